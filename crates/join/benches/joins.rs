@@ -1,12 +1,11 @@
-//! What joins cost: the compare kernel at each level of instructions, and whole joins of raw fingerprints.
+//! Measures the compare kernel at each instruction set level, and whole joins of raw fingerprints.
 //!
 //! ```sh
 //! cargo bench -p twindex-join
 //! ```
 //!
-//! Runs of 15, 153 and 763 lanes are what a block of 16 bits brings together of 1, 10 and 50 million random
-//! fingerprints.
-//! `throughput` of the kernel counts comparisons, of joins fingerprints.
+//! Runs of 15, 153 and 763 lanes are the buckets of a block of 16 bits with 1, 10 and 50 million random fingerprints.
+//! `throughput` counts comparisons for the kernel, and fingerprints for joins.
 
 use std::hint::black_box;
 
@@ -23,7 +22,7 @@ mod random;
 const RUNS: usize = 64;
 const RADIUS: u32 = 3;
 
-/// Near pairs inside each run of this number of lanes.
+/// Finds near pairs inside each run of this number of lanes.
 struct Runs<'a>(&'a [u32], usize, &'a mut PairBuffer);
 
 impl Kernel for Runs<'_> {
@@ -54,7 +53,7 @@ fn compare(criterion: &mut Criterion) {
     }
 }
 
-/// A third of them copies of earlier ones with up to 6 bits changed.
+/// Returns fingerprints; a third are copies of earlier ones with up to 6 bits changed.
 fn clustered(count: usize) -> Vec<u64> {
     let mut random = Random(5);
     let mut all: Vec<u64> = Vec::with_capacity(count);

@@ -1,11 +1,11 @@
-//! Near-duplicates out of JSON lines, by the library alone: an index on disk, pairs that share a band, an estimate of each,
-//! clusters, and the first document of each cluster.
+//! Removes near-duplicates from JSON lines, with the library alone: an index on disk, pairs that share a band, an estimate
+//! for each pair, clusters, and the first document of each cluster.
 //!
 //! ```sh
 //! cargo run --release -p twindex-join --example dedup_jsonl -- pages.jsonl pages.twx 0.8 > kept.jsonl
 //! ```
 //!
-//! `twindex dedup` does more: it counts shingles instead of estimating, reads other formats, and says what it removed
+//! `twindex dedup` does more: it computes exact resemblance from shingles, reads other formats, and reports what it removed
 //! and why.
 
 #![allow(
@@ -23,9 +23,9 @@ use twindex::sketch::matches;
 use twindex::{Index, KeyBuf, Params, Resemblance};
 use twindex_join::{Forest, candidates};
 
-/// Bytes for pairs; what is more goes to a scratch file beside the index.
+/// Memory for pairs in bytes; the rest is written to a scratch file beside the index.
 const MEMORY: usize = 256 << 20;
-/// Buckets of more documents are not paired all with all.
+/// In larger buckets, not all documents are paired with each other.
 const MAX_BUCKET: usize = 10_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (input, threshold) = (Path::new(input), threshold.parse()?);
 
-    // Documents are known by their lines' numbers, so that the first of a cluster is the smallest.
+    // Keys are line numbers, so that the first document of a cluster has the smallest key.
     let params = Params::builder().words(5).minhash(20, 6).u64_keys().build()?;
     let index = Index::create(index, params)?;
     let sketcher = index.sketcher()?;

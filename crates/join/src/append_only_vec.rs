@@ -4,15 +4,15 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-/// A field that is written often, in a cache line of its own, so that readers of neighbouring fields do not wait for it.
+/// A frequently written field in a cache line of its own, so that readers of neighbouring fields do not wait for it.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct CachePadded<T>(pub(super) T);
 
-/// A list that grows while others read it.
+/// A list that grows while other threads read it.
 #[derive(Debug)]
 pub(super) struct AppendOnlyVec<T> {
-    /// Each twice as long as the one before.
+    /// Parts, each twice as long as the previous one.
     parts: [OnceLock<Box<[OnceLock<T>]>>; 27],
     len: CachePadded<AtomicU32>,
 }
@@ -27,7 +27,7 @@ impl<T> AppendOnlyVec<T> {
     /// The length of the first part.
     const FIRST: u32 = 64;
 
-    /// The part of a place, and the place in it.
+    /// Returns the part that holds an item, and the item's position in it.
     fn place(number: u32) -> (usize, usize) {
         let part = (number / Self::FIRST + 1).ilog2();
         (part as usize, (number - Self::FIRST * ((1 << part) - 1)) as usize)
@@ -42,7 +42,7 @@ impl<T> AppendOnlyVec<T> {
         self.parts.get(part)?.get()?.get(place)?.get()
     }
 
-    /// Adds one, and returns its number.
+    /// Appends an item, and returns its number.
     pub(super) fn push(&self, item: T) -> u32 {
         let number = self.len.0.fetch_add(1, AcqRel);
         let (part, place) = Self::place(number);

@@ -1,13 +1,13 @@
-//! Many queries at once: by probes, by a join, or by comparing all with all.
+//! Answers many queries at once: by probes, by a join, or by comparing all queries with all fingerprints.
 //!
-//! - *Probes* search the tables of the index, many queries at a time in the order of each table
-//!   ([`Segment::search`](twindex::segment::Segment::search)): what each costs does not depend on how many there are.
-//! - *Merge* joins queries and fingerprints ([`hamming`]): every fingerprint is read and distributed,
-//!   whatever the queries, and each query then costs little more than being distributed, too.
-//! - *Scan* compares every query with every fingerprint, block by block in the cache: nothing is distributed.
+//! - *Probes* search the tables of the index, many queries at once in the order of each table
+//!   ([`Segment::search`](twindex::segment::Segment::search)): the cost per query does not depend on the number of queries.
+//! - *Merge* joins queries and fingerprints ([`hamming`]): every fingerprint is read and distributed for any number of
+//!   queries; each query then costs little more than its own distribution.
+//! - *Scan* compares every query with every fingerprint, block by block in the cache, without distribution.
 //!
-//! The cost of each is estimated from counts and the prices of [`PRICES`]; the cheapest is taken. All give the same
-//! answers.
+//! The cost of each strategy is estimated from counts and the prices in [`PRICES`]; the cheapest strategy is used. All give
+//! the same answers.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,14 +25,14 @@ use twindex::store::snapshot::Place;
 use twindex_kernel::{Level, PairBuffer, near_lanes};
 use twindex_sketch::Fingerprint;
 
-/// The strategy by which queries are answered.
+/// The strategy for answering queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchStrategy {
-    /// Probes the tables of the index.
+    /// Probe the tables of the index.
     Probes,
-    /// Joins by tables made for the queries.
+    /// Join, using tables built for the queries.
     Merge,
-    /// Compares all with all.
+    /// Compare all queries with all fingerprints.
     Scan,
 }
 
@@ -49,21 +49,20 @@ impl fmt::Display for BatchStrategy {
 /// Costs of the strategies, in nanoseconds of one core.
 #[derive(Clone, Copy, Debug)]
 pub struct Prices {
-    /// Reading a fingerprint of an index.
+    /// Price of reading a fingerprint of an index.
     pub read: f64,
-    /// Distributing a fingerprint or a query, and scanning its bucket, in one table.
+    /// Price of distributing a fingerprint or a query, and scanning its bucket, in one table.
     pub distribute: f64,
-    /// Comparing one with one.
+    /// Price of one comparison.
     pub compare: f64,
 }
 
-/// Estimated for one core of an AMD EPYC 9004 with AVX-512, then compared with `query --by` at 1 and 10 million
-/// fingerprints and 100 to a million queries, where they chose the cheapest strategy each time: `benches/RESULTS.md`,
-/// "Many against many".
+/// Estimated for one core of an AMD EPYC 9004 with AVX-512, then compared with `query --by` at 1 and 10 million fingerprints
+/// and 100 to a million queries, where they always chose the cheapest strategy: `benches/RESULTS.md`, "Many against many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
-/// Nanoseconds of one core that a strategy takes for `queries` queries, if `rows` fingerprints are read at the price
-/// `read`.
+/// Returns the nanoseconds of one core that a strategy takes for `queries` queries, if `rows` fingerprints are read at the
+/// price `read`.
 fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u32) -> f64 {
     let tables = f64::from(within + 1);
     match strategy {
@@ -71,7 +70,7 @@ fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u3
         BatchStrategy::Scan => rows * read + rows * queries * PRICES.compare,
         BatchStrategy::Merge => {
             let block = f64::from(64 / (within + 1));
-            // The number of buckets: that of a block's values, or of fingerprints if they are fewer.
+            // The number of buckets: the number of a block's values, or of fingerprints if there are fewer.
             let buckets = block.exp2().min(rows.max(queries)).max(1.0);
             let comparisons = rows * queries / buckets;
             rows * read + tables * ((rows + queries) * PRICES.distribute + comparisons * PRICES.compare)
@@ -79,8 +78,8 @@ fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u3
     }
 }
 
-/// The strategy that costs the least for this number of queries to a snapshot, by the model. Tables of a free design, which are
-/// meant to miss some, and those that do not answer the radius are for probes alone, with what that means.
+/// Returns the cheapest strategy for this number of queries to a snapshot, according to the cost model. Tables of a free
+/// design, which may miss answers, and tables that do not support the radius are always probed.
 ///
 /// # Errors
 /// As [`Snapshot::for_each_answer`].
@@ -106,7 +105,7 @@ pub fn choose(snapshot: &Snapshot, queries: u64, within: u32) -> Result<BatchStr
         .map_or(BatchStrategy::Probes, |(strategy, _)| strategy))
 }
 
-/// The strategy that costs the least for this number of queries to this number of fingerprints in no index.
+/// Returns the cheapest strategy for this number of queries to this number of fingerprints outside an index.
 #[must_use]
 pub fn choose_raw(rows: u64, queries: u64, within: u32) -> BatchStrategy {
     let [merge, scan] = [BatchStrategy::Merge, BatchStrategy::Scan]
@@ -122,13 +121,14 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
     }
 }
 
-/// Hands each live document within `within` bits of each of these fingerprints to `take`, with the number of the
-/// query and the distance; in no particular order. Each thread has a state of its own, made by `begin`.
+/// Passes each live document within `within` bits of each of these fingerprints to `take`, with the number of the query and
+/// the distance, in no particular order. Each thread has its own state, created by `begin`.
 ///
-/// Exact, but for tables of a free design asked by probes. Memory: that of `resources`, and what the index maps.
+/// Exact, except for probes of tables of a free design. Memory: `resources.memory`, plus the mapped index.
 ///
 /// # Errors
-/// As [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](super::near_fingerprints_within), or what `take` returns.
+/// As [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](super::near_fingerprints_within), or the error of
+/// `take`.
 pub fn answers_within<S: Send>(
     snapshot: &Snapshot,
     queries: &[Fingerprint],
@@ -195,11 +195,11 @@ fn by_probes<S: Send>(
     Ok(states.into_iter().map(|(state, ..)| state).collect())
 }
 
-/// As [`answers_within`], sorted by query, distance and key, with what is more than half of `resources.memory` in
+/// As [`answers_within`], sorted by query, distance and key. Answers beyond half of `resources.memory` are written to
 /// unnamed files in `resources.dir`.
 ///
 /// # Errors
-/// As [`answers_within`], [`Error::Io`] from a scratch file, or what `each` returns.
+/// As [`answers_within`], [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn sorted_answers_within<'s, E: From<Error>>(
     snapshot: &'s Snapshot,
     queries: &[Fingerprint],
@@ -231,11 +231,11 @@ pub fn sorted_answers_within<'s, E: From<Error>>(
     })
 }
 
-/// As [`answers_within`], for fingerprints that are in no index: `take` gets the numbers of the query and of the
-/// fingerprint, and the distance. There are no tables that could be probed, so what is not to be a scan is a merge.
+/// As [`answers_within`], for fingerprints outside an index: `take` receives the numbers of the query and of the
+/// fingerprint, and the distance. There are no tables to probe, so any strategy other than a scan is a merge.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a radius that is not answered, or what reading fingerprints or `take` returns.
+/// [`Error::Invalid`] for an unsupported radius, or the errors of reading fingerprints and of `take`.
 pub fn raw_answers_within<S: Send>(
     fingerprints: &FingerprintValues<'_>,
     queries: &[u64],
@@ -297,7 +297,7 @@ pub fn raw_answers_within<S: Send>(
     Ok(numbered.into_iter().map(|(_, state)| state).collect())
 }
 
-/// Lanes of a block of a scan: two of them and their answers stay in the caches.
+/// Number of lanes in a block of a scan; two blocks and their results fit in the caches.
 const BLOCK: usize = 1 << 10;
-/// Fingerprints that a thread compares before it asks for more.
+/// Number of fingerprints per unit of work that a thread takes.
 const STRETCH: usize = 1 << 14;

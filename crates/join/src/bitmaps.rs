@@ -1,15 +1,15 @@
-//! Candidate pairs by comparing the odd sketches of all sets of similar sizes: an exact set-similarity join that looks
-//! at no element.
+//! Candidate pairs by comparing the odd sketches of all sets of similar sizes: an exact set-similarity join that reads no
+//! elements.
 //!
-//! Sets that resemble each other by t are of similar sizes, and differ in few elements, so that their odd sketches
-//! (Mitzenmacher, Pagh and Pham, WWW 2014) differ in few bits. All pairs of sets whose sizes allow it are compared by their
-//! sketches, a nested loop with the length filter of `AllPairs` (Bayardo, Ma and Srikant, WWW 2007) and the bitmap
-//! filter of Sandes, Teodoro and Melo (*Bitmap filter: speeding up exact set similarity joins with bitwise operations*,
-//! Information Systems 88, 2020). No pair is missed: a sketch never shows more differences than there are.
+//! Sets with resemblance t have similar sizes and differ in few elements, so their odd sketches (Mitzenmacher, Pagh and
+//! Pham, WWW 2014) differ in few bits. All pairs of sets with compatible sizes are compared by their sketches: a nested loop
+//! with the length filter of `AllPairs` (Bayardo, Ma and Srikant, WWW 2007) and the bitmap filter of Sandes, Teodoro and
+//! Melo (*Bitmap filter: speeding up exact set similarity joins with bitwise operations*, Information Systems 88, 2020). No
+//! pair is missed: sketches never show more differences than the sets have.
 //!
-//! That is quadratic, and yet far less work than a [prefix join](super::prefix) up to some hundred thousand sets: a
-//! comparison takes a fraction of a nanosecond to two, as eight sets are compared at once, and two sets that have nothing
-//! to do with each other are distinguished by a part of their bits. Which of the two is taken follows from the sizes alone.
+//! This takes quadratic time, but is far faster than a [prefix join](super::prefix) for up to some hundred thousand sets. A
+//! comparison takes from a fraction of a nanosecond to two, because eight sets are compared at once, and unrelated sets are
+//! ruled out by a part of their bits. Which of the two joins is used depends only on the sizes of sets.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -26,49 +26,49 @@ use twindex::sys::Spill;
 use twindex_kernel::{Kernel, Level, Simd};
 use twindex_sketch::nearness::{least_part, most_differences};
 
-/// Sketches that are compared at once.
+/// Number of sketches compared at once.
 const LANES: usize = 8;
-/// A word of as many sketches.
+/// One word of each of [`LANES`] sketches.
 type LaneRow = [u64; LANES];
 
-/// The least threshold. Below it sketches of a few bits an element would not tell what is near from what is not.
+/// Minimum threshold. Below it, sketches with few bits per element do not separate near pairs from others.
 const THRESHOLD: f64 = 0.7;
-/// Rows that are compared for each element of the sets at most, as estimated: a prefix join took 10 to 25 nanoseconds for
-/// each element of the corpora it was measured on, a row takes less than one.
+/// Maximum estimated number of rows compared per element of the sets. A prefix join took 10 to 25 nanoseconds per element on
+/// the measured corpora; a row takes less than one.
 const ROWS: u64 = 128;
-/// This number of rows in all is never too large. Tiny sets often have the same bits by accident, so that they are not many.
+/// This total number of rows is always allowed. Tiny sets often have equal bits by accident, so there must not be many.
 const ROWS_LEAST: u64 = 1 << 20;
-/// Sets whose partners are looked for together, so that what they are compared with is read once for all of them.
+/// Number of sets whose partners are searched at once, so that the other sets' rows are read once for all of them.
 const TILE: usize = 64;
-/// Tiles for each thread that may be worked on before what the first of them gave is taken.
+/// Number of tiles per thread that may be processed before the results of the first one are taken.
 const PIECES: usize = 8;
-/// Pairs that are handed out at once.
+/// Number of pairs passed on at once.
 const BATCH: usize = 1 << 14;
 
 /// The sets to compare, and the classes to compare them with.
 struct TilePlan<'a> {
     sets: &'a ShingleSets,
     threshold: f64,
-    /// The sets that have elements, by size, and their sizes.
+    /// The nonempty sets, by size, and their sizes.
     list: Vec<u32>,
     sizes: Vec<u32>,
-    /// For each place in the list, the first place of a set that can resemble the one there.
+    /// For each position in the list, the first position of a set that can resemble the set there.
     firsts: Vec<u32>,
 }
 
-/// The sketches of one length, [`LANES`] side by side.
+/// The sketches of one length, in groups of [`LANES`].
 struct SizeClass {
-    /// Their length.
+    /// The length of the sketches in words.
     words: usize,
-    /// Their places in the list.
+    /// The range of their positions in the list.
     places: Range<usize>,
-    /// For each group of sets, one row for each word.
+    /// For each group of sets, one row per word.
     rows: Vec<LaneRow>,
 }
 
 impl<'a> TilePlan<'a> {
-    /// None where this join is not the right one: for low thresholds, and where it would be more work than a prefix
-    /// join. That depends on the sets and the threshold alone, and so does what is found.
+    /// Returns the plan, or `None` if this join is unsuitable: the threshold is too low, or a prefix join would be faster.
+    /// The choice and the result depend only on the sets and the threshold.
     fn of(sets: &'a ShingleSets, threshold: f64) -> Option<Self> {
         if threshold < THRESHOLD || !Self::is_little(sets, threshold) {
             return None;
@@ -90,7 +90,7 @@ impl<'a> TilePlan<'a> {
         Some(Self { sets, threshold, list, sizes, firsts })
     }
 
-    /// Whether this join is the right one. Nothing is noted of each set: there may be too many of them.
+    /// Whether this join is fast enough. Stores nothing per set, because there may be too many sets.
     fn is_little(sets: &ShingleSets, threshold: f64) -> bool {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
         for set in 0..sets.len() as u32 {
@@ -99,7 +99,7 @@ impl<'a> TilePlan<'a> {
         counts.remove(&0);
         let max = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
         let (mut before, mut rows, mut words) = (0, 0_u64, 0);
-        // The sizes that are possible, and how many sets are smaller.
+        // The possible sizes, and the number of smaller sets.
         let mut reached = counts.iter().peekable();
         let mut first = 0;
         for (&size, &count) in &counts {
@@ -108,7 +108,7 @@ impl<'a> TilePlan<'a> {
             while let Some((_, &count)) = reached.next_if(|&(&other, _)| (other as usize) < min) {
                 first += count;
             }
-            // As a rule a bit in three differs, and a comparison ends when too many do.
+            // Typically one bit in three differs, and a comparison ends when too many bits differ.
             let until_far = most_differences(2 * size, threshold).unwrap_or(0) / 24 + 4;
             let each = until_far.min(words_for(size));
             for place in before..before + count {
@@ -130,7 +130,7 @@ impl<'a> TilePlan<'a> {
         let mut start = 0;
         while start < self.list.len() {
             let words = words_for(self.size(start));
-            // Sizes ascend, and so do lengths.
+            // Sizes ascend, so lengths do, too.
             let end = start + self.sizes[start..].partition_point(|&size| words_for(size as usize) == words);
             let mut rows = vec![[0; LANES]; (end - start).div_ceil(LANES) * words];
             for (group, sets) in rows.chunks_exact_mut(words).zip(self.list[start..end].chunks(LANES)) {
@@ -146,13 +146,13 @@ impl<'a> TilePlan<'a> {
         classes
     }
 
-    /// The pairs whose larger set, or later one, is in this part of the list.
+    /// Returns the pairs whose later set in the list is in this tile.
     fn pairs_of(&self, tile: Range<usize>, classes: &[SizeClass]) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let first = self.firsts[tile.start] as usize;
         let mut folded = Vec::new();
         for class in classes {
-            // The range of lanes that any set of the tile reaches.
+            // The range of positions that any set of the tile reaches.
             let from = first.max(class.places.start);
             let to = (tile.end - 1).min(class.places.end);
             if from >= to {
@@ -183,7 +183,7 @@ impl<'a> TilePlan<'a> {
         found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
     }
 
-    /// Finds those of a group that may resemble the set at a place, and come before it.
+    /// Adds the sets of a group that precede the set at a position and may resemble it.
     #[cold]
     fn take(&self, place: usize, group: Range<usize>, differences: &LaneRow, found: &mut Vec<(u32, u32)>) {
         for (other, &differences) in group.zip(differences) {
@@ -198,15 +198,15 @@ impl<'a> TilePlan<'a> {
     }
 }
 
-/// The sets of a tile, to be compared with those of a class in this range.
+/// Compares the sets of a tile with the sets of a class in this range.
 struct TileComparison<'c> {
     plan: &'c TilePlan<'c>,
     tile: Range<usize>,
-    /// The sketches of the tile, as long as those of the class.
+    /// The sketches of the tile, folded to the length of the class's sketches.
     folded: &'c [u64],
     class: &'c SizeClass,
     range: Range<usize>,
-    /// Places of the tile, and partners.
+    /// Pairs of a position in the tile and a partner.
     found: &'c mut Vec<(u32, u32)>,
 }
 
@@ -227,8 +227,8 @@ impl TileComparison<'_> {
     #[inline(always)]
     fn compare(self, sums_below: impl Fn(&[u64], &[LaneRow], u64) -> Option<LaneRow>) {
         let Self { plan, tile, folded, class, range, found } = self;
-        // A little more than sets that resemble each other may differ in, whatever is rounded: for each element of both,
-        // in parts of 2^32.
+        // Slightly above the number of differences of sets that resemble each other, despite rounding; per element of both
+        // sets, in units of 2^-32.
         let share = (1.0 - plan.threshold) / (1.0 + plan.threshold);
         #[allow(clippy::cast_sign_loss, reason = "a share")]
         let share = (share * f64::from(u32::MAX)) as u64 + 1;
@@ -259,8 +259,8 @@ impl TileComparison<'_> {
     }
 }
 
-/// In how many places a sketch differs from each of several, if it is not more than `limit` for all of them: that is
-/// checked after each `STEP` words; the number of words is a multiple of `STEP`.
+/// Returns the number of bits in which a sketch differs from each of several, or `None` if all exceed `limit`. This is
+/// checked after each `STEP` words; the number of words must be a multiple of `STEP`.
 #[inline(always)]
 fn sums_below<const STEP: usize>(words: &[u64], rows: &[LaneRow], limit: u64) -> Option<LaneRow> {
     let mut sums = [0; LANES];
@@ -277,7 +277,7 @@ fn sums_below<const STEP: usize>(words: &[u64], rows: &[LaneRow], limit: u64) ->
     Some(sums)
 }
 
-/// Pairs that wait to be handed out: in memory, and from some number on in a scratch file.
+/// Pairs that are not yet passed on: in memory up to a limit, then in a scratch file.
 struct PendingPairs<'a> {
     sets: &'a ShingleSets,
     max: usize,
@@ -322,16 +322,16 @@ impl PendingPairs<'_> {
     }
 }
 
-/// As [`prefix_candidates`](super::prefix_candidates), by the sketches of the sets: none where that is not the right
-/// way, so that nothing was handed out: for thresholds below 0.7, where sets are too many, and where their pairs
-/// are, by the same bounds: more than `max_bucket` of a set, or than [`PAIRS`] for each set and 20 million in all.
+/// As [`prefix_candidates`](super::prefix_candidates), by the sketches of the sets. Returns `None` without passing any pair
+/// if this join is unsuitable: the threshold is below 0.7, there are too many sets, or there are too many pairs: more than
+/// `max_bucket` per set, or than [`PAIRS`] per set and 20 million in total.
 ///
-/// Takes up to 32 MiB for the sketches and `memory` bytes for pairs, beside 8 bytes a set.
+/// Takes up to 32 MiB for the sketches, `memory` bytes for pairs, and 8 bytes per set.
 ///
 /// Time: linear in the pairs of sets of similar sizes.
 ///
 /// # Errors
-/// [`Error::Io`] from a scratch file, or what `each` returns.
+/// [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn bitmap_candidates<E: From<Error>>(
     sets: &ShingleSets,
     threshold: f64,
@@ -384,7 +384,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
     use twindex_sketch::Resemblance;
 
-    /// Sets of up to this number of elements; half of them are made of others by a few changes.
+    /// Returns sets of up to `max` elements; half of them are derived from others by a few changes.
     fn families(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -461,7 +461,7 @@ mod tests {
                     pairs.len()
                 );
                 assert!(pairs.iter().all(|&(a, b)| stored.size(a) >= stored.size(b)), "the larger first");
-                // Whatever the memory and the threads.
+                // The result depends on neither memory nor threads.
                 for resources in [(0, 1), (1000, 3)] {
                     let again = found(&stored, threshold, usize::MAX, resources).unwrap();
                     assert_eq!(again, (pairs.clone(), summary), "{seed} {threshold} {resources:?}");
@@ -516,7 +516,8 @@ mod tests {
             }
             sets
         };
-        // n sets of two elements have n^2 / 2 pairs to compare, eight at once; 2^20 rows are always allowed, and 256 a set.
+        // n sets of two elements have n^2 / 2 pairs to compare, eight at once; 2^20 rows are always allowed, and 256 per
+        // set.
         assert!(TilePlan::of(&many(4000), 0.8).is_some());
         assert!(TilePlan::of(&many(5000), 0.8).is_none());
     }

@@ -13,31 +13,32 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Candidate pairs, and what was left out.
+/// Candidate pairs, and statistics of the buckets that were capped.
 #[derive(Debug)]
 pub struct Candidates {
     pairs: Pairs,
-    /// Buckets with more members than the cap. Of these, only the pairs of neighbours in ascending order and the
-    /// pairs with the first member are candidates, so that a chain stays connected at linear cost; across two
-    /// indexes, the pairs with the first member of either.
+    /// Number of buckets with more members than the cap. In a capped bucket only neighbours in ascending order and pairs
+    /// with the first member are candidates, so a chain stays connected at linear cost. Across two indexes, only pairs with
+    /// the first member of either side are candidates.
     pub capped_buckets: u64,
-    /// Members of the largest bucket.
+    /// Number of members of the largest bucket.
     pub largest_bucket: u64,
-    /// The cap: `max_bucket`, or less to bound the work.
+    /// The bucket size above which buckets are capped: `max_bucket`, or less to bound the work.
     pub cap: u64,
 }
 
-/// In how many features, and how far, documents must agree to be candidates.
+/// The number of features, and of bits of each feature, in which two documents must agree to be candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreement {
-    /// At least this number; 0 is as 1.
+    /// Minimum number of features that agree; 0 means 1.
     pub features: u16,
-    /// The first bits of each that are compared, 1 to as many as are kept: with 8, Broder's features of one byte.
+    /// Number of leading bits compared of each feature, from 1 to the number of bits stored; 8 gives Broder's one-byte
+    /// features.
     pub bits: u32,
 }
 
 impl Agreement {
-    /// In one feature, all bits that these parameters keep of it.
+    /// Agreement in one feature, in all bits that these parameters store.
     #[must_use]
     pub fn in_one(params: &Params) -> Self {
         Self { features: 1, bits: bands::bits_of(params) }
@@ -48,7 +49,7 @@ impl Agreement {
 #[derive(Debug)]
 enum Pairs {
     Each(Sorted<u64>),
-    /// With the features in which they agree, and the number of features that must agree.
+    /// Pairs with the number of features in which they agree, and the minimum of that number.
     Counted(Sorted<NumberCount>, u32),
 }
 
@@ -66,7 +67,7 @@ impl Pairs {
     }
 }
 
-/// Takes pairs as they are found.
+/// Collects pairs as they are found.
 enum PairCollector {
     Each(Sorter<u64>),
     Counted(Sorter<NumberCount>, u32),
@@ -89,10 +90,10 @@ impl PairCollector {
 }
 
 impl Candidates {
-    /// Hands the pairs of numbers to `each`, many at a time: the smaller first, each once, ascending.
+    /// Passes the pairs of numbers to `each` in batches: each pair once, the smaller number first, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    /// [`Error::Io`] from the scratch file, or the error of `each`.
     pub fn for_each_batch<E: From<Error>>(
         &self,
         mut each: impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
@@ -111,28 +112,29 @@ impl Candidates {
     }
 }
 
-/// Pairs that are handed out at once.
+/// Number of pairs in a batch.
 const BATCH: usize = 1 << 14;
-/// Candidate pairs, for each document, above which the cap is lowered; and in all where that is more.
+/// Candidate pairs per document above which the cap is lowered, unless the total is below 20 million pairs.
 pub const PAIRS: u64 = 200;
-/// See [`PAIRS`].
+/// The total number of candidate pairs below which the cap is not lowered; see [`PAIRS`].
 pub(super) const PAIRS_LEAST: u64 = 20_000_000;
-/// Bands for which these bounds hold; of more they are wider in proportion, as the same pairs are found more often.
+/// The number of bands for which these bounds hold. With more bands the bounds grow in proportion, as the same pairs are
+/// found more often.
 const PAIRS_BANDS: u64 = 40;
-/// Buckets of fewer members are never capped to bound the work.
+/// Buckets with fewer members are never capped to bound the work.
 const SMALL: u64 = 64;
 
-/// The pairs of documents that share at least one band. `number` gives documents their numbers; documents of the
-/// same number count as one (identical documents need no comparison), documents without one are left out.
+/// Returns the pairs of documents that share at least one band. `number` assigns numbers to documents. Documents with the
+/// same number are one document (identical documents need no comparison); documents without a number are left out.
 ///
-/// Buckets of more than `max_bucket` members, or of fewer where their pairs would otherwise be more than [`PAIRS`]
-/// a document, and 20 million in all, are not paired all with all: see [`Candidates::capped_buckets`]. Of more than 40
-/// bands that many for each 40.
+/// Not all pairs of a bucket are candidates if the bucket has more than `max_bucket` members, or if the pairs of all buckets
+/// would exceed both [`PAIRS`] per document and 20 million in total: see [`Candidates::capped_buckets`]. With more than 40
+/// bands, both bounds grow in proportion.
 ///
-/// Memory: `memory` bytes for pairs and 12 bytes a document; what is more goes to unnamed files in `dir`.
+/// Memory: `memory` bytes for pairs and 12 bytes per document; the rest is written to unnamed files in `dir`.
 ///
 /// # Errors
-/// [`Error::Corrupt`], [`Error::Io`] from the scratch file, or what `number` returns.
+/// [`Error::Corrupt`], [`Error::Io`] from the scratch file, or the error of `number`.
 pub fn candidates(
     snapshot: &Snapshot,
     max_bucket: usize,
@@ -142,14 +144,14 @@ pub fn candidates(
     candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, budget, number)
 }
 
-/// As [`candidates`], of documents that agree in more than one feature, or in the first bits of features: Broder's
-/// fungible documents. A pair is counted in each feature that the two share, so that in a bucket that is capped the
-/// pairs that are made count, and others do not.
+/// As [`candidates`], for documents that agree in more than one feature, or in the first bits of features: Broder's fungible
+/// documents. A pair is counted once for each feature that the two documents share. In a capped bucket only the pairs that
+/// are formed are counted.
 ///
-/// Memory: 16 bytes where it is 8 for a pair.
+/// Memory: 16 bytes per pair instead of 8.
 ///
 /// # Errors
-/// As [`candidates`]; [`Error::Invalid`] for bits that are not stored.
+/// As [`candidates`]; [`Error::Invalid`] if `agreement` has more bits than are stored.
 pub fn candidates_agreeing(
     snapshot: &Snapshot,
     agreement: Agreement,
@@ -162,11 +164,12 @@ pub fn candidates_agreeing(
     pair_up(&sides, None, agreement, max_bucket, budget)
 }
 
-/// As [`candidates`], for pairs of a document of `left` and one of `right`, whose numbers are those of `left` and
-/// greater ones: `first_right` and up. If one index keeps fewer bits of a feature than the other, these are compared.
+/// As [`candidates`], for pairs of a document of `left` and a document of `right`. Numbers of `left` are below
+/// `first_right`; numbers of `right` are `first_right` and above. If one index stores fewer bits of a feature, only these
+/// bits are compared.
 ///
 /// # Errors
-/// [`Error::ParamsMismatch`] if their bands cannot be compared; otherwise as [`candidates`].
+/// [`Error::ParamsMismatch`] if the bands of the two indexes cannot be compared; otherwise as [`candidates`].
 pub fn candidates_across(
     both: (&Snapshot, &Snapshot),
     first_right: u32,
@@ -181,7 +184,7 @@ pub fn candidates_across(
     candidates_agreeing_across(both, first_right, agreement, max_bucket, budget, numbers)
 }
 
-/// As [`candidates_across`], of documents that agree so.
+/// As [`candidates_across`], for documents with this agreement.
 ///
 /// # Errors
 /// As [`candidates_across`] and [`candidates_agreeing`].
@@ -205,22 +208,22 @@ pub fn candidates_agreeing_across(
     pair_up(&sides, Some(first_right), agreement, max_bucket, budget)
 }
 
-/// Documents of an index.
+/// The documents of one index.
 pub(super) struct IndexSide<'a> {
     pub(super) snapshot: &'a Snapshot,
     /// Numbers by segment and ordinal; [`NO_NUMBER`] for documents that are left out.
     pub(super) numbers: SegmentNumbers,
 }
 
-/// The bucket that a document is in, by its key, and the number of the document.
+/// The key of a document's bucket, and the number of the document.
 pub(super) type BucketEntry = [u32; 2];
 
-/// Replaces `entries` by the members of all buckets of a band: the bucket's key, and a number.
+/// Replaces `entries` by the members of all buckets of a band, each as the bucket's key and the document's number.
 pub(super) fn read(sides: &[IndexSide<'_>], band: usize, entries: &mut Column<BucketEntry>) -> Result<()> {
     read_bits(sides, band, KEY_BITS, entries)
 }
 
-/// The same, of buckets by the first `bits` bits of the key.
+/// As [`read`], for buckets by the first `bits` bits of the key.
 pub(super) fn read_bits(
     sides: &[IndexSide<'_>],
     band: usize,
@@ -238,7 +241,7 @@ pub(super) fn read_bits(
         }
         side.snapshot.check_maps()?;
     }
-    // Documents of one segment come bucket by bucket.
+    // The documents of a single segment arrive bucket by bucket.
     if entries.is_sorted_by_key(|entry| entry[0]) {
         entries
             .chunk_by_mut(|a, b| a[0] == b[0])
@@ -281,7 +284,7 @@ fn pair_up(
             let mut pair =
                 |a: BucketEntry, b: BucketEntry| pairs.push(u64::from(a[1]) << 32 | u64::from(b[1]));
             if let Some(first_right) = first_right {
-                // Ascending: those of the left come first.
+                // Numbers ascend, so documents of `left` come first.
                 let (left, right) = bucket.split_at(bucket.partition_point(|entry| entry[1] < first_right));
                 for (place, &a) in left.iter().enumerate() {
                     let right = if is_capped && place > 0 { &right[..right.len().min(1)] } else { right };
@@ -289,7 +292,7 @@ fn pair_up(
                 }
             } else if is_capped {
                 bucket.windows(2).try_for_each(|two| pair(two[0], two[1]))?;
-                // The first two are a pair.
+                // `windows` has already paired the first two members.
                 bucket[2.min(bucket.len())..].iter().try_for_each(|&member| pair(bucket[0], member))?;
             } else {
                 for (place, &a) in bucket.iter().enumerate() {
@@ -301,7 +304,7 @@ fn pair_up(
     Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket, cap })
 }
 
-/// The largest size up to which the buckets of these bands may be paired all with all.
+/// Returns the largest size of a bucket of these bands whose members may all be paired with each other.
 pub(super) fn cap_of(
     sides: &[IndexSide<'_>],
     bands: usize,
@@ -326,17 +329,17 @@ fn cap_of_bits(
     Ok(work.cap(max_bucket as u64, sides, bands))
 }
 
-/// The work that buckets make.
+/// The number of pairs of all buckets, by bucket size.
 #[derive(Debug, Default)]
 pub(super) struct BucketWork {
-    /// How many buckets there are of each size, of those that have the most pairs.
+    /// The number of buckets of each size, for sizes of at least [`SMALL`].
     sizes: BTreeMap<u64, u64>,
-    /// The pairs of the others.
+    /// The number of pairs of smaller buckets.
     small: u64,
 }
 
 impl BucketWork {
-    /// Takes note of a bucket.
+    /// Adds a bucket.
     pub(super) fn bucket(&mut self, size: u64) {
         match size {
             0..SMALL => self.small += size * size / 2,
@@ -344,21 +347,21 @@ impl BucketWork {
         }
     }
 
-    /// The largest size up to which buckets of this number of bands may be paired all with all.
+    /// Returns the largest size of a bucket whose members may all be paired with each other, for this number of bands.
     pub(super) fn cap(&self, max_bucket: u64, sides: &[IndexSide<'_>], bands: usize) -> u64 {
         let documents: usize = sides.iter().map(|side| side.numbers.all.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }
 
-    /// The same, for at most this number of pairs.
+    /// As [`cap`](Self::cap), for at most `pairs` pairs.
     pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
         cap(&self.sizes, self.small, max_bucket, pairs)
     }
 }
 
-/// The largest size up to which buckets may be paired all with all. `sizes` has the number of buckets of each size,
-/// and `small` the pairs of those that are not in it.
+/// Returns the largest size of a bucket whose members may all be paired with each other. `sizes` holds the number of buckets
+/// of each size, and `small` the number of pairs of all smaller buckets.
 fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, pairs: u64) -> u64 {
     let mut left = pairs.saturating_sub(small);
     for (&size, &buckets) in sizes.range(..=max_bucket) {

@@ -1,8 +1,9 @@
-//! Which documents of an index contain texts, and which of them the texts contain: counted on the sets of all documents.
+//! Finds the documents of an index that contain given texts or are contained in them, by counting on the sets of all
+//! documents.
 //!
-//! What an index keeps to find a resemblance does not find what contains a text. A document is stored under a part of its
-//! elements, a fifth of them at a threshold of 0.8, and a text in a large document may have none of these. So the sets of all
-//! documents are read, once for as many texts as fit into memory, and every element of a text leads to it.
+//! The features that an index stores for resemblance do not find containing documents: a document is indexed by only a part
+//! of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of these. So the sets
+//! of all documents are read, once for as many texts as fit in memory, and all elements of the texts are indexed.
 
 use std::ops::{ControlFlow, Range};
 
@@ -20,17 +21,17 @@ pub struct ContainmentHit {
     pub text: u32,
     /// The key of the document.
     pub key: KeyBuf,
-    /// Elements that both have.
+    /// Number of elements in both.
     pub shared: u32,
-    /// Elements of the text.
+    /// Number of elements of the text.
     pub of_text: u32,
-    /// Elements of the document.
+    /// Number of elements of the document.
     pub of_document: u32,
 }
 
 impl ContainmentHit {
-    /// The greater of the two shares: of the text that is in the document, and of the document that is in the text. It is
-    /// that of the smaller set.
+    /// Returns the greater of the two fractions of common elements: of the text's elements, or of the document's. It is the
+    /// fraction of the smaller set.
     #[must_use]
     pub fn share(&self) -> f64 {
         f64::from(self.shared) / f64::from(self.of_text.min(self.of_document).max(1))
@@ -40,14 +41,14 @@ impl ContainmentHit {
 /// The documents found for a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainmentAnswers {
-    /// Those of the greatest [share](ContainmentHit::share) first, of equal ones by their keys.
+    /// The documents found, sorted by descending [share](ContainmentHit::share), then by key.
     pub hits: Vec<ContainmentHit>,
-    /// The number of documents beyond the limit.
+    /// Number of documents beyond the limit.
     pub left_out: u64,
 }
 
 impl ContainmentAnswers {
-    /// Adds a document. From time to time those beyond the limit are left out.
+    /// Adds a document. Now and then removes the documents beyond the limit.
     fn push(&mut self, hit: ContainmentHit, limit: usize) {
         self.hits.push(hit);
         if self.hits.len() >= limit.saturating_mul(2).saturating_add(HELD) {
@@ -55,7 +56,7 @@ impl ContainmentAnswers {
         }
     }
 
-    /// Sorts the documents, and leaves those beyond the limit out.
+    /// Sorts the documents, and removes those beyond the limit.
     fn cut(&mut self, limit: usize) {
         let by_share = |a: &ContainmentHit, b: &ContainmentHit| {
             b.share().total_cmp(&a.share()).then_with(|| a.key.cmp(&b.key))
@@ -66,10 +67,10 @@ impl ContainmentAnswers {
     }
 }
 
-/// Documents of a text that are held before those beyond the limit are left out, beside twice the limit.
+/// Number of documents of a text, in addition to twice the limit, that are held before those beyond the limit are removed.
 const HELD: usize = 64;
 
-/// Texts that are asked about together, as many as fit into memory.
+/// A batch of texts to query at once, as many as fit in memory.
 ///
 /// ```
 /// use twindex::{Index, Params};
@@ -94,35 +95,36 @@ const HELD: usize = 64;
 pub struct ContainmentQueries {
     near: Nearness,
     memory: usize,
-    /// Texts by all of their elements.
+    /// The texts, indexed by all of their elements.
     slots: Slots,
-    /// The sets of all texts, and where each ends.
+    /// The sets of all texts, concatenated; `ends` holds the end of each.
     elements: Vec<u64>,
     ends: Vec<usize>,
 }
 
-/// Bytes of a text beside its elements: where it ends, and what threads count of it.
+/// Bytes per text in addition to its elements: its end, and the counters of threads.
 const TEXT_BYTES: usize = 64;
-/// Documents that a thread takes at once.
+/// Number of documents that a thread takes at once.
 const PIECE: u32 = 256;
-/// Pieces for each thread that are counted before it is their turn.
+/// Number of pieces per thread that may be counted ahead of their turn.
 const AHEAD: usize = 4;
 
 /// A thread's working memory.
 #[derive(Default)]
 struct Worker {
     set: Vec<u64>,
-    /// Of each text the elements that a document shares with it, or more; 0 between documents. Then the texts with a number
-    /// above 0.
+    /// For each text, an upper bound of the number of elements that it shares with the current document; 0 between
+    /// documents. `found` lists the texts with a bound above 0.
     counts: Vec<u32>,
     found: Vec<u32>,
 }
 
 impl ContainmentQueries {
-    /// For documents of an index with these parameters, a share from which on one contains another, and this number of bytes.
+    /// Creates an empty batch for documents of an index with these parameters. `threshold` is the minimum share for
+    /// containment, `memory` a number of bytes.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an index without sets, which cannot answer, and for a share that is not above 0 and up to 1.
+    /// [`Error::Invalid`] if the index stores no sets, or if the threshold is not above 0 and at most 1.
     pub fn new(params: &twindex::Params, threshold: f64, memory: usize) -> Result<Self> {
         if !params.sets {
             return Err(Error::Invalid(
@@ -138,7 +140,7 @@ impl ContainmentQueries {
         Ok(Self { near, memory, slots: Slots::new(), elements: Vec::new(), ends: Vec::new() })
     }
 
-    /// Adds the set of a text, ascending and distinct hashes, and returns its number. None if it does not fit any more: then
+    /// Adds the set of a text, ascending distinct hashes, and returns its number, or `None` if it does not fit: then call
     /// [`run`](Self::run) and [`clear`](Self::clear), and add it again. The first text always fits.
     ///
     /// # Errors
@@ -151,7 +153,7 @@ impl ContainmentQueries {
             let (limit, found) = (u64::from(u32::MAX), set.len() as u64);
             return Err(Error::Limit { what: "shingles of a set", limit, found });
         }
-        // Columns double when they grow.
+        // Vectors double when they grow.
         let columns = 2 * size_of::<u64>() * (self.elements.len() + set.len());
         let needed = self.slots.bytes_with(set.len()) + columns + TEXT_BYTES * (self.len() + 1);
         if !self.is_empty() && (needed > self.memory || self.len() >= NUMBERS) {
@@ -171,27 +173,27 @@ impl ContainmentQueries {
         self.ends.clear();
     }
 
-    /// Texts so far.
+    /// Returns the number of texts.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True without texts.
+    /// Whether there are no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The set of a text.
+    /// Returns the set of a text.
     fn set(&self, text: u32) -> &[u64] {
         let text = text as usize;
         let start = text.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.elements[start..self.ends[text]]
     }
 
-    /// As [`run`](Self::run), with the documents of each text: at most `limit` of them, those of the greatest share, of the
-    /// documents whose keys are wanted.
+    /// As [`run`](Self::run), but returns the documents of each text: at most `limit` of the documents with wanted keys,
+    /// those with the greatest shares.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -215,12 +217,12 @@ impl ContainmentQueries {
         Ok(all)
     }
 
-    /// Reads the sets of all documents on these threads, and hands each pair of a text and a document to `each` where one
-    /// contains the other: at least the share of it is in the other, which has as many elements or more. Documents come in the
-    /// order of the segments, and those with a mark, too; the texts of each by their numbers.
+    /// Reads the sets of all documents on `threads` threads. Passes each pair of a text and a document to `each` if one
+    /// contains the other: at least the minimum share of the smaller set is in the larger one. Documents are in the order of
+    /// segments and include marked documents; the texts of a document are in ascending order of their numbers.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Corrupt`], or the error of `each`.
     pub fn run(
         &self,
         snapshot: &Snapshot,
@@ -257,7 +259,7 @@ impl ContainmentQueries {
         .map(drop)
     }
 
-    /// Adds the texts that contain a document or that it contains.
+    /// Adds the texts that contain a document or are contained in it.
     fn count(
         &self,
         worker: &mut Worker,
@@ -287,12 +289,12 @@ impl ContainmentQueries {
         found.sort_unstable();
         let mut key = None;
         for text in found.drain(..) {
-            // Elements are found by 32 bits, so that this may be too many.
+            // Elements are matched by 32 bits, so this count may be too high.
             let at_most = std::mem::take(&mut counts[text as usize]) as usize;
             let of_text = self.set(text);
             let (smaller, larger) =
                 if of_text.len() <= set.len() { (of_text, &**set) } else { (&**set, of_text) };
-            // Of the two shares that of the smaller set is the greater one, so that it decides.
+            // The share of the smaller set is the greater one, so it decides.
             if !self.near.is_met(at_most.min(smaller.len()), smaller.len(), larger.len()) {
                 continue;
             }
@@ -308,5 +310,5 @@ impl ContainmentQueries {
     }
 }
 
-/// How many elements ahead slots are prefetched.
+/// Number of elements ahead whose slots are prefetched.
 const FETCHED: usize = 8;

@@ -1,11 +1,10 @@
-//! Which sets contain a new one, and which are contained in it, as sets come one after the other: for streams that decide by
-//! containment.
+//! Finds earlier sets that contain a new one or are contained in it: for streams that decide by containment.
 //!
-//! A set of n elements is contained in a larger one if that has at least ceil(t n) of them. So of any n - ceil(t n) + 1 of its
-//! elements, the larger one has at least one, whichever they are. A new set is looked for by the rarest of its elements among
-//! all elements of those before. For the other direction each set is put down under the rarest of its elements of the time, and a
-//! new set looks for what it contains by all that it has. So both are complete without an order of the elements that would
-//! have to be fixed before anything is known of frequencies.
+//! A set of n elements is contained in a larger one if the larger one has at least ceil(t n) of them. So the larger one has
+//! at least one of any n - ceil(t n) + 1 of its elements. To find sets that contain a new set, the rarest elements of the
+//! new set are looked up among all elements of earlier sets. For the other direction, each set is indexed by the elements
+//! that are rarest at that time, and all elements of the new set are looked up. So both directions are complete, without a
+//! fixed order of elements, which would require knowing frequencies in advance.
 
 use std::mem;
 
@@ -13,11 +12,11 @@ use crate::slots::{NUMBERS, Postings, Slots};
 use twindex::error::{Error, Result};
 use twindex_sketch::Nearness;
 
-/// Sets that came, by their elements, in memory; they are numbered in the order in which they came.
+/// The sets added so far, indexed by their elements, in memory; sets are numbered in the order in which they were added.
 ///
-/// What is found are candidates: the caller counts them on the sets, which are not kept here. None is missed. All elements of all
-/// sets are in memory, about 17 bytes for one that is in few sets and 4 for each more set that has it, so that 300 shingles, of
-/// which two thirds are in one text only, take some 5 KB.
+/// Lookups return candidates without missing any; the sets are not stored here, so the caller must compare them. All
+/// elements of all sets are in memory: about 17 bytes for an element in few sets, and 4 bytes for each further set that has
+/// it. A set of 300 shingles, two thirds of them in one text only, takes about 5 KB.
 ///
 /// ```
 /// use twindex_join::Containing;
@@ -40,18 +39,18 @@ use twindex_sketch::Nearness;
 pub struct Containing {
     near: Nearness,
     memory: usize,
-    /// Sets by all of their elements.
+    /// Sets indexed by all of their elements.
     all: Slots,
-    /// Sets by their rarest elements: as many as a containing set needs to find them.
+    /// Sets indexed by their rarest elements: as many as a containing set needs to find them.
     rarest: Slots,
     sizes: Vec<u32>,
-    /// Working memory: elements by their numbers of sets, and what was found.
+    /// Scratch: elements with their numbers of sets, and the result of a lookup.
     by_count: Vec<(u32, u64)>,
     found: Vec<u32>,
 }
 
 impl Containing {
-    /// For a share above 0 and up to 1, in this number of bytes.
+    /// Creates an empty collection for a minimum share above 0 and at most 1, in `memory` bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] for another share.
@@ -70,19 +69,19 @@ impl Containing {
         })
     }
 
-    /// Sets so far.
+    /// Returns the number of sets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.sizes.len()
     }
 
-    /// True before the first.
+    /// Whether no set was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sizes.is_empty()
     }
 
-    /// Bytes that it takes.
+    /// Returns the number of bytes in use.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let working =
@@ -90,10 +89,10 @@ impl Containing {
         self.all.bytes() + self.rarest.bytes() + size_of::<u32>() * self.sizes.capacity() + working
     }
 
-    /// Adds a set, distinct elements in any order, and returns its number.
+    /// Adds a set of distinct elements, in any order, and returns its number.
     ///
     /// # Errors
-    /// [`Error::Limit`] if it does not fit into the memory any more, or for 2^31 sets; nothing was added then.
+    /// [`Error::Limit`] if the set does not fit in the memory, or for 2^31 sets; then nothing was added.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let prefix = self.prefix(set);
         let own = LIST_BYTES * (set.len() + prefix) + 2 * size_of::<u32>() * (self.sizes.len() + 1);
@@ -115,7 +114,8 @@ impl Containing {
         Ok(number)
     }
 
-    /// The sets that can contain this one: all that do, and others; each once, ascending. None is smaller.
+    /// Returns candidates for sets that contain this one: all that do, and others; each once, ascending. None of them is
+    /// smaller.
     pub fn containing(&mut self, set: &[u64]) -> &[u32] {
         self.sort_by_count(set);
         let prefix = self.prefix(set);
@@ -127,8 +127,8 @@ impl Containing {
         self.found()
     }
 
-    /// The sets that this one can contain: all that it does, and others; each once, ascending. None is larger, and none is
-    /// empty.
+    /// Returns candidates for sets that this one contains: all of them, and others; each once, ascending. None of them is
+    /// larger or empty.
     pub fn contained_in(&mut self, set: &[u64]) -> &[u32] {
         let Self { rarest, sizes, found, .. } = self;
         found.clear();
@@ -138,12 +138,12 @@ impl Containing {
         self.found()
     }
 
-    /// How many elements of a set one that contains it has at least one of, whichever they are.
+    /// Returns n such that a containing set has at least one of any n elements of `set`.
     fn prefix(&self, set: &[u64]) -> usize {
         self.near.prefix(set.len()).min(set.len())
     }
 
-    /// Puts the elements that fewest sets have in front.
+    /// Sorts the elements by their number of sets, ascending.
     fn sort_by_count(&mut self, set: &[u64]) {
         let mut by_count = mem::take(&mut self.by_count);
         by_count.clear();
@@ -159,7 +159,7 @@ impl Containing {
     }
 }
 
-/// Bytes of a list of two numbers, with its place.
+/// Size of a list of two numbers and its header, in bytes.
 const LIST_BYTES: usize = size_of::<Vec<u32>>() + 2 * size_of::<u32>();
 
 fn collect(postings: Postings<'_>, found: &mut Vec<u32>, is_wanted: impl Fn(u32) -> bool) {
@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Sets that are parts of others, with elements that few have, or all.
+    /// Returns sets that are parts of others, with elements that few or all sets have.
     fn sets(seed: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<Vec<u64>> = Vec::new();
@@ -261,7 +261,7 @@ mod tests {
                 Err(error) => break error.to_string(),
             }
             pushed += 1;
-            // Long lists grow in steps of their own length.
+            // Long lists double when they grow.
             assert!(containing.bytes() <= (1 << 20) + (1 << 16));
         };
         assert!(pushed > 100 && error.contains("memory for the elements of all sets"), "{pushed} {error}");

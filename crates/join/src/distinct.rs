@@ -1,10 +1,10 @@
-//! Distinct hashes in order, by the bits they begin with.
+//! Sorts distinct hashes by their leading bits.
 
-/// Moves of a hash, on the average, before comparisons are cheaper. One that is there a thousand times, as a shingle of a
-/// table is, takes few.
+/// Mean number of moves per hash above which a comparison sort is cheaper. A hash that occurs a thousand times, such as a
+/// shingle of a table, takes few moves.
 const MOVES: usize = 8;
 
-/// Sorts hashes, with memory that is used again.
+/// Sorts hashes in reused memory.
 ///
 /// ```
 /// let mut distinct = vec![0];
@@ -18,13 +18,13 @@ pub struct SortScratch {
 }
 
 impl SortScratch {
-    /// Appends the distinct ones of `hashes`, sorted. Hashes are spread evenly, so that as many leading bits as there are
-    /// hashes leave little to do; those that are not are sorted as anything else is.
+    /// Appends the distinct `hashes` in ascending order. Hashes are usually uniform, so a bucket sort by their leading bits
+    /// leaves little work; other hashes are sorted by comparisons.
     ///
-    /// Time: linear in hashes that are spread evenly.
+    /// Takes linear time for uniform hashes.
     pub fn append_distinct(&mut self, hashes: &[u64], distinct: &mut Vec<u64>) {
         self.sort(hashes);
-        // Each is written, and written over if the next is the same.
+        // Always written, and overwritten if the next hash is equal.
         let start = distinct.len();
         distinct.resize(start + self.sorted.len(), 0);
         let out = &mut distinct[start..];
@@ -36,7 +36,7 @@ impl SortScratch {
         distinct.truncate(start + count);
     }
 
-    /// Replaces `sorted` by `hashes`, sorted.
+    /// Replaces `sorted` by the sorted `hashes`.
     fn sort(&mut self, hashes: &[u64]) {
         let Self { places, sorted } = self;
         if hashes.len() < 64 || u32::try_from(hashes.len()).is_err() {
@@ -45,7 +45,7 @@ impl SortScratch {
             sorted.sort_unstable();
             return;
         }
-        // Half as many hashes as places, or fewer: most are in order then.
+        // At least twice as many buckets as hashes, so that most hashes are in order afterwards.
         let shift = u64::BITS - (hashes.len().ilog2() + 2);
         places.clear();
         places.resize(1 << (hashes.len().ilog2() + 2), 0);
@@ -65,7 +65,7 @@ impl SortScratch {
             sorted[*place as usize] = hash;
             *place += 1;
         }
-        // Values are at most a few places from their sorted position.
+        // Hashes are at most a few positions from their sorted position.
         let mut moves = MOVES * sorted.len();
         for end in 1..sorted.len() {
             let hash = sorted[end];
@@ -105,7 +105,7 @@ mod tests {
         }
         sorting.sort(&[u64::MAX; 100]);
         assert_eq!(sorting.sorted, [u64::MAX; 100]);
-        // All in one place, and in the worst order.
+        // All hashes in one bucket, in the worst order.
         let falling: Vec<u64> = (0..2000).rev().collect();
         sorting.sort(&falling);
         assert!(sorting.sorted.iter().eq(falling.iter().rev()));

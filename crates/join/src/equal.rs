@@ -1,4 +1,4 @@
-//! Documents whose contents are equal: a group of them is compared with others once, and the result holds for all of its
+//! Groups of documents with equal contents: a group is compared with others once, and the result holds for all of its
 //! members in pairs and clusters.
 
 use super::numbers::HashNumbers;
@@ -6,7 +6,7 @@ use super::seeded::Seeded;
 use twindex::error::{Error, Result};
 use twindex::sys::MemoryBudget;
 
-/// Groups of equal contents, by their hashes.
+/// Groups of equal contents, found by their hashes.
 ///
 /// ```
 /// use twindex_join::EqualGroups;
@@ -16,7 +16,7 @@ use twindex::sys::MemoryBudget;
 /// let (mut groups, mut firsts) = (EqualGroups::new(&MemoryBudget::unlimited())?, Vec::new());
 /// let mut group_of = Vec::new();
 /// for text in texts {
-///     let hash = text.len() as u128; // of a real one equal values are almost certainly equal texts
+/// a real hash is equal almost only for equal texts
 ///     let is_same = |group: u32| Ok::<_, twindex::Error>(firsts[group as usize] == text);
 ///     let group = groups.group(hash, is_same)?;
 ///     if group as usize == firsts.len() {
@@ -34,32 +34,32 @@ pub struct EqualGroups {
 }
 
 impl EqualGroups {
-    /// None yet. A group takes 11 to 22 bytes of the memory budget, or of a scratch file.
+    /// Creates an empty collection. A group takes 11 to 22 bytes of the memory budget or of a scratch file.
     ///
     /// # Errors
-    /// [`Error::Io`] from a scratch file, if the budget is used up.
+    /// [`Error::Io`] from a scratch file, if the budget is exhausted.
     pub fn new(budget: &MemoryBudget) -> Result<Self> {
         Ok(Self { numbers: HashNumbers::new(budget)?, seeded: Seeded::default() })
     }
 
-    /// Whether there may be a group with this hash: false if there is none.
+    /// Returns false if no group has this hash; true if one may have it.
     #[must_use]
     pub fn may_have(&self, hash: u128) -> bool {
         self.numbers.find(self.seeded.of(hash), |_| Ok::<_, ()>(true)).is_ok_and(|found| found.is_some())
     }
 
-    /// The group of a document whose content has this hash: one of those before with the same hash that `is_same`
-    /// confirms, or a new one, which has the next number, from 0.
+    /// Returns the group of a document whose content has this hash: an earlier group with the same hash that `is_same`
+    /// confirms, or a new one. Groups are numbered from 0.
     ///
     /// # Errors
-    /// What `is_same` returns; then there is no new group. [`Error::Io`] from a scratch file.
+    /// The error of `is_same`; no group is created then. [`Error::Io`] from a scratch file.
     pub fn group<E: From<Error>>(
         &mut self,
         hash: u128,
         is_same: impl FnMut(u32) -> std::result::Result<bool, E>,
     ) -> std::result::Result<u32, E> {
         let hash = self.seeded.of(hash);
-        // Equal hashes are almost certainly equal contents; make it certain.
+        // Equal hashes almost certainly mean equal contents; `is_same` makes it certain.
         if let Some(group) = self.numbers.find(hash, is_same)? {
             return Ok(group);
         }
@@ -69,16 +69,17 @@ impl EqualGroups {
     }
 }
 
-/// The members of a group that are in pairs with other groups: all, or of more than `max_members` the first alone.
+/// Returns the members of a group that form pairs with other groups: all, or only the first if there are more than
+/// `max_members`.
 #[must_use]
 pub fn representatives(members: &[u32], max_members: usize) -> &[u32] {
     if members.len() > max_members { &members[..1] } else { members }
 }
 
-/// Hands the pairs of a group to `each`: all of them, or of more than `max_members` members a star around the first.
+/// Passes the pairs of a group to `each`: all pairs, or a star around the first member if there are more than `max_members`.
 ///
 /// # Errors
-/// What `each` returns.
+/// The error of `each`.
 pub fn for_each_pair_inside<E>(
     members: &[u32],
     max_members: usize,
@@ -90,10 +91,10 @@ pub fn for_each_pair_inside<E>(
     Ok(())
 }
 
-/// Hands the pairs of members of two groups to `each`, as far as they [stand](representatives) in pairs.
+/// Passes the pairs of members of two groups to `each`, limited to the [representatives](representatives) of each group.
 ///
 /// # Errors
-/// What `each` returns.
+/// The error of `each`.
 pub fn for_each_pair_between<E>(
     members: &[u32],
     others: &[u32],
@@ -107,11 +108,11 @@ pub fn for_each_pair_between<E>(
     Ok(())
 }
 
-/// Hands all pairs of a member and another one to `each`; with `inside`, both are the same members, and each two of them
-/// come once.
+/// Passes all pairs of a member of each side to `each`. With `inside`, both sides are the same members, and each pair of two
+/// members is passed once.
 ///
 /// # Errors
-/// What `each` returns.
+/// The error of `each`.
 #[inline]
 pub(super) fn for_each_pair<E>(
     members: &[u32],

@@ -1,19 +1,19 @@
-//! Exact resemblance of many pairs of few families, by differences.
+//! Exact resemblance of many pairs within few families, by differences.
 //!
-//! Near-duplicates come in families: k versions of a text make k (k - 1) / 2 pairs, and counting what each pair has
-//! in common walks each set k - 1 times. Here each set is walked once, beside one set of its family, the *leader* L,
-//! and its differences are kept: what is gone, G = L \ x, and what is new, N = x \ L. From then on two sets of one
-//! family are compared by their differences alone,
+//! Near-duplicates form families: k versions of a text form k (k - 1) / 2 pairs, and counting the common elements of each
+//! pair reads each set k - 1 times. Here each set is read once and compared with one set of its family, the *reference* L.
+//! Only its differences are stored: the lacking elements, G = L \ x, and the new elements, N = x \ L. Then two sets of one
+//! family are compared by their differences:
 //!
 //! ```text
 //! |x ∩ y| = |L| - |Gx| - |Gy| + |Gx ∩ Gy| + |Nx ∩ Ny|
 //! ```
 //!
-//! as an element of L is in both unless it is gone from one, and an element that is not in L must be new in both.
-//! This counts, it does not estimate. For resemblances of 0.9 differences are a tenth of the sets.
+//! because an element of L is in both sets unless one of them lacks it, and an element outside L must be new in both. The
+//! count is exact, not an estimate. For resemblances of 0.9, differences are a tenth of the sets.
 //!
-//! Who is compared with whom is decided by [`Families::plan`], one batch of pairs after the other; the rest is
-//! done by any number of threads. Which leader a set has changes no result.
+//! [`Families::plan`] chooses the references, one batch of pairs after the other; any number of threads can do the rest. The
+//! choice of references changes no result.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -23,11 +23,11 @@ use twindex::sys::Column;
 use twindex_sketch::nearness::least_intersection;
 use twindex_sketch::{Resemblance, intersection_from};
 
-/// Differences of sets from their references, for counting intersections.
+/// Differences between sets and their references, for counting intersections.
 ///
-/// For each batch of pairs: those that are [`plausible`](Self::plausible); of these [`plan`](Self::plan),
-/// [`difference`](Self::difference) for all that it asks for, a [piece](Self::pieces) at a time, [`add`](Self::add) each
-/// in the order of the plan, and then [`for_each_resembling`](Self::for_each_resembling).
+/// For each batch of pairs: filter the pairs with [`plausible`](Self::plausible), call [`plan`](Self::plan) for them,
+/// compute each planned [`difference`](Self::difference), one [piece](Self::pieces) at a time, [`add`](Self::add) the
+/// differences in the order of the plan, then call [`for_each_resembling`](Self::for_each_resembling).
 ///
 /// ```
 /// use twindex_join::{Families, ShingleSets};
@@ -51,23 +51,23 @@ use twindex_sketch::{Resemblance, intersection_from};
 #[derive(Debug)]
 pub struct Families<'a> {
     sets: &'a ShingleSets,
-    /// The reference of each set; [`NO_REFERENCE`] if it was in no pair yet.
+    /// The reference of each set; [`NO_REFERENCE`] if the set was not yet in a pair.
     references: Column<u32>,
-    /// The differences of each set.
+    /// The position of each set's differences in `elements`.
     kept: Column<DifferenceRange>,
     /// For each set, the elements of its reference that it lacks, then its new elements.
     elements: Vec<u64>,
-    /// Elements that are kept at most.
+    /// Maximum number of elements stored.
     max: usize,
 }
 
-/// Elements of sets whose differences are found before any of them is added. Two thirds of them may be allocated for
-/// differences, which is more than these have.
+/// Maximum number of elements of the sets in a piece. Up to two thirds of it may be allocated for differences, which is more
+/// than they need.
 const PIECE_ELEMENTS: u64 = 3 << 20;
-/// No leader.
+/// Marks a set without a reference.
 const NO_REFERENCE: u32 = u32::MAX;
 
-/// The position of the differences of a set. A reference has none.
+/// The position of the differences of a set. References have no differences.
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct DifferenceRange {
@@ -76,17 +76,18 @@ struct DifferenceRange {
     new: u32,
 }
 
-/// How a set differs from a leader.
+/// The difference between a set and its reference.
 #[derive(Debug)]
 pub struct Difference {
     set: u32,
     reference: u32,
-    /// The lacking and the new elements; none if they are too many to be of use.
+    /// The lacking and the new elements; `None` if there are too many to be useful.
     parts: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl<'a> Families<'a> {
-    /// Takes up to `memory` bytes for differences, beside 20 bytes a set of the sets' [budget](ShingleSets::within).
+    /// Creates an empty collection. Takes up to `memory` bytes for differences, and 20 bytes per set of the sets'
+    /// [budget](ShingleSets::within).
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -100,14 +101,14 @@ impl<'a> Families<'a> {
         })
     }
 
-    /// The pairs that are not [ruled out](ShingleSets::may_resemble) without looking into sets.
+    /// Returns the pairs that are not [ruled out](ShingleSets::may_resemble) without reading sets.
     #[must_use]
     pub fn plausible(&self, pairs: &[(u32, u32)], threshold: f64) -> Vec<(u32, u32)> {
         pairs.iter().copied().filter(|&(a, b)| self.sets.may_resemble(a, b, threshold)).collect()
     }
 
-    /// Finds leaders for the sets of these pairs that have none yet, and returns the sets to be compared with theirs:
-    /// set, leader.
+    /// Chooses references for the sets of these pairs that have none yet. Returns the sets to compare with their references,
+    /// as pairs of set and reference.
     #[must_use]
     pub fn plan(&mut self, pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
         if self.elements.len() > self.max {
@@ -139,8 +140,8 @@ impl<'a> Families<'a> {
         wanted
     }
 
-    /// Cuts what [`plan`](Self::plan) asks for into pieces whose differences are found and added one piece after the
-    /// other, so that those that wait to be added take 16 MiB at most, or what one of them takes.
+    /// Splits the result of [`plan`](Self::plan) into pieces. If the differences of each piece are computed and then added,
+    /// the differences not yet added take at most 16 MiB, or the memory of a single one.
     #[must_use]
     pub fn pieces<'p>(&self, wanted: &'p [(u32, u32)]) -> Vec<&'p [(u32, u32)]> {
         let mut pieces = Vec::new();
@@ -162,7 +163,7 @@ impl<'a> Families<'a> {
         self.kept[set as usize] = DifferenceRange::default();
     }
 
-    /// How a set differs from its leader.
+    /// Computes the difference between a set and its reference.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from the scratch file of the sets.
@@ -172,7 +173,7 @@ impl<'a> Families<'a> {
         Ok(Difference { set, reference, parts })
     }
 
-    /// Keeps a difference. A set that is too different from its leader becomes one itself.
+    /// Stores a difference. A set that differs too much from its reference becomes a reference itself.
     pub fn add(&mut self, difference: Difference) {
         let Difference { set, reference, parts } = difference;
         match parts {
@@ -190,8 +191,8 @@ impl<'a> Families<'a> {
         }
     }
 
-    /// Hands each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in their
-    /// order.
+    /// Passes each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in the order
+    /// of `pairs`.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from the scratch file of the sets.
@@ -201,7 +202,7 @@ impl<'a> Families<'a> {
         threshold: f64,
         mut each: impl FnMut(u32, u32, Resemblance),
     ) -> Result<()> {
-        // The first of a pair most often is that of the pair before.
+        // Consecutive pairs usually have the same first set.
         let (mut left, mut right) = (SetReader::new(self.sets), SetReader::new(self.sets));
         let mut read = [Vec::new(), Vec::new()];
         for &(a, b) in pairs {
@@ -225,11 +226,11 @@ impl<'a> Families<'a> {
         Ok(())
     }
 
-    /// The size of the intersection of two sets of one family, if it is `min` or more.
+    /// Returns the size of the intersection of two sets of one family, or `None` if it is below `min`.
     fn by_differences(&self, reference: u32, a: u32, b: u32, min: usize) -> Option<usize> {
         let (lacking_a, new_a) = self.parts(a);
         let (lacking_b, new_b) = self.parts(b);
-        // All counts are added before anything is taken off.
+        // Adds all counts before subtracting, to avoid underflow.
         let whole = self.sets.size(reference) as usize;
         let either = lacking_a.len() + lacking_b.len();
         let both_new = new_a.len().min(new_b.len());
@@ -241,7 +242,7 @@ impl<'a> Families<'a> {
         (intersection >= min).then_some(intersection)
     }
 
-    /// The elements of the reference that the set lacks, and its new elements.
+    /// Returns the elements of the reference that the set lacks, and its new elements.
     fn parts(&self, set: u32) -> (&[u64], &[u64]) {
         let DifferenceRange { start, lacking, new } = self.kept[set as usize];
         let both = &self.elements[start as usize..][..(lacking + new) as usize];
@@ -249,30 +250,30 @@ impl<'a> Families<'a> {
     }
 }
 
-/// Elements that are compared at once.
+/// Number of elements compared at once.
 const STRIDE: usize = 8;
 
-/// The elements of `reference` that are not in `set`, and those of `set` that are not in `reference`; none if these are more
-/// than a third of all their elements, which is a resemblance below 0.5.
+/// Returns the elements of `reference` that are not in `set`, and the elements of `set` that are not in `reference`; `None`
+/// if these are more than a third of all elements of both, which is a resemblance below 0.5.
 fn differences(reference: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let max = (reference.len() + set.len()) / 3;
     let (mut lacking, mut new) = (Vec::new(), Vec::new());
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (reference[i..].first_chunk::<STRIDE>(), set[j..].first_chunk::<STRIDE>())
     {
-        // Sets of a family have long runs in common.
+        // Sets of a family share long runs.
         if x == y {
             i += STRIDE;
             j += STRIDE;
             continue;
         }
-        // Neither goes on more than once a step.
+        // Each iteration advances a side by at most one element, so no side leaves its stride.
         let (mut at, mut to) = (0, 0);
         let (mut some_lacking, mut some_new) = ([0; STRIDE], [0; STRIDE]);
         let (mut lacking_count, mut new_count) = (0, 0);
         for _ in 0..STRIDE {
             let (x, y) = (x[at & (STRIDE - 1)], y[to & (STRIDE - 1)]);
-            // Written, and kept if it is a difference: which side goes on is as good as random.
+            // Always written, but kept only if it is a difference, because which side advances is unpredictable.
             some_lacking[lacking_count & (STRIDE - 1)] = x;
             some_new[new_count & (STRIDE - 1)] = y;
             lacking_count += usize::from(x < y);
@@ -310,7 +311,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Families of sets that are made from one another by changes, of sizes around those of strides.
+    /// Returns families of sets derived from one another by changes, with sizes around multiples of the stride.
     fn sets(random: &mut SplitMix) -> Vec<Vec<u64>> {
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
         for number in 0..160_u64 {

@@ -1,4 +1,4 @@
-//! The features that documents share, as sets of elements: for decisions that compare with kept documents alone.
+//! The features that documents share, as sets of elements: for decisions that compare only with kept documents.
 
 use std::path::Path;
 
@@ -10,16 +10,17 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// For each of `count` numbers, the features that documents of another number share by their first `bits` bits: a set of
-/// elements, one for each band and key. `number` gives documents their numbers, as for
-/// [`candidates`](crate::candidates()); two share an element if and only if they are candidates.
+/// Returns a set of elements for each of `count` numbers: the features, by their first `bits` bits, that its documents share
+/// with documents of other numbers, one element for each band and key. `number` assigns numbers to documents, as for
+/// [`candidates`](crate::candidates()); two numbers share an element if and only if they are candidates.
 ///
-/// Memory: `memory` bytes, beside 36 bytes a number; what is more goes to unnamed files in `dir`. Time: reads each band once,
-/// and sorts what is shared.
+/// Memory: `memory` bytes and 36 bytes per number; the rest is written to unnamed files in `dir`. Time: reads each band
+/// once, and sorts the shared features.
 ///
 /// # Errors
-/// [`Error::Invalid`](twindex::Error::Invalid) for bits that are not stored; [`Error::Corrupt`](twindex::Error::Corrupt),
-/// [`Error::Io`](twindex::Error::Io) from a scratch file, or what `number` returns.
+/// [`Error::Invalid`](twindex::Error::Invalid) if `bits` exceeds the stored bits;
+/// [`Error::Corrupt`](twindex::Error::Corrupt), [`Error::Io`](twindex::Error::Io) from a scratch file, or the error of
+/// `number`.
 pub fn shared_features(
     snapshot: &Snapshot,
     bits: u32,
@@ -36,7 +37,7 @@ pub fn shared_features(
         None => 0,
     };
     let sides = [IndexSide { snapshot, numbers: crate::numbers(snapshot, &budget, number)? }];
-    // The number, the band and the key.
+    // Records of number, band and key.
     let mut sorter: Sorter<u128> = Sorter::new(dir, memory / 4);
     let mut entries = Column::new(&budget);
     for band in 0..bands {

@@ -3,19 +3,19 @@
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Disjoint sets of the numbers below a limit. The root of a set is its smallest number, so that the result does
-/// not depend on the order of the pairs.
+/// Disjoint sets of the numbers below a limit. The root of a set is its smallest number, so the result does not depend on
+/// the order of pairs.
 #[derive(Debug)]
 pub struct Forest {
     parents: Column<u32>,
 }
 
 impl Forest {
-    /// `count` sets of one number each.
+    /// Creates `count` sets of one number each.
     #[must_use]
     ///
     /// # Panics
-    /// As a list that takes all of memory does.
+    /// If memory cannot be allocated.
     pub fn new(count: u32) -> Self {
         Self::within(&MemoryBudget::unlimited(), count).expect("no scratch file is needed")
     }
@@ -28,24 +28,24 @@ impl Forest {
         Ok(Self { parents: Column::of(budget, 0..count)? })
     }
 
-    /// Adds a set of one number, the next, and returns it.
+    /// Adds a set of one number, the next one, and returns the number.
     ///
     /// # Panics
-    /// For more than 2^32 - 1 numbers.
+    /// If there are already 2^32 numbers.
     pub fn add(&mut self) -> u32 {
         let number = u32::try_from(self.parents.len()).expect("a number of 32 bits");
         self.parents.push(number).expect("a number of 32 bits");
         number
     }
 
-    /// The smallest number of the set that `number` is in. Amortised O(log n).
+    /// Returns the smallest number of the set that contains `number`. Amortised O(log n).
     ///
     /// # Panics
-    /// For a number that is not below the limit.
+    /// If `number` is not below the limit.
     pub fn root(&mut self, number: u32) -> u32 {
         let (mut at, parents) = (number, &mut self.parents[..]);
         while parents[at as usize] != at {
-            // Path halving: every other node points to its grandparent.
+            // Path halving: every other node is linked to its grandparent.
             let grandparent = parents[parents[at as usize] as usize];
             parents[at as usize] = grandparent;
             at = grandparent;
@@ -53,7 +53,7 @@ impl Forest {
         at
     }
 
-    /// Makes one set of the two that `a` and `b` are in; true if they were two.
+    /// Merges the sets of `a` and `b`; returns true if they were different.
     ///
     /// # Panics
     /// As [`root`](Self::root).

@@ -1,4 +1,4 @@
-//! Many documents against many: near pairs, exact verification, clusters, in bounded memory.
+//! Joins of many documents against many: near pairs, exact verification and clusters, in bounded memory.
 //!
 //! ```text
 //! snapshot --buckets--> groups with an equal band key --candidates--> pairs --sets--> verified pairs --forest--> clusters
@@ -18,7 +18,7 @@
 //! }
 //! let mut clusters = Forest::new(3);
 //! resembling_sets(&sets, 0.8, 10_000, JoinResources::in_dir(dir.path()), |a, b, resemblance| {
-//!     assert_eq!(resemblance.value(), 0.8); // 4 of 5, counted
+//! exact: 4 of 5 shingles
 //!     clusters.join(a, b);
 //!     Ok::<_, twindex::Error>(())
 //! })?;
@@ -26,20 +26,20 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Everything here works on snapshots, or on numbers that the caller chooses for documents.
+//! All modules work on snapshots, or on numbers that the caller assigns to documents.
 //!
 //! | from | to | module |
 //! |---|---|---|
 //! | a snapshot, or two | all pairs within a Hamming radius | [`pairs`], [`hamming`] |
-//! | a file of fingerprints | likewise | [`raw`] |
-//! | a snapshot | its living groups: the leader of each document | [`living`] |
+//! | a file of fingerprints | all pairs within a Hamming radius | [`raw`] |
+//! | a snapshot | groups of living documents: the leader of each document | [`living`] |
 //! | a snapshot and many queries | all answers within a radius | [`batch`] |
 //! | a snapshot with bands | candidate pairs that share features | [`candidates`](mod@candidates) |
-//! | sets of shingle hashes | all pairs from a resemblance on, counted | [`prefix`], [`verified`] |
-//! | sets of shingle hashes | which sets stay: the rule of `dedup` | [`cover`] |
+//! | sets of shingle hashes | all pairs with at least a given resemblance, computed exactly | [`prefix`], [`verified`] |
+//! | sets of shingle hashes | the sets to keep, by the rule of `dedup` | [`cover`] |
 //! | a snapshot with bands | the features that documents share, as sets | [`features`] |
 //! | a snapshot with sets and many texts | documents that contain them or are contained in them | [`contained`] |
-//! | sets, one after the other | what contains each, and what each contains | [`containing`] |
+//! | sets, one after the other | the sets that contain each set, and the sets that it contains | [`containing`] |
 //! | sketches | pairs by their number of shared elements | [`altavista`] |
 //! | pairs | clusters, in memory or out of core | [`forest`], [`spanning`] |
 
@@ -111,13 +111,13 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// In the place of a number: the document has none.
+/// Marks a document without a number.
 const NO_NUMBER: u32 = u32::MAX;
 
-/// The numbers of documents, segment after segment: one column, however many segments there are.
+/// The numbers of documents, segment by segment, in one column for all segments.
 struct SegmentNumbers {
     all: Column<u32>,
-    /// The end of each segment's numbers.
+    /// The end of each segment's numbers in `all`.
     ends: Vec<usize>,
 }
 
@@ -126,14 +126,14 @@ impl SegmentNumbers {
         Self { all: Column::new(budget), ends: Vec::new() }
     }
 
-    /// The numbers of a segment, by ordinal.
+    /// Returns the numbers of a segment's documents, by ordinal.
     fn of(&self, segment: usize) -> &[u32] {
         let start = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.all[start..self.ends[segment]]
     }
 }
 
-/// The number of each live document, by segment and ordinal, in the memory of `budget`.
+/// Returns the number of each live document, by segment and ordinal, in the memory of `budget`.
 fn numbers(
     snapshot: &Snapshot,
     budget: &MemoryBudget,

@@ -1,8 +1,8 @@
-//! All living groups of an index ([`Snapshot::groups`]), from a join of its fingerprints.
+//! Computes all living groups of an index ([`Snapshot::groups`]) with a join of its fingerprints.
 //!
-//! The join finds all near pairs at once, in a small part of the time that a query for each leader takes. Only documents
-//! of pairs are put in the order of priority. Documents of one fingerprint are near the same documents: they are one row of
-//! the join, and one document of the pairs.
+//! The join finds all near pairs at once, in a small fraction of the time of a query for each leader. Only documents in
+//! pairs are sorted by priority. Documents with the same fingerprint are near the same documents, so they are one row of the
+//! join and one document of the pairs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,17 +14,18 @@ use super::hamming::JoinResources;
 use super::pairs::{Documents, NearFingerprints, near_fingerprints_within};
 use super::runs::{Sorter, finish_all};
 
-/// Near pairs for each document, up to which a join costs less than queries for leaders: these are few in dense families.
+/// Number of near pairs per document up to which a join costs less than queries for leaders; dense families have few
+/// leaders.
 const PAIRS_A_DOCUMENT: u64 = 16;
-/// Pairs that are joined in any case.
+/// Number of pairs up to which the join is always used.
 const PAIRS_LEAST: u64 = 1 << 20;
-/// Pairs that a thread counts before it adds them to those of all threads.
+/// Number of pairs that a thread counts before it adds them to the total of all threads.
 const COUNTED: u64 = 1 << 10;
-/// What [`Error::Limit`] names if there are too many pairs.
+/// The name of the limit in [`Error::Limit`] if there are too many pairs.
 const TOO_MANY: &str = "near pairs of a listing of groups";
 
-/// All groups of a snapshot: those of [`Snapshot::groups`], by a join where only the distance of fingerprints makes
-/// documents near, unless families are so dense that queries cost less.
+/// Returns all groups of a snapshot: the same as [`Snapshot::groups`]. Uses a join if only the distance of fingerprints
+/// decides whether documents are near, unless families are so dense that queries cost less.
 ///
 /// ```
 /// use twindex::{Fingerprint, Index, Params, Resources};
@@ -53,14 +54,14 @@ pub fn living_groups(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<G
     }
 }
 
-/// The pairs that a thread of the join found.
+/// The pairs that one thread of the join found.
 struct Found {
     near: Sorter<u64>,
     same: Sorter<u64>,
     count: u64,
 }
 
-/// The groups by a join that finds at most about `max` pairs; `None` for an index that other things decide.
+/// Computes the groups by a join that finds at most about `max` pairs; `None` if the group rule is not a distance.
 fn joined(snapshot: &Snapshot, resources: &Resources<'_>, max: u64) -> Result<Option<Groups>> {
     let (GroupRule::Distance, Some(within)) = (snapshot.group_rule()?, snapshot.params().near().within)
     else {

@@ -1,18 +1,18 @@
-//! Numbers that are found by hashes of what they stand for: a hash table whose slots are 8 bytes, in a column.
+//! A hash table from hashes to numbers of the hashed items, with slots of 8 bytes in a column.
 //!
-//! A slot has a number and 32 bits of its hash. Eight more are known by the part of the table that it is in, so that the
-//! table grows without the hashes, and what falls together by accident is one look-up in 10^5 at ten million numbers.
+//! A slot stores a number and 32 bits of its hash. The part of the table that holds the slot determines eight more bits, so
+//! the table can grow without the full hashes. With ten million numbers, one lookup in 10^5 finds an accidental match.
 
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Bits by which the part of the table is known.
+/// Number of hash bits that select a part of the table.
 const PART_BITS: u32 = 8;
 const PARTS: usize = 1 << PART_BITS;
-/// Slots of a part at first, as a power of two.
+/// Initial number of slots in a part, as a power of two.
 const BITS: u32 = 4;
 
-/// Numbers by hashes.
+/// Numbers, found by their hashes.
 ///
 /// ```
 /// use twindex_join::HashNumbers;
@@ -21,7 +21,7 @@ const BITS: u32 = 4;
 /// let words = ["a", "rose", "is", "a", "rose"];
 /// let mut numbers = HashNumbers::new(&MemoryBudget::unlimited())?;
 /// for (number, word) in (0..).zip(words) {
-///     let hash = u64::from(word.as_bytes()[0]) << 56; // a real one is spread evenly
+/// a real hash is uniform
 ///     if numbers.find(hash, |other: u32| Ok::<_, twindex::Error>(words[other as usize] == word))?.is_none() {
 ///         numbers.insert(hash, number)?;
 ///     }
@@ -32,11 +32,11 @@ const BITS: u32 = 4;
 #[derive(Debug)]
 pub struct HashNumbers {
     budget: MemoryBudget,
-    /// Part after part; 0 for a free slot, or the tag above the number and 1.
+    /// The slots of all parts; 0 for a free slot, otherwise the tag in the upper half and the number plus 1 in the lower.
     slots: Column<u64>,
-    /// Slots of a part, as a power of two.
+    /// Number of slots in a part, as a power of two.
     bits: u32,
-    /// The number of used slots of each part.
+    /// Number of used slots of each part.
     used: Box<[u32; PARTS]>,
     len: usize,
 }
@@ -46,27 +46,27 @@ pub struct HashNumbers {
 struct ProbeStart {
     part: usize,
     tag: u32,
-    /// The first slot in the part.
+    /// The first slot of the search within the part.
     at: usize,
 }
 
 impl HashNumbers {
-    /// None yet.
+    /// Creates an empty table.
     ///
     /// # Errors
-    /// [`Error::Io`](twindex::Error::Io) from a scratch file, if the budget is used up.
+    /// [`Error::Io`](twindex::Error::Io) from a scratch file, if the budget is exhausted.
     pub fn new(budget: &MemoryBudget) -> Result<Self> {
         let slots = Column::filled(budget, PARTS << BITS, 0)?;
         Ok(Self { budget: budget.clone(), slots, bits: BITS, used: Box::new([0; PARTS]), len: 0 })
     }
 
-    /// How many there are.
+    /// Returns how many numbers the table has.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// True before the first.
+    /// Whether the table has no numbers.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -81,10 +81,11 @@ impl HashNumbers {
         }
     }
 
-    /// The first of the numbers with this hash, or one like it, that `is_same` confirms.
+    /// Returns the first number with this hash, or a hash that matches by accident, that `is_same` confirms; `None` if there
+    /// is none.
     ///
     /// # Errors
-    /// What `is_same` returns.
+    /// The error of `is_same`.
     #[inline]
     pub fn find<E>(
         &self,
@@ -93,7 +94,7 @@ impl HashNumbers {
     ) -> std::result::Result<Option<u32>, E> {
         let ProbeStart { part, tag, mut at } = self.start(hash);
         let slots = &self.slots[part << self.bits..][..1 << self.bits];
-        // A quarter of the slots is free at least.
+        // The loop ends because at least a quarter of the slots are free.
         while slots[at] != 0 {
             let number = slots[at] as u32 - 1;
             if (slots[at] >> u32::BITS) as u32 == tag && is_same(number)? {
@@ -104,7 +105,7 @@ impl HashNumbers {
         Ok(None)
     }
 
-    /// Adds a number below 2^32 - 1.
+    /// Adds a number below 2^32 - 1 with its hash.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -124,14 +125,14 @@ impl HashNumbers {
         Ok(())
     }
 
-    /// Twice as many slots. Both tables are gone through from their beginning to their end.
+    /// Doubles the number of slots. Reads and writes both tables sequentially.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let bits = self.bits + 1;
         let mut grown = Column::filled(&self.budget, PARTS << bits, 0_u64)?;
         let mask = (1 << self.bits) - 1;
         for (old, new) in self.slots.chunks_exact(1 << self.bits).zip(grown.chunks_exact_mut(1 << bits)) {
-            // From a free slot on, so that what has the same tag stays in its order where it goes around the end.
+            // Starts after a free slot, so that slots with equal tags keep their order if a run wraps around the end.
             let first = old.iter().position(|&slot| slot == 0).unwrap_or(0);
             for at in first..first + old.len() {
                 let slot = old[at & mask];
@@ -164,7 +165,7 @@ mod tests {
             let mut numbers = HashNumbers::new(&MemoryBudget::new(dir.path(), bytes)).unwrap();
             let mut wanted: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
             for number in 0..30_000 {
-                // Some hashes are those of others, or nearly so.
+                // Some hashes are equal or nearly equal to those of other numbers.
                 let hash = match number % 1000 {
                     0..99 => SplitMix(number / 40).next(),
                     99 => (u64::MAX << 8) | (number / 1000),

@@ -1,11 +1,11 @@
-//! Lower bounds on how much sets differ, from a few bits for each element.
+//! Lower bounds of the difference between sets, from a few bits per element.
 //!
-//! An *odd sketch* (Mitzenmacher, Pagh and Pham, *Efficient estimation for high similarities using odd sketches*, WWW
-//! 2014) has a bit for each of some places: whether an odd number of elements falls there. What two sets share changes a
-//! bit in both, so that the sketches differ in the places that an odd number of elements of the symmetric difference
-//! falls on, and in no more places than that has elements. Here sketches do not estimate: they rule out pairs that
-//! differ in too much to be near, and no others (the bitmap filter of Sandes, Teodoro and Melo, *Bitmap filter: speeding
-//! up exact set similarity joins with bitwise operations*, Information Systems 88, 2020).
+//! An *odd sketch* (Mitzenmacher, Pagh and Pham, *Efficient estimation for high similarities using odd sketches*, WWW 2014)
+//! has one bit for each of several positions: whether an odd number of elements hash to the position. A common element flips
+//! the same bit in both sketches. So the sketches differ in the positions that an odd number of elements of the symmetric
+//! difference hash to, which are at most as many as its elements. Here sketches are not used to estimate: they only rule out
+//! pairs whose difference is certainly too large (the bitmap filter of Sandes, Teodoro and Melo, *Bitmap filter: speeding up
+//! exact set similarity joins with bitwise operations*, Information Systems 88, 2020).
 
 use std::ops::Range;
 
@@ -14,48 +14,49 @@ use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_kernel::vectorized;
 
-/// Bytes that sketches may take whatever the memory, so that what is found by comparing them does not depend on it.
+/// Number of bytes that sketches may always take, whatever the memory budget, so that results of comparing them do not
+/// depend on it.
 pub(super) const BYTES: usize = 32 << 20;
 
-/// Odd sketches of sets, in the order in which they were added: within some memory, or a word for each set.
+/// Odd sketches of sets, in the order in which they were added, within a memory limit or with one word per set.
 #[derive(Debug)]
 pub(super) struct OddSketches {
     words: Column<u64>,
-    /// The start of each.
+    /// The start of each sketch in `words`.
     starts: Column<u64>,
-    /// Words that are held at most where there are fewer sets.
+    /// Maximum number of words, unless there are more sets.
     max: usize,
-    /// How often all were halved since.
+    /// Number of times that all sketches were halved.
     halved: u32,
 }
 
-/// Halvings after which every sketch is one word.
+/// Number of halvings after which every sketch is one word.
 const ALL: u32 = u32::BITS;
 
-/// Elements of sets whose sketches have two to four bits for each; those of more have one to two, as what is seen of many
-/// differs less from what is to be expected.
+/// Sets of up to this number of elements have sketches of two to four bits per element. Larger sets have one to two bits,
+/// because their sketches deviate less from the expected difference.
 const SMALL: usize = 1024;
 
-/// Words for the sketch of a set. Larger sets have longer sketches, or such of the same length.
+/// Returns the number of words of a set's sketch before halving. It never decreases with the size of the set.
 pub(super) fn words_for(size: usize) -> usize {
     let bits = if size <= SMALL { 2 * size } else { size };
     bits.div_ceil(u64::BITS as usize).next_power_of_two()
 }
 
 impl OddSketches {
-    /// None yet. All will take at most this number of bytes, or 8 bytes each; 32 MiB are never too much. They are
-    /// kept as far as memory suffices.
+    /// Creates an empty collection of at most `memory` bytes, at least 32 MiB, or 8 bytes per set if this is more. Sketches
+    /// are in memory as far as `budget` allows.
     pub(super) fn new(memory: usize, budget: &MemoryBudget) -> Self {
         Self::within(memory.max(BYTES), budget)
     }
 
-    /// As [`new`](Self::new), within this many bytes however few they are.
+    /// As [`new`](Self::new), with at most `memory` bytes, without the minimum.
     pub(super) fn within(memory: usize, budget: &MemoryBudget) -> Self {
         let max = memory / size_of::<u64>();
         Self { words: Column::new(budget), starts: Column::new(budget), max, halved: 0 }
     }
 
-    /// Replaces `words` by the sketch of a set, as long as one that is added now would be.
+    /// Replaces `words` by the sketch of a set, with the length of a sketch added now.
     pub(super) fn make(&self, set: &[u64], words: &mut Vec<u64>) {
         words.clear();
         words.resize(self.words_for(set.len()), 0);
@@ -64,7 +65,7 @@ impl OddSketches {
         }
     }
 
-    /// Adds a sketch that was [made](Self::make) here, of a set of `size` elements; since then less memory may be left.
+    /// Adds a sketch that was [made](Self::make) here for a set of `size` elements; sketches may have been halved since.
     pub(super) fn push_made(&mut self, words: &[u64], size: usize) -> Result<()> {
         let start = self.begin(size)?;
         let own = &mut self.words[start..];
@@ -74,12 +75,12 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Bytes that are held.
+    /// Returns the number of bytes in use.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.starts)
     }
 
-    /// As [`least_difference`](Self::least_difference), of a set with this sketch and one that is here.
+    /// As [`least_difference`](Self::least_difference), for a set with this sketch and a stored one.
     pub(super) fn least_difference_from(&self, sketch: &[u64], number: u32) -> u64 {
         let other = self.of(number);
         let (short, long) = if sketch.len() < other.len() { (sketch, other) } else { (other, sketch) };
@@ -89,7 +90,7 @@ impl OddSketches {
         )
     }
 
-    /// Words for the sketch of a set, if there is the memory.
+    /// Returns the number of words of a set's sketch after halving.
     fn words_for(&self, size: usize) -> usize {
         (words_for(size) >> self.halved).max(1)
     }
@@ -104,7 +105,7 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Adds a sketch of nothing for a set of this number of elements, and returns where it begins.
+    /// Adds an empty sketch for a set of `size` elements, and returns its start.
     fn begin(&mut self, size: usize) -> Result<usize> {
         while self.words.len() + self.words_for(size) > self.max && self.halved < ALL {
             self.halve();
@@ -115,7 +116,7 @@ impl OddSketches {
         Ok(start)
     }
 
-    /// Adds the sketch of a set of this number of elements that has these parts of another one, its number and elements.
+    /// Adds the sketch of a set of `size` elements that is delta-encoded against a set with this number and these elements.
     pub(super) fn push_delta(
         &mut self,
         (reference, elements): (u32, &[u64]),
@@ -138,7 +139,7 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Folds the second half of each sketch upon the first: what it would be with half the places.
+    /// Folds the second half of each sketch onto the first, which gives the sketch with half the positions.
     fn halve(&mut self) {
         let mut end = 0;
         let all = self.words.len() as u64;
@@ -162,12 +163,12 @@ impl OddSketches {
         starts[number] as usize..starts.get(number + 1).map_or(self.words.len(), |&start| start as usize)
     }
 
-    /// The sketch of a set, by its number.
+    /// Returns the sketch of a set.
     pub(super) fn of(&self, number: u32) -> &[u64] {
         &self.words[self.range(number)]
     }
 
-    /// A number of elements that at least are in one of two sets and not in the other.
+    /// Returns a lower bound of the number of elements that are in exactly one of two sets.
     pub(super) fn least_difference(&self, a: u32, b: u32) -> u64 {
         let (a, b) = (self.of(a), self.of(b));
         let (short, long) = if a.len() < b.len() { (a, b) } else { (b, a) };
@@ -175,15 +176,15 @@ impl OddSketches {
     }
 }
 
-/// Adds an element that was not there, or takes out one that was.
+/// Adds a missing element, or removes an existing one.
 #[inline(always)]
 fn toggle(words: &mut [u64], element: u64) {
-    // The low bits: sets are sorted, and neighbours would wait for one another at one word.
+    // Uses the low bits: sets are sorted, so with high bits neighbours would wait for each other at one word.
     let place = (element >> 6) as usize & (words.len() - 1);
     words[place] ^= 1 << (element & 63);
 }
 
-/// Places in which two sketches differ; the longer one is folded to the length of the other.
+/// Returns the number of positions in which two sketches differ; the longer one is folded to the length of the other.
 #[inline(always)]
 fn differing(short: &[u64], long: &[u64]) -> u64 {
     if short.len() == long.len() {
@@ -200,7 +201,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Sets of all sizes, each from the one before as far as it goes: near ones and far ones.
+    /// Returns sets of all sizes, each derived from the previous one as far as possible: near ones and far ones.
     fn some_sets() -> Vec<BTreeSet<u64>> {
         let mut random = SplitMix(9);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -230,7 +231,7 @@ mod tests {
         let sets = some_sets();
         for memory in [usize::MAX, 4096, 1000, 0] {
             let sketches = sketches_of(&sets, memory);
-            // `d` differences in `m` places leave `m / 2 * (1 - exp(-2 d / m))` on average: 0.885 of an eighth.
+            // On average, `d` differences in `m` positions flip `m / 2 * (1 - exp(-2 d / m))`: 0.885 of an eighth.
             let (mut seen, mut close) = (0, 0);
             for (a, of_a) in (0..).zip(&sets) {
                 for (b, of_b) in (0..).zip(&sets) {

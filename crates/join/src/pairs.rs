@@ -1,7 +1,7 @@
 //! All pairs of documents within a Hamming radius, inside an index or across two.
 //!
-//! Fingerprints are joined ([`hamming`]), each kept once, and documents are attached to what is found:
-//! a million documents with one fingerprint are one row of each table.
+//! Fingerprints are joined ([`hamming`]), each stored once; documents are attached to the pairs found. A million documents
+//! with one fingerprint are one row of each table.
 
 use std::ops::Range;
 use std::slice;
@@ -22,49 +22,49 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::zeroed::Zeroed;
 
-/// Pairs ahead of the current one whose documents are asked for.
+/// Number of pairs ahead of the current one at which documents are prefetched.
 const AHEAD: usize = 16;
-/// Pairs ahead of the current one whose lists of documents are asked for.
+/// Number of pairs ahead of the current one at which lists of documents are prefetched.
 const LISTS_AHEAD: usize = 8;
-/// Fingerprints whose documents a thread looks at before it asks for more.
+/// Number of fingerprints per unit of work that a thread takes.
 const STRETCH: u64 = 1 << 17;
 
-/// Documents of one fingerprint in one segment.
+/// The live documents with one fingerprint in one segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Documents<'a> {
-    /// The place of the segment in the snapshot.
+    /// The position of the segment in the snapshot.
     pub number: usize,
     /// The segment.
     pub segment: &'a Segment,
-    /// The ordinals of those that are live, ascending.
+    /// The ordinals of the live documents, ascending.
     pub ordinals: &'a [u32],
 }
 
-/// Documents of two fingerprints that are near, or of one fingerprint.
+/// Documents of two fingerprints within the radius, or of one fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct NearFingerprints<'a> {
     /// The documents of one fingerprint; in a join across two indexes, those of the left one.
     pub left: Documents<'a>,
     /// The documents of the other fingerprint.
     pub right: Documents<'a>,
-    /// The bits in which the fingerprints differ.
+    /// The number of bits in which the fingerprints differ.
     pub distance: u32,
-    /// Both sides are the same documents: each is a pair with each other one.
+    /// Whether both sides are the same documents; each then forms a pair with each other one.
     pub inside: bool,
 }
 
 impl NearFingerprints<'_> {
-    /// How many pairs they are.
+    /// Returns the number of pairs of documents.
     #[must_use]
     pub fn pairs(&self) -> u64 {
         let (left, right) = (self.left.ordinals.len() as u64, self.right.ordinals.len() as u64);
         if self.inside { left * left.saturating_sub(1) / 2 } else { left * right }
     }
 
-    /// Hands each pair to `each`.
+    /// Passes each pair to `each`.
     ///
     /// # Errors
-    /// What `each` returns.
+    /// The error of `each`.
     #[inline]
     pub fn for_each<E>(
         &self,
@@ -82,14 +82,14 @@ pub(super) struct Fingerprints<'a> {
     segments: Vec<(&'a Segment, &'a RoaringBitmap)>,
     /// The documents of each segment.
     postings: Vec<HeldPostings<'a>>,
-    /// The number of the first of each segment, and one after the last.
+    /// The number of the first fingerprint of each segment, then the total.
     first: Vec<u64>,
-    /// All of them, if they fit memory.
+    /// All fingerprints, if they fit in memory.
     held: Option<Zeroed<u64>>,
 }
 
 impl<'a> Fingerprints<'a> {
-    /// Holds them if that takes no more than half of the memory, and takes it from the rest.
+    /// Loads all fingerprints into memory if they take at most half of the budget, and subtracts them from it.
     pub(super) fn new(snapshot: &'a Snapshot, resources: &mut JoinResources<'_>) -> Result<Self> {
         let segments: Vec<_> = snapshot.segments().collect();
         let mut first = vec![0];
@@ -138,7 +138,7 @@ impl<'a> Fingerprints<'a> {
         }
     }
 
-    /// The place of the segment that has the fingerprint of this number.
+    /// Returns the position of the segment that holds the fingerprint with this number.
     #[inline]
     fn segment_of(&self, number: u32) -> usize {
         if self.segments.len() == 1 {
@@ -147,29 +147,29 @@ impl<'a> Fingerprints<'a> {
         self.first.partition_point(|&first| first <= u64::from(number)) - 1
     }
 
-    /// The place of the segment that has the fingerprint of this number, and its rank there.
+    /// Returns the position of the segment that holds the fingerprint with this number, and its rank there.
     #[inline]
     fn rank(&self, number: u32) -> (usize, u32) {
         let of = self.segment_of(number);
         (of, (u64::from(number) - self.first[of]) as u32)
     }
 
-    /// Asks for what [`only`](Self::only) of this number reads.
+    /// Prefetches the memory that [`only`](Self::only) reads for this number.
     #[inline]
     fn hint(&self, number: u32) {
         let (of, rank) = self.rank(number);
         self.postings[of].hint(rank);
     }
 
-    /// Asks for the list that [`documents`](Self::documents) of this number reads, if there is one.
+    /// Prefetches the list that [`documents`](Self::documents) reads for this number, if there is one.
     #[inline]
     fn hint_list(&self, number: u32) {
         let (of, rank) = self.rank(number);
         self.postings[of].hint_list(rank);
     }
 
-    /// The place of the segment and the document of the fingerprint of this number where it is known to be live and
-    /// the only one; nothing where [`documents`](Self::documents) must be asked.
+    /// Returns the position of the segment and the only document of this fingerprint if the document is known to be live.
+    /// `None` means that [`documents`](Self::documents) must be called.
     #[inline]
     fn only(&self, number: u32) -> Option<(usize, u32)> {
         let (of, rank) = self.rank(number);
@@ -177,8 +177,7 @@ impl<'a> Fingerprints<'a> {
         Some((of, ordinal))
     }
 
-    /// Replaces `ordinals` by those of the live documents of the fingerprint of this number; returns the place of its
-    /// segment.
+    /// Replaces `ordinals` by the ordinals of the live documents of this fingerprint; returns the position of its segment.
     #[inline]
     pub(super) fn documents(&self, number: u32, ordinals: &mut Vec<u32>) -> Result<usize> {
         let (of, rank) = self.rank(number);
@@ -197,7 +196,7 @@ impl<'a> Fingerprints<'a> {
         Documents { number, segment: self.segments[number].0, ordinals }
     }
 
-    /// Stretches of ranks: the place of a segment and the ranks in it.
+    /// Splits all ranks into units of work: the position of a segment and a range of its ranks.
     fn stretches(&self) -> Vec<(usize, Range<u64>)> {
         let mut all = Vec::new();
         for (number, (segment, _)) in self.segments.iter().enumerate() {
@@ -209,7 +208,7 @@ impl<'a> Fingerprints<'a> {
     }
 }
 
-/// Reads the fingerprints of all segments, on this number of threads.
+/// Reads the fingerprints of all segments on `threads` threads.
 fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Zeroed<u64>> {
     let mut held = Zeroed::shared(count, threads)?;
     let mut rest = &mut held[..];
@@ -232,20 +231,20 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
     Ok(held)
 }
 
-/// Hands live documents whose fingerprints are within `within` bits of each other to `take`: each pair of fingerprints
-/// once with all that have them, and each fingerprint that several documents have; of two snapshots, documents of the
-/// left with documents of the right. In no particular order; each thread has a state of its own, made by `begin`, and
-/// the states are returned, in no particular order.
+/// Passes live documents whose fingerprints are within `within` bits of each other to `take`: each pair of fingerprints
+/// once, with all documents of both, and each fingerprint that several documents have. With two snapshots, only pairs of a
+/// left and a right document are passed. Each thread has its own state, created by `begin`. Calls and returned states are in
+/// no particular order.
 ///
-/// Exact for all radii that are answered, whatever the design of the index's tables: only the first is read.
-/// Time O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints, the second term less
-/// where it would be the larger one; memory `resources.memory`, but a table of fingerprints that nearly all agree in one
-/// block takes up to 12 bytes for each of them for each thread.
+/// Exact for all supported radii, whatever the table design of the index: only the first table is read. Time O((k + 1) n +
+/// n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints; the second term is reduced where it would dominate.
+/// Memory: `resources.memory`; in addition, a table whose fingerprints nearly all agree in one block takes up to 12 bytes
+/// per fingerprint and thread.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a radius that is not answered, an index without fingerprints, or more than `u32::MAX` of
-/// them; [`Error::ParamsMismatch`] if fingerprints of the two cannot be compared; [`Error::Corrupt`], or what `take`
-/// returns.
+/// [`Error::Invalid`] for an unsupported radius, an index without fingerprints, or more than `u32::MAX` fingerprints;
+/// [`Error::ParamsMismatch`] if the fingerprints of the two snapshots cannot be compared; [`Error::Corrupt`], or the error
+/// of `take`.
 pub fn near_fingerprints_within<S: Send>(
     left: &Snapshot,
     right: Option<&Snapshot>,
@@ -272,7 +271,7 @@ pub fn near_fingerprints_within<S: Send>(
     let other = right.as_ref().unwrap_or(&left);
     let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[NearPair]| {
         for (at, pair) in pairs.iter().enumerate() {
-            // Prefetches the memory that a pair further on reads.
+            // Prefetches the memory that a later pair reads.
             if let Some(ahead) = pairs.get(at + AHEAD) {
                 left.hint(ahead.a);
                 other.hint(ahead.b);
@@ -331,7 +330,8 @@ pub fn near_fingerprints_within<S: Send>(
 
 /// The order of a snapshot's live documents by key.
 pub(super) struct Order {
-    /// The place of each document of each segment among all; of one segment ordinals are places.
+    /// The position of each document of each segment among all documents; empty for one segment, whose ordinals are
+    /// positions.
     places: Vec<Vec<u32>>,
 }
 
@@ -351,7 +351,7 @@ impl Order {
             place += 1;
             places[of][ordinal as usize] = place;
         }
-        // Documents that are not live get the place of the one before, so that places ascend and can be searched.
+        // A document that is not live gets the position of the previous one, so that positions ascend and can be searched.
         for places in &mut places {
             let mut last = 0;
             for place in places {
@@ -369,22 +369,22 @@ impl Order {
         self.places.get(segment).map_or(ordinal, |places| places[ordinal as usize])
     }
 
-    /// The ordinal of the live document of a segment that has this place.
+    /// Returns the ordinal of the live document with this position in a segment.
     pub(super) fn ordinal(&self, segment: usize, place: u32) -> u32 {
         self.places.get(segment).map_or(place, |all| all.partition_point(|&other| other < place) as u32)
     }
 }
 
-/// Hands each pair of live documents of `left` whose fingerprints are within `within` bits to `each`, once, with the
-/// distance, the document with the smaller key first; ascending by both keys. With `right`, each pair of a document of
-/// `left` and one of `right` instead, in that order; documents of the same key are a pair like any other. Documents
-/// with the same fingerprint are a pair at distance 0.
+/// Passes each pair of live documents of `left` whose fingerprints are within `within` bits to `each`, once, with the
+/// distance. The document with the smaller key comes first; pairs ascend by both keys. With `right`, passes each pair of a
+/// document of `left` and one of `right` instead, in that order, including documents with the same key. Documents with the
+/// same fingerprint are a pair at distance 0.
 ///
-/// As [`near_fingerprints_within`], and the pairs sorted: 16 bytes a pair in memory, and in unnamed files in `resources.dir` where
-/// that is more than half of `resources.memory`. Where an index has several segments, 4 bytes for each of its documents.
+/// As [`near_fingerprints_within`], with sorting: 16 bytes per pair in memory, or in unnamed files in `resources.dir` for
+/// pairs beyond half of `resources.memory`. An index with several segments takes 4 more bytes per document.
 ///
 /// # Errors
-/// As [`near_fingerprints_within`], [`Error::Io`] from a scratch file, or what `each` returns.
+/// As [`near_fingerprints_within`], [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn pairs_within<'s, E: From<Error>>(
     left: &'s Snapshot,
     right: Option<&'s Snapshot>,
@@ -422,15 +422,15 @@ pub fn pairs_within<'s, E: From<Error>>(
     })
 }
 
-/// As [`pairs_within`], for pairs of the numbers that `number` gives to documents: hands each pair of different numbers
-/// that some documents within the radius have to `each`, the smaller first, with the least distance; ascending.
+/// As [`pairs_within`], for pairs of the numbers that `number` assigns to documents. Passes each pair of different numbers
+/// with documents within the radius to `each`: the smaller number first, with the smallest distance, in ascending order.
 /// Documents without a number are left out.
 ///
-/// Identical documents that share a number cost no pairs. Memory: `resources.memory`, a quarter for the numbers, half of it
-/// for pairs; what is more goes to unnamed files in `resources.dir`. `number` and `each` are called on this thread.
+/// Identical documents with the same number form no pairs. Memory: `resources.memory`, a quarter for the numbers and half
+/// for pairs; the rest is written to unnamed files in `resources.dir`. `number` and `each` are called on the calling thread.
 ///
 /// # Errors
-/// As [`near_fingerprints_within`], or what `number` returns, or [`Error::Io`] from the scratch file.
+/// As [`near_fingerprints_within`], the error of `number`, or [`Error::Io`] from the scratch file.
 pub fn numbered_pairs_within<E: From<Error>>(
     snapshot: &Snapshot,
     within: u32,
@@ -472,7 +472,7 @@ pub fn numbered_pairs_within<E: From<Error>>(
     let mut last = None;
     merge(&sorted, |pair| {
         let (a, b, distance) = ((pair >> 64) as u32, (pair >> 32) as u32, pair as u32);
-        // The first has the least distance.
+        // The first entry of a pair has the smallest distance.
         if last.replace((a, b)) == Some((a, b)) { Ok(()) } else { each(a, b, distance) }
     })
 }

@@ -1,4 +1,4 @@
-//! Pairs of fingerprints that are in no index.
+//! Pairs of fingerprints that are not in an index.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,29 +8,29 @@ use twindex::error::Result;
 
 pub use super::hamming::FingerprintValues as RawValues;
 
-/// Fingerprints whose positions a thread looks at before it asks for more.
+/// Number of fingerprints per unit of work that a thread takes.
 const STRETCH: usize = 1 << 17;
 
-/// Positions of two fingerprints that are near, or of one fingerprint.
+/// The positions of two near fingerprints, or of one fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct Positions<'a> {
     /// The positions of one fingerprint, ascending; in a join across two files, those in the left one.
     pub left: &'a [u32],
     /// The positions of the other fingerprint.
     pub right: &'a [u32],
-    /// The bits in which the fingerprints differ.
+    /// The number of bits in which the fingerprints differ.
     pub distance: u32,
-    /// Both sides are the same positions: each is a pair with each other one.
+    /// Whether both sides are the same positions; each then forms a pair with each other one.
     pub inside: bool,
-    /// The sides are of two files.
+    /// Whether the sides are from two files.
     pub across: bool,
 }
 
 impl Positions<'_> {
-    /// Hands each pair to `each`: of a join inside a file the smaller position first.
+    /// Passes each pair to `each`; in a join within one file, the smaller position first.
     ///
     /// # Errors
-    /// What `each` returns.
+    /// The error of `each`.
     #[inline]
     pub fn for_each<E>(
         &self,
@@ -42,16 +42,15 @@ impl Positions<'_> {
     }
 }
 
-/// As [`near_fingerprints_within`](super::near_fingerprints_within), for fingerprints that are in no index: those at positions 0 and on
-/// of
-/// `left`, and with `right`, one of each.
+/// As [`near_fingerprints_within`](super::near_fingerprints_within), for fingerprints outside an index. The fingerprints of
+/// `left` have the positions 0 and up; with `right`, pairs have one fingerprint of each side.
 ///
-/// Fingerprints are sorted first, so that those that are equal are one. Memory beside tables: 16 bytes a fingerprint,
-/// and 8 more where they are held.
+/// Fingerprints are sorted first, so that equal ones are compared once. Memory in addition to tables: 16 bytes per
+/// fingerprint, and 8 more if fingerprints are held in memory.
 ///
 /// # Errors
-/// [`Error::Invalid`](twindex::Error::Invalid) for a radius that is not answered or more than `u32::MAX` fingerprints, or
-/// what reading them or `take` returns.
+/// [`Error::Invalid`](twindex::Error::Invalid) for an unsupported radius or more than `u32::MAX` fingerprints, or the errors
+/// of reading them and of `take`.
 pub fn raw_near_fingerprints_within<S: Send>(
     left: FingerprintValues<'_>,
     right: Option<FingerprintValues<'_>>,

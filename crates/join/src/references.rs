@@ -1,16 +1,16 @@
 //! Delta encoding of sets against reference sets.
 //!
-//! Near-duplicates come in families. A set of a family is stored as a bit for each element of the family's *reference
-//! set*, and the elements that the reference does not have. Versions of a text take a hundredth of their plain size so.
-//! Encoding looks up each element in the reference, which needs no sorting. Two sets of a family are compared by their
-//! bits and by their new elements,
+//! Near-duplicates form families. A set of a family is stored as one bit for each element of the family's *reference set*,
+//! and the elements that the reference does not have. This reduces versions of a text to a hundredth of their plain size.
+//! Encoding looks up each element in the reference, which needs no sorting. Two sets of a family are compared by their bits
+//! and by their new elements:
 //!
 //! ```text
 //! |x ∩ y| = |bits x ∩ bits y| + |new x ∩ new y|
 //! ```
 //!
 //! *Anchors* guess the reference: hashes that similar sets most likely share, such as minima. A wrong guess is detected
-//! after a few elements, and costs no more.
+//! after a few elements.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -23,19 +23,19 @@ use super::distinct::SortScratch;
 use twindex_kernel::{Kernel, Level, Simd, SortedSet, look_up, prefetch_all};
 use twindex_sketch::intersection_from;
 
-/// The minimum size of a set that is delta-encoded: smaller ones do not pay.
+/// Minimum size of a set that is delta-encoded; smaller sets gain nothing.
 const ELEMENTS_MIN: usize = 16;
-/// The maximum size of a reference set: positions of elements have 16 bits.
+/// Maximum size of a reference set: positions of elements have 16 bits.
 const ELEMENTS_MAX: usize = 1 << 16;
-/// The most elements of a reference set in one bucket of its directory.
+/// Maximum number of elements of a reference set in one bucket of its directory.
 const BUCKET_MAX: u16 = 64;
-/// From this number of anchors on, two must agree: two sets of resemblance 0.5 most likely share two of eight.
+/// With at least this number of anchors, two must agree: two sets of resemblance 0.5 most likely share two of eight.
 const ANCHORS_SEVERAL: usize = 8;
 /// The number of elements after which a wrong reference is detected.
 const STEP: usize = 64;
-/// The most reference sets that a set is compared with.
+/// Maximum number of reference sets that a set is compared with.
 const GUESSES: usize = 4;
-/// No reference.
+/// Marks a set without a reference.
 pub(super) const NO_REFERENCE: u32 = u32::MAX;
 
 /// Reference sets for delta encoding, and the anchors that find them. Threads share them to [encode](Self::encode) sets
@@ -52,13 +52,13 @@ pub struct ReferenceSets {
 pub(super) struct ReferenceSet {
     /// The number of the set.
     pub(super) number: u32,
-    /// Ascending.
+    /// The elements, ascending.
     pub(super) elements: Box<[u64]>,
-    /// The number of elements below each of some evenly spaced hashes.
+    /// The number of elements below each of several evenly spaced hashes.
     directory: Box<[u16]>,
 }
 
-/// How a set is delta-encoded, beside its words.
+/// The header of a set: how its words are delta-encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct DeltaHeader {
     /// The number of the reference, or [`NO_REFERENCE`].
@@ -69,14 +69,14 @@ pub struct DeltaHeader {
 }
 
 impl DeltaHeader {
-    /// The header as numbers, for [`from_numbers`](Self::from_numbers): to add the set again to sets that were added in the
-    /// same order.
+    /// Returns the header as numbers, for [`from_numbers`](Self::from_numbers). They allow adding the set again to sets that
+    /// were added in the same order.
     #[must_use]
     pub fn numbers(self) -> [u64; 3] {
         [self.reference.into(), self.size as u64, self.references.into()]
     }
 
-    /// The header of these numbers; none if [`numbers`](Self::numbers) never returns them.
+    /// Returns the header of these numbers, or `None` if [`numbers`](Self::numbers) cannot return them.
     #[must_use]
     pub fn from_numbers([reference, size, references]: [u64; 3]) -> Option<Self> {
         let (reference, references) = (reference.try_into().ok()?, references.try_into().ok()?);
@@ -84,7 +84,7 @@ impl DeltaHeader {
     }
 }
 
-/// Working memory of [`ReferenceSets::encode`], one for each thread.
+/// Working memory of [`ReferenceSets::encode`] for one thread.
 #[derive(Debug, Default)]
 pub struct DeltaScratch {
     sorting: SortScratch,
@@ -92,10 +92,10 @@ pub struct DeltaScratch {
     guesses: Vec<u32>,
 }
 
-/// A delta-encoded set: bits for elements of its reference, and new elements.
+/// A delta-encoded set: one bit per element of its reference, and new elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SetDelta<'a> {
-    /// A bit for each element of the reference, ascending.
+    /// One bit for each element of the reference, in ascending order of elements.
     pub(super) bits: &'a [u64],
     /// Elements that the reference does not have, ascending.
     pub(super) new: &'a [u64],
@@ -109,7 +109,7 @@ impl<'a> SetDelta<'a> {
         Self { bits, new }
     }
 
-    /// Whether there is a bit for each element of the reference and none after them, and the new elements ascend.
+    /// Whether the number of bits fits the reference, the padding bits are zero, and the new elements ascend.
     pub(super) fn fit(self, reference: &ReferenceSet) -> bool {
         let (elements, word) = (reference.elements.len(), u64::BITS as usize);
         let padding =
@@ -119,7 +119,7 @@ impl<'a> SetDelta<'a> {
 }
 
 impl SetDelta<'_> {
-    /// Hands the elements to `each`, ascending.
+    /// Passes the elements to `each`, ascending.
     pub(super) fn for_each(self, reference: &[u64], mut each: impl FnMut(u64)) {
         let mut new = self.new.iter().copied().peekable();
         for (elements, &bits) in reference.chunks(u64::BITS as usize).zip(self.bits) {
@@ -136,7 +136,7 @@ impl SetDelta<'_> {
         new.for_each(each);
     }
 
-    /// Hands the elements of the reference that are not in the set to `each`, ascending.
+    /// Passes the elements of the reference that are not in the set to `each`, ascending.
     pub(super) fn for_each_lacking(self, reference: &[u64], mut each: impl FnMut(u64)) {
         for (elements, &bits) in reference.chunks(u64::BITS as usize).zip(self.bits) {
             let mut lacking = !bits & (u64::MAX >> (u64::BITS as usize - elements.len()));
@@ -147,7 +147,7 @@ impl SetDelta<'_> {
         }
     }
 
-    /// The number of common elements of two sets with the same reference, if it is `min` or more.
+    /// Returns the number of common elements of two sets with the same reference, or `None` if it is below `min`.
     pub(super) fn shared(self, other: Self, min: usize) -> Option<usize> {
         let bits = twindex_kernel::vectorized(
             #[inline(always)]
@@ -164,12 +164,12 @@ impl SetDelta<'_> {
 /// Buffers for the comparison of a set with a reference.
 #[derive(Debug, Default)]
 struct DeltaBuffers {
-    /// Whether each element of the reference is in the set; one more than there are elements.
+    /// Whether each element of the reference is in the set, with one extra entry.
     marks: Vec<u8>,
     bits: Vec<u64>,
     new: Vec<u64>,
     distinct: Vec<u64>,
-    /// Elements of the set.
+    /// Number of elements in the set.
     size: usize,
 }
 
@@ -202,7 +202,7 @@ impl ReferenceSets {
         })
     }
 
-    /// Delta-encodes a set against one of the guessed references, from number `first` on.
+    /// Delta-encodes a set against one of the guessed references whose number is at least `first`.
     pub(super) fn encode_from(
         &self,
         first: u32,
@@ -223,7 +223,7 @@ impl ReferenceSets {
         None
     }
 
-    /// The number of reference sets.
+    /// Returns the number of reference sets.
     pub(super) fn len(&self) -> u32 {
         self.all.len()
     }
@@ -232,13 +232,13 @@ impl ReferenceSets {
         self.all.get(number)
     }
 
-    /// Bytes of memory in use.
+    /// Returns the number of bytes in use.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.0.load(Relaxed) + self.anchors_seen.bytes()
     }
 
-    /// References that may be similar to a set with these anchors, the oldest first, so that families stay together. Of
-    /// several anchors, two must point to the same reference.
+    /// Returns references that may be similar to a set with these anchors, the oldest first, which keeps families together.
+    /// If there are several anchors, two must point to the same reference.
     fn guess(&self, anchors: &[u64], guesses: &mut Vec<u32>) {
         guesses.clear();
         guesses.extend(anchors.iter().filter_map(|&anchor| self.anchors_seen.reference(anchor)));
@@ -263,7 +263,7 @@ impl ReferenceSets {
         }
     }
 
-    /// Makes a set a reference, and returns its number; none if its size or its distribution does not fit.
+    /// Makes a set a reference and returns the reference's number; `None` if the set's size or distribution is unsuitable.
     pub(super) fn make_reference(&self, set: u32, elements: &[u64]) -> Option<u32> {
         if !(ELEMENTS_MIN..ELEMENTS_MAX).contains(&elements.len()) {
             return None;
@@ -279,7 +279,7 @@ impl ReferenceSets {
             *end = below.max(*end);
             below = *end;
         }
-        // Sets with more in a bucket are no hashes.
+        // A set with more elements in a bucket does not consist of hashes.
         (max <= BUCKET_MAX).then(|| {
             let held = size_of_val(elements) + size_of_val(&*directory) + size_of::<ReferenceSet>();
             self.bytes.0.fetch_add(held, Relaxed);
@@ -290,10 +290,10 @@ impl ReferenceSets {
 
 impl ReferenceSet {
     /// Encodes `hashes` against this set. Returns false if the two differ in more than a third of all their elements, which
-    /// is a resemblance of less than 0.5. Hashes may repeat, in any order.
+    /// is a resemblance below 0.5. Hashes may be in any order, with repetitions.
     fn compare(&self, hashes: &[u64], sorting: &mut SortScratch, buffers: &mut DeltaBuffers) -> bool {
         let elements = self.elements.len();
-        // A set of fewer cannot have half of it.
+        // Fewer hashes cannot include half of the elements.
         if 2 * hashes.len() < elements {
             return false;
         }
@@ -319,17 +319,17 @@ impl ReferenceSet {
     }
 }
 
-/// Bits of the directory: a bucket has two elements as a rule, or fewer.
+/// Returns the number of bits of the directory's index, for at most two elements per bucket on average.
 fn directory_bits(elements: usize) -> u32 {
     (elements.next_power_of_two() / 2).ilog2()
 }
 
-/// The number of ones in words.
+/// Returns the number of one bits in `words`.
 pub(super) fn ones(words: &[u64]) -> usize {
     words.iter().map(|word| word.count_ones() as usize).sum()
 }
 
-/// Hashes to be looked up in a reference set.
+/// Looks up hashes in a reference set.
 struct DeltaKernel<'a> {
     reference: SortedSet<'a>,
     hashes: &'a [u64],
@@ -340,15 +340,15 @@ struct DeltaKernel<'a> {
 impl Kernel for DeltaKernel<'_> {
     type Output = Option<usize>;
 
-    /// Marks the elements that are found, and writes the others to the front of `new`. Returns their number, or none if
-    /// they are too many.
+    /// Marks the elements that are found, and writes the other hashes to the front of `new`. Returns the number of the
+    /// others, or `None` if there are too many.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Option<usize> {
         let Self { reference, hashes, max, buffers } = self;
         let mut count = 0;
         for (number, hashes) in hashes.chunks(STEP).enumerate() {
             count += look_up(simd, reference, hashes, &mut buffers.marks, &mut buffers.new[count..]);
-            // In the first step, three in four new elements are too many.
+            // The first step fails if more than three in four hashes are new.
             if count > max || number == 0 && 4 * count > 3 * STEP {
                 return None;
             }
@@ -357,14 +357,14 @@ impl Kernel for DeltaKernel<'_> {
     }
 }
 
-/// Replaces `bits` by a bit for each of the marks, which are 0 or 1.
+/// Replaces `bits` by one bit for each mark; marks are 0 or 1.
 fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     bits.clear();
     bits.extend(marks.chunks(u64::BITS as usize).map(|marks| {
         let (eights, rest) = marks.as_chunks();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        // The first mark's bit moves to the lowest place of the highest byte, the next one's to the second, and so on.
+        // Moves the first mark's bit to the lowest bit of the highest byte, the next one's to the second bit, and so on.
         let byte = |eight: [u8; 8]| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         let places = (0..u64::BITS).step_by(8);
         eights
@@ -375,10 +375,10 @@ fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     }));
 }
 
-/// The reference that an anchor was first seen with: lossy hash tables, in which anchors overwrite others.
+/// The reference of each anchor's first set, in lossy hash tables in which anchors overwrite others.
 #[derive(Debug, Default)]
 struct AnchorTable {
-    /// For the first anchors, for more, and for all others.
+    /// One table for the first anchors, a larger one for later anchors, the largest for all others.
     tables: [OnceLock<Box<[AtomicU64]>>; 3],
     used: CachePadded<AtomicUsize>,
 }
@@ -399,16 +399,16 @@ impl AnchorTable {
         let hash = Self::hash(anchor);
         self.tables.iter().map_while(OnceLock::get).find_map(|table| {
             let slot = table[hash as usize & (table.len() - 1)].load(Acquire);
-            // The number of a reference is one less, so that 0 is none.
+            // Reference numbers are stored plus one; 0 marks an empty slot.
             (slot >> 32 == hash).then(|| (slot as u32).checked_sub(1)).flatten()
         })
     }
 
     fn insert(&self, anchor: u64, reference: u32) {
         if self.reference(anchor).is_some() {
-            return; // the oldest stays
+            return; // the oldest reference is kept
         }
-        // A table is filled to a half.
+        // Continues with the next table when one is half full.
         let used = self.used.0.load(Relaxed);
         let level = Self::BITS[..2].iter().filter(|&&bits| used > 1 << (bits - 1)).count();
         let empty = || (0..1 << Self::BITS[level]).map(|_| AtomicU64::new(0)).collect();
@@ -416,7 +416,7 @@ impl AnchorTable {
         let hash = Self::hash(anchor);
         let slot = &table[hash as usize & (table.len() - 1)];
         let is_filled = slot.load(Relaxed) != 0;
-        // Stores, not exchanges, which would each wait for the cache line: if two threads insert, only a hint is lost.
+        // Plain stores, because an exchange would wait for the cache line; if two threads insert, only a hint is lost.
         slot.store(hash << 32 | u64::from(reference + 1), Release);
         if !is_filled {
             self.used.0.store(self.used.0.load(Relaxed) + 1, Relaxed);
@@ -448,7 +448,7 @@ mod tests {
         assert_eq!(guess(&[3, 1, 4, 10, 11, 12, 13, 14]), [1]);
         assert_eq!(references.make_reference(3, &[7; ELEMENTS_MIN - 1]), None);
         assert_eq!(references.make_reference(3, &vec![7; 100]), None, "no hashes");
-        // More anchors, which go into the other tables.
+        // More anchors, which fill the other tables.
         for anchor in 100..200_000 {
             references.hint(&[anchor], 2);
         }

@@ -1,14 +1,14 @@
-//! Sorting what may be more than memory holds: the engine's external sorter, and several of them ended on threads.
+//! Sorts data that may exceed the memory: the engine's external sorter, and a function to finish several sorters on threads.
 
 use super::threads::on_each;
 use twindex::error::Result;
 pub use twindex::extsort::sorter::merge;
 pub use twindex::extsort::{NumberCount, Record, Sorted, Sorter};
 
-/// Ends the input of all of these, of each on a thread of its own.
+/// Finishes all sorters, each on a thread of its own.
 ///
 /// # Errors
-/// As [`Sorter::finish`]; the first.
+/// The first error of [`Sorter::finish`].
 pub fn finish_all<T: Record + Copy + Send>(
     sorters: impl IntoIterator<Item = Sorter<T>>,
 ) -> Result<Vec<Sorted<T>>> {
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
     use twindex::error::Error;
 
-    /// A bijection that leaves nothing in order.
+    /// A bijection that destroys any order.
     fn mix(i: u64) -> u64 {
         (i ^ 0x5555).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
@@ -30,7 +30,7 @@ mod tests {
     #[test]
     fn records_beyond_memory_are_returned_sorted_once_each_at_every_reading() {
         let dir = tempfile::tempdir().unwrap();
-        // 1 MiB holds 65,536 of 16 bytes.
+        // 1 MiB holds 65,536 records of 16 bytes.
         for (count, distinct, on_disk) in [(0, 1, false), (1000, 900, false), (300_000, 250_000, true)] {
             let mut sorter: Sorter<u128> = Sorter::new(dir.path(), 0);
             for i in 0..count {
@@ -74,7 +74,7 @@ mod tests {
             };
             sorted.for_each(take).unwrap();
             assert!(all.is_sorted_by(|a, b| a.number < b.number), "each number once");
-            // 70,000 is even: all that come to a number have its parity.
+            // 70,000 is even, so all entries of a number have its parity.
             let mut wanted: Vec<NumberCount> = (0..70_000)
                 .map(|i| NumberCount {
                     number: mix(i),
@@ -94,7 +94,7 @@ mod tests {
                 let mut sorters: Vec<Sorter<u128>> = Vec::new();
                 for number in 0..several {
                     let mut sorter = Sorter::new(dir.path(), 0);
-                    // The last are longer than the first, and each has what the one before has, too.
+                    // The last sorters have more records than the first, and include the records of the previous one.
                     for i in (number * count / 2..(number + 2) * count / 2 * (number + 1)).rev() {
                         sorter.push(mix(i).into()).unwrap();
                     }

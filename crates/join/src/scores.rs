@@ -1,9 +1,9 @@
-//! How near the pairs are that share a bucket, band by band: it shows whether bands are well chosen.
+//! Scores of the pairs that share a bucket, band by band: they show whether bands are well chosen.
 //!
-//! Both tables are those of Wu, *Near deduplication*, section 6: fingerprints cut in four blocks of 16 bits, with a score
-//! of 64 less the distance; minima cut in bands, with a score of the minima that are equal. Documents that agree in
-//! everything share every band, so that the number of the highest score is the same in all of them. How many bands the
-//! pairs of a score share shows how likely they are to share one at all, beside the S-curve of
+//! Both tables follow Wu, *Near deduplication*, section 6. Fingerprints are split into four blocks of 16 bits; their score
+//! is 64 minus the distance. Minima are grouped into bands; their score is the number of equal minima. Identical documents
+//! share every band, so all bands have the same number of pairs with the highest score. The number of bands that the pairs
+//! of a score share shows how likely they are to share at least one, next to the S-curve of
 //! [`Banding`](twindex::planner::Banding::recall).
 
 use std::ops::Range;
@@ -23,22 +23,21 @@ use twindex::sys::{Column, MemoryBudget};
 use twindex_kernel::{Kernel, Level, Simd, prefetch_all};
 use twindex_sketch::{matches, matches_by};
 
-/// Blocks of a fingerprint.
+/// Number of blocks in a fingerprint.
 pub const BLOCKS: usize = 4;
-/// Bits of a block.
+/// Number of bits in a block.
 const BLOCK_BITS: u32 = u64::BITS / BLOCKS as u32;
 
 /// Pairs of documents that share a block or a band.
 #[derive(Clone, Debug, Default)]
 pub struct Scores {
-    /// For each block or band, how many pairs have each score, from 0.
+    /// For each block or band, the number of pairs of each score, from score 0.
     pub pairs: Vec<Vec<u64>>,
-    /// Buckets in which not all pairs were compared, but only those of neighbours.
+    /// Number of buckets in which only neighbours were compared, not all pairs.
     pub capped_buckets: u64,
-    /// Members of the largest bucket, equal ones counted once.
+    /// Number of members of the largest bucket; equal members count once.
     pub largest_bucket: u64,
-    /// How many buckets have this many members, equal ones counted once: place `i` counts those of `2^i` to
-    /// `2^(i + 1) - 1`.
+    /// Number of buckets by size: entry `i` counts buckets of `2^i` to `2^(i + 1) - 1` members; equal members count once.
     pub buckets: Vec<u64>,
 }
 
@@ -47,7 +46,7 @@ impl Scores {
         Self { pairs: vec![vec![0; max + 1]; bands], ..Self::default() }
     }
 
-    /// Takes note of a bucket; true if all its pairs are to be compared.
+    /// Records a bucket; returns true if all its pairs are to be compared.
     fn bucket(&mut self, members: usize, max_bucket: usize) -> bool {
         let place = members.ilog2() as usize;
         if self.buckets.len() <= place {
@@ -65,7 +64,7 @@ impl Scores {
         *place = place.saturating_add(pairs);
     }
 
-    /// Adds what was counted of other buckets.
+    /// Adds the counts of other buckets.
     fn add_all(&mut self, others: &Self) {
         for (counts, more) in self.pairs.iter_mut().zip(&others.pairs) {
             counts.iter_mut().zip(more).for_each(|(count, more)| *count = count.saturating_add(*more));
@@ -77,19 +76,19 @@ impl Scores {
     }
 }
 
-/// A fingerprint, and how many documents have it.
+/// A fingerprint, and the number of documents that have it.
 type Fingerprinted = [u64; 2];
 
-/// Pairs among this many.
+/// Returns the number of pairs of this number of documents.
 fn pairs_among(documents: u32) -> u64 {
     u64::from(documents) * u64::from(documents.saturating_sub(1)) / 2
 }
 
-/// The scores of pairs that share one of the four blocks of their fingerprints. Of a block that more than `max_bucket`
-/// distinct fingerprints share, only neighbours in ascending order are compared.
+/// Computes the scores of pairs that share one of the four blocks of their fingerprints. If more than `max_bucket` distinct
+/// fingerprints share a block, only neighbours in ascending order are compared.
 ///
-/// Takes 16 bytes for each distinct fingerprint, in half of the memory of `resources` or an unnamed file, and for `n` of them that are spread evenly about
-/// `n^2 / 2^15` comparisons.
+/// Takes 16 bytes for each distinct fingerprint, in half of the memory of `resources` or in an unnamed file. `n` evenly
+/// distributed fingerprints take about `n^2 / 2^15` comparisons.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
@@ -142,29 +141,30 @@ pub fn block_scores(snapshot: &Snapshot, max_bucket: usize, resources: JoinResou
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub struct EqualSignatures {
-    /// How many.
+    /// Number of documents.
     pub documents: u32,
-    /// The segment of the first, by its place in [`Snapshot::segments`].
+    /// The segment of the first document, by its position in [`Snapshot::segments`].
     pub segment: u32,
-    /// Its ordinal there.
+    /// The ordinal of the first document in its segment.
     pub ordinal: u32,
 }
 
 /// The result of [`band_scores`].
 #[derive(Debug)]
 pub struct BandScores {
-    /// The pairs of each band; a score is a number of equal minima.
+    /// The pairs of each band; their score is the number of equal minima.
     pub scores: Scores,
-    /// For each score: distinct pairs of signatures that share a band, and the bands that they share, added up.
+    /// For each score, the number of distinct pairs of signatures that share a band, and the total number of bands that they
+    /// share.
     pub shared: Vec<(u64, u64)>,
-    /// Documents by signature.
+    /// Documents grouped by signature.
     pub alike: Column<EqualSignatures>,
 }
 
 impl BandScores {
-    /// The share of pairs of this score that share at least one of `bands` bands, by the pairs that do: the mean number
-    /// of bands which those share is that of a binomial distribution without its zeros, solved for the one with them.
-    /// None where no pair has that score.
+    /// Estimates the fraction of pairs of this score that share at least one of `bands` bands. Only pairs that share one are
+    /// known: their mean number of shared bands is the mean of a zero-truncated binomial distribution, which is solved for
+    /// its probability. `None` if no pair has this score.
     #[must_use]
     pub fn accepted(&self, score: usize, bands: u16) -> Option<f64> {
         let &(pairs, shared) = self.shared.get(score)?;
@@ -172,7 +172,7 @@ impl BandScores {
             return None;
         }
         let (mean, bands) = (shared as f64 / pairs as f64, f64::from(bands));
-        // bands p / (1 - (1 - p)^bands) grows with p from 1 to `bands`.
+        // The mean, bands p / (1 - (1 - p)^bands), grows with p from 1 to `bands`.
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
             let p = f64::midpoint(low, high);
@@ -187,23 +187,23 @@ impl BandScores {
     }
 }
 
-/// Keys that are compared at once.
+/// Number of keys compared at once.
 const LANES: usize = 16;
 
-/// The keys of all bands, in memory: for a pair that shares a bucket they say which others it shares, so that pairs
-/// need not be collected and sorted to be counted once.
+/// The keys of all bands, in memory. For a pair that shares a bucket they show which other bands the pair shares, so that
+/// pairs need not be collected and sorted to be counted once.
 struct BandKeys {
     bands: usize,
-    /// For each band the pairs of bucket key and number, ascending.
+    /// For each band, the pairs of bucket key and number, ascending.
     entries: Vec<Column<BucketEntry>>,
-    /// Keys by number and band: a row for each number, with one of [`LANES`] for every n bands.
+    /// Keys by number and band; the bands of a number are split into rows of [`LANES`].
     keys: Vec<[u32; LANES]>,
-    /// Numbers whose documents differ in a key: signatures of few bits are alike where features are not.
+    /// Whether the documents of a number differ in a key: short signatures may be equal although features differ.
     mixed: Vec<bool>,
 }
 
 impl BandKeys {
-    /// None where they would take more than `memory` bytes, and where buckets are to be capped.
+    /// Reads the keys; `None` if they take more than `memory` bytes, or if buckets must be capped.
     fn read(
         sides: &[IndexSide<'_>],
         bands: usize,
@@ -231,7 +231,7 @@ impl BandKeys {
             for (&band, entries) in some.iter().zip(read) {
                 for &[key, number] in &entries[..] {
                     let number = number as usize;
-                    // A number has one key in every band.
+                    // Without mixed keys, a number has exactly one key in every band.
                     all.mixed[number] |= known[number] != band;
                     known[number] = band + 1;
                     all.keys[number * rows + band / LANES][band % LANES] = key;
@@ -242,7 +242,7 @@ impl BandKeys {
                     }
                     work.bucket(bucket.len() as u64);
                 }
-                // A signature of few bits is one of many documents, with many keys of a band.
+                // With short signatures, many documents have the same signature but many different keys of a band.
                 held += size_of_val(&*entries);
                 if held > memory {
                     return Ok(None);
@@ -254,21 +254,21 @@ impl BandKeys {
         Ok(is_bounded.then_some(all))
     }
 
-    /// The keys of a number; none if its documents differ.
+    /// Returns the keys of a number, or `None` if its documents differ.
     #[inline(always)]
     fn of(&self, number: u32) -> Option<&[[u32; LANES]]> {
         (!self.mixed[number as usize]).then(|| self.row(number))
     }
 
-    /// The keys of a number; where its documents differ, of some of them.
+    /// Returns the keys of a number; if its documents differ, those of an arbitrary one.
     #[inline(always)]
     fn row(&self, number: u32) -> &[[u32; LANES]] {
         let rows = self.bands.div_ceil(LANES);
         &self.keys[number as usize * rows..][..rows]
     }
 
-    /// Cuts the entries into pieces: a band, and some that follow one another in it, with about [`PIECE`] entries after
-    /// them in their buckets, or those of one.
+    /// Splits the entries into pieces: a band, and a range of consecutive entries in it. A piece compares about [`PIECE`]
+    /// pairs, or the pairs of a single entry.
     fn pieces(&self) -> Vec<(usize, Range<usize>)> {
         let mut pieces = Vec::new();
         for (band, entries) in self.entries.iter().enumerate() {
@@ -288,14 +288,14 @@ impl BandKeys {
     }
 }
 
-/// Pairs that are checked before what was found of them is handed out; each may take 12 bytes until then.
+/// Number of pairs checked in a piece; each may take 12 bytes until the piece's results are passed on.
 const PIECE: usize = 1 << 18;
-/// Pieces for each thread that are checked before that.
+/// Number of pieces per thread that are checked before their results are passed on.
 const PIECES: usize = 4;
 
-/// Members of a bucket that one is compared with at once.
+/// Number of members of a bucket compared with one member at once.
 const TOGETHER: usize = 64;
-/// Members of a bucket ahead of the current one whose keys, and signatures, are asked for.
+/// Number of members ahead of the current one at which keys and signatures are prefetched.
 const AHEAD: usize = 8;
 
 /// Compares the signatures of pairs that share a bucket.
@@ -312,10 +312,10 @@ struct BucketPairs<'a> {
 /// The counts of one thread.
 struct ThreadCounts {
     scores: Scores,
-    /// Counts of pairs to add to the scores, by score, and by band as in [`BandKeys::keys`]. All bands of a score are
+    /// Number of pairs to add to the scores, by score, and by band as in [`BandKeys::keys`]. All bands of a score are
     /// adjacent, because they are added as vectors.
     pairs: Vec<[u64; LANES]>,
-    /// As in [`BandScores::shared`].
+    /// Counts as in [`BandScores::shared`].
     shared: Vec<(u64, u64)>,
 }
 
@@ -325,7 +325,7 @@ impl ThreadCounts {
         Self { scores: Scores::new(bands, minima), pairs, shared: vec![(0, 0); minima + 1] }
     }
 
-    /// All that was counted.
+    /// Returns all counts.
     fn finish(mut self) -> (Scores, Vec<(u64, u64)>) {
         let rows = self.scores.pairs.len().div_ceil(LANES);
         for (score, rows) in self.pairs.chunks_exact(rows.max(1)).enumerate() {
@@ -338,11 +338,11 @@ impl ThreadCounts {
     }
 }
 
-/// Adds `pairs` to the counts whose bits are set. No branch inside: the compiler turns this into vector code.
+/// Adds `pairs` to the counts whose bits are set. Has no branch, so that the compiler generates vector code.
 #[inline(always)]
 fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
     for (place, count) in counts.iter_mut().enumerate() {
-        // Of 2^32 documents there are fewer pairs than 2^64.
+        // 2^32 documents have fewer than 2^64 pairs, so this cannot overflow.
         *count = count.wrapping_add(if bits >> place & 1 == 0 { 0 } else { pairs });
     }
 }
@@ -350,14 +350,13 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
 /// The pairs found in a piece.
 #[derive(Default)]
 struct PieceResult {
-    /// If they are to be handed out: pairs that shared no band before, with their scores.
+    /// If `HANDED`: pairs that share no earlier band, with their scores.
     pairs: Vec<(u32, u32, u32)>,
-    /// Pairs where one document has [several keys](BandKeys::of).
+    /// Pairs in which a document has [several keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 
-/// The entries of a piece, each to be checked with all that come after it in its bucket; pairs are kept if they are to
-/// be handed out.
+/// The entries of a piece, each to be compared with all later entries of its bucket. Pairs are collected if `HANDED`.
 struct Piece<'a, const HANDED: bool> {
     meeting: &'a BucketPairs<'a>,
     band: usize,
@@ -379,7 +378,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             let [key, a] = entries[at];
             if at == bucket_end {
                 bucket_end += entries[at..].iter().take_while(|entry| entry[0] == key).count();
-                // The first piece that has of the bucket takes note of it.
+                // The piece with the bucket's first entry records the bucket.
                 if at == 0 || entries[at - 1][0] != key {
                     counted.scores.bucket(bucket_end - at, max_bucket);
                 }
@@ -393,10 +392,10 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             };
             let signature = signatures[a as usize];
             let row = band / LANES;
-            // The bands of a row that they share, a bit each.
+            // The shared bands of a row, one bit each.
             let meets = |row: usize, of_b: &[[u32; LANES]]| simd.equal16(&of_a[row], &of_b[row]);
             for others in others.chunks(TOGETHER) {
-                // Documents that shared no earlier band with it: without a branch, which would be mispredicted.
+                // Collects documents that share no earlier band, without a branch that would be mispredicted.
                 let (mut new, mut count) = ([0; TOGETHER], 0);
                 for (place, &[_, b]) in others.iter().enumerate() {
                     if let Some(&[_, ahead]) = others.get(place + AHEAD) {
@@ -421,7 +420,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
                     counted.shared[score].0 += 1;
                     let of_b = keys.row(b);
                     for later in row..of_a.len() {
-                        // After the last band all are equal.
+                        // Masks the lanes past the last band, which are always equal.
                         let rest = keys.bands - later * LANES;
                         let bands = meets(later, of_b) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
                         counted.shared[score].1 += u64::from(bands.count_ones());
@@ -437,7 +436,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
     }
 }
 
-/// The documents by signature, and these with the numbers of their signatures.
+/// Groups the documents by signature; also returns the documents with the numbers of their signatures.
 fn by_signature<'s>(
     snapshot: &'s Snapshot,
     budget: &MemoryBudget,
@@ -474,12 +473,13 @@ fn by_signature<'s>(
     Ok((alike, IndexSide { snapshot, numbers: of_documents }))
 }
 
-/// The scores of pairs that share a band. Nothing where no signatures are kept. Of a bucket of more than `max_bucket`
-/// different signatures, or of fewer where their pairs would be more than [`PAIRS`](super::candidates::PAIRS) a document,
-/// only neighbours are compared.
+/// Computes the scores of pairs that share a band; empty if no signatures are stored. Only neighbours are compared in a
+/// bucket of more than `max_bucket` different signatures, or of fewer if pairs would exceed
+/// [`PAIRS`](super::candidates::PAIRS) per document.
 ///
-/// Takes the memory of `resources`: half for the keys of bands, or, where these are more or buckets are capped, a quarter for
-/// pairs; a quarter for 12 bytes a document and some 40 for each different signature. What is more goes to unnamed files.
+/// Takes the memory of `resources`: half for the keys of bands (or, if these do not fit or buckets are capped, a quarter for
+/// pairs), and a quarter for 12 bytes per document and about 40 per different signature. The rest is written to unnamed
+/// files.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
@@ -491,11 +491,11 @@ pub fn band_scores(
     scored::<false>(snapshot, max_bucket, resources, |_, _, _| Ok(()))
 }
 
-/// As [`band_scores`], and each pair of different signatures, numbered as in [`BandScores::alike`], with its score, to
-/// `each`: the smaller number first, each pair once, in no order.
+/// As [`band_scores`]; also passes each pair of different signatures, numbered as in [`BandScores::alike`], with its score
+/// to `each`: the smaller number first, each pair once, in no particular order.
 ///
 /// # Errors
-/// As [`band_scores`], or what `each` returns.
+/// As [`band_scores`], or the error of `each`.
 pub fn scored_pairs(
     snapshot: &Snapshot,
     max_bucket: usize,
@@ -505,7 +505,7 @@ pub fn scored_pairs(
     scored::<true>(snapshot, max_bucket, resources, each)
 }
 
-/// As [`scored_pairs`], where pairs are `HANDED` out.
+/// As [`scored_pairs`]; pairs are passed to `each` only if `HANDED`.
 fn scored<const HANDED: bool>(
     snapshot: &Snapshot,
     max_bucket: usize,

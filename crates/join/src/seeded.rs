@@ -1,11 +1,10 @@
-//! Hash tables of what others have written.
+//! Hashing for tables of untrusted data.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// xxh3-64 of few whole pieces, and what it is so far. Each table has a seed of its own, so that nobody can write what
-/// falls together in it.
+/// xxh3-64 with a random seed for each table, so that nobody can construct colliding data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Seeded(u64);
 
@@ -16,12 +15,12 @@ impl Default for Seeded {
 }
 
 impl Seeded {
-    /// The hash of this.
+    /// Returns the hash of a number.
     pub(super) fn of(self, number: u128) -> u64 {
         self.of_bytes(&number.to_le_bytes())
     }
 
-    /// The same, of bytes.
+    /// Returns the hash of bytes.
     pub(super) fn of_bytes(self, bytes: &[u8]) -> u64 {
         xxh3_64_with_seed(bytes, self.0)
     }

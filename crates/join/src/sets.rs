@@ -1,4 +1,4 @@
-//! The documents' shingle sets, for exact resemblance.
+//! Stores the shingle sets of documents, for exact resemblance.
 
 use std::io;
 use std::ops::Range;
@@ -16,13 +16,14 @@ use twindex::sys::{Column, MemoryBudget, Spill};
 use twindex_sketch::nearness::{could_resemble, least_intersection, most_differences};
 use twindex_sketch::{Resemblance, intersection_from, jaccard};
 
-/// Shingle sets, numbered in the order they were added: in memory up to a budget, from then on in a scratch file.
-/// A set's numbers are hashes of 64 bits, so "exact" is up to their collisions: at a billion distinct shingles the
-/// chance that any two collide at all is 3 %, and one collision changes one resemblance by one shingle.
+/// Shingle sets, numbered in the order in which they were added; sets beyond the memory budget are in a scratch file.
+/// Elements are 64-bit hashes, so "exact" is up to hash collisions: with a billion distinct shingles the probability of any
+/// collision is 3 %, and one collision changes one resemblance by one shingle.
 ///
-/// A set that has most of its elements from an earlier one is delta-encoded against it: see [`push_like`](Self::push_like).
+/// A set that shares most of its elements with an earlier one is delta-encoded against it: see
+/// [`push_like`](Self::push_like).
 ///
-/// Beside the budget, a set takes 32 bytes or more of a [`MemoryBudget`], in memory or in scratch files.
+/// Beyond the budget, a set takes 32 bytes or more of a [`MemoryBudget`], in memory or in scratch files.
 #[derive(Debug)]
 pub struct ShingleSets {
     dir: PathBuf,
@@ -30,28 +31,28 @@ pub struct ShingleSets {
     /// The elements of each set, or its delta against its reference.
     held: Vec<u64>,
     spill: Option<Spill>,
-    /// The end of each set, in words; sets beyond `held` are in the scratch file.
+    /// The end of each set, in words; sets past the end of `held` are in the scratch file.
     ends: Column<u64>,
     sizes: Column<u32>,
     elements: u64,
-    /// The reference that each set is delta-encoded against, or is itself; [`NO_REFERENCE`] for sets that are stored plainly.
+    /// The reference that each set is delta-encoded against, or is itself; [`NO_REFERENCE`] for sets stored plainly.
     reference_of: Column<u32>,
     references: Arc<ReferenceSets>,
     odd: OddSketches,
     column_budget: MemoryBudget,
-    /// Scratch for delta encoding here.
+    /// Scratch for [`push_like`](Self::push_like) and [`push_encoded`](Self::push_encoded).
     scratch: (DeltaScratch, Vec<u64>),
 }
 
 impl ShingleSets {
-    /// Holds up to `budget` bytes in memory; the rest goes to unnamed files in `dir`. An eighth of the budget is for the
-    /// columns of sets, and as much for the sketches that [rule pairs out](Self::may_resemble).
+    /// Holds up to `budget` bytes in memory; the rest is written to unnamed files in `dir`. An eighth of the budget is for
+    /// the columns of sets, another eighth for the sketches that [rule pairs out](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
         Self::within(&MemoryBudget::new(dir, budget / 4), budget)
     }
 
-    /// As [`new`](Self::new), with the columns of sets and the sketches that rule pairs out in the memory of `column_budget`.
+    /// As [`new`](Self::new), with the columns of sets and the sketches in the memory of `column_budget`.
     #[must_use]
     pub fn within(column_budget: &MemoryBudget, budget: usize) -> Self {
         Self {
@@ -73,7 +74,7 @@ impl ShingleSets {
     /// Adds a set, sorted and distinct, and returns its number.
     ///
     /// # Errors
-    /// [`Error::Io`] from the scratch file; [`Error::Limit`] after 2^32 sets, and for a set of 2^32 elements.
+    /// [`Error::Io`] from the scratch file; [`Error::Limit`] after 2^32 - 1 sets, and for a set of 2^32 or more elements.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let number = self.next_number(set.len())?;
         self.append(set)?;
@@ -82,10 +83,10 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Adds the set of these hashes, which may repeat, in any order, and returns its number. If it has most of its elements
-    /// from an earlier reference set, it takes a bit for each element of the reference. Sets with the same
-    /// *anchors* most likely resemble each other: minima, or other hashes that similar sets tend to share. The
-    /// added set does not depend on them.
+    /// Adds the set of these hashes, in any order and possibly with repetitions, and returns its number. If it shares most
+    /// of its elements with an earlier reference set, it takes one bit per element of the reference. *Anchors* are minima or
+    /// other hashes that similar sets tend to share; sets with equal anchors most likely resemble each other. Anchors do not
+    /// change which set is added.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -114,11 +115,11 @@ impl ShingleSets {
         Arc::clone(&self.references)
     }
 
-    /// The second half of [`push_like`](Self::push_like): adds the set that [`encode`](ReferenceSets::encode) has encoded, with the
-    /// same anchors, and returns its number. References that were added meanwhile are tried as well.
+    /// The second half of [`push_like`](Self::push_like): adds a set encoded by [`encode`](ReferenceSets::encode) with the
+    /// same anchors, and returns its number. Also tries references that were added after the call of `encode`.
     ///
     /// # Errors
-    /// As [`push`](Self::push); [`Error::Invalid`] for words that do not fit `header`, their header.
+    /// As [`push`](Self::push); [`Error::Invalid`] if `words` do not fit `header`.
     pub fn push_encoded(&mut self, header: DeltaHeader, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let number = self.next_number(header.size)?;
         if header.reference != NO_REFERENCE {
@@ -144,7 +145,7 @@ impl ShingleSets {
             }
         }
         let fits = self.fits(2 * size_of_val(words));
-        // A reference in the scratch file would have to be read for each set that is compared with it.
+        // A reference in the scratch file would be read again for each set that is compared with it.
         let reference = if fits { self.references.make_reference(number, words) } else { None };
         self.append(if reference.is_some() { &[] } else { words })?;
         self.odd.push(words)?;
@@ -185,7 +186,7 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Whether `bytes` more stay in memory.
+    /// Whether `bytes` more bytes fit in memory.
     fn fits(&self, bytes: usize) -> bool {
         let held = size_of_val(self.held.as_slice()) + self.references.bytes();
         self.spill.is_none() && held + bytes <= self.budget
@@ -212,42 +213,42 @@ impl ShingleSets {
         self.reference_of.push(reference)
     }
 
-    /// Sets added.
+    /// Returns the number of sets.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Elements of all sets together.
+    /// Returns the number of elements of all sets together.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// True before the first.
+    /// Whether no set was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The sets that have elements, by size and number.
+    /// Returns the nonempty sets, ordered by size, then by number.
     pub(super) fn by_size(&self) -> Vec<u32> {
         let mut list: Vec<u32> = (0..self.len() as u32).filter(|&set| self.size(set) > 0).collect();
         list.sort_unstable_by_key(|&set| (self.size(set), set));
         list
     }
 
-    /// The sketches that rule pairs out.
+    /// Returns the sketches that rule pairs out.
     pub(super) fn sketches(&self) -> &OddSketches {
         &self.odd
     }
 
-    /// The memory budget of the columns of sets.
+    /// Returns the memory budget of the columns of sets.
     pub(super) fn column_budget(&self) -> &MemoryBudget {
         &self.column_budget
     }
 
-    /// The folder of scratch files.
+    /// Returns the directory of scratch files.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -258,17 +259,17 @@ impl ShingleSets {
         start..ends[number]
     }
 
-    /// The size of a set.
+    /// Returns the number of elements of a set.
     ///
     /// # Panics
-    /// For a number that [`push`](Self::push) did not return; so do the others.
+    /// If [`push`](Self::push) did not return this number; so do all methods that take a set's number.
     #[must_use]
     pub fn size(&self, number: u32) -> u64 {
         self.sizes[number as usize].into()
     }
 
-    /// False for two sets whose resemblance is certainly below `threshold`, by their sizes or by a lower bound of their
-    /// difference. No set is read.
+    /// Returns false only if the resemblance of two sets is certainly below `threshold`, by their sizes or by a lower bound
+    /// of their difference. Reads no set.
     #[must_use]
     pub fn may_resemble(&self, a: u32, b: u32, threshold: f64) -> bool {
         let (of_a, of_b) = (self.size(a), self.size(b));
@@ -279,7 +280,7 @@ impl ShingleSets {
             .is_some_and(|max| self.odd.least_difference(a, b) <= max as u64)
     }
 
-    /// The resemblance of two sets, counted.
+    /// Computes the exact resemblance of two sets.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -296,8 +297,8 @@ impl ShingleSets {
         Ok(Resemblance::Exact { intersection, union })
     }
 
-    /// The resemblance of two sets if it is at least `threshold`. Sets for which that is
-    /// [ruled out](Self::may_resemble) are not read.
+    /// Returns the resemblance of two sets if it is at least `threshold`. Does not read sets whose resemblance is [ruled
+    /// out](Self::may_resemble).
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -311,8 +312,8 @@ impl ShingleSets {
         Ok(resemblance_from(left, right, threshold))
     }
 
-    /// Hands each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in their
-    /// order. A set that is the first of several pairs in a row is read once.
+    /// Passes each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in the order
+    /// of `pairs`. A set that is the first of several consecutive pairs is read once.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -339,23 +340,23 @@ impl ShingleSets {
         Ok(())
     }
 
-    /// The words of a set that is in memory.
+    /// Returns the words of a set that is in memory.
     fn held_words(&self, number: u32) -> &[u64] {
         let range = self.range(number);
         self.held.get(range.start as usize..range.end as usize).unwrap_or(&[])
     }
 
-    /// True if all words of a set are in memory.
+    /// Whether all words of a set are in memory.
     fn is_held(&self, number: u32) -> bool {
         self.range(number).end <= self.held.len() as u64
     }
 
-    /// The reference that a set is delta-encoded against, or is itself.
+    /// Returns the reference that a set is delta-encoded against, or is itself.
     fn reference(&self, number: u32) -> Option<&ReferenceSet> {
         self.references.get(self.reference_of[number as usize])
     }
 
-    /// The elements of a set, if they are in memory as they are.
+    /// Returns the elements of a set if they are in memory without delta encoding.
     fn held(&self, number: u32) -> Option<&[u64]> {
         match self.reference(number) {
             Some(reference) => (reference.number == number).then_some(&*reference.elements),
@@ -363,18 +364,18 @@ impl ShingleSets {
         }
     }
 
-    /// Releases the disk space of the sets before this number in the scratch file, in large steps, where the file system
-    /// can: none of them is read any more. Reading a released set is an error. Sets that are in memory stay.
+    /// Releases the disk space of the sets before `number` in the scratch file, in large steps, if the file system supports
+    /// it. Reading a released set is an error. Sets in memory are not released.
     ///
     /// # Panics
-    /// For a number beyond the number of sets.
+    /// If `number` is greater than the number of sets.
     pub fn release_before(&self, number: u32) {
         let Some(spill) = &self.spill else { return };
         let words = number.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
         spill.release(words.saturating_sub(self.held.len() as u64) * size_of::<u64>() as u64);
     }
 
-    /// The words of a set; read to the end of `read` if they are in the scratch file.
+    /// Returns the words of a set; appends them to `read` if they are in the scratch file.
     fn words<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
         if self.is_held(number) {
             return Ok(self.held_words(number));
@@ -384,7 +385,7 @@ impl ShingleSets {
         Ok(&read[start..])
     }
 
-    /// Reads these words, which are in the scratch file, to the end of `read`.
+    /// Appends these words, which are in the scratch file, to `read`.
     fn read_words(&self, words: Range<u64>, read: &mut Vec<u64>) -> Result<()> {
         let missing = || io::Error::other("a set beyond the budget without a scratch file");
         let io_error = |e| Error::io("read a scratch file in", &self.dir, e);
@@ -395,7 +396,7 @@ impl ShingleSets {
         spill.read_exact_at(read[start..].as_mut_bytes(), offset).map_err(io_error)
     }
 
-    /// The elements of a set, ascending; written to the end of `read` if they are not in memory as they are.
+    /// Returns the elements of a set, ascending; appends them to `read` unless they are in memory without delta encoding.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -410,7 +411,7 @@ impl ShingleSets {
         Ok(&read[start..])
     }
 
-    /// Writes the elements of a set that has these words beside a leader to the end of `read`.
+    /// Appends the elements of a set, delta-encoded as `words` against `reference`, to `read`.
     fn decode(&self, number: u32, reference: &ReferenceSet, words: &[u64], read: &mut Vec<u64>) {
         read.reserve(self.sizes[number as usize] as usize);
         SetDelta::of(reference, words).for_each(&reference.elements, |element| read.push(element));
@@ -423,8 +424,8 @@ impl ShingleSets {
         reference != NO_REFERENCE && reference == self.reference_of[b as usize]
     }
 
-    /// How many elements two sets [of one family](Self::are_of_one_family) have in common, if there are `min` or more.
-    /// Words that are not in memory are read with `read`.
+    /// Returns the number of common elements of two sets [of one family](Self::are_of_one_family), or `None` if it is below
+    /// `min`. Words that are not in memory are read into `read`.
     pub(super) fn shared(
         &self,
         (a, b): (u32, u32),
@@ -448,30 +449,30 @@ impl ShingleSets {
     }
 }
 
-/// Words of the scratch file that are read together: 1 MiB.
+/// Number of words of the scratch file in one read: 1 MiB.
 const TOGETHER: u64 = 1 << 17;
 
-/// Reads sets one after the other; the same one again costs nothing. Those that follow each other in the scratch file can be
-/// read [together](Self::ahead).
+/// Reads sets one after the other; reading the same set again is free. Consecutive sets in the scratch file can be read
+/// [together](Self::ahead).
 #[derive(Debug)]
 pub struct SetReader<'a> {
     sets: &'a ShingleSets,
     /// The set that was read last, if it is in the scratch file.
     last: Option<u32>,
     read: Vec<u64>,
-    /// Words that were read together, and which the first of them is.
+    /// Words that were read together; `first` is the position of the first one.
     together: Vec<u64>,
     first: u64,
 }
 
 impl<'a> SetReader<'a> {
-    /// Reads these sets.
+    /// Creates a reader of `sets`.
     #[must_use]
     pub fn new(sets: &'a ShingleSets) -> Self {
         Self { sets, last: None, read: Vec::new(), together: Vec::new(), first: 0 }
     }
 
-    /// The elements of a set, ascending.
+    /// Returns the elements of a set, ascending.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -496,20 +497,20 @@ impl<'a> SetReader<'a> {
         Ok(&self.read)
     }
 
-    /// As [`set`](Self::set), for sets that are asked for in ascending order: those that follow are read together with it.
+    /// As [`set`](Self::set), for sets requested in ascending order: reads the following sets together with this one.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn next_set(&mut self, number: u32) -> Result<&[u64]> {
-        // A set in memory says nothing of what is read next.
+        // A set in memory does not predict the next read from the scratch file.
         if !self.sets.is_held(number) && self.words_together(number).is_none() {
             self.ahead(number..self.sets.len() as u32)?;
         }
         self.set(number)
     }
 
-    /// Reads the words that these sets have in the scratch file together, up to 1 MiB of them: most of these sets are asked
-    /// for next.
+    /// Reads the words of these sets in the scratch file together, at most 1 MiB or the first set if it is larger. Use it
+    /// when most of these sets are requested next.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -520,7 +521,7 @@ impl<'a> SetReader<'a> {
         }
         let (one, last) = (self.sets.range(sets.start), self.sets.range(sets.end - 1));
         let start = one.start.max(self.sets.held.len() as u64);
-        // A larger set than that is read as a whole.
+        // A first set above the limit is read as a whole.
         let end = last.end.min((start + TOGETHER).max(one.end));
         if start < end {
             self.first = start;
@@ -529,7 +530,7 @@ impl<'a> SetReader<'a> {
         Ok(())
     }
 
-    /// Which of the words that were read together are those of a set, if all of its words are there.
+    /// Returns the range of a set's words in `together`, if all of its words are there.
     fn words_together(&self, number: u32) -> Option<Range<usize>> {
         let words = self.sets.range(number);
         let start = usize::try_from(words.start.checked_sub(self.first)?).ok()?;
@@ -585,7 +586,7 @@ mod tests {
     fn delta_encoded_sets_equal_plainly_stored_sets() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(3);
-        // Families of texts: a sequence of hashes, some of them repeated, is changed in places from version to version.
+        // Families of texts: each version changes a few positions of the previous sequence of hashes, with some repetitions.
         let mut texts: Vec<(u64, Vec<u64>)> = Vec::new();
         for number in 0..300_u64 {
             let size = [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000, 70_000][(number % 12) as usize];
@@ -609,7 +610,7 @@ mod tests {
                 let mut set = text.clone();
                 set.sort_unstable();
                 set.dedup();
-                // A wrong guess does no harm.
+                // Wrong anchors do no harm.
                 let family = if number % 10 == 9 { number % 24 + 1 } else { *family };
                 assert_eq!(encoded.push_like(text, &anchors(family)).unwrap(), number as u32);
                 assert_eq!(alone.push(&set).unwrap(), number as u32);
@@ -662,7 +663,7 @@ mod tests {
         for budget in [usize::MAX, 400_000, 0] {
             let mut sets = ShingleSets::new(dir.path(), budget);
             for number in 0..900_u64 {
-                // Some are like the first, some are of their own, some are empty; one is larger than what is read together.
+                // Some sets resemble the first text, some are unrelated, some are empty; one is larger than a single read.
                 let hashes: Vec<u64> = match number % 7 {
                     0 => Vec::new(),
                     1..4 => text[number as usize..].iter().copied().chain([number]).collect(),
@@ -680,7 +681,7 @@ mod tests {
                 if number % 90 == 0 {
                     anywhere.ahead(number..number + 45).unwrap();
                 }
-                // Of the other sets some are among these, and some are not.
+                // Some of the other sets are among the sets read together, some are not.
                 for other in [number, 899 - number, number] {
                     let mut read = Vec::new();
                     let expected = sets.set(other, &mut read).unwrap();

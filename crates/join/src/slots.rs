@@ -1,18 +1,19 @@
-//! Lists of numbers by elements, in memory.
+//! An in-memory index from elements to lists of numbers.
 
 use twindex_kernel::prefetch;
 
-/// Numbers by the elements that lead to them.
+/// Numbers, indexed by elements.
 ///
-/// An element is known by 32 bits of its hash: two that have the same are found together, which costs time and changes
-/// nothing where what is found is compared.
+/// An element is represented by 32 bits of its hash. Two elements with the same 32 bits share their numbers, which costs
+/// time, but changes no result if the results are compared.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// Tag and what it leads to, by the bits that the tag begins with; 0 for a free slot.
+    /// A hash table: each slot holds a tag and a number or chain, at a position given by the tag's first bits; 0 for a free
+    /// slot.
     table: Vec<u64>,
     bits: u32,
     used: usize,
-    /// The numbers that share a tag, ascending.
+    /// Lists of numbers that share a tag, ascending.
     chains: Vec<Vec<u32>>,
     chain_bytes: usize,
 }
@@ -26,7 +27,7 @@ pub(crate) enum Postings<'i> {
 }
 
 impl Postings<'_> {
-    /// How many numbers there are.
+    /// Returns how many numbers there are.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::None => 0,
@@ -36,25 +37,25 @@ impl Postings<'_> {
     }
 }
 
-/// A slot leads to a chain, not to a number.
+/// Marks a slot that refers to a chain instead of a number.
 const CHAIN: u32 = 1 << 31;
-/// Numbers are below this.
+/// Numbers must be below this limit.
 pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
-/// The least slots, as a power of two.
+/// Minimum number of slots, as a power of two.
 const BITS: u32 = 10;
 
 impl Slots {
-    /// Nothing yet.
+    /// Creates an empty index.
     pub(crate) fn new() -> Self {
         Self { table: vec![0; 1 << BITS], bits: BITS, used: 0, chains: Vec::new(), chain_bytes: 0 }
     }
 
-    /// Bytes that it takes.
+    /// Returns the number of bytes in use.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.table) + self.chain_bytes
     }
 
-    /// Bytes that it takes at most with this number of elements more, while it grows.
+    /// Returns the maximum number of bytes in use while this number of elements is added, including growth.
     pub(crate) fn bytes_with(&self, elements: usize) -> usize {
         let grown = if self.needs_more(elements) { 2 * size_of_val(&*self.table) } else { 0 };
         self.bytes() + grown + 16 * elements
@@ -68,7 +69,7 @@ impl Slots {
         (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
     }
 
-    /// The slot of a tag, or the free slot where it would be.
+    /// Returns the slot of a tag, or the free slot to insert it into.
     #[inline(always)]
     fn slot(&self, tag: u32) -> usize {
         let mask = self.table.len() - 1;
@@ -85,7 +86,7 @@ impl Slots {
         prefetch(&self.table, (Self::tag(element) >> (u32::BITS - self.bits)) as usize);
     }
 
-    /// The numbers that are found by an element, ascending.
+    /// Returns the numbers of an element, ascending.
     #[inline(always)]
     pub(crate) fn postings(&self, element: u64) -> Postings<'_> {
         let slot = self.table[self.slot(Self::tag(element))];
@@ -96,7 +97,7 @@ impl Slots {
         }
     }
 
-    /// Lets a number, above all before, be found by these elements.
+    /// Adds a number, greater than all before, for these elements.
     pub(crate) fn add(&mut self, number: u32, elements: &[u64]) {
         while self.needs_more(elements.len()) {
             self.grow();

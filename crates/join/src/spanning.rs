@@ -1,19 +1,19 @@
-//! Spanning forests of pairs of keys, in bounded memory: what a cluster's workers make of their pairs, what joins the
-//! results of several, and what clusters are read from.
+//! Spanning forests of pairs of keys, in bounded memory. Workers of a cluster reduce their pairs to forests, forests are
+//! joined to one, and clusters are read from it.
 //!
-//! The forest of a set of pairs is written as stars: each connected component is its smallest key, the root, with an
-//! edge to each other key. That depends on the components alone. So it does not matter how pairs were spread over
-//! files, in which order they come, or how often; the forest of a forest is the same; and the forest of several forests
-//! is that of all their pairs. It has fewer edges than there are keys, however many pairs there were.
+//! The forest of a set of pairs is written as stars: each connected component has its smallest key as root, with an edge to
+//! each other key. It depends only on the components, not on the order, the repetition or the distribution of pairs over
+//! files. The forest of a forest is the same forest, and the forest of several forests is the forest of all their pairs. It
+//! has fewer edges than keys, however many pairs there were.
 //!
 //! Steps:
 //!
-//! 1. Pairs go to a table of keys and a union-find over it. When the table is full, its components are written to a
-//!    scratch file as a *run*: the keys in order, each with the number of its component. Then the table is emptied.
-//! 2. At the end, if there was no run, the table has the answer. Otherwise all runs are merged by key: that numbers the
-//!    distinct keys by their rank, and makes each component of a run a set of ranks.
-//! 3. The components of those sets are found by a union-find over ranks, 4 bytes a key, or, where that is more than
-//!    memory, by `stars`.
+//! 1. Pairs are added to a table of keys with a union-find structure. When the table is full, its components are written to
+//!    a scratch file as a *run*: the keys in order, each with the number of its component. Then the table is emptied.
+//! 2. At the end, without runs, the table holds the result. Otherwise all runs are merged by key: this ranks the distinct
+//!    keys, and turns each component of a run into a set of ranks.
+//! 3. The components of these sets are found by a union-find over ranks, 4 bytes per key, or by `stars` if that exceeds the
+//!    memory.
 //!
 //! Alternating large and small stars: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected Components in
 //! Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a sort.
@@ -31,14 +31,15 @@ use twindex::extsort::{Merge, Record, Runs, WordRecord};
 use twindex::key::KEY_BYTES_MAX;
 use twindex::sys::Spill;
 
-/// The least memory: below it runs would be shorter than the buffers they are read through.
+/// Minimum memory; with less, runs would be shorter than their read buffers.
 const LEAST: usize = 1 << 16;
-/// Bytes that a key takes in the table beside its own: two to four slots, its end, its parent, and its place in a sort.
+/// Bytes per key in the table in addition to the key itself: two to four slots, its end, its parent, and its position in a
+/// sort.
 const KEY_COST: usize = 4 * size_of::<u32>() + size_of::<usize>() + 2 * size_of::<u32>();
-/// The least memory for the buffers of runs: runs are merged before that would be less than 16 KiB a run.
+/// Minimum memory for the buffers of runs. Runs are merged early to keep at least 16 KiB per run.
 const BUFFERS_LEAST: usize = 1 << 20;
 const BUFFER: usize = 1 << 14;
-/// Bytes of a record of a run before the key: its component, and the key's length.
+/// Bytes of a run's record before the key: its component, and the key's length.
 const HEAD: usize = 8 + 2;
 
 /// A key of a run, and the number of its component.
@@ -72,7 +73,7 @@ impl Record for Member {
     }
 }
 
-/// Takes pairs of keys in any order, in about `memory` bytes; beyond, it writes to unnamed files in a folder.
+/// Collects pairs of keys in any order, in about `memory` bytes, then in unnamed files in a directory.
 ///
 /// ```
 /// use twindex_join::SpanningForest;
@@ -96,15 +97,15 @@ pub struct SpanningForest {
     memory: usize,
     table: Table,
     runs: Runs<Member>,
-    /// Components of the runs before.
+    /// Number of components in all earlier runs.
     components: u64,
 }
 
 impl SpanningForest {
-    /// No keys yet. Takes about `memory` bytes, at least 64 KiB and what sorting takes at least (see [`Sorter`]).
+    /// Creates an empty forest. Takes about `memory` bytes, at least 64 KiB plus the minimum memory of a [`Sorter`].
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
-        // The words of errors of reading are those of all files that a merge of runs uses.
+        // Read errors use the same words as all other errors of a merge of runs.
         let words = WordRecord { read: "use a scratch file in", ..WordRecord::default() };
         let buffers = (memory / 4).max(BUFFERS_LEAST);
         Self {
@@ -127,7 +128,7 @@ impl SpanningForest {
                 return Err(Error::Limit { what: "bytes of a key", limit, found });
             }
         }
-        // A growing table is copied once: with a third of the memory there is enough for the copy.
+        // A growing table is copied once; limiting it to a third of the memory leaves enough for the copy.
         if self.table.bytes() > self.memory / 3 {
             self.write_run()?;
         }
@@ -153,7 +154,7 @@ impl SpanningForest {
         Ok(())
     }
 
-    /// Ends the input.
+    /// Ends the input and returns the forest.
     ///
     /// # Errors
     /// [`Error::Io`] from scratch files; [`Error::Limit`] for more than 2^32 - 1 distinct keys.
@@ -189,7 +190,7 @@ impl SpanningForest {
     fn finish_held(mut self) -> Result<Stars> {
         let order = self.table.order();
         let mut members = Sorter::new(&self.dir, self.memory / 4);
-        // The first key of a component, in order, is its smallest.
+        // The first key of a component in key order is its smallest.
         let mut roots = vec![u32::MAX; order.len()];
         for (rank, &number) in (0..).zip(&order) {
             let root = &mut roots[self.table.forest.root(number) as usize];
@@ -203,7 +204,7 @@ impl SpanningForest {
         Stars::new(Keys::Held { table: self.table, order }, members.finish()?)
     }
 
-    /// The distinct keys of all runs, by rank, and the sets of ranks that are connected: component and rank.
+    /// Returns the distinct keys of all runs, by rank, and the sets of connected ranks as pairs of component and rank.
     fn merge(&self) -> Result<(Keys, Sorted<u128>)> {
         let dir = self.dir.clone();
         let io_error = |e| Error::io("use a scratch file in", &dir, e);
@@ -232,13 +233,14 @@ impl SpanningForest {
     }
 }
 
-/// Keys, each once, with a number in the order in which they came first, and what connects them.
+/// Distinct keys, numbered in order of first occurrence, and their connections.
 #[derive(Debug)]
 struct Table {
-    /// All keys, one after the other, and where each ends.
+    /// All keys, concatenated; `ends` holds the end of each.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// The numbers of keys, or [`EMPTY`], by hash with linear probing: a power of two of slots, at most half of them full.
+    /// A hash table with linear probing of the numbers of keys, or [`EMPTY`]; its size is a power of two, at most half is
+    /// used.
     slots: Vec<u32>,
     forest: Forest,
 }
@@ -252,7 +254,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Bytes it takes, with what sorting it will take.
+    /// Returns the number of bytes in use, including the memory for sorting.
     fn bytes(&self) -> usize {
         self.bytes.len() + self.ends.len() * KEY_COST
     }
@@ -263,7 +265,7 @@ impl Table {
         &self.bytes[start..self.ends[number]]
     }
 
-    /// The number of a key, a new one if it has none.
+    /// Returns the number of a key, after adding the key if it is new.
     fn number(&mut self, key: &[u8]) -> u32 {
         let slot = self.slot(key);
         if self.slots[slot] != EMPTY {
@@ -283,7 +285,7 @@ impl Table {
         number
     }
 
-    /// The place of a key, or the place where it belongs.
+    /// Returns the slot of a key, or the slot into which to insert it.
     fn slot(&self, key: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = xxh3_64(key) as usize & mask;
@@ -293,16 +295,16 @@ impl Table {
         slot
     }
 
-    /// Numbers in the order of their keys.
+    /// Returns the numbers of all keys, sorted by key; no lookups after this.
     fn order(&mut self) -> Vec<u32> {
-        self.slots = Vec::new(); // no key will be looked for any more
+        self.slots = Vec::new(); // no lookups after this
         let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
         order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)));
         order
     }
 }
 
-/// An edge as a number that sorts by its first end.
+/// Encodes an edge as a number that sorts by its first end.
 fn edge(first: u32, second: u32) -> u64 {
     u64::from(first) << 32 | u64::from(second)
 }
@@ -311,7 +313,7 @@ fn ends(edge: u64) -> (u32, u32) {
     ((edge >> 32) as u32, edge as u32)
 }
 
-/// Hands an edge between the first of each set and each other member to `each`, the smaller first.
+/// Passes an edge between the first and each other member of each set to `each`, the smaller first.
 fn for_each_edge(sets: &Sorted<u128>, mut each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
     let mut first: Option<(u64, u32)> = None;
     sets.for_each(|one| {
@@ -326,12 +328,12 @@ fn for_each_edge(sets: &Sorted<u128>, mut each: impl FnMut(u32, u32) -> Result<(
     })
 }
 
-/// The components of edges between numbers as stars about the smallest number of each, in the memory of two sorters.
-/// Edges come with the larger end first; stars go with the root first. O(log^2 n) sorts, in practice a few.
+/// Finds the components of edges between numbers, as stars around the smallest number of each, in the memory of two sorters.
+/// Input edges have the larger end first, the returned stars the root first. O(log^2 n) sorts, in practice a few.
 fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64>> {
     loop {
-        // Large star: each neighbour that is larger than a number is joined to the number's smallest neighbour, or to
-        // the number itself if that is smaller.
+        // Large star: joins each larger neighbour of a number to the number's smallest neighbour, or to the number itself if
+        // it is smaller.
         let mut both = Sorter::new(dir, memory);
         edges.for_each(|one| {
             let (large, small) = ends(one);
@@ -355,7 +357,7 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
             changed |= min != number;
             large_star.push(edge(neighbour, min))
         })?;
-        // Small star: a number and its smaller neighbours are joined to the smallest of them.
+        // Small star: joins a number and its smaller neighbours to the smallest of them.
         let mut small_star = Sorter::new(dir, memory);
         let mut group: Option<(u32, u32)> = None;
         large_star.finish()?.for_each(|one| {
@@ -372,8 +374,8 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
             }
         })?;
         edges = small_star.finish()?;
-        // If nothing changes, each number with larger neighbours has no smaller ones, and each with smaller ones
-        // has one: these are stars.
+        // If nothing changed, a number with larger neighbours has no smaller ones, and a number with smaller neighbours has
+        // exactly one: the edges are stars.
         if !changed {
             let mut members = Sorter::new(dir, memory);
             edges.for_each(|one| {
@@ -385,19 +387,19 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
     }
 }
 
-/// Distinct keys in order.
+/// Distinct keys, sorted.
 #[derive(Debug)]
 enum Keys {
     Held { table: Table, order: Vec<u32> },
     Spilled { dir: PathBuf, keys: Spill, ends: Spill, count: u32, samples: Samples },
 }
 
-/// Bytes of keys that are read at once when one of them is looked for.
+/// Maximum number of bytes of keys read at once in a lookup.
 const BLOCK_MAX: u64 = 1 << 20;
 
-/// Keys that follow each other in the scratch file.
+/// Consecutive keys of the scratch file.
 struct KeyBlock {
-    /// Where each key begins in that file, and where the last one ends.
+    /// The offset of each key in the scratch file, and the end of the last one.
     bounds: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -410,14 +412,14 @@ impl KeyBlock {
     }
 }
 
-/// Every n-th of the keys that are on disk, so that a key is found by two reads instead of O(log n).
+/// Every n-th key on disk, so that a lookup takes two reads instead of O(log n).
 #[derive(Debug)]
 struct Samples {
     keys: Vec<Vec<u8>>,
     bytes: usize,
     memory: usize,
     every: u32,
-    /// Keys after the last sample.
+    /// Number of keys since the last sample.
     since: u32,
 }
 
@@ -426,7 +428,7 @@ impl Samples {
         Self { keys: Vec::new(), bytes: 0, memory, every: 64, since: 0 }
     }
 
-    /// The next key in order. Where samples exceed the memory, every second one goes.
+    /// Adds the next key in order. Removes every second sample if they exceed the memory.
     fn push(&mut self, key: &[u8]) {
         if self.since == 0 {
             self.bytes += key.len() + size_of::<Vec<u8>>();
@@ -447,7 +449,7 @@ impl Samples {
         }
     }
 
-    /// The ranks among which a key is, if it is there.
+    /// Returns the range of ranks that contains a key, if the key exists.
     fn around(&self, key: &[u8], count: u32) -> (u32, u32) {
         let after = self.keys.partition_point(|sample| sample.as_slice() <= key) as u64;
         let bound = |samples: u64| (samples * u64::from(self.every)).min(count.into()) as u32;
@@ -463,11 +465,11 @@ impl Keys {
         }
     }
 
-    /// The keys of these ranks, read at once; none if they are in memory, or too many bytes.
+    /// Reads the keys of these ranks at once; `None` if the keys are in memory, or take more than [`BLOCK_MAX`] bytes.
     fn block(&self, low: u32, high: u32) -> Result<Option<KeyBlock>> {
         let Self::Spilled { dir, keys, ends, .. } = self else { return Ok(None) };
         let io_error = |e| Error::io("read a scratch file in", dir, e);
-        // The end before the first key is where it starts.
+        // A key starts at the end of the previous key.
         let before = low.saturating_sub(1);
         let mut bytes = vec![0; (high - before) as usize * 8];
         ends.read_exact_at(&mut bytes, u64::from(before) * 8).map_err(io_error)?;
@@ -484,7 +486,7 @@ impl Keys {
         Ok(Some(KeyBlock { bounds, bytes }))
     }
 
-    /// Replaces `key` by that of a rank.
+    /// Replaces `key` by the key of this rank.
     fn read(&self, rank: u32, key: &mut Vec<u8>) -> Result<()> {
         key.clear();
         match self {
@@ -513,11 +515,11 @@ impl Keys {
     }
 }
 
-/// A spanning forest: each component as a star about its smallest key.
+/// A spanning forest: each component as a star around its smallest key.
 #[derive(Debug)]
 pub struct Stars {
     keys: Keys,
-    /// Root and member, by rank, ascending; roots themselves are not members.
+    /// Pairs of root and member, by rank, ascending; a root is not a member of its own star.
     members: Sorted<u64>,
     edges: u64,
     components: u64,
@@ -534,34 +536,34 @@ impl Stars {
         Ok(Self { keys, members, edges, components })
     }
 
-    /// Edges: keys that are not the smallest of their component.
+    /// Returns the number of edges: of keys that are not the smallest of their component.
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.edges
     }
 
-    /// Components of two keys or more.
+    /// Returns the number of components of two or more keys.
     #[must_use]
     pub fn components(&self) -> u64 {
         self.components
     }
 
-    /// Distinct keys; they have the ranks 0 and up, in their order.
+    /// Returns the number of distinct keys; their ranks begin at 0 and follow the order of keys.
     #[must_use]
     pub fn keys(&self) -> u32 {
         self.keys.count()
     }
 
-    /// Whether keys were more than memory holds.
+    /// Whether the keys exceeded the memory and are on disk.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         matches!(self.keys, Keys::Spilled { .. })
     }
 
-    /// Hands each edge to `each`: the smallest key of a component, and another; ascending.
+    /// Passes each edge to `each`: the smallest key of a component, and another key of it; ascending.
     ///
     /// # Errors
-    /// [`Error::Io`] from scratch files, or what `each` returns.
+    /// [`Error::Io`] from scratch files, or the error of `each`.
     pub fn for_each<E: From<Error>>(
         &self,
         mut each: impl FnMut(&[u8], &[u8]) -> std::result::Result<(), E>,
@@ -596,13 +598,13 @@ impl Stars {
     /// [`Error::Io`] from a scratch file.
     ///
     /// # Panics
-    /// For a rank that there is not.
+    /// If `rank` is not below [`keys`](Self::keys).
     pub fn key(&self, rank: u32, key: &mut Vec<u8>) -> Result<()> {
         assert!(rank < self.keys(), "rank {rank} of {} keys", self.keys());
         self.keys.read(rank, key)
     }
 
-    /// The rank of a key, if it is among them. O(log n) comparisons, of keys outside memory two reads.
+    /// Returns the rank of a key, or `None` if it is unknown. Takes O(log n) comparisons, or two reads if keys are on disk.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file.
@@ -635,7 +637,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// The least that a sorter takes, so that only what a test says goes to disk.
+    /// At least the minimum memory of a sorter, so that only tests that ask for it write to disk.
     const ROOMY: usize = 64 << 20;
 
     fn edges_of(stars: &Stars) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -658,7 +660,7 @@ mod tests {
         forest.finish().unwrap()
     }
 
-    /// The forest by a search of the graph.
+    /// Finds the forest by a graph search.
     fn slowly(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut near: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
         for (a, b) in pairs {
@@ -680,7 +682,7 @@ mod tests {
         edges
     }
 
-    /// Chains, stars and single pairs, with keys of many lengths in no order.
+    /// Returns chains, stars and single pairs, with keys of many lengths in no order.
     fn pairs(seed: u64, count: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut random = SplitMix(seed);
         let name = |number: u64| {
@@ -711,7 +713,7 @@ mod tests {
             assert!(!held.is_on_disk());
             assert_eq!(edges_of(&held), wanted, "{count} in memory");
             assert_eq!(held.edges(), wanted.len() as u64);
-            // Even the ranks of 30,000 keys are too many for 64 KiB.
+            // The ranks alone of 30,000 keys exceed 64 KiB.
             let spilled = forest_of(&pairs, 0);
             assert_eq!(spilled.is_on_disk(), count >= 3000);
             assert!(count < 30_000 || spilled.keys() as usize > LEAST / 4 / 4, "{}", spilled.keys());
@@ -725,7 +727,7 @@ mod tests {
 
     #[test]
     fn a_chain_as_long_as_all_keys_is_one_star() {
-        // In an order of keys in which neighbours are far from each other, and in one in which they are next.
+        // Tests key orders in which neighbours are adjacent, and orders in which they are far apart.
         for step in [1_u64, 12_345, 39_999] {
             let name = |place: u64| format!("{:06}", place * step % 40_009).into_bytes();
             let pairs: Vec<_> = (0..40_000).map(|place| (name(place), name(place + 1))).collect();
@@ -746,7 +748,7 @@ mod tests {
         assert!(parts.iter().zip(pairs.chunks(2000)).all(|(forest, part)| forest.len() < part.len()));
         let mut joined: Vec<_> = parts.iter().rev().flatten().cloned().collect();
         assert_eq!(edges_of(&forest_of(&joined, 0)), wanted);
-        // Left and right, then both; some of it twice.
+        // The left part, the right part, then both, with repetitions.
         let left = edges_of(&forest_of(&parts[..2].concat(), 0));
         let right = edges_of(&forest_of(&parts[1..].concat(), ROOMY));
         joined = [right, left.clone(), left].concat();

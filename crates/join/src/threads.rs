@@ -1,4 +1,4 @@
-//! Pieces of work on threads, with results in the order of the pieces.
+//! Processes pieces of work on threads, with results in the order of the pieces.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use twindex::error::Result;
 
-/// Cuts items into pieces for threads, in their order: one ends as soon as it has `items_most` items, or weighs `weight_most`
-/// or more.
+/// Splits items into consecutive pieces for threads: a piece ends when it has `items_most` items, or a weight of at least
+/// `weight_most`.
 pub(super) fn cut(
     items: Range<usize>,
     (items_most, weight_most): (usize, u64),
@@ -25,14 +25,14 @@ pub(super) fn cut(
     })
 }
 
-/// Works on each of `pieces`, on as many threads as there are `states`; each thread has one of them. Pieces are taken
-/// in their order, and what they gave comes in it.
+/// Processes each of `pieces` on as many threads as there are `states`; each thread owns one state. Pieces are started in
+/// order, and their results are returned in order.
 ///
 /// # Errors
-/// That of the first piece, in their order, that has one; later ones may not have been begun.
+/// The error of the first failed piece in order; later pieces may not have been started.
 ///
 /// # Panics
-/// Without states; as `work` does.
+/// If there are no states, or if `work` panics.
 pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
     states: &mut [S],
     pieces: &[P],
@@ -66,12 +66,11 @@ pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
     made.into_iter().map(|(_, result)| result).collect()
 }
 
-/// As [`on_threads`], with what pieces gave handed to `take` as soon as it is the turn of each, in their order, and so
-/// not all of it held: no piece is begun before all but the `ahead` pieces for each thread in front of it are taken. A
-/// break ends the work.
+/// As [`on_threads`], but passes each result to `take` as soon as all earlier results were taken, so that few results are
+/// held. A piece is started only if at most `ahead` pieces per thread before it are not yet taken. A break ends the work.
 ///
 /// # Errors
-/// That of the first piece, in their order, that has one, or for which `take` returns one.
+/// The error of the first piece in order that failed, or for which `take` failed.
 ///
 /// # Panics
 /// As [`on_threads`].
@@ -118,13 +117,13 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
     turn.into_inner().end.unwrap_or(Ok(ControlFlow::Continue(())))
 }
 
-/// Hands results on in the order of their pieces.
+/// Passes results on in the order of their pieces.
 struct OrderedTurn<R, T> {
     taken: usize,
     /// Results of pieces that finished before their turn.
     waiting: BTreeMap<usize, Result<R>>,
     take: T,
-    /// Why no more is taken.
+    /// The reason to stop taking results, if any.
     end: Option<Result<ControlFlow<()>>>,
 }
 
@@ -143,7 +142,7 @@ impl<R, T: FnMut(R) -> Result<ControlFlow<()>>> OrderedTurn<R, T> {
     }
 }
 
-/// Nobody waits for a thread that is no more.
+/// Ends the work if a thread panics, so that no other thread waits for it.
 struct EndsOnPanic<'t, R, T> {
     turn: &'t parking_lot::Mutex<OrderedTurn<R, T>>,
     moved: &'t parking_lot::Condvar,
@@ -158,10 +157,10 @@ impl<R, T> Drop for EndsOnPanic<'_, R, T> {
     }
 }
 
-/// Works on each of `items` on a thread of its own, by its number.
+/// Processes each of `items` on a thread of its own; `work` also receives the item's number.
 ///
 /// # Panics
-/// As `work` does.
+/// If `work` panics.
 pub(super) fn on_each<T: Send>(items: &mut [T], work: impl Fn(usize, &mut T) + Sync) {
     let Some((first, others)) = items.split_first_mut() else { return };
     let work = &work;
@@ -209,7 +208,7 @@ mod tests {
                     3,
                     |(), &piece| {
                         assert!(piece < taken.load(Ordering::Relaxed) + 3 * threads, "{piece} of {threads}");
-                        // The others would be far ahead meanwhile.
+                        // Without a limit, the other threads would be far ahead meanwhile.
                         if piece % 250 == 0 {
                             std::thread::sleep(std::time::Duration::from_millis(10));
                         }

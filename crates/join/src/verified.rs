@@ -1,7 +1,6 @@
-//! Pairs that resemble each other, found and verified in one call: of sets, counted; of documents of an index, by
-//! their signatures.
+//! Finds and verifies resembling pairs in one call: of sets, exactly; of documents of an index, by their signatures.
 //!
-//! Candidates come in batches, and each batch is verified on several threads: pairs depend on neither.
+//! Candidates arrive in batches, and each batch is verified on several threads. The resulting pairs depend on neither.
 
 use std::path::Path;
 
@@ -19,10 +18,10 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex_sketch::{Resemblance, matches};
 
-/// Pairs for which a thread of its own is worth its start.
+/// Minimum number of pairs per thread.
 const WORTH_A_THREAD: usize = 512;
 
-/// Works on parts of `items`, each on a thread; what the parts gave comes in their order.
+/// Processes parts of `items` on several threads; the results are in the order of the parts.
 fn on_parts<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
@@ -33,12 +32,12 @@ fn on_parts<T: Sync, R: Send>(
     Ok(made.into_iter().flatten().collect())
 }
 
-/// Hands pairs of sets to `each`, as [`prefix_candidates`] does: all whose resemblance is at least `threshold`, by
-/// comparing [all sketches](bitmap_candidates) where that is less work and can be done, otherwise by prefixes. Which way
-/// is taken depends on the sets, the threshold and `max_bucket` alone.
+/// Passes candidate pairs of sets to `each`, as [`prefix_candidates`] does: all pairs whose resemblance is at least
+/// `threshold`, and others. Compares [all sketches](bitmap_candidates) if that is possible and faster, otherwise uses
+/// prefixes. The choice depends only on the sets, the threshold and `max_bucket`.
 ///
 /// # Errors
-/// [`Error::Io`] from a scratch file, or what `each` returns.
+/// [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn set_candidates<E: From<Error>>(
     sets: &ShingleSets,
     threshold: f64,
@@ -53,9 +52,9 @@ pub fn set_candidates<E: From<Error>>(
     }
 }
 
-/// Hands each pair of sets whose resemblance is at least `threshold`, above 0, to `each`, with it: by prefixes, none is
-/// missed but those of [`Prefixes::capped`] elements, and counted. In no particular order; if elements are capped, a pair
-/// may come twice.
+/// Passes each pair of sets whose resemblance is at least `threshold`, above 0, to `each`, with its exact resemblance. Only
+/// pairs through [`Prefixes::capped`] elements may be missing. Pairs are in no particular order; if elements are capped, a
+/// pair may be passed twice.
 ///
 /// ```
 /// use twindex_join::{JoinResources, ShingleSets, resembling_sets};
@@ -75,7 +74,7 @@ pub fn set_candidates<E: From<Error>>(
 /// ```
 ///
 /// # Errors
-/// As [`prefix_candidates`], or what `each` returns.
+/// As [`prefix_candidates`], or the error of `each`.
 pub fn resembling_sets<E: From<Error>>(
     sets: &ShingleSets,
     threshold: f64,
@@ -106,7 +105,7 @@ pub fn resembling_sets<E: From<Error>>(
     })
 }
 
-/// The live documents of a snapshot, in the order in which joins number them: segment and ordinal.
+/// Returns the live documents of a snapshot, in the order in which joins number them, as segment and ordinal.
 fn live(snapshot: &Snapshot) -> Vec<(u32, u32)> {
     let documents = (0..).zip(snapshot.segments()).flat_map(|(segment, (of, deleted))| {
         let live = (0..of.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal));
@@ -115,7 +114,7 @@ fn live(snapshot: &Snapshot) -> Vec<(u32, u32)> {
     documents.collect()
 }
 
-/// Gives numbers from `start` on, one after the other.
+/// Returns a function that assigns consecutive numbers from `start` on.
 fn counter(start: usize) -> impl FnMut(Place<'_>) -> Result<Option<u32>> {
     let mut next = start as u32;
     move |_| {
@@ -124,13 +123,13 @@ fn counter(start: usize) -> impl FnMut(Place<'_>) -> Result<Option<u32>> {
     }
 }
 
-/// Hands each pair of live documents whose sets of shingle hashes resemble each other by `threshold` or more, above 0, to
-/// `each`, once, with the resemblance, which is counted; with `right`, of a document of `left` and one of `right`, in that
-/// order. In the order of segments and ordinals; none is missed but what [`Prefixes::capped`] says.
+/// Passes each pair of live documents whose shingle sets have a resemblance of at least `threshold`, above 0, to `each`,
+/// once, with its exact resemblance. With `right`, passes pairs of a document of `left` and one of `right`, in that order.
+/// Pairs are in the order of segments and ordinals; only pairs through [`Prefixes::capped`] elements may be missing.
 ///
 /// # Errors
-/// [`Error::ParamsMismatch`] if the two cannot be compared, [`Error::Invalid`] for an index without sets or a threshold that
-/// is not above 0; [`Error::Corrupt`], [`Error::Io`] from a scratch file, or what `each` returns.
+/// [`Error::ParamsMismatch`] if the two snapshots cannot be compared, [`Error::Invalid`] for an index without sets or a
+/// threshold that is not above 0; [`Error::Corrupt`], [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn counted_documents<E: From<Error>>(
     left: &Snapshot,
     right: Option<&Snapshot>,
@@ -175,9 +174,9 @@ pub fn counted_documents<E: From<Error>>(
     Ok(found)
 }
 
-/// All pairs of sets whose resemblance is at least `threshold`, above 0, as [`resembling_sets`] finds them; with
-/// `first_right`, only pairs of a set before that number and one from it on. Each pair comes once, as its smaller number,
-/// its larger number, the intersection and the union, 32 bits each, ascending.
+/// Returns all pairs of sets whose resemblance is at least `threshold`, above 0, as [`resembling_sets`] finds them. With
+/// `first_right`, returns only pairs of a set below that number and one from it on. Each pair is returned once, as its
+/// smaller number, its larger number, the intersection and the union, 32 bits each, ascending.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file.
@@ -188,7 +187,7 @@ pub fn sorted_pairs_of_sets(
     max_bucket: usize,
     resources: JoinResources<'_>,
 ) -> Result<(Sorted<u128>, Prefixes)> {
-    // With capped elements a pair may come twice; the sorter keeps one of equal pairs.
+    // If elements are capped, a pair may be found twice; the sorter removes duplicates.
     let mut sorter: Sorter<u128> = Sorter::new(resources.dir, resources.memory / 3);
     let rest = JoinResources { memory: resources.memory / 3 * 2, ..resources };
     let found = resembling_sets(sets, threshold, max_bucket, rest, |a, b, resemblance| {
@@ -203,13 +202,13 @@ pub fn sorted_pairs_of_sets(
     Ok((sorter.finish()?, found))
 }
 
-/// Hands each pair of live documents that share a band and whose resemblance, estimated from the stored signatures, is
-/// at least `threshold` to `each`; with `right`, of a document of `left` and one of `right`, in that order. In no
-/// particular order; of one index either document may come first. Returns what candidates there were.
+/// Passes each pair of live documents that share a band, and whose resemblance as estimated from the stored signatures is at
+/// least `threshold`, to `each`. With `right`, passes pairs of a document of `left` and one of `right`, in that order;
+/// within one index, either document may come first. Pairs are in no particular order. Returns the candidates.
 ///
 /// # Errors
-/// [`Error::ParamsMismatch`] if the two cannot be compared, [`Error::Invalid`] for an index without signatures;
-/// [`Error::Corrupt`], [`Error::Io`] from a scratch file, or what `each` returns.
+/// [`Error::ParamsMismatch`] if the two snapshots cannot be compared, [`Error::Invalid`] for an index without signatures;
+/// [`Error::Corrupt`], [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn resembling_documents<E: From<Error>>(
     left: &Snapshot,
     right: Option<&Snapshot>,

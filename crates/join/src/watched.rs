@@ -1,11 +1,11 @@
-//! A long job as another thread sees it: how far it has come, and a wish that it stop.
+//! Progress of a long job, visible to another thread, which can also stop it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use twindex::error::{Error, Result};
 
-/// Shared by the threads that work and one that watches them.
+/// Progress shared by the working threads and a thread that watches them.
 ///
 /// ```
 /// use twindex_join::SharedProgress;
@@ -21,27 +21,27 @@ use twindex::error::{Error, Result};
 #[derive(Debug, Default)]
 pub struct SharedProgress {
     stop: AtomicBool,
-    /// The current stage, and the number of its parts.
+    /// The current stage, and its number of parts.
     stage: Mutex<(&'static str, u64)>,
     done: AtomicU64,
 }
 
 impl SharedProgress {
-    /// Ends the work with an error, at the next [`check`](Self::check) of each of its threads.
+    /// Stops the work with an error, at the next [`check`](Self::check) of each of its threads.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work is to stop.
+    /// Whether the work was asked to stop.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Refuses to go on after [`stop`](Self::stop).
+    /// Returns an error after [`stop`](Self::stop).
     ///
     /// # Errors
-    /// [`Error::Invalid`], which says that the work was stopped.
+    /// [`Error::Invalid`] if the work was stopped.
     pub fn check(&self) -> Result<()> {
         if self.is_stopped() {
             return Err(Error::Invalid("the work was stopped before its end".into()));
@@ -49,7 +49,7 @@ impl SharedProgress {
         Ok(())
     }
 
-    /// Begins a stage of `parts` parts; none of them is done.
+    /// Begins a stage of `parts` parts, none of them done.
     pub fn begin(&self, stage: &'static str, parts: u64) {
         let mut now = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         self.done.store(0, Ordering::Relaxed);
@@ -65,7 +65,7 @@ impl SharedProgress {
         self.check()
     }
 
-    /// Adds `by` to the parts of the stage that are done.
+    /// Adds `by` to the number of parts of the stage that are done.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -74,7 +74,7 @@ impl SharedProgress {
         self.check()
     }
 
-    /// The stage, the parts that are done, and those that it has; empty before the first stage.
+    /// Returns the stage, its number of parts done, and its number of parts; the stage is empty before the first one.
     #[must_use]
     pub fn now(&self) -> (&'static str, u64, u64) {
         let (stage, parts) = *self.stage.lock().unwrap_or_else(PoisonError::into_inner);

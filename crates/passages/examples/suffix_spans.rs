@@ -1,11 +1,11 @@
-//! The spans of `twindex passages` by a suffix array, to compare with: reads JSON lines of `id` and `text`, prints a table
-//! as `spans.tsv` is.
+//! Computes the spans of `twindex passages` with a suffix array, for comparison: reads JSON lines with `id` and `text`, and
+//! prints a table in the format of `spans.tsv`.
 //!
 //! ```sh
 //! cargo run --release -p twindex-passages --example suffix_spans -- documents.jsonl 50 > spans.tsv
 //! ```
 //!
-//! All words are in memory: some 40 bytes each.
+//! All words are held in memory, about 40 bytes each.
 
 #[path = "../tests/support/suffixes.rs"]
 mod suffixes;

@@ -1,29 +1,29 @@
-//! Which fingerprints come twice: a counting filter of fixed size.
+//! A counting filter of fixed size that reports which fingerprints recur.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use twindex::{Error, Result};
 
-/// Words of a block, which one line of the cache holds.
+/// Number of words in a block; a block fills one cache line.
 const BLOCK: usize = 8;
-/// Counters of a word.
+/// Number of counters in a word.
 const COUNTERS: u64 = 32;
 
-/// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with counters of two bits that stop at two.
+/// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with 2-bit counters that saturate at two.
 ///
-/// Each fingerprint has two counters in one block of 64 bytes. Threads count together, and the counters do not depend on
-/// the order in which they do. A fingerprint that was counted twice or more recurs for sure; one that was counted once
-/// recurs too if others share both of its counters, which costs work and changes no result: with `n` fingerprints and `m`
-/// counters the chance is about (1 - exp(-2 n / m))^2.
+/// Each fingerprint has two counters in one block of 64 bytes. Several threads may count at the same time; the result does
+/// not depend on their order. A fingerprint that was counted at least twice is always reported. A fingerprint that was
+/// counted once is reported if others share both of its counters; this costs time but changes no result. With `n`
+/// fingerprints and `m` counters its probability is about (1 - exp(-2 n / m))^2.
 #[derive(Debug)]
 pub struct Recurring {
-    /// Bit 2 c of a word: counter c is one or more; bit 2 c + 1: two or more.
+    /// Bit 2 c of a word is set if counter c is at least one, bit 2 c + 1 if it is at least two.
     words: Vec<AtomicU64>,
     blocks: u64,
 }
 
-/// The block of a fingerprint. The upper bits of a selected fingerprint are those of the smallest of a window, so
-/// that by them alone a small part of the blocks would have all; a product with an odd number spreads the lower ones.
+/// Returns the block of a fingerprint. Selected fingerprints are minima of windows, so their upper bits are small and would
+/// select only a small part of the blocks; multiplying by an odd number spreads the lower bits over all blocks.
 #[inline]
 pub(crate) fn block_of(fingerprint: u64, blocks: u64) -> usize {
     let spread = fingerprint.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -31,11 +31,11 @@ pub(crate) fn block_of(fingerprint: u64, blocks: u64) -> usize {
 }
 
 impl Recurring {
-    /// A filter of up to `memory` bytes, at least one block.
+    /// Creates a filter of up to `memory` bytes, at least one block.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if the system does not give the memory.
+    /// [`Error::Invalid`] if the memory cannot be allocated.
     pub fn new(memory: usize) -> Result<Self> {
         let blocks = (memory / (8 * BLOCK)).max(1);
         let mut words = Vec::new();
@@ -46,17 +46,17 @@ impl Recurring {
         Ok(Self { words, blocks: blocks as u64 })
     }
 
-    /// The bytes that it takes.
+    /// Returns the size of the filter in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         8 * self.words.len()
     }
 
-    /// The two counters of a fingerprint: the number of the word of each, and its first bit.
+    /// Returns the two counters of a fingerprint: for each, the index of its word and its lower bit in the word.
     #[inline]
     fn counters(&self, fingerprint: u64) -> [(usize, u64); 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // The low bits, which are random in the smallest of several fingerprints, too.
+        // Uses the low bits, which are random even in the minimum of several fingerprints.
         let counter = |bits: u64| {
             let at = bits % (BLOCK as u64 * COUNTERS);
             (block + (at / COUNTERS) as usize, 1 << (2 * (at % COUNTERS)))
@@ -65,7 +65,7 @@ impl Recurring {
         [first, if first == second { counter((fingerprint >> 8) ^ 1) } else { second }]
     }
 
-    /// Counts a fingerprint, the smallest of some of 64 random bits.
+    /// Counts a fingerprint: the minimum of several random 64-bit fingerprints.
     #[inline]
     pub fn count(&self, fingerprint: u64) {
         for (word, once) in self.counters(fingerprint) {
@@ -75,7 +75,7 @@ impl Recurring {
         }
     }
 
-    /// Whether a fingerprint was counted twice or more, or may have been.
+    /// Whether a fingerprint was counted at least twice; false positives are possible.
     #[inline]
     #[must_use]
     pub fn recurs(&self, fingerprint: u64) -> bool {
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(bits(&together), bits(&one));
     }
 
-    /// What is counted is the smallest fingerprint of each window, and such numbers have small upper bits.
+    /// Counted fingerprints are minima of windows, so their upper bits are small; they must use all blocks.
     #[test]
     fn smallest_fingerprints_of_windows_fill_all_blocks_and_few_seem_to_recur() {
         let mut state = 7;

@@ -1,27 +1,27 @@
-//! The two passes over a document: its selected fingerprints, and its t-grams that may recur.
+//! The two passes over a document: the first computes its selected fingerprints, the second its t-grams that may recur.
 
 use crate::filter::Recurring;
 use crate::hashed::{Hashed, Hasher};
 use crate::winnow::Winnowing;
 
-/// The widest t-gram.
+/// Maximum number of units in a t-gram.
 pub const WIDTH_MAX: usize = 65_535;
 
-/// How wide the runs of units are that are compared, and the fingerprints by which they are found.
+/// The number of units of a run, `t`, and of the fingerprints that find runs, `k`.
 ///
-/// Fingerprints of k units in windows of w = t - k + 1 are selected with a density of 2 / (w + 1). Longer fingerprints
-/// recur more seldom without the t-gram around them; shorter ones are selected more seldom. [`words`](Self::words) takes
-/// the middle.
+/// Fingerprints of k units in windows of w = t - k + 1 are selected with a density of 2 / (w + 1). With a larger k, a
+/// fingerprint recurs less often without its t-gram; with a smaller k, fewer fingerprints are selected.
+/// [`words`](Self::words) uses k = t / 2, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     t: usize,
     k: usize,
-    /// Words that a run must have, where units have several.
+    /// Minimum number of words in a run, if units may have several words.
     min_words: u32,
 }
 
 impl Shape {
-    /// Runs of `t` words, 1 to [`WIDTH_MAX`], found by fingerprints of half as many.
+    /// Runs of `t` words, 1 to [`WIDTH_MAX`], found by fingerprints of half this number of words, rounded up.
     #[must_use]
     pub fn words(t: usize) -> Self {
         let t = t.clamp(1, WIDTH_MAX);
@@ -41,19 +41,19 @@ impl Shape {
         Self { t: 1, k: 1, min_words }
     }
 
-    /// Units of a run.
+    /// Returns the number of units in a run, `t`.
     #[must_use]
     pub fn width(&self) -> usize {
         self.t
     }
 
-    /// Units of a fingerprint.
+    /// Returns the number of units in a fingerprint, `k`.
     #[must_use]
     pub fn fingerprint_width(&self) -> usize {
         self.k
     }
 
-    /// Fingerprints of a window.
+    /// Returns the number of fingerprints in a window, `w`.
     #[must_use]
     pub fn window(&self) -> usize {
         self.t - self.k + 1
@@ -63,22 +63,22 @@ impl Shape {
 /// A t-gram of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gram {
-    /// Equal for equal t-grams, and else different but for a collision.
+    /// Equal for equal t-grams; different t-grams have different hashes, except for collisions.
     pub hash: [u64; 2],
-    /// The number of its first unit.
+    /// The number of the t-gram's first unit.
     pub position: u32,
-    /// Its start in the text.
+    /// The byte offset of its start in the text.
     pub start: u32,
-    /// Its end.
+    /// The byte offset of its end in the text.
     pub end: u32,
 }
 
-/// Bits of the second half of a hash that have the number of words, where units have several.
+/// Number of low bits of a hash's second half that store the number of words, if units may have several words.
 const WORD_BITS: u32 = 24;
-/// The longest unit, in words, that is distinguished from longer ones.
+/// Maximum stored number of words in a unit; longer units are stored with this number.
 pub(crate) const WORDS_MAX: u64 = (1 << WORD_BITS) - 1;
 
-/// Working memory of a thread, and how it hashes: 8 bytes for each unit of a document.
+/// The hasher and the working memory of one thread: 8 bytes for each unit of a document.
 #[derive(Clone, Debug)]
 pub struct FinderScratch {
     shape: Shape,
@@ -87,12 +87,12 @@ pub struct FinderScratch {
     fingerprints: Vec<u64>,
     selected: Vec<u64>,
     powers: [[u64; 2]; 2],
-    /// For which number of numbers the powers are.
+    /// The run lengths, in numbers, for which `powers` were computed.
     powers_of: (usize, usize),
 }
 
 impl FinderScratch {
-    /// Memory for documents of this shape that were hashed so.
+    /// Creates the working memory for documents hashed with `hasher`, and runs of this shape.
     #[must_use]
     pub fn new(shape: Shape, hasher: Hasher) -> Self {
         let winnowing = Winnowing::new(shape.window());
@@ -109,14 +109,14 @@ impl FinderScratch {
             self.powers_of = lengths;
         }
         let count = (hashed.len() + 1).saturating_sub(k);
-        // Fewer units than a t-gram has select nothing.
+        // A document shorter than a t-gram selects no fingerprints.
         let count = if hashed.len() < t { 0 } else { count };
         let powers = self.powers[0];
         self.fingerprints.clear();
         self.fingerprints.extend((0..count).map(|first| hashed.fingerprint(first, k, powers)));
     }
 
-    /// Passes the fingerprints that the document selects to `each`, with the place of each: each place once, in order.
+    /// Passes each fingerprint that the document selects to `each`, with its position: each position once, in order.
     pub fn for_each_selected(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, u64)) {
         self.fingerprint(hashed);
         let Self { winnowing, fingerprints, .. } = self;
@@ -129,8 +129,8 @@ impl FinderScratch {
         });
     }
 
-    /// The first pass: counts the fingerprints that the document selects; where `within` says that a document may repeat
-    /// itself, as often as it selects them.
+    /// First pass: counts the fingerprints that the document selects. With `within`, a fingerprint is counted each time it
+    /// is selected; otherwise once per document.
     pub fn count(&mut self, hashed: &Hashed, recurring: &Recurring, within: bool) {
         if within {
             self.for_each_selected(hashed, |_, fingerprint| recurring.count(fingerprint));
@@ -139,7 +139,7 @@ impl FinderScratch {
         }
     }
 
-    /// Passes each fingerprint that the document selects to `each`, once.
+    /// Passes each distinct fingerprint that the document selects to `each`, once.
     pub fn for_each_distinct_selected(&mut self, hashed: &Hashed, each: impl FnMut(u64)) {
         let mut selected = std::mem::take(&mut self.selected);
         selected.clear();
@@ -150,13 +150,13 @@ impl FinderScratch {
         self.selected = selected;
     }
 
-    /// The second pass: passes each t-gram whose selected fingerprint recurs to `each`, in order. All that come
-    /// twice are among them.
+    /// Second pass: passes each t-gram whose selected fingerprint recurs to `each`, in order. These include all t-grams that
+    /// occur twice.
     pub fn for_each_recurring(&mut self, hashed: &Hashed, recurring: &Recurring, each: impl FnMut(Gram)) {
         self.for_each_gram(hashed, |fingerprint| recurring.recurs(fingerprint), each);
     }
 
-    /// Passes each t-gram to `each` whose selected fingerprint is `wanted`, which is asked once for each place.
+    /// Passes each t-gram whose selected fingerprint is `wanted` to `each`. Calls `wanted` once for each selected position.
     pub fn for_each_gram(
         &mut self,
         hashed: &Hashed,
@@ -177,14 +177,15 @@ impl FinderScratch {
         self.winnowing = winnowing;
     }
 
-    /// Passes each window to `each`: its position, the place that it selects, and the fingerprint there.
+    /// Passes each window to `each`: its position, the position that it selects, and the fingerprint at that position.
     pub(crate) fn for_each_window(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, usize, u64)) {
         self.fingerprint(hashed);
         let Self { winnowing, fingerprints, .. } = self;
         winnowing.for_each_window(fingerprints, |position, at| each(position, at, fingerprints[at]));
     }
 
-    /// The t-gram at a position of the document whose fingerprints were computed last; none of a unit of too few words.
+    /// Returns the t-gram at a position of the document whose fingerprints were computed last, or `None` if it has fewer
+    /// than `min_words` words.
     pub(crate) fn gram(&self, hashed: &Hashed, position: usize) -> Option<Gram> {
         let Shape { t, min_words, .. } = self.shape;
         let mut hash = hashed.hash(position, t, self.powers[1]);
@@ -193,14 +194,14 @@ impl FinderScratch {
             if words < min_words {
                 return None;
             }
-            // Equal units have as many words, so these may be in the place of bits of the hash.
+            // Equal units have equal numbers of words, so the number may replace bits of the hash.
             hash[1] = hash[1] >> (61 - (64 - WORD_BITS)) << WORD_BITS | u64::from(words).min(WORDS_MAX);
         }
         let place = hashed.place(position, t);
         Some(Gram { hash, position: position as u32, start: place.start, end: place.end })
     }
 
-    /// 32 random bits of a unit.
+    /// Returns a 32-bit hash of a unit.
     pub(crate) fn unit_hash(&self, hashed: &Hashed, unit: usize) -> u32 {
         hashed.unit_hash(&self.hasher, unit)
     }

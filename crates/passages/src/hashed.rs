@@ -1,26 +1,26 @@
-//! A document as hashes of its units; the hash of any run of units takes constant time.
+//! A document as hashes of its units. The hash of any run of units is computed in constant time.
 
 use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// The modulus of hashes of runs, a Mersenne prime.
+/// The modulus of run hashes, a Mersenne prime.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// `a b` modulo the prime.
+/// Returns `a * b` modulo the prime.
 #[inline]
 fn times(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     reduced((product as u64 & PRIME) + (product >> 61) as u64)
 }
 
-/// A number below two primes, modulo the prime.
+/// Reduces a number below twice the prime modulo the prime.
 #[inline]
 fn reduced(number: u64) -> u64 {
     if number >= PRIME { number - PRIME } else { number }
 }
 
-/// Makes the bits of a hash of a run random ones (the finaliser of `SplitMix64`).
+/// Mixes the bits of a run hash, so that all are uniform (the finaliser of `SplitMix64`).
 #[inline]
 pub(crate) fn mixed(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -31,17 +31,17 @@ pub(crate) fn mixed(mut x: u64) -> u64 {
 /// Whether runs are compared by tokens or by bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exact {
-    /// Their tokens.
+    /// By their tokens.
     #[default]
     Tokens,
-    /// The bytes of the text, from the beginning of the first token to the end of the last.
+    /// By the bytes of the text, from the start of the first token to the end of the last.
     Bytes,
 }
 
 /// A keyed family of hashes of runs.
 ///
-/// A unit is hashed to two numbers below the prime 2^61 - 1, and a run of units by two polynomials over them whose
-/// variables come from the seed: two runs of `n` units that differ have equal hashes with a probability of about
+/// A unit is hashed to two numbers below the prime 2^61 - 1. A run of units is hashed to two polynomials in these numbers,
+/// evaluated at points derived from the seed. Two different runs of `n` units have equal hashes with a probability of about
 /// (n / 2^61)^2 (Karp and Rabin, *Efficient randomized pattern-matching algorithms*, 1987).
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
@@ -50,22 +50,22 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// The family of a seed.
+    /// Creates the family with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        // Above 2^32, so that few units do not make small numbers.
+        // Above 2^32, so that runs of few units do not have small hashes.
         let base = |salt: u64| mixed(seed ^ salt) % (PRIME - (1 << 33)) + (1 << 32);
         Self { seed, bases: [base(0x7061_7373_6167_6573), base(0x7477_696E_6465_7831)] }
     }
 
-    /// The numbers of a unit, or of the bytes between two.
+    /// Returns the two numbers of a unit, or of the bytes between two units.
     #[inline]
     fn unit(&self, bytes: &[u8]) -> [u64; 2] {
         let hash = xxh3_128_with_seed(bytes, self.seed);
         [reduced(hash as u64 & PRIME), reduced((hash >> 64) as u64 & PRIME)]
     }
 
-    /// The factors of the hash of the units before a run of `length` numbers.
+    /// Returns the factors by which the prefix hash before a run of `length` numbers is multiplied.
     pub(crate) fn powers(&self, length: usize) -> [u64; 2] {
         self.bases.map(|base| {
             let (mut power, mut square, mut left) = (1, base, length);
@@ -81,20 +81,20 @@ impl Hasher {
     }
 }
 
-/// The units of a document as hashes, and where they are in its text. Its memory is reused from document to document;
-/// 24 bytes a unit, 40 where bytes are compared.
+/// The units of a document as hashes, and their byte spans in its text. Takes 24 bytes per unit, or 40 if bytes are
+/// compared. The memory is reused for the next document.
 #[derive(Clone, Debug, Default)]
 pub struct Hashed {
-    /// Hashes of the first numbers, from none to all.
+    /// Hashes of all prefixes of the document's numbers, from the empty one on.
     before: Vec<[u64; 2]>,
     places: Vec<(u32, u32)>,
-    /// Words of each unit, where units have several.
+    /// Number of words in each unit; empty if units are single words.
     words: Vec<u32>,
     is_bytes: bool,
 }
 
 impl Hashed {
-    /// Forgets the document; the next one is compared so.
+    /// Removes all units, and sets how the next document is compared.
     pub fn clear(&mut self, exact: Exact) {
         self.before.clear();
         self.before.push([0, 0]);
@@ -103,15 +103,15 @@ impl Hashed {
         self.is_bytes = exact == Exact::Bytes;
     }
 
-    /// Adds a token of `text` at this place, beginning no earlier than the last one.
+    /// Adds a token of `text` with this byte span, which must not begin before the last one.
     ///
-    /// Texts of 4 GiB or more have places that do not fit; the caller refuses them.
+    /// Offsets must fit in 32 bits; the caller refuses texts of 4 GiB or more.
     #[inline]
     pub fn push_token(&mut self, hasher: &Hasher, text: &str, place: Range<usize>, token: &[u8]) {
         if self.is_bytes {
             let last = self.places.last().map(|&(_, end)| end as usize);
             if let Some(end) = last {
-                // Tokens of one character have the same place, and nothing between them.
+                // Tokens of one character have the same span, with nothing between them.
                 self.push_number(
                     hasher,
                     hasher.unit(text.as_bytes().get(end..place.start).unwrap_or_default()),
@@ -124,7 +124,7 @@ impl Hashed {
         self.places.push((place.start as u32, place.end as u32));
     }
 
-    /// Adds a unit of several words at this place, which is equal to others by `identity`.
+    /// Adds a unit of several words with this byte span. Units are equal if their `identity` is.
     pub fn push_unit(&mut self, hasher: &Hasher, place: Range<usize>, identity: &[u8], words: u32) {
         if self.is_bytes && !self.places.is_empty() {
             self.push_number(hasher, [0, 0]);
@@ -142,13 +142,13 @@ impl Hashed {
         self.before.push([reduced(times(a, base_a) + x), reduced(times(b, base_b) + y)]);
     }
 
-    /// The number of units.
+    /// Returns the number of units.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places.len()
     }
 
-    /// The words of all units.
+    /// Returns the number of words in all units.
     #[must_use]
     pub fn words_of_all(&self) -> u32 {
         self.words(0, self.len())
@@ -160,7 +160,7 @@ impl Hashed {
         self.places.is_empty()
     }
 
-    /// 32 random bits of a unit, where tokens are compared.
+    /// Returns a 32-bit hash of a unit, if tokens are compared.
     #[inline]
     pub(crate) fn unit_hash(&self, hasher: &Hasher, unit: usize) -> u32 {
         let [base, _] = hasher.bases;
@@ -168,17 +168,17 @@ impl Hashed {
         (mixed(reduced(all + PRIME - times(before, base)) ^ 0x756E_6974) >> 32) as u32
     }
 
-    /// The bytes of the text that a run of units takes.
+    /// Returns the byte span of a run of units in the text.
     ///
     /// # Panics
     ///
-    /// If there are no such units, as an index out of range does.
+    /// If the document has no such units.
     #[must_use]
     pub fn place(&self, first: usize, width: usize) -> Range<u32> {
         self.places[first].0..self.places[first + width - 1].1
     }
 
-    /// The words of a run of units.
+    /// Returns the number of words in a run of units.
     ///
     /// # Panics
     ///
@@ -196,7 +196,7 @@ impl Hashed {
         !self.words.is_empty()
     }
 
-    /// How many numbers a run of units has.
+    /// Returns how many numbers a run of units has.
     #[inline]
     pub(crate) fn numbers(&self, width: usize) -> usize {
         if self.is_bytes { 2 * width - 1 } else { width }
@@ -208,14 +208,14 @@ impl Hashed {
         (self.before[start], self.before[start + self.numbers(width)])
     }
 
-    /// 64 random bits of a run of units; `powers` are those of its [numbers](Self::numbers).
+    /// Returns a 64-bit hash of a run of units; `powers` must be those of its [numbers](Self::numbers).
     #[inline]
     pub(crate) fn fingerprint(&self, first: usize, width: usize, powers: [u64; 2]) -> u64 {
         let ([before, _], [all, _]) = self.ends(first, width);
         mixed(reduced(all + PRIME - times(before, powers[0])))
     }
 
-    /// The hash of a run of units, of twice 61 bits.
+    /// Returns the hash of a run of units, as two numbers of 61 bits.
     #[inline]
     pub(crate) fn hash(&self, first: usize, width: usize, powers: [u64; 2]) -> [u64; 2] {
         let (before, all) = self.ends(first, width);

@@ -1,5 +1,5 @@
-//! From t-grams to lines: an external sort finds the first occurrence of each, another one puts what repeats them in the
-//! order of the documents.
+//! From t-grams to lines: one external sort finds the first occurrence of each t-gram, a second one sorts the repeated
+//! positions in document order.
 
 use std::path::Path;
 
@@ -11,27 +11,27 @@ use crate::finder::{Gram, WORDS_MAX};
 /// A maximal run of repeated positions whose sources advance by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Line {
-    /// The number of the document.
+    /// The number of the document that repeats the source.
     pub document: u32,
-    /// The first byte of its text, from the beginning of the first token.
+    /// The byte offset of the line's start in the document's text: the start of its first token.
     pub start: u32,
-    /// The byte after the last, at the end of the last token.
+    /// The byte offset of the line's end: the end of its last token.
     pub end: u32,
-    /// The document of the source.
+    /// The number of the source's document.
     pub first_document: u32,
-    /// The number of the source's first unit.
+    /// The unit of the source's document at which the source starts.
     pub first_position: u32,
-    /// The first byte of the source in its text; 0 of a source that was [found elsewhere](Grams::push_sourced).
+    /// The byte offset of the source's start in its text; 0 if the source was [found elsewhere](Grams::push_sourced).
     pub first_start: u32,
-    /// Tokens, or words of the units.
+    /// Number of tokens, or of words if units have several words.
     pub words: u32,
 }
 
-/// The t-grams of documents that may recur, sorted by their hashes out of core: 32 bytes each.
+/// The t-grams of documents that may recur, 32 bytes each, sorted by their hashes out of core.
 #[derive(Debug)]
 pub struct Grams {
     sorter: Sorter<[u64; 4]>,
-    /// Runs that repeat a known one.
+    /// Repeated positions whose source is known.
     repeats: Sorter<[u64; 4]>,
     shape: WordCounting,
 }
@@ -39,14 +39,14 @@ pub struct Grams {
 /// How the words of a line are counted.
 #[derive(Clone, Copy, Debug)]
 enum WordCounting {
-    /// A run of this number of words.
+    /// Lines are runs of tokens; the first t-gram has this number of words.
     Run(u32),
-    /// As the hash of each unit says.
+    /// Lines are runs of units; the number of words is stored in the hash of each unit.
     Units,
 }
 
 impl WordCounting {
-    /// The words that the next t-gram of a line adds to it.
+    /// Returns the number of words that the next t-gram of a line adds to it.
     #[inline]
     fn of_hash(self, hash: u64) -> u32 {
         match self {
@@ -67,14 +67,14 @@ fn halves(pair: u64) -> (u32, u32) {
 }
 
 impl Grams {
-    /// None yet, of runs of `width` words. Sorts in up to `memory` bytes, twice, and beyond them in scratch files in
-    /// `folder`.
+    /// Creates an empty collection for runs of `width` words. Each of its two sorts uses up to `memory` bytes, then scratch
+    /// files in `folder`.
     #[must_use]
     pub fn of_words(folder: &Path, memory: usize, width: usize) -> Self {
         Self::of(folder, memory, WordCounting::Run(width as u32))
     }
 
-    /// None yet, of units of several words.
+    /// As [`of_words`](Self::of_words), for units of several words.
     #[must_use]
     pub fn of_units(folder: &Path, memory: usize) -> Self {
         Self::of(folder, memory, WordCounting::Units)
@@ -95,7 +95,7 @@ impl Grams {
         self.sorter.push([a, b, pair(document, gram.position), pair(gram.start, gram.end)])
     }
 
-    /// Adds a t-gram of a document, with its first occurrence: the document, and the position in it.
+    /// Adds a t-gram of a document whose first occurrence `source` is known: its document, and the position in it.
     ///
     /// # Errors
     ///
@@ -106,8 +106,8 @@ impl Grams {
         self.repeats.push([pair(document, gram.position), pair(gram.start, gram.end), source, words.into()])
     }
 
-    /// All were added: finds the first occurrence of each, and the positions that repeat it. `within` says whether a
-    /// document may repeat itself.
+    /// Finds the first occurrence of each t-gram, and the positions that repeat it. With `within`, a document may repeat
+    /// itself.
     ///
     /// # Errors
     ///
@@ -116,9 +116,10 @@ impl Grams {
         self.finish_by_rank(within, |document| document)
     }
 
-    /// As [`finish`](Self::finish), of t-grams that were pushed with the rank of their document in an order of priority:
-    /// the first occurrence is that of the lowest rank. `document` maps a rank to the number of its document; lines have
-    /// numbers of documents, and are in their order. T-grams with a source have numbers of documents already.
+    /// As [`finish`](Self::finish), for t-grams that were pushed with the rank of their document instead of its number: the
+    /// first occurrence is the one in the document with the lowest rank. `document` maps a rank to the number of its
+    /// document. Lines have document numbers and are sorted by them. T-grams with a source must be pushed with document
+    /// numbers.
     ///
     /// ```
     /// use twindex_passages::{Gram, Grams};
@@ -164,27 +165,27 @@ impl Grams {
     }
 }
 
-/// Positions that are repeated, in the order of documents and positions.
+/// Repeated positions, sorted by document and position.
 #[derive(Debug)]
 pub struct Repeats {
     sorted: Sorted<[u64; 4]>,
     shape: WordCounting,
 }
 
-/// A line under way.
+/// A line that may still be extended.
 #[derive(Clone, Copy)]
 struct OpenLine {
     line: Line,
-    /// The position that comes next, and that of its source.
+    /// The next position that extends the line, and the next position of its source.
     next: (u32, u32),
 }
 
 impl Repeats {
-    /// Passes each line to `each`, in the order of documents, and of positions in each.
+    /// Passes each line to `each`, sorted by document and position.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] from the scratch file, or those of `each`.
+    /// [`Error::Io`] from the scratch file, or the error of `each`.
     pub fn for_each_line<E: From<Error>>(
         &self,
         mut each: impl FnMut(Line) -> std::result::Result<(), E>,

@@ -1,15 +1,15 @@
-//! Winnowing: the fingerprints that stand for a text.
+//! Winnowing: selects the fingerprints that represent a text.
 
-/// Selects one fingerprint of each window of `w` consecutive ones: the minimal one, the rightmost of equal ones.
+/// Selects one fingerprint of each window of `w` consecutive ones: the minimal one, the rightmost if several are equal.
 ///
 /// - Equal windows select equal fingerprints. So two texts that share a run of `t = w + k - 1` tokens share a selected
 ///   fingerprint of `k` tokens.
-/// - Nothing shorter than `k` tokens is found.
-/// - The windows of a random text select a share of 2 / (w + 1) of its fingerprints (the *density*).
+/// - Shared runs shorter than `k` tokens are not found.
+/// - The windows of a random text select a fraction of 2 / (w + 1) of its fingerprints (the *density*).
 ///
-/// *Robust* winnowing keeps the selection of the window before where that is as small. It selects fewer fingerprints of
-/// texts that repeat themselves, but what a window selects then depends on the text before it, and equal windows may
-/// share nothing. It is not used here.
+/// *Robust* winnowing keeps the selection of the previous window if it is also minimal. It selects fewer fingerprints of
+/// repetitive texts, but its selection depends on the preceding text, so equal windows may select different fingerprints. It
+/// is not used here.
 ///
 /// ```
 /// use twindex_passages::Winnowing;
@@ -21,30 +21,30 @@
 #[derive(Clone, Debug)]
 pub struct Winnowing {
     width: usize,
-    /// Places of fingerprints that may still be the minimum of a window, ascending in place and in value.
+    /// Positions of fingerprints that may still be the minimum of a window, ascending in position and in value.
     waiting: Vec<u32>,
-    /// How many of them, from the front on, have left the window.
+    /// Number of leading entries of `waiting` that have left the window.
     gone: usize,
 }
 
 impl Winnowing {
-    /// Windows of `width` fingerprints, 1 or more.
+    /// Creates a selection with windows of `width` fingerprints; 0 means 1.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self { width: width.max(1), waiting: Vec::new(), gone: 0 }
     }
 
-    /// Passes each window to `each`, by its first place, with the place of the fingerprint that it selects. Fewer
-    /// fingerprints than a window has give none. Places count from 0 and fit in 32 bits.
+    /// Passes each window to `each`: its first position and the position of the fingerprint that it selects. Without a full
+    /// window, passes nothing. Positions begin at 0 and fit in 32 bits.
     ///
-    /// Linear time, whatever the fingerprints are. Memory: 4 bytes for each fingerprint of a window, reused.
+    /// Takes linear time for any input. Memory: 4 bytes for each fingerprint of a window, reused.
     #[inline]
     pub fn for_each_window(&mut self, fingerprints: &[u64], mut each: impl FnMut(usize, usize)) {
         let Self { width, waiting, gone } = self;
         waiting.clear();
         *gone = 0;
         for (at, &new) in fingerprints.iter().enumerate() {
-            // An earlier one that is not smaller is never the rightmost minimum any more.
+            // An earlier fingerprint that is not smaller cannot be the rightmost minimum any more.
             while waiting.len() > *gone
                 && waiting.last().is_some_and(|&last| fingerprints[last as usize] >= new)
             {
@@ -58,7 +58,7 @@ impl Winnowing {
             let Some(window) = (at + 1).checked_sub(*width) else { continue };
             if (waiting[*gone] as usize) < window {
                 *gone += 1;
-                // Removed values take no more memory than the window.
+                // Keeps memory within twice the window.
                 if *gone > *width {
                     waiting.drain(..*gone);
                     *gone = 0;

@@ -1,34 +1,34 @@
-//! Pairs of documents by the elements that their sketches share: the pipeline by which `AltaVista`'s 30 million documents
-//! of 1996 were clustered (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
+//! Pairs of documents by the shared elements of their sketches: the pipeline that clustered `AltaVista`'s 30 million
+//! documents in 1996 (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
 //!
-//! `dedup --method shingles` takes it; the main path finds candidates by
-//! [sets](mod@crate::verified) or [bands](mod@crate::candidates).
+//! `dedup --method shingles` uses it; the default method finds candidates by [sets](mod@crate::verified) or
+//! [bands](mod@crate::candidates).
 //!
-//! 1. *Shingle merge*, [`merge_elements`]: (element, document) of all sketches are sorted, externally, which gives the
-//!    documents of each element. Elements of one document only are dropped here; most are.
-//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, the places in its lists of the documents after it.
-//! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, the documents after it are counted. A pair's count is what
-//!    the two sketches have in common, and with the sizes of these it estimates the resemblance: [`Common`].
+//! 1. *Shingle merge*, [`merge_elements`]: sorts the pairs (element, document) of all sketches externally, which gives the
+//!    list of documents of each element. Drops elements of only one document, which are most elements.
+//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, records its position in each of its elements' lists.
+//! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, counts the later documents in its lists. A pair's count
+//!    is the number of common elements of the two sketches; with the sizes of the sketches it estimates the resemblance:
+//!    [`Common`].
 //!
-//! **Counted, not sorted.** The paper writes each pair of an element and sorts them all. Here, for each
-//! document, the documents that share an element with it are counted in an array with a place for each, which gives the
-//! same pairs in the same order, and none is ever written. Only where the lists are more than memory holds are they taken part by part: what was counted in one is a
-//! sorted run, and runs are merged as in the paper.
+//! **Counting instead of sorting.** The paper writes a pair for each shared element and sorts all pairs. Here, an array with
+//! one counter per document counts the documents that share elements with the current one. This gives the same pairs in the
+//! same order, without writing them. Only if the lists exceed the memory are they processed part by part: the counts of each
+//! part are written as a sorted run, and runs are merged as in the paper.
 //!
-//! **Over-common elements.** An element of c documents makes `c^2 / 2` pairs: a phrase that every page of a site has is
-//! worth nothing and costs most. The paper leaves out what more than 1,000 documents have. Here an element of more
-//! documents than the cap pairs each of them with the first and with the one before only, at linear cost, so that a
-//! family of more copies than that hangs together. What the pairs of their documents have in common is no longer what
-//! was counted; [`FormedPairs::common`] counts it in the sketches themselves. So the cap decides which pairs are checked,
-//! and never what is said about one of them.
+//! **Over-common elements.** An element of c documents forms `c^2 / 2` pairs; a phrase on every page of a site has no value
+//! and the highest cost. The paper leaves out elements of more than 1,000 documents. Here, if an element has more documents
+//! than the cap, each of them is paired only with the first and the previous document, at linear cost, so that a large
+//! family stays connected. The counts of such documents are incomplete, so [`FormedPairs::common`] counts their common
+//! elements in the sketches themselves. The cap thus decides which pairs are checked, but never changes their results.
 //!
-//! **Decisions.** Pairs are for lists and components. Which documents stay is decided by comparing with kept ones alone
-//! ([`SketchMeasure`] with [`cover_measured`](crate::cover_measured)), and nothing is capped.
+//! **Decisions.** Pairs are used for lists and components. Which documents are kept is decided by comparing with kept
+//! documents only ([`SketchMeasure`] with [`cover_measured`](crate::cover_measured)); nothing is capped.
 //!
-//! **Departures.** Beside the sketches of the paper (all shingle hashes that m divides) bottom-t sketches are joined.
-//! There, elements in common are not a sample of the union: two documents of different lengths look at different shares
-//! of their hashes. A count is then a bound, and what passes it is counted among the first t of the union, as
-//! [`samples`](twindex_sketch::samples) has it.
+//! **Departures.** In addition to the sketches of the paper (all shingle hashes divisible by m), bottom-t sketches are
+//! joined. Their common elements are not a sample of the union, because documents of different lengths keep different
+//! fractions of their hashes. So a count is only a bound; pairs that pass it are counted among the first t elements of the
+//! union, as in [`samples`](twindex_sketch::samples).
 
 mod near;
 mod postings;
@@ -45,25 +45,25 @@ use crate::sets::ShingleSets;
 use twindex::error::{Error, Result};
 use twindex_sketch::{Containment, Resemblance, Sample};
 
-/// Candidate pairs, once for each shared element, for each document, above which the cap is lowered; and in all where that
-/// is more. Each takes a nanosecond or two, and 12 bytes of a scratch file at most.
+/// Candidate pairs per document, counted once for each shared element, above which the cap is lowered, unless the total is
+/// below `CANDIDATES_MIN`. Each takes one or two nanoseconds, and at most 12 bytes of a scratch file.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
-/// See [`CANDIDATES_PER_SET`].
+/// The total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 100_000_000;
-/// Over-common elements that are remembered, those of most documents.
+/// Number of over-common elements that are reported: those of the most documents.
 const REMEMBERED: usize = 10;
 
 /// How a document's shingle hashes were chosen for its sketch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampledBy {
-    /// The smallest hashes, this number of them.
+    /// The smallest hashes, up to this number.
     Bottom(u16),
-    /// The hashes that this number divides.
+    /// The hashes divisible by this number.
     Modulus(u32),
 }
 
 impl SampledBy {
-    /// The sample that a sketch is.
+    /// Returns the sample that a sketch represents.
     #[must_use]
     pub fn sample(self, hashes: &[u64]) -> Sample<'_> {
         match self {
@@ -76,53 +76,53 @@ impl SampledBy {
 /// The common elements of two sketches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Common {
-    /// Elements of both, of those looked at.
+    /// Number of checked elements that both sketches have.
     pub both: u32,
-    /// Elements of either.
+    /// Number of checked elements that at least one sketch has.
     pub either: u32,
-    /// The share of all shingles that was checked; 1 if all were, and the resemblance is exact.
+    /// Fraction of all shingles that was checked; 1 if all were, and the resemblance is exact.
     pub share: f64,
 }
 
 impl Common {
-    /// Counted in two samples; none if they have nothing that can be compared.
+    /// Counts the common elements of two samples; `None` if the samples are not comparable.
     #[must_use]
     pub fn of(a: &Sample<'_>, b: &Sample<'_>) -> Option<Self> {
         let (both, either, share) = a.common(b)?;
         Some(Self { both: both as u32, either: either as u32, share })
     }
 
-    /// The resemblance: a fraction of all shingles, or an estimate with its standard error.
+    /// Returns the resemblance: a fraction of all shingles, or an estimate with its standard error.
     #[must_use]
     pub fn resemblance(&self) -> Resemblance {
         let (both, either) = (self.both as usize, self.either as usize);
         if self.share >= 1.0 {
             return Resemblance::Exact { intersection: both, union: either };
         }
-        // The same drawing, of shingles of the union.
+        // Sampling as for containment, but from the shingles of the union.
         let known = Containment::estimated(both, either, self.share);
         Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() }
     }
 }
 
-/// The documents of each element that more than one has, and what was seen of them.
+/// The documents of each shared element, with statistics.
 #[derive(Debug)]
 pub struct Merged {
     lists: PostingLists,
     work: BucketWork,
     documents: u32,
-    /// The most common: documents, element, and the first of the documents.
+    /// The most common elements: number of documents, element, first document.
     most_common: Vec<(u64, u64, u32)>,
-    /// Elements that are shared.
+    /// Number of shared elements.
     pub shared: u64,
-    /// Documents of the most common.
+    /// Number of documents of the most common element.
     pub largest: u64,
 }
 
-/// Sorts the elements of these sketches, one sketch a document: *shingle merge*.
+/// *Shingle merge*: sorts the elements of these sketches, one sketch per document.
 ///
-/// Memory: `memory` bytes, at least 1 MiB, half for what is sorted and half for the lists that come out of it; what is
-/// more goes to unnamed files in `dir`. And a list of the documents of one element, 4 bytes each.
+/// Memory: `memory` bytes, at least 1 MiB, half for sorting and half for the resulting lists; the rest is written to unnamed
+/// files in `dir`. In addition, a list of the documents of one element, 4 bytes each.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file.
@@ -167,7 +167,7 @@ pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> 
     Ok(merged)
 }
 
-/// Keeps the elements of most documents, the smaller element first of those of as many.
+/// Keeps the elements of the most documents; of equally common elements, the smaller ones.
 fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
     if most_common.len() == REMEMBERED && most_common[REMEMBERED - 1].0 > one.0 {
         return;
@@ -178,12 +178,12 @@ fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
 }
 
 impl Merged {
-    /// Makes a pair of every two documents of an element: *pair formation*. Where an element has more than `max_bucket`
-    /// documents, or of fewer where there would be more than [`CANDIDATES_PER_SET`] a document, not all pairs are made: see the
+    /// *Pair formation*: pairs all documents of each element with each other. Not all pairs are formed if an element has
+    /// more than `max_bucket` documents, or fewer if there would be more than [`CANDIDATES_PER_SET`] per document: see the
     /// [module](self).
     ///
-    /// Memory: the lists and as much again where they are in memory and that is no more than `memory` bytes; otherwise
-    /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. And 12 bytes a document.
+    /// Memory: twice the lists if they are in memory and their positions take at most `memory` bytes; otherwise `memory`
+    /// bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. In addition, 12 bytes per document.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 documents.
@@ -203,28 +203,27 @@ impl Merged {
     }
 }
 
-/// Pairs of documents, once for each element that they share.
+/// Pairs of documents, with the number of their shared elements.
 #[derive(Debug)]
 pub struct FormedPairs {
     pairs: SharedPairs,
-    /// Over-common elements of each document: what it shares of these was not counted.
+    /// Number of over-common elements of each document, which are not in the counts.
     uncounted: Vec<u32>,
-    /// Over-common elements.
+    /// Number of over-common elements.
     pub capped: u64,
     /// The cap: `max_bucket`, or less to bound the work.
     pub cap: u64,
-    /// The most common of those that were capped: documents, element, and the first of the documents.
+    /// The most common capped elements: number of documents, element, first document.
     pub most_common: Vec<(u64, u64, u32)>,
 }
 
 impl FormedPairs {
-    /// Hands each pair to `each`, ascending, the smaller document first, with the number of elements that the two share: *pair
-    /// merge*.
+    /// *Pair merge*: passes each pair to `each`, ascending, the smaller document first, with the number of shared elements.
     ///
-    /// Memory: 8 bytes a document.
+    /// Memory: 8 bytes per document.
     ///
     /// # Errors
-    /// [`Error::Io`] from the scratch file, or what `each` returns.
+    /// [`Error::Io`] from the scratch file, or the error of `each`.
     pub fn for_each<E: From<Error>>(
         &self,
         each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
@@ -232,9 +231,10 @@ impl FormedPairs {
         self.pairs.for_each(|_| 1, each).map(|_| ())
     }
 
-    /// Hands each pair with what the sketches have in common to `each`, ascending, if it `is_wanted` for that. What is
-    /// wanted has to be so with more elements of both as well, and with fewer of either. Sketches are read only where
-    /// counts do not tell all, and the most that they allow is wanted. Returns the number of candidate pairs.
+    /// Passes each pair with the common elements of its sketches to `each`, ascending, if `is_wanted` accepts them.
+    /// `is_wanted` must be monotonic: if it accepts a result, it must also accept more elements of both, and fewer of
+    /// either. Sketches are read only if counts are not sufficient and their upper bound is accepted. Returns the number of
+    /// candidate pairs.
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each).
@@ -255,7 +255,7 @@ impl FormedPairs {
         self.pairs.for_each(min, |a, b, count| {
             let (in_a, in_b) = (sketches.size(a), sketches.size(b));
             let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
-            // Pairs through over-common elements were counted too; there are few of these.
+            // Pairs through over-common elements are partly counted as well; there are few of them.
             let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
             let max = by.at_most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
             match by {
@@ -278,7 +278,7 @@ impl FormedPairs {
     }
 }
 
-/// The first of these for which something holds that holds for all after it; the end, if there is none.
+/// Returns the first number of the range from which on `holds` is true, or the end. `holds` must be monotonic.
 fn first_of(range: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
     let Range { mut start, mut end } = range;
     while start < end {
@@ -300,7 +300,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
     use twindex_sketch::samples;
 
-    /// Families of shingle sets, with some shingles that all have.
+    /// Families of shingle sets, with shingles common to all.
     fn shingle_sets(families: u64, of_each: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(77);
         let mut sets = Vec::new();
@@ -334,7 +334,7 @@ mod tests {
 
     type PairCounts = BTreeMap<(u32, u32), u32>;
 
-    /// Counts of a merge, and whether it needed a scratch file.
+    /// Statistics of a merge, and whether it needed a scratch file.
     struct MergeTrace {
         shared: u64,
         largest: u64,
@@ -442,7 +442,7 @@ mod tests {
                 Ok::<_, Error>(())
             };
             formed.common(&kept, by, |common| common.resemblance().at_least(0.8), each).unwrap();
-            // Families share what is not over-common, so none of their pairs is lost.
+            // Each family shares elements that are not over-common, so none of its pairs is lost.
             let mut wanted = 0;
             for b in 0..all.len() {
                 for a in 0..b {

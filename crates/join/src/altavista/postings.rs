@@ -1,4 +1,4 @@
-//! The documents of each element, and the pairs that they make: counted document by document, in memory or in parts.
+//! The documents of each element, and the pairs formed from them: counted document by document, in memory or in parts.
 
 use std::path::{Path, PathBuf};
 use std::{io, mem};
@@ -7,33 +7,33 @@ use crate::runs::{NumberCount, Sorted, Sorter};
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
 
-/// Numbers of a list that are read at once.
+/// Number of list entries read at once.
 const BUFFER: usize = 1 << 14;
-/// The least memory for a part of the lists.
+/// Minimum memory for a part of the lists.
 const LEAST: usize = 1 << 19;
 
 /// The cap on common elements, and counts of the elements above it.
 pub(super) struct Capping {
-    /// The most documents of an element that are all paired.
+    /// Maximum number of documents of an element whose pairs are all formed.
     pub(super) cap: u64,
-    /// Elements of more.
+    /// Number of elements with more documents.
     pub(super) capped: u64,
-    /// The lists of each document.
+    /// For each document, the number of its capped elements.
     pub(super) uncounted: Vec<u32>,
 }
 
 /// Pairs of documents, and the number of elements that they share.
 #[derive(Debug)]
 pub(super) enum SharedPairs {
-    /// Counted whenever they are asked for.
+    /// Counted in memory for each request.
     Met(Postings),
-    /// Pairs of lists that exceed the memory.
+    /// Counted in advance, because the lists exceed the memory.
     Counted(Sorted<NumberCount>),
 }
 
 impl SharedPairs {
-    /// Hands each to `each`, ascending, the smaller document first, with the number of common elements, if that is at least what
-    /// `min` has for the first of them. Returns the number of candidate pairs.
+    /// Passes each pair to `each`, ascending, the smaller document first, with the number of common elements, if this is at
+    /// least the `min` of the first document. Returns the number of candidate pairs.
     pub(super) fn for_each<E: From<Error>>(
         &self,
         mut min: impl FnMut(u32) -> u32,
@@ -57,27 +57,27 @@ impl SharedPairs {
     }
 }
 
-/// Ends each list. Documents are fewer.
+/// Ends each list; document numbers are smaller.
 const END: u32 = u32::MAX;
-/// Marks a place where only one document is wanted.
+/// Marks a position after which only one document is paired.
 pub(super) const ALONE: u32 = 1 << 31;
 
-/// Lists of documents in memory, and the places of each document in them.
+/// Lists of documents in memory, and the positions of each document in them.
 #[derive(Debug)]
 pub(super) struct Postings {
-    /// The documents of an element, ascending, and [`END`]; so of each.
+    /// The documents of each element, ascending, each list followed by [`END`].
     lists: Vec<u32>,
-    /// The start of the places of each document; and the end.
+    /// The start of each document's entries in `places`, and the end.
     starts: Vec<u32>,
-    /// The start of the part after a document in one of its lists.
+    /// For each document and each of its lists, the position after the document.
     places: Vec<u32>,
 }
 
 impl Postings {
-    /// Pairs of up to [`ALONE`] numbers.
+    /// Indexes lists of up to [`ALONE`] entries.
     fn new(lists: Vec<u32>, capping: &mut Capping) -> Self {
         let documents = capping.uncounted.len();
-        // Each start is kept two places further on while they are counted, and one while places are filled in.
+        // Starts are stored two entries later while counting, and one entry later while `places` is filled.
         let mut starts = vec![0; documents + 2];
         for list in lists.split(|&document| document == END) {
             let Some((_, before_others)) = list.split_last() else { continue };
@@ -120,8 +120,8 @@ impl Postings {
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let documents = self.starts.len() - 1;
-        // The collisions of each document, and the documents that have some; one is written after the last before it is known to be
-        // a new one, as no branch could be foreseen.
+        // The counters of all documents, and the documents that have collided. A candidate is written past the last
+        // collision before it is known to be new, because a branch would be unpredictable.
         let (mut counts, mut collisions) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
         let (mut wanted, mut pairs) = (Vec::new(), 0);
         for a in 0..documents {
@@ -157,12 +157,11 @@ impl Postings {
     }
 }
 
-/// Lists of documents, one after the other, each ended by [`END`]: in memory up to a budget, from then on in a
-/// scratch file.
+/// Lists of documents, concatenated, each ended by [`END`]: in memory up to a budget, then in a scratch file.
 #[derive(Debug)]
 pub(super) struct PostingLists {
     dir: PathBuf,
-    /// Numbers held in memory.
+    /// Maximum number of entries in memory.
     max: usize,
     held: Vec<u32>,
     spill: Option<Spill>,
@@ -203,7 +202,7 @@ impl PostingLists {
         self.spill.is_some()
     }
 
-    /// Hands each to `each`, in the order in which they were pushed, with its end.
+    /// Passes each list with its end mark to `each`, in the order in which they were added.
     fn for_each(&self, mut each: impl FnMut(&[u32]) -> Result<()>) -> Result<()> {
         self.held.split_inclusive(|&number| number == END).try_for_each(&mut each)?;
         let Some(spill) = &self.spill else { return Ok(()) };
@@ -219,10 +218,10 @@ impl PostingLists {
         Ok(())
     }
 
-    /// The pairs of all of them.
+    /// Forms the pairs of all lists.
     ///
-    /// Memory: places, as much as the lists, where these are in memory and that is no more than `memory` bytes; otherwise
-    /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs.
+    /// Memory: as much for positions as for lists, if the lists are in memory and positions take at most `memory` bytes;
+    /// otherwise `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs.
     pub(super) fn into_pairs(
         self,
         capping: &mut Capping,
@@ -232,13 +231,12 @@ impl PostingLists {
         if self.spill.is_none() && self.held.len() <= max(memory) {
             return Ok(SharedPairs::Met(Postings::new(self.held, capping)));
         }
-        // The lists of a part take three eighths, and its places as much.
+        // The lists of a part take three eighths of the memory, and its positions as much.
         let part = max((memory / 8 * 3).max(LEAST));
         Ok(SharedPairs::Counted(self.count_pairs(capping, part, Sorter::new(dir, memory / 4))?))
     }
 
-    /// Counts the pairs of one part of the lists after the other, each of `max` numbers or of one list, and adds them
-    /// up.
+    /// Counts the pairs of the lists part by part, each of at most `max` entries or of one list, and sums them up.
     fn count_pairs(
         &self,
         capping: &mut Capping,
@@ -264,10 +262,10 @@ impl PostingLists {
     }
 }
 
-/// Numbers of a scratch file, read one after the other.
+/// Entries of a scratch file, read sequentially.
 struct CountWindow<'s> {
     spill: &'s Spill,
-    /// The offset of the next bytes.
+    /// The offset of the next read.
     at: u64,
     waiting: Vec<u8>,
     next: usize,
@@ -300,7 +298,7 @@ mod tests {
 
     type PairCounts = BTreeMap<(u32, u32), u32>;
 
-    /// Pair by pair: counts, elements that are capped, and those of each document.
+    /// Forms all pairs by brute force: counts, number of capped elements, and number of these for each document.
     fn slowly(lists: &[Vec<u32>], documents: u32, cap: u64) -> (PairCounts, u64, Vec<u32>) {
         let (mut counts, mut capped, mut uncounted) = (PairCounts::new(), 0, vec![0; documents as usize]);
         for list in lists {

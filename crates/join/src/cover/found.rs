@@ -1,4 +1,4 @@
-//! Where sets are compared with what an index of the kept ones finds.
+//! Decides on sets by comparing them with the kept sets that an index finds.
 
 use super::super::hamming::JoinResources;
 use super::super::threads::{cut, on_threads};
@@ -10,18 +10,18 @@ use twindex::error::Result;
 use twindex::sys::Column;
 use twindex_sketch::Nearness;
 
-/// The sets of a piece that are not near a set kept before.
+/// The sets of a piece that are not near any previously kept set.
 #[derive(Default)]
 struct Piece {
     looked: Vec<LookupOutcome>,
-    /// For each of these sets the end of its elements and of the words of its sketch.
+    /// For each of these sets, the end of its elements and the end of its sketch's words.
     ends: Vec<(usize, usize)>,
     /// The elements by which these sets are looked up.
     elements: Vec<u64>,
     sketches: Vec<u64>,
 }
 
-/// A thread's working memory. No two share a line of a cache.
+/// A thread's working memory. Aligned so that threads share no cache line.
 #[repr(align(128))]
 struct LookupWorker<'a> {
     counting: SetComparer<'a>,
@@ -44,7 +44,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, resources: JoinResources<'_>) -
             places: LookupScratch::default(),
         })
         .collect();
-    // Ranks that are not decided on; all of them at first.
+    // Ranks of undecided sets; `None` in the first pass, in which all are undecided.
     let mut left: Option<Column<u32>> = None;
     covering.covered.passes = 0;
     loop {
@@ -73,16 +73,16 @@ pub(super) fn cover(covering: &mut Covering<'_>, resources: JoinResources<'_>) -
     }
 }
 
-/// Once through all sets that are left.
+/// One pass over all undecided sets.
 struct Pass<'a> {
     rarity: &'a Rarity,
     index: CoverIndex,
-    /// Ranks of sets that are near nothing in the index, after it was full.
+    /// After the index is full: ranks of sets that are near no set in it.
     postponed: Option<Column<u32>>,
 }
 
 impl Pass<'_> {
-    /// Decides on the sets of a block; or, if the index is full, on those that are near what it has.
+    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set.
     fn decide(
         &mut self,
         covering: &mut Covering<'_>,
@@ -130,7 +130,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Adds a set that stays to the index, or, if that is full, postpones the decision.
+    /// Adds a kept set to the index, or postpones the decision if the index is full.
     fn keep(
         &mut self,
         covering: &Covering<'_>,
@@ -143,7 +143,7 @@ impl Pass<'_> {
         let set = covering.at(rank);
         let elements = match covering.near {
             Nearness::Resemblance(_) => elements,
-            // Whatever of it others look for.
+            // Other sets may look up any of its elements.
             Nearness::Containment(_) => {
                 self.rarity.all(counting.set(set)?, head);
                 &head.shared
@@ -157,14 +157,14 @@ impl Pass<'_> {
     }
 }
 
-/// Cuts a block into pieces for threads.
+/// Splits a block into pieces for threads.
 fn pieces<'b>(covering: &Covering<'_>, block: &'b [u32]) -> Vec<&'b [u32]> {
     let size = |at: usize| covering.sets.size(covering.at(block[at]));
     cut(0..block.len(), (PIECE_SETS, PIECE_ELEMENTS), size).map(|piece| &block[piece]).collect()
 }
 
 impl LookupWorker<'_> {
-    /// Compares a set with what is in the index, and adds what there is to know of it to `made`.
+    /// Compares a set with the sets in the index, and adds the result to `made`.
     fn look(
         &mut self,
         covering: &Covering<'_>,
@@ -177,7 +177,7 @@ impl LookupWorker<'_> {
         let set = covering.at(rank);
         let elements = counting.set(set)?;
         let mut looked = LookupOutcome::default();
-        // One that has enough elements of its own is near no other, and no other is near it, unless it is in it.
+        // A set with enough elements of its own is near no other set, and no other set is near it, unless it contains it.
         let is_alone = !rarity.head(elements, covering.near.prefix(elements.len()), head);
         if is_alone {
             head.shared.clear();
@@ -199,7 +199,7 @@ impl LookupWorker<'_> {
     }
 }
 
-/// A set that is looked for in the index, from a place on.
+/// The lookup of a set in the index, from a position on.
 struct SetLookup<'l> {
     covering: &'l Covering<'l>,
     set: u32,
@@ -208,7 +208,7 @@ struct SetLookup<'l> {
 }
 
 impl SetLookup<'_> {
-    /// The first of the index that the set is near.
+    /// Returns the first set in the index that the set is near.
     fn nearest(
         &self,
         elements: &[u64],
@@ -223,7 +223,7 @@ impl SetLookup<'_> {
         Ok(looked)
     }
 
-    /// Compares the set with the one at a place.
+    /// Compares the set with the indexed set at a position.
     #[inline]
     fn is_near(
         &self,

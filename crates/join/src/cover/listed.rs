@@ -1,15 +1,15 @@
-//! The case that all candidate pairs are known and few.
+//! Decides on sets if all candidate pairs are known and few.
 
 use super::super::runs::Sorted;
 use super::super::threads::on_threads;
 use super::{BLOCK_SETS, Covering, LookupOutcome, PIECE_SETS, SetComparer};
 use twindex::error::Result;
 
-/// The pairs of a block: of each later set, in their order, the earlier ones, ascending. By their places in the order.
+/// The pairs of a block: for each later set, in order, the earlier sets, ascending. Sets are given as ranks.
 #[derive(Default)]
 struct PairList {
     later: Vec<u32>,
-    /// The end of the earlier ones of each.
+    /// The end of each later set's earlier sets.
     ends: Vec<usize>,
     earlier: Vec<u32>,
 }
@@ -38,7 +38,8 @@ impl PairList {
     }
 }
 
-/// Decides on all sets. Pairs have the place of the later set in their upper half, and that of the earlier one below.
+/// Decides on all sets. Pairs have the rank of the later set in their upper half, and the rank of the earlier one in the
+/// lower.
 pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: usize) -> Result<()> {
     let (sets, near) = (covering.sets, covering.near);
     let mut states: Vec<SetComparer<'_>> =
@@ -56,7 +57,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: u
     decide(covering, &block, &mut states)
 }
 
-/// Decides on the sets of a block, after all sets before it.
+/// Decides on the sets of a block, after all earlier sets.
 fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
     let Some(&first) = block.later.first() else { return Ok(()) };
     let pieces: Vec<_> = (0..block.later.len())
@@ -88,7 +89,7 @@ fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetCompar
     Ok(())
 }
 
-/// Compares a set with those of some others that are kept.
+/// Compares a set with the kept ones of several others.
 fn look(
     covering: &Covering<'_>,
     counting: &mut SetComparer<'_>,

@@ -1,7 +1,7 @@
-//! The same decision where elements only lead to what may be near, and something else says whether it is.
+//! The same decision as for sets, for things whose elements only find candidates; a measure decides whether they are near.
 //!
-//! Features of minima lead to texts whose shingles are counted; sketches to estimates. Kept things alone are in the index and
-//! are compared with, and no list of it is cut, so that a family of any size is linear beside its kept members.
+//! Features of minima find texts whose shingles are counted; sketches find estimates. Only kept things are indexed and
+//! compared with, and no list of the index is capped, so a family of any size takes time linear in its kept members.
 
 use super::index::CoverIndex;
 use super::places::LookupScratch;
@@ -14,42 +14,43 @@ use crate::watched::SharedProgress;
 use twindex::error::Result;
 use twindex::sys::Column;
 
-/// Says what is near, of things that are found by what their sets of elements share.
+/// Decides whether things are near that are found by shared elements.
 pub trait Measure: Sync {
     /// Working memory of a thread.
     type Scratch: Default + Send;
 
-    /// The fewest elements, 1 or more, that a set of `size` elements shares with each that it is near. More than `size` if it
-    /// is near none.
+    /// Returns the minimum number of elements, at least 1, that a set of `size` elements shares with each set that it is
+    /// near; more than `size` if it is near none.
     fn least_shared(&self, size: usize) -> usize;
 
-    /// A number that says how near a thing is to an earlier one that is kept; none if it is not near.
+    /// Returns a score of how near a thing is to an earlier kept one; `None` if it is not near.
     ///
     /// # Errors
-    /// As it likes: the search ends with it.
+    /// Any error; it ends the search.
     fn score(&self, scratch: &mut Self::Scratch, later: u32, kept: u32) -> Result<Option<u64>>;
 }
 
-/// The kept things, and for each removed one the kept one that it is near, by a [`Measure`].
+/// The kept things, and for each removed thing a kept one that it is near, by a [`Measure`].
 #[derive(Debug)]
 pub struct MeasuredCover {
-    /// For each thing the first kept one before it that it is near; itself for a kept one.
+    /// For each removed thing, the first kept thing before it that it is near; for a kept thing, itself.
     pub by: Column<u32>,
-    /// The score of the two; 0 for what stays.
+    /// The score of the two; 0 for kept things.
     pub scores: Column<u64>,
-    /// Comparisons of a thing with a kept one.
+    /// Number of comparisons of a thing with a kept one.
     pub comparisons: u64,
-    /// How often things were gone through: more than once where memory was short.
+    /// Number of passes over the things; more than one if memory was short.
     pub passes: u32,
 }
 
-/// Sketches of nothing: the index keeps one for each set.
+/// An empty sketch: the index stores a sketch for each set.
 const NO_SKETCH: [u64; 1] = [0];
 
-/// Decides which things stay, in the order of their priority: see [`cover_sets`](super::cover_sets). `elements` has a set for
-/// each. Any order of elements finds all that is near; rare ones come first.
+/// Decides which things are kept, in the order of their priority: see [`cover_sets`](super::cover_sets). `elements` has one
+/// set for each thing. Any order of elements is correct; rare elements come first.
 ///
-/// Takes about `resources.memory` bytes beside what `elements` holds, and 12 to 20 bytes a thing, in memory or in scratch files.
+/// Takes about `resources.memory` bytes in addition to `elements`, and 12 to 20 bytes per thing, in memory or in scratch
+/// files.
 ///
 /// ```
 /// use twindex_join::{JoinResources, Measure, ShingleSets, cover_measured};
@@ -83,11 +84,12 @@ const NO_SKETCH: [u64; 1] = [0];
 /// # Ok::<(), twindex::Error>(())
 /// ```
 ///
-/// Time: linear in the elements, and in the comparisons, which things that share elements without being near make quadratic.
+/// Time: linear in the elements and in the comparisons. Things that share elements without being near make comparisons
+/// quadratic.
 ///
 /// # Errors
-/// [`Error::Io`](twindex::Error::Io) from a scratch file; [`Error::Limit`](twindex::Error::Limit) for more comparisons than are
-/// allowed; what [`SharedProgress::check`](crate::SharedProgress::check) or the measure says.
+/// [`Error::Io`](twindex::Error::Io) from a scratch file; [`Error::Limit`](twindex::Error::Limit) for more comparisons than
+/// allowed; the errors of [`SharedProgress::check`](crate::SharedProgress::check) and of the measure.
 pub fn cover_measured<M: Measure>(
     elements: &ShingleSets,
     measure: &M,
@@ -113,7 +115,7 @@ pub fn cover_measured<M: Measure>(
             passes: 0,
         },
     };
-    // Ranks that are not decided on; all of them at first.
+    // Ranks of undecided things; `None` in the first pass, in which all are undecided.
     let mut left: Option<Column<u32>> = None;
     loop {
         deciding.measured.passes += 1;
@@ -124,14 +126,14 @@ pub fn cover_measured<M: Measure>(
     }
 }
 
-/// The part of the elements by which sets are looked for.
+/// Returns the fraction of elements by which sets are looked up.
 fn part(elements: &ShingleSets, measure: &impl Measure) -> f64 {
     let prefixes: usize =
         (0..elements.len() as u32).map(|set| prefix(measure, elements.size(set) as usize)).sum();
     prefixes as f64 / elements.elements().max(1) as f64
 }
 
-/// The length of the prefix by which a set finds all that it is near.
+/// Returns the length of the prefix that finds all sets that a set is near.
 fn prefix(measure: &impl Measure, size: usize) -> usize {
     (size + 1).saturating_sub(measure.least_shared(size).max(1))
 }
@@ -144,7 +146,7 @@ struct MeasuredDecider<'a, M> {
     measured: MeasuredCover,
 }
 
-/// A thread's working memory. No two share a line of a cache.
+/// A thread's working memory. Aligned so that threads share no cache line.
 #[repr(align(128))]
 struct LookupWorker<M: Measure> {
     read: Vec<u64>,
@@ -164,24 +166,24 @@ impl<M: Measure> Default for LookupWorker<M> {
     }
 }
 
-/// The first kept thing that one is near, with their score, and what it took to find it.
+/// The first kept thing that a thing is near, their score, and the work to find it.
 #[derive(Clone, Copy, Default)]
 struct FirstNear {
     by: Option<(u32, u64)>,
     comparisons: u64,
 }
 
-/// The things of a piece that are not near one kept before.
+/// The things of a piece that are not near any previously kept thing.
 #[derive(Default)]
 struct Piece {
     found: Vec<FirstNear>,
-    /// For each set the end of the elements by which it is looked up; a removed set has none.
+    /// For each set, the end of the elements by which it is looked up; a removed set has none.
     ends: Vec<usize>,
     heads: Vec<u64>,
 }
 
 impl<M: Measure> MeasuredDecider<'_, M> {
-    /// Goes once through what is left. Returns what is left then, if the index was full before the end.
+    /// Makes one pass over the undecided things. Returns the things left undecided because the index was full, or `None`.
     fn pass(
         &mut self,
         left: Option<&Column<u32>>,
@@ -208,7 +210,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(postponed)
     }
 
-    /// Decides on the sets of a block; or, if the index is full, on those that are near what it has.
+    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set.
     fn decide(
         &mut self,
         block: &[u32],
@@ -248,7 +250,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(())
     }
 
-    /// Compares the sets of a piece with what was kept before its block.
+    /// Compares the sets of a piece with the sets kept before its block.
     fn piece(&self, ranks: &[u32], index: &CoverIndex, worker: &mut LookupWorker<M>) -> Result<Piece> {
         self.priority.watched.map_or(Ok(()), SharedProgress::check)?;
         let mut made = Piece::default();
@@ -271,7 +273,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(made)
     }
 
-    /// Finds the elements by which a set is looked for. False if no other set has them.
+    /// Finds the elements by which a set is looked up. Returns false if no other set has them.
     fn head(&self, set: u32, worker: &mut LookupWorker<M>) -> Result<bool> {
         let LookupWorker { read, head, .. } = worker;
         read.clear();
@@ -280,7 +282,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(wanted > 0 && self.rarity.head(elements, wanted, head))
     }
 
-    /// The first set of the index, from a place on, that a set is near.
+    /// Returns the first set of the index, from a position on, that a set is near.
     fn nearest(
         &self,
         set: u32,
@@ -300,7 +302,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(found)
     }
 
-    /// Takes note of what was found; true if the set goes.
+    /// Records the result for a set; returns true if the set is removed.
     fn take(&mut self, set: u32, found: FirstNear) -> Result<bool> {
         self.measured.comparisons += found.comparisons;
         self.priority.check_work(self.measured.comparisons)?;

@@ -1,24 +1,24 @@
-//! Which sets stay where near ones go: each is compared with those that stay, in the order of their priority.
+//! Decides which of several near sets are kept: each set is compared with the kept ones, in the order of priority.
 //!
-//! *A set goes if and only if a set that is kept, and that comes before it, is near it.* So no set goes that is not near
-//! a kept one, and no two kept ones are near each other, whatever families and chains there are. (It is called leader
-//! clustering; of the graph of what is near, the kept ones are the lexicographically first maximal independent set.)
-//! It depends on the sets and their order alone.
+//! *A set is removed if and only if it is near a kept set before it.* So each removed set is near a kept one, and no two
+//! kept sets are near each other, whatever families and chains there are. (This is leader clustering; in the graph of near
+//! pairs, the kept sets are the lexicographically first maximal independent set.) The result depends only on the sets and
+//! their order.
 //!
-//! Sets are taken in blocks, in their order. Those of a block are first compared with what was kept before the block, by
-//! all threads; what is left of them is then decided one after the other, against what the block itself keeps. What a set
-//! is compared with comes from one of two sources:
+//! Sets are processed in blocks, in order. All threads first compare the sets of a block with the sets kept before it; the
+//! remaining sets are then decided one by one, against the sets kept within the block. The sets to compare with come from
+//! one of two sources:
 //!
-//! - `listed`: all pairs whose odd sketches differ little enough ([`bitmaps`](super::bitmaps)), where these are few;
-//! - `found`: an index of the kept sets by those elements that other sets have, too, and that are among the rarest of
-//!   the set (`rarity`). Where it outgrows the memory, all later sets are compared with what it has, and those that are
-//!   left are gone through once more, with an empty one.
+//! - `listed`: all pairs whose odd sketches differ little enough ([`bitmaps`](super::bitmaps)), if there are few;
+//! - `found`: an index of the kept sets by those of their rarest elements that other sets have, too (`rarity`). If it
+//!   outgrows the memory, all later sets are compared with the sets in it, and the undecided ones are processed in another
+//!   pass with an empty index.
 //!
-//! Only kept sets are compared with, the nearest in priority first, and none any more once one is near. So the work is
-//! linear, beside these comparisons, which are counted. Nothing is capped.
+//! A set is compared only with kept sets, in the order of priority, until one is near. So the work is linear, apart from
+//! these comparisons, which are counted. Nothing is capped.
 //!
-//! [`cover_measured`] decides in the same way where elements only lead to what may be near, and a [`Measure`] says whether it
-//! is.
+//! [`cover_measured`] decides in the same way if elements only find candidates, and a [`Measure`] decides whether they are
+//! near.
 
 mod found;
 mod index;
@@ -40,43 +40,43 @@ use twindex_sketch::{Nearness, intersection_from};
 pub use measured::{Measure, MeasuredCover, cover_measured};
 pub use pairs::CoverPairs;
 
-/// The kept sets, and for each removed set the kept one that it is near.
+/// The kept sets, and for each removed set a kept one that it is near.
 #[derive(Debug)]
 pub struct CoverResult {
-    /// For each set the first kept set before it that it is near; itself for a kept set.
+    /// For each removed set, the first kept set before it that it is near; for a kept set, itself.
     pub by: Column<u32>,
-    /// The number of elements that each set shares with that one.
+    /// The number of elements that each set shares with the set in `by`.
     pub shared: Column<u32>,
-    /// Comparisons of a set with a kept one.
+    /// Number of comparisons of a set with a kept one.
     pub comparisons: u64,
-    /// The comparisons for which elements were counted; sketches ruled the others out.
+    /// Number of comparisons that counted elements; the others were ruled out by sketches.
     pub counted: u64,
-    /// How often sets were gone through: more than once where memory was short.
+    /// Number of passes over the sets; more than one if memory was short.
     pub passes: u32,
 }
 
-/// In which order sets are taken, and how much may be done.
+/// The order in which sets are processed, and limits of the work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priority<'a> {
-    /// The numbers of all sets, the first to be kept first; their own order if it is not given.
+    /// The numbers of all sets, in descending priority; `None` for ascending numbers.
     pub order: Option<&'a [u32]>,
-    /// The number of first sets that are always kept: a history that others are compared with.
+    /// Number of sets at the start of the order that are always kept: a history that others are compared with.
     pub fixed: u32,
-    /// Comparisons at most; any number if it is not given.
+    /// Maximum number of comparisons; `None` for no limit.
     pub max: Option<u64>,
-    /// Kept sets are found by their rarest elements, however few there are.
+    /// Whether to use the index (`found`) even if there are few pairs.
     pub by_index: bool,
-    /// Progress as the number of decided sets, and the flag that ends the work.
+    /// Reports the number of decided sets, and can stop the work.
     pub watched: Option<&'a SharedProgress>,
 }
 
 impl Priority<'_> {
-    /// The set with this place in the order.
+    /// Returns the set with this rank in the order.
     fn at(&self, rank: u32) -> u32 {
         self.order.map_or(rank, |order| order[rank as usize])
     }
 
-    /// Refuses more comparisons than are allowed.
+    /// Returns an error for more comparisons than allowed.
     fn check_work(&self, comparisons: u64) -> Result<()> {
         match self.max {
             Some(limit) if comparisons > limit => {
@@ -87,21 +87,21 @@ impl Priority<'_> {
     }
 }
 
-/// Sets that are taken together, and elements of theirs. What is found does not depend on it, how much is compared does.
+/// Maximum number of sets, and of their elements, in a block. It does not change the result, only the number of comparisons.
 const BLOCK_SETS: usize = 2048;
 /// See [`BLOCK_SETS`].
 const BLOCK_ELEMENTS: u64 = 1 << 20;
-/// Sets of a block that a thread takes at once, and elements.
+/// Maximum number of sets of a block, and of elements, that a thread takes at once.
 const PIECE_SETS: usize = 64;
 /// See [`PIECE_SETS`].
 const PIECE_ELEMENTS: u64 = 1 << 15;
-/// More partners of a set than this are not listed.
+/// Maximum number of partners of a set for `listed`.
 const PARTNERS: usize = 10_000;
 
-/// Decides which sets are kept, and for which kept set each other one is removed. Sets without elements are kept: they
-/// are near none.
+/// Decides which sets are kept, and for which kept set each other one is removed. Sets without elements are near none, so
+/// they are kept.
 ///
-/// Takes about `resources.memory` bytes beside the memory of `sets`, 8 to 16 bytes a set of its [budget](ShingleSets::within),
+/// Takes about `resources.memory` bytes in addition to `sets`, 8 to 16 bytes per set of its [budget](ShingleSets::within),
 /// and the memory of the largest sets.
 ///
 /// ```
@@ -124,12 +124,12 @@ const PARTNERS: usize = 10_000;
 /// # Ok::<(), twindex::Error>(())
 /// ```
 ///
-/// Time: linear in the elements, and in the comparisons. Sets that share their rarest elements without being near make
-/// these quadratic.
+/// Time: linear in the elements and in the comparisons. Sets that share their rarest elements without being near make
+/// comparisons quadratic.
 ///
 /// # Errors
-/// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than are allowed; what
-/// [`SharedProgress::check`] says.
+/// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than allowed; the error of
+/// [`SharedProgress::check`].
 pub fn cover_sets(
     sets: &ShingleSets,
     near: Nearness,
@@ -145,7 +145,7 @@ pub fn cover_sets(
     {
         let rank = priority.order.map(|order| ranks(order, sets.column_budget())).transpose()?;
         let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
-        // The later one in front.
+        // The rank of the later set comes first.
         let mut listed: Sorter<u64> = Sorter::new(resources.dir, resources.memory / 2);
         let take = |batch: &[(u32, u32)]| {
             priority.watched.map_or(Ok(()), SharedProgress::check)?;
@@ -165,7 +165,7 @@ pub fn cover_sets(
     Ok(covering.covered)
 }
 
-/// The place of each set in this order.
+/// Returns the rank of each set in this order.
 fn ranks(order: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
     let mut ranks = Column::filled(budget, order.len(), 0)?;
     let places = &mut ranks[..];
@@ -175,7 +175,7 @@ fn ranks(order: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
     Ok(ranks)
 }
 
-/// The state of the search for kept sets.
+/// The state of the decision on all sets.
 struct Covering<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
@@ -183,10 +183,10 @@ struct Covering<'a> {
     covered: CoverResult,
 }
 
-/// The kept set that one set is near, and the work to find it.
+/// The kept set that a set is near, and the work to find it.
 #[derive(Clone, Copy, Debug, Default)]
 struct LookupOutcome {
-    /// The kept set, and the elements that both have.
+    /// The kept set, and the number of common elements.
     by: Option<(u32, u32)>,
     comparisons: u64,
     counted: u64,
@@ -201,22 +201,22 @@ impl<'a> Covering<'a> {
         Ok(Self { sets, near, priority, covered })
     }
 
-    /// The set with this place in the order.
+    /// Returns the set with this rank in the order.
     fn at(&self, rank: u32) -> u32 {
         self.priority.at(rank)
     }
 
-    /// Whether the set at this place stays whatever it is near.
+    /// Whether the set with this rank is always kept.
     fn is_fixed(&self, rank: u32) -> bool {
         rank < self.priority.fixed
     }
 
-    /// Says how many sets are decided on; ends the work if it is to stop.
+    /// Reports the number of decided sets; returns an error if the work was stopped.
     fn reach(&self, sets: usize) -> Result<()> {
         self.priority.watched.map_or(Ok(()), |watched| watched.reach(sets as u64))
     }
 
-    /// Ends the work if it is to stop.
+    /// Returns an error if the work was stopped.
     fn check(&self) -> Result<()> {
         self.priority.watched.map_or(Ok(()), SharedProgress::check)
     }
@@ -225,7 +225,7 @@ impl<'a> Covering<'a> {
         self.covered.by[set as usize] == set
     }
 
-    /// Takes note of what was found; true if the set goes.
+    /// Records the result for a set; returns true if the set is removed.
     fn take(&mut self, set: u32, looked: LookupOutcome) -> Result<bool> {
         self.covered.comparisons += looked.comparisons;
         self.covered.counted += looked.counted;
@@ -238,7 +238,7 @@ impl<'a> Covering<'a> {
     }
 }
 
-/// Counts what sets have in common: of one set after the other, each with several others.
+/// Counts common elements: of one set after the other, each with several others.
 struct SetComparer<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
@@ -253,20 +253,20 @@ impl<'a> SetComparer<'a> {
         Self { sets, near, one, other, read: [Vec::new(), Vec::new()] }
     }
 
-    /// Reads these sets, which are compared next, together if their numbers are close to each other.
+    /// Prefetches these sets, which are compared next, with one read if their numbers are close to each other.
     fn ahead(&mut self, sets: impl ExactSizeIterator<Item = u32>) -> Result<()> {
         let count = sets.len() as u32;
         let (first, end) = sets.fold((u32::MAX, 0), |(first, end), set| (first.min(set), end.max(set + 1)));
-        // Not for many sets between them, which nobody asks for.
+        // A range with many other sets in between is not read.
         if end.saturating_sub(first) <= 2 * count { self.one.ahead(first..end) } else { Ok(()) }
     }
 
-    /// The elements of a set that is to be compared.
+    /// Returns the elements of a set that is compared.
     fn set(&mut self, set: u32) -> Result<&[u64]> {
         self.one.set(set)
     }
 
-    /// How many elements a set shares with another one, if it is near it.
+    /// Returns the number of elements that a set shares with another one, or `None` if it is not near.
     fn shared(&mut self, set: u32, other: u32) -> Result<Option<u32>> {
         let sizes = (self.sets.size(set) as usize, self.sets.size(other) as usize);
         let Some(min) = self.near.least_shared(sizes.0, sizes.1) else { return Ok(None) };

@@ -1,11 +1,11 @@
-//! The same decision where all near pairs are known, however they were found.
+//! The same decision if all near pairs are known, however they were found.
 
 use super::super::runs::Sorter;
 use super::ranks;
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Takes pairs that are near, and decides which of their numbers stay: see [`cover_sets`](super::cover_sets).
+/// Collects near pairs, and decides which of their numbers are kept: see [`cover_sets`](super::cover_sets).
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -28,8 +28,8 @@ pub struct CoverPairs<'a> {
 }
 
 impl<'a> CoverPairs<'a> {
-    /// Pairs of numbers below `count`, in this order, or in ascending order. Takes about `memory` bytes, and scratch files
-    /// beyond, beside 12 to 16 bytes a number in memory or scratch files.
+    /// Collects pairs of numbers below `count`; `order` is their priority, ascending if `None`. Takes about `memory` bytes,
+    /// then scratch files, and 12 to 16 bytes per number in memory or scratch files.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -45,13 +45,13 @@ impl<'a> CoverPairs<'a> {
         })
     }
 
-    /// Sets the number of first ones in the order that are always kept.
+    /// Sets the number of leading numbers of the order that are always kept.
     #[must_use]
     pub fn fixing(self, fixed: u32) -> Self {
         Self { fixed, ..self }
     }
 
-    /// Adds a pair, in either order, and any number that says how near the two are.
+    /// Adds a pair, in either order, with any score of how near the two are.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -61,7 +61,8 @@ impl<'a> CoverPairs<'a> {
         self.sorter.push(u128::from(a.max(b)) << 96 | u128::from(a.min(b)) << 64 | u128::from(score))
     }
 
-    /// For each number the kept one, which is the number itself if it is kept; and the score of the two, 0 for a kept one.
+    /// Returns for each number the kept one that it is near, or itself if it is kept; and the score of the two, 0 for a kept
+    /// number.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -70,7 +71,7 @@ impl<'a> CoverPairs<'a> {
         let at = |rank: u32| order.map_or(rank, |order| order[rank as usize]);
         let mut all = (Column::of(&budget, 0..count as u32)?, Column::filled(&budget, count, 0)?);
         let (by, scores) = (&mut all.0[..], &mut all.1[..]);
-        // When the pairs of a number come, all before it are decided on.
+        // Pairs of a number arrive after all earlier numbers are decided.
         sorter.finish()?.for_each(|pair| {
             let (rank, earlier) = ((pair >> 96) as u32, at((pair >> 64) as u32));
             let later = at(rank);

@@ -1,28 +1,28 @@
-//! The kept sets that the elements of a set lead to, in their order.
+//! Finds the kept sets that share elements with a set, in order.
 
 use super::index::CoverIndex;
 use crate::slots::Postings;
 use twindex::error::Result;
 
-/// Places of one window, where many sets share elements.
+/// Number of positions in a window, for elements shared by many sets.
 const WINDOW: usize = 1 << 12;
-/// Fewer places than this are sorted.
+/// Fewer positions than this are sorted.
 const FEW: usize = 64;
-/// How many elements ahead slots are prefetched.
+/// Number of elements ahead whose slots are prefetched.
 const AHEAD: usize = 8;
 
-/// Working memory of one look-up after the other.
+/// Working memory of consecutive lookups.
 #[derive(Default)]
 pub(super) struct LookupScratch {
-    /// The places of elements that only one set has.
+    /// The positions for elements that only one set has.
     single: Vec<u32>,
-    /// Bits of a window.
+    /// One bit for each position of a window.
     window: Vec<u64>,
 }
 
 impl LookupScratch {
-    /// Hands each place of `index` from `from` on that one of these elements leads to to `ends`, ascending, each once, until it
-    /// returns true.
+    /// Passes each position of `index`, at least `from`, that one of these elements finds to `ends`, ascending, each once,
+    /// until `ends` returns true.
     pub(super) fn visit(
         &mut self,
         index: &CoverIndex,
@@ -52,7 +52,7 @@ impl LookupScratch {
         }
         single.sort_unstable();
         let mut rest = &single[..];
-        // Windows in which there is any, in their order.
+        // The nonempty windows, in order.
         window.resize(WINDOW / u64::BITS as usize, 0);
         while !chains.is_empty() {
             let next = chains.iter().map(|chain| chain[0]).chain(rest.first().copied()).min().unwrap_or(0);

@@ -1,12 +1,12 @@
-//! How rare elements are: sets are looked up by their rarest elements, so that few candidates are found by accident.
+//! Rarity of elements: sets are looked up by their rarest elements, so that few candidates are found by accident.
 //!
-//! Any order of elements finds all that is near, as long as it is the same for all sets; which one decides the
-//! speed alone. Here elements that no other set has come first, then the others by their frequency in a sample.
-//! A set that has as many elements of its own as are looked for is near no other set, and is left alone.
+//! Any order of elements is correct if all sets use the same one; the order only determines the speed. Here elements that no
+//! other set has come first, then the others by their frequency in a sample. A set whose looked-up elements are all its own
+//! is near no other set, and is skipped.
 //!
-//! Elements are counted in a table of two bits each: none, one set, several. Those that fall together are taken for
-//! elements of several sets, which costs time and changes nothing. Where the table would be too small for all elements,
-//! those below some hash are counted, of all sets.
+//! Elements are counted in a table of two bits each: no set, one set, several sets. Elements that collide are treated as
+//! elements of several sets, which costs time but changes no result. If the table is too small for all elements, only
+//! elements below some hash are counted, in all sets.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -16,20 +16,20 @@ use super::super::threads::{cut, on_threads};
 use twindex::error::Result;
 use twindex_kernel::prefetch;
 
-/// Cells for each element that is counted, where there is the memory.
+/// Number of cells per counted element, if memory suffices.
 const CELLS: u64 = 4;
-/// The least cells for each: with fewer, fewer elements are counted.
+/// Minimum number of cells per counted element; with less memory, fewer elements are counted.
 const CELLS_LEAST: u64 = 2;
-/// At least the elements by which a set is looked up, times this factor, are counted.
+/// The number of counted elements is at least the number of looked-up elements of a set times this factor.
 const SPARE: f64 = 1.5;
-/// The least bytes of the table.
+/// Minimum size of the table in bytes.
 const LEAST: usize = 1 << 12;
-/// Sets that a thread counts at once, and their elements.
+/// Number of elements of consecutive sets that a thread counts at once.
 const PIECE: u64 = 1 << 17;
-/// Classes of elements that several sets have.
+/// Number of frequency classes of elements that several sets have.
 const CLASSES: u8 = 4;
 
-/// Estimates how rare elements are.
+/// Estimates the rarity of elements.
 pub(super) struct Rarity {
     cells: Vec<AtomicU8>,
     bits: u32,
@@ -38,7 +38,7 @@ pub(super) struct Rarity {
     classes: FrequencyClasses,
 }
 
-/// The elements of a set that others may have, by which it is looked up, in a reused buffer.
+/// The elements by which a set is looked up, which other sets may have; in a reused buffer.
 #[derive(Default)]
 pub(super) struct RareElements {
     pub(super) shared: Vec<u64>,
@@ -46,14 +46,14 @@ pub(super) struct RareElements {
 }
 
 impl Rarity {
-    /// Counts the elements of all sets, in about `memory` bytes, on threads. Sets are looked for by this `part` of their
-    /// elements, about.
+    /// Counts the elements of all sets, in about `memory` bytes, on `threads` threads. `part` is the approximate fraction of
+    /// elements by which sets are looked up.
     pub(super) fn of(sets: &ShingleSets, part: f64, memory: usize, threads: usize) -> Result<Self> {
         let elements = sets.elements();
         let max = 4 * memory.max(LEAST) as u64;
         let bits = (CELLS * elements).clamp(64, max).ilog2();
         let cells = 1_u64 << bits;
-        // As many as the table has cells for, and enough to find out sets that share nothing.
+        // As many elements as the table has cells for, and enough to detect sets that share nothing.
         let fitting = cells as f64 / (CELLS_LEAST * elements.max(1)) as f64;
         let share = fitting.max(SPARE * part).min(1.0);
         #[allow(clippy::cast_sign_loss, reason = "a share")]
@@ -73,15 +73,15 @@ impl Rarity {
         Ok(rarity)
     }
 
-    /// Bytes that it takes.
+    /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.cells.len()
     }
 
-    /// The counter of an element: the byte, and the position in it.
+    /// Returns the counter of an element: its byte, and its position in the byte.
     #[inline(always)]
     fn cell(&self, element: u64) -> (usize, u32) {
-        // Elements are hashes, but may be a caller's. Those of a set ascend: bits that are spread.
+        // Elements are usually hashes, but callers may pass any numbers. Elements of a set ascend, so their bits are mixed.
         let at = element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - self.bits);
         ((at >> 2) as usize, 2 * (at & 3) as u32)
     }
@@ -94,7 +94,7 @@ impl Rarity {
             }
             let (byte, place) = self.cell(element);
             let cell = &self.cells[byte];
-            // One bit for the first set, the other for a second. One thread alone finds the first bit unset.
+            // The lower bit records the first set, the upper bit a second one. Only one thread finds the lower bit unset.
             let before = cell.load(Relaxed) >> place & 3;
             if before & 1 == 0 {
                 let before = cell.fetch_or(1 << place, Relaxed) >> place;
@@ -114,19 +114,19 @@ impl Rarity {
         prefetch(&self.cells, self.cell(element).0);
     }
 
-    /// True for an element that is known to be in one set only.
+    /// Whether an element is known to be in only one set.
     #[inline(always)]
     fn is_alone(&self, element: u64) -> bool {
         let (byte, place) = self.cell(element);
         self.cells[byte].load(Relaxed) >> place & 2 == 0
     }
 
-    /// Finds the first `wanted` elements of a set that others may have. False if none of them may: the first `wanted` are
-    /// of this set alone.
+    /// Finds the elements that other sets may have among the `wanted` rarest elements of a set. Returns false if there are
+    /// none.
     pub(super) fn head(&self, set: &[u64], wanted: usize, head: &mut RareElements) -> bool {
         let RareElements { shared, others } = head;
         let (counted, rest) = set.split_at(set.partition_point(|&element| element <= self.last));
-        // Each is written, and written over if it is of this set alone: that costs less than to guess.
+        // Always written, and overwritten if only this set has it; this is cheaper than a mispredicted branch.
         others.resize(set.len(), 0);
         let (mut alone, mut left) = (0, 0);
         for (at, &element) in counted.iter().enumerate() {
@@ -163,7 +163,7 @@ impl Rarity {
         true
     }
 
-    /// All elements of a set that others may have.
+    /// Finds all elements of a set that others may have.
     pub(super) fn all(&self, set: &[u64], head: &mut RareElements) {
         head.shared.clear();
         head.shared
@@ -171,5 +171,5 @@ impl Rarity {
     }
 }
 
-/// How many elements ahead cells are prefetched.
+/// Number of elements ahead whose cells are prefetched.
 const AHEAD: usize = 16;

@@ -4,8 +4,8 @@ use std::path::Path;
 use super::*;
 use twindex_kernel::splitmix::SplitMix;
 
-/// Sets of all kinds: families, chains in which each has most of the one before, copies, and sets of their own; of
-/// elements that few have, or many.
+/// Returns sets of all kinds: families, chains in which each set has most elements of the previous one, copies, and
+/// unrelated sets; with elements that few or many sets have.
 fn corpus(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
     let mut random = SplitMix(seed);
     let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -44,7 +44,7 @@ fn stored(sets: &[Vec<u64>], dir: &Path, budget: usize) -> ShingleSets {
     stored
 }
 
-/// The rule by its definition.
+/// Applies the definition of the rule.
 fn by_brute_force(sets: &[Vec<u64>], order: &[u32], near: Nearness, fixed: usize) -> (Vec<u32>, Vec<u32>) {
     let (mut by, mut shared): (Vec<u32>, Vec<u32>) =
         ((0..sets.len() as u32).collect(), sets.iter().map(|set| set.len() as u32).collect());
@@ -71,7 +71,7 @@ fn shuffled(count: usize, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Both ways of finding what is compared, where the first is open.
+/// Decides with both sources of pairs, if the first is available.
 fn covered(
     sets: &ShingleSets,
     near: Nearness,
@@ -89,7 +89,7 @@ fn covered(
 fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
-    // Each count with each width; TWINDEX_CASES asks for more.
+    // Combines each count with each width; TWINDEX_CASES sets the number of cases.
     let seeds = std::env::var("TWINDEX_CASES").map_or(15, |cases| cases.parse().expect("a number"));
     for seed in 0..seeds {
         let count = [0, 1, 20, 90, 200][(seed % 5) as usize];
@@ -119,7 +119,7 @@ fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
     assert!(removed > 2_500 && passes > 2, "{removed} {passes}");
 }
 
-/// A join that was quadratic as soon as shingles exceeded the memory made this take 30 times as long for twice the sets.
+/// Regression test: a join that became quadratic once shingles exceeded the memory took 30 times as long for twice the sets.
 #[test]
 fn sets_without_anything_in_common_take_one_pass_and_no_comparison_however_little_memory_there_is() {
     let dir = tempfile::tempdir().unwrap();
@@ -131,7 +131,7 @@ fn sets_without_anything_in_common_take_one_pass_and_no_comparison_however_littl
             set.sort_unstable();
             sets.push(&set).unwrap();
         }
-        // A twentieth of the bytes of all elements.
+        // A twentieth of the size of all elements.
         let resources = JoinResources { dir: dir.path(), memory: 8 * 8 * count / 20, threads: 2 };
         let priority = Priority { by_index: true, ..Priority::default() };
         let found = cover_sets(&sets, Nearness::Resemblance(0.8), priority, resources).unwrap();
@@ -184,7 +184,7 @@ fn comparisons_stop_at_the_requested_bound() {
     assert!(error.contains("comparisons with kept sets"), "{error}");
 }
 
-/// Records of one form: `common` of 105 elements, and `own` ones.
+/// Returns records of one form: each has `common` elements drawn from `of` shared ones, and `own` elements of its own.
 fn records(count: usize, common: usize, of: u64, own: usize) -> Vec<Vec<u64>> {
     let mut random = SplitMix(77);
     let element = |number: u64| SplitMix(number + 1_000_003).next();
@@ -217,7 +217,7 @@ fn sets_of_a_family_are_compared_with_its_kept_sets_only() {
     }
 }
 
-/// Near are sets that share `min` elements, and resemble each other by half.
+/// Sets are near if they share at least `min` elements and have a resemblance of at least 0.5.
 struct HalfShared<'s> {
     sets: &'s [Vec<u64>],
     min: usize,

@@ -1,12 +1,11 @@
-//! Pairs inside a bucket: compared one by one, or, where they are many, divided once more.
+//! Pairs inside a bucket: all pairs are compared directly or, if there are many, after dividing the bucket again.
 //!
-//! What is in a bucket agrees in some bits. Of a small one all pairs are compared, by 32 of the bits that are left, and
-//! in full what these let through. A large one is treated as the whole was: the bits in which its fingerprints differ
-//! are divided into one group more than bits may differ, and the fingerprints are distributed by each group in turn; a
-//! near pair agrees in a group at least, and is reported for the first. Many fingerprints with one block in common,
-//! which are the rule in real data, then cost as much as the same number of random ones of fewer bits. That is
-//! repeated as long as it saves comparisons, by the counts of the distribution itself; where nothing does, most pairs are
-//! near, or nearly.
+//! The fingerprints of a bucket agree in some bits. In a small bucket all pairs are compared by 32 of the other bits, and
+//! pairs that pass are compared in full. A large bucket is divided like the whole: the bits in which its fingerprints differ
+//! are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed by each group in turn. A near
+//! pair agrees in at least one group, and is reported by the first one. So fingerprints with one block in common, which are
+//! frequent in real data, cost as much as the same number of random shorter fingerprints. Division is repeated as long as it
+//! saves comparisons, according to the counts of the distribution. If it saves nothing, most pairs are near or nearly near.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -20,25 +19,25 @@ use twindex_kernel::{
     CACHE_LINE, Kernel, Lanes, Level, PairBuffer, Simd, across32, near_lanes, pairs32, prefetch_ahead,
 };
 
-/// Two fingerprints within the radius, by their numbers.
+/// Two fingerprints within the radius, as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NearPair {
-    /// The number of the one: the smaller of a pair inside a set, the left of a pair across two.
+    /// The number of one fingerprint: the smaller number if both are in one set, the left one if they are from two sets.
     pub a: u32,
-    /// The number of the other.
+    /// The number of the other fingerprint.
     pub b: u32,
-    /// The bits in which they differ.
+    /// The number of bits in which they differ.
     pub distance: u32,
 }
 
 /// Fingerprints and their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slice<'a> {
-    /// Rotated to the left by this number of bits, which are the same for all of one part of a table.
+    /// Rotated left by `turn` bits, which is the same for all rows of a part of a table.
     Rows { rows: &'a [Row], turn: u32, leads: u64 },
-    /// The same in less, of one part of a table.
+    /// Short rows of one part of a table.
     Short(ShortRows<'a>),
-    /// In the order of what leads to buckets, with consecutive numbers.
+    /// Ascending, with consecutive numbers from `first` on.
     Ascending { values: &'a [u64], first: u32 },
 }
 
@@ -58,7 +57,7 @@ impl Slice<'_> {
         }
     }
 
-    /// A row as it is, not turned.
+    /// Returns a row with its fingerprint rotated back.
     #[inline(always)]
     fn row(&self, at: usize) -> Row {
         match self {
@@ -71,7 +70,7 @@ impl Slice<'_> {
         }
     }
 
-    /// All rows as they are, not turned.
+    /// Returns all rows with their fingerprints rotated back.
     fn rows(&self) -> Cow<'_, [Row]> {
         let count = match self {
             Self::Rows { rows, turn: 0, .. } => return Cow::Borrowed(rows),
@@ -83,17 +82,17 @@ impl Slice<'_> {
     }
 }
 
-/// The condition under which a pair of a bucket is reported there and nowhere else.
+/// The condition under which a bucket, and no other, reports a pair.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReportCondition {
     /// Bits in which a pair must agree.
     pub(super) equal: u64,
-    /// Groups of bits. It must differ in each of them, or an earlier table would have found it.
+    /// Groups of bits in which a pair must differ; otherwise an earlier table has reported the pair.
     pub(super) unequal: Vec<u64>,
 }
 
 impl ReportCondition {
-    /// Whether it is reported here. Without branches, which would be foreseen wrongly too often.
+    /// Whether a pair with this difference is reported here. Has no branches, which would be mispredicted too often.
     #[inline(always)]
     pub(super) fn owns(&self, difference: u64) -> bool {
         let shared: u32 = self.unequal.iter().map(|group| u32::from(difference & group == 0)).sum();
@@ -101,31 +100,32 @@ impl ReportCondition {
     }
 }
 
-/// Lanes that are compared as a whole: they and their answers stay in the caches.
+/// Number of lanes compared at once, so that lanes and results stay in the caches.
 const TILE: usize = 1024;
-/// A distribution must leave at most one of this number of comparisons, as a power of two.
+/// A distribution must reduce comparisons at least by this factor, as a power of two.
 const SAVED_SHIFT: u32 = 1;
-/// Fingerprints of a bucket that a distribution aims at, as a power of two.
+/// Target number of fingerprints per bucket of a distribution, as a power of two.
 const BUCKET_BITS: u32 = 3;
-/// Buckets of a distribution at most, as a power of two.
+/// Maximum number of buckets of a distribution, as a power of two.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Pairs found that are checked together.
+/// Number of found pairs that are checked at once.
 const FOUND: usize = 1 << 9;
-/// The number of fingerprints from which on it pays to choose the bits that distinguish them.
+/// Number of fingerprints from which on choosing the most selective bits pays.
 const SAMPLED: usize = 1 << 12;
-/// How many are checked for that.
+/// Number of fingerprints sampled for this choice.
 const SAMPLE: usize = 256;
 
-/// Bits of the position of a fingerprint in a part of the usual size: the other bits of an entry are the fingerprint's.
+/// Number of bits of a fingerprint's position in a part of the usual size; an entry's other bits are bits of the
+/// fingerprint.
 const SHORT_PLACE_BITS: u32 = 16;
-/// Bytes of rows that are asked for together, and how far ahead.
+/// Number of bytes of rows prefetched at once, and how far ahead.
 const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
 const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 
-/// Buckets that are compared between two times that some of what is distributed next is asked for.
+/// Number of buckets compared between two prefetches of the next data.
 const AHEAD_TOGETHER: usize = 8;
 
-/// The cost of distributing a fingerprint by one group, in comparisons of two lanes: higher where these are faster.
+/// The cost of distributing a fingerprint by one group, in comparisons of two lanes; higher if comparisons are faster.
 fn distributing(level: Level) -> u64 {
     match level {
         Level::Avx512 => 192,
@@ -133,16 +133,16 @@ fn distributing(level: Level) -> u64 {
     }
 }
 
-/// Scratch for one distribution: where each bucket ends, and its entries, for each side.
+/// Scratch for one distribution of a side: the ends of buckets, and their entries.
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// For each fingerprint the bits after those of its bucket, the lane first, and its place in the distributed memory:
-    /// one write each.
+    /// For each fingerprint, the bits after its bucket's bits, the lane first, combined with its position in the rows, so
+    /// that it takes one write.
     entries: Vec<u64>,
-    /// Bits of its position.
+    /// Number of bits of a position.
     place_bits: u32,
-    /// The lanes, side by side.
+    /// The lanes, contiguous.
     lanes: Vec<u32>,
 }
 
@@ -153,40 +153,39 @@ struct BucketScratch {
     found: PairBuffer,
 }
 
-/// Is handed pairs that were found.
+/// Receives pairs that were found.
 pub(super) type PairSink<'t> = dyn FnMut(&[NearPair]) -> Result<()> + 't;
 
-/// Compares what is in buckets; keeps what is between.
+/// Compares the fingerprints in buckets, and holds the buffers for it.
 #[derive(Debug)]
 pub(super) struct BucketJoin {
     within: u32,
     level: Level,
-    /// Left and right are different sets; otherwise the right is empty.
+    /// Whether left and right are different sets; otherwise the right one is empty.
     across: bool,
     free: Vec<BucketScratch>,
-    /// The found pairs that are near in all bits and are to be reported by this bucket, with their distances.
+    /// Pairs that are near in all bits and reported by the current bucket, with their distances.
     near: Vec<(u32, u32, u32)>,
-    /// Pairs that are near and not yet taken.
+    /// Near pairs that are not yet passed on.
     pairs: Vec<NearPair>,
 }
 
-/// How the parities (numbers of ones modulo 2) of two reported fingerprints are related.
+/// How the parities (numbers of one bits modulo 2) of the fingerprints of a reported pair are related.
 ///
-/// A pair of the last of k + 1 tables differs in each of the k groups before, and in at most k bits: in exactly k. So
-/// its parities are different if k is odd, and the same if it is even; either way only half of a bucket's pairs are
-/// compared.
+/// A pair of the last of k + 1 tables differs in each of the k earlier groups, and in at most k bits, so in exactly k bits.
+/// Its parities are different if k is odd, and equal if k is even. So only half of a bucket's pairs are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parity {
     Different,
     Same,
 }
 
-/// The bits that choose a bucket.
+/// The bits that select a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Partitioner {
-    /// This number of bits after the first `start`; after them by the parity, if anything is known of it.
+    /// The `bits` bits after the first `start` bits, then the parity, if it is restricted.
     Bits { start: u32, bits: u32, parity: Option<Parity> },
-    /// A hash of these bits, this number of bits long.
+    /// A hash of `bits` bits of the bits in `mask`.
     Group { mask: u64, bits: u32 },
 }
 
@@ -204,8 +203,8 @@ impl Partitioner {
         }
     }
 
-    /// How far fingerprints are turned for the 32 bits that are compared first: to those after the block that is
-    /// equal, or to where most of the bits stand that may differ.
+    /// Returns the rotation that selects the 32 bits compared first: the bits after the block of equal bits, or the 32 bits
+    /// with the most bits that may differ.
     fn turn(self, equal: u64) -> u32 {
         match self {
             Self::Bits { start, bits, .. } => (start + bits + 32) % 64,
@@ -217,7 +216,7 @@ impl Partitioner {
     }
 }
 
-/// The bucket of what a mask leaves, of this number of bits: multiplying spreads it over the upper ones.
+/// Returns the bucket of a masked value, of `bits` bits: multiplication spreads the value to the upper bits.
 #[inline(always)]
 fn hashed(masked: u64, bits: u32) -> usize {
     masked.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
@@ -237,7 +236,7 @@ impl Kernel for BucketFill<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { buckets, side, by, turn } = self;
-        // A copy of the loop for each way, as the way is the same for all.
+        // One copy of the loop for each variant, because all fingerprints use the same one.
         match (side, by) {
             (Slice::Ascending { values, .. }, Partitioner::Bits { start, bits, .. }) => {
                 let (down, mask) = ((64 - start - bits) % 64, low_bits(bits));
@@ -263,7 +262,7 @@ struct BucketComparison<'i, 's, 't> {
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
     found: &'i mut PairBuffer,
-    /// The memory that is distributed next, which is prefetched meanwhile.
+    /// The memory that is distributed next; it is prefetched during the comparison.
     ahead: &'i [&'s [u8]],
     by: Partitioner,
     place: &'i ReportCondition,
@@ -277,7 +276,7 @@ impl Kernel for BucketComparison<'_, '_, '_> {
     fn run<S: Simd>(self, simd: S) -> Result<()> {
         let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
         let of = usize::from(inside.across);
-        // If entries have all bits that may differ, rows are read for their numbers alone.
+        // If entries contain all bits that may differ, rows are read only for their numbers.
         let entry_start = match by {
             Partitioner::Bits { start, bits, .. }
                 if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
@@ -319,7 +318,7 @@ impl Kernel for BucketComparison<'_, '_, '_> {
                     prefetch_ahead(bytes, start, end - start);
                 }
             }
-            // The even half comes first.
+            // The even half of a bucket comes first.
             let end = |side: &Buckets, half| {
                 let bucket = if halves { bucket << 1 | half } else { bucket };
                 side.ends.get(bucket).map_or(0, |&end| end as usize)
@@ -381,14 +380,14 @@ impl Kernel for BucketComparison<'_, '_, '_> {
 }
 
 impl Buckets {
-    /// The position of the fingerprint of an entry.
+    /// Returns the position of an entry's fingerprint.
     #[inline(always)]
     fn place(&self, entry: u64) -> usize {
         (entry & low_bits(self.place_bits)) as usize
     }
 
-    /// Distributes rows of a table, which are turned so that what leads to a bucket comes first, and the lane after it;
-    /// bits that lead to their part are left out, as short rows have something else there.
+    /// Distributes rows of a table, rotated so that the bits that select a bucket come first, and the lane after them. The
+    /// bits that select the part are ignored, because short rows store other data in them.
     #[inline(always)]
     fn fill_by_bits<R: TableRow>(&mut self, rows: &[R], bits: u32, parity: Option<Parity>, leads: u64) {
         let (down, mask) = (64 - bits, low_bits(bits));
@@ -403,7 +402,7 @@ impl Buckets {
         }
     }
 
-    /// Distributes fingerprints; what an entry has in front of `place_bits` is of `lane`.
+    /// Distributes fingerprints; the bits of an entry above `place_bits` come from `lane`.
     #[inline(always)]
     fn fill<R: TableRow>(
         &mut self,
@@ -422,11 +421,11 @@ impl Buckets {
         if entries.len() < rows.len() {
             entries.resize(rows.len(), 0);
         }
-        // Borrowed again, so that the loops need not ask where they are after each write.
+        // Reborrowed, so that the loops need not reload the pointers after each write.
         let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {
-            // They have gone from the caches since they were written.
+            // The rows have left the caches since they were written.
             prefetch_ahead(rows.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
             for row in some {
                 ends[bucket(row.turned()) & last] += 1;
@@ -445,13 +444,13 @@ impl Buckets {
         if lanes.len() < rows.len() {
             lanes.resize(rows.len(), 0);
         }
-        // Not by an iterator's own loop, which would be compiled for plain instructions.
+        // An explicit loop, because an iterator's own loop would be compiled without vector instructions.
         for (lane, entry) in lanes.iter_mut().zip(entries) {
             *lane = (*entry >> 32) as u32;
         }
     }
 
-    /// Finds where buckets end in fingerprints that are in order.
+    /// Finds the ends of buckets in sorted fingerprints.
     #[inline(always)]
     fn cut(&mut self, values: &[u64], bits: u32, bucket: impl Fn(u64) -> usize, turn: u32) {
         self.place_bits = 32;
@@ -473,7 +472,7 @@ impl Buckets {
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(values.chunks(TOGETHER_BYTES / size_of::<u64>()))
         {
             prefetch_ahead(values.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
-            // A store for each: counting would wait for the same number again and again.
+            // Stores instead of counting, because counting would wait for the previous store.
             for (end, &value) in (at / size_of::<u64>() + 1..).zip(some) {
                 ends[bucket(value) & last] = end as u32;
             }
@@ -495,7 +494,7 @@ impl BucketJoin {
         Self { within, level, across, free: Vec::new(), near: Vec::new(), pairs: Vec::new() }
     }
 
-    /// Finds the pairs in each bucket of a table's distribution, by the bits after those that lead to the bucket.
+    /// Finds the pairs in each bucket of a table's distribution, by the bits after those that select the bucket.
     pub(super) fn divide(
         &mut self,
         sides: [Slice<'_>; 2],
@@ -515,7 +514,7 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// Hands on the pairs that are kept, once there are this many.
+    /// Passes collected pairs on if there are at least `min`.
     #[inline(always)]
     pub(super) fn hand_on(&mut self, min: usize, take: &mut PairSink<'_>) -> Result<()> {
         if self.pairs.len() >= min {
@@ -525,7 +524,7 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// The number of comparisons of this many lanes with each other.
+    /// Returns the number of comparisons between this many lanes.
     #[inline(always)]
     fn comparisons(&self, left: usize, right: usize) -> u64 {
         if self.across { left as u64 * right as u64 } else { left as u64 * left as u64 / 2 }
@@ -583,7 +582,7 @@ impl BucketJoin {
         self.compare_all(sides, !differ, place, take)
     }
 
-    /// Comparisons that are left in the buckets of a distribution.
+    /// Returns the number of comparisons that remain in the buckets of a distribution.
     fn comparisons_by(&self, sides: [&[Row]; 2], mask: u64, bits: u32) -> u64 {
         let counts = sides.map(|rows| {
             let mut counts = vec![0_u32; 1 << bits];
@@ -596,7 +595,7 @@ impl BucketJoin {
         left.iter().zip(right).map(|(&left, &right)| self.comparisons(left as usize, right as usize)).sum()
     }
 
-    /// Compares all with all, tile by tile.
+    /// Compares all pairs, tile by tile.
     fn compare_all(
         &mut self,
         sides: [&[Row]; 2],
@@ -629,7 +628,7 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// Keeps what is near in all bits, and was not found before.
+    /// Keeps pairs that are near in all bits and were not found before.
     #[inline(always)]
     fn keep(
         &mut self,
@@ -658,7 +657,7 @@ impl BucketJoin {
     }
 }
 
-/// Bits divided into groups of as many each, in their order.
+/// Splits bits into groups of equal size, in order.
 fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
     let (count, mut rest) = (bits.count_ones(), bits);
     (0..groups)
@@ -673,8 +672,8 @@ fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Bits divided into groups that distinguish about as much each: bits that divide the sample most evenly come first, and
-/// each goes to the group that has the least.
+/// Splits bits into groups of about equal selectivity: the bits that divide the sample most evenly come first, and each is
+/// added to the group with the least selectivity.
 fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
     let mut evenness: Vec<(usize, u32)> = (0..64)
         .filter(|bit| bits >> bit & 1 == 1)

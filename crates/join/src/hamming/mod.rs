@@ -1,22 +1,23 @@
-//! All pairs of fingerprints within a Hamming radius: tables that are made, compared and dropped.
+//! All pairs of fingerprints within a Hamming radius, found with tables that are built, compared and dropped.
 //!
-//! Of two fingerprints that differ in at most k bits, one of k + 1 blocks of bits is equal (Manku, Jain and Das Sarma,
-//! WWW 2007, section 3, used for a join). For each block all fingerprints are distributed by its first bits, as many as
-//! make buckets of some 8 to 16 or the block has, and the fingerprints of a bucket are compared (`inside`). A pair is
-//! reported by the first block whose bits used are equal, so that nothing is collected to remove repeats.
+//! If two fingerprints differ in at most k bits, at least one of k + 1 blocks of bits is equal (Manku, Jain and Das Sarma,
+//! WWW 2007, section 3, used for a join). For each block, all fingerprints are distributed to buckets by its first bits: as
+//! many bits as give buckets of about 8 to 16 fingerprints, if the block has that many. Then the fingerprints of each bucket
+//! are compared (`inside`). A pair is reported by the first block whose used bits are equal, so no duplicates need to be
+//! removed.
 //!
-//! A distribution is done twice. The first goes by so few bits that its streams fit the processor's page tables, and
-//! leaves parts that fit the second-level cache; the second is done part by part, just before the part is compared, so
-//! that a table is written to memory once and read once. Threads share each table: each distributes its piece of the
-//! fingerprints into memory of its own, and when all have, they take parts, one after the other, and put together what
-//! the pieces have of them. Where memory does not suffice for a table, it is made and compared range by range of its
-//! parts: each range reads all fingerprints and takes its own. What a table has of a fingerprint is in `rows`.
+//! Distribution takes two steps. The first uses so few bits that its streams fit the processor's TLB, and leaves parts that
+//! fit the second-level cache. The second distributes each part just before the part is compared, so a table is written to
+//! memory once and read once. Threads share each table: each thread distributes its piece of the fingerprints into its own
+//! memory; then threads take part after part, and gather the rows of the part from all pieces. If memory does not suffice
+//! for a table, the table is built and compared one range of parts at a time; each range reads all fingerprints and keeps
+//! its own. Module `rows` defines the rows of a table.
 //!
-//! What is reported by the last block differs in each of the k before it, and so in exactly k bits: of its buckets only
-//! pairs whose parities say that are compared, which are half of them.
+//! A pair reported by the last block differs in each of the k earlier blocks, so in exactly k bits. In the buckets of the
+//! last block only pairs with matching parities are compared: half of all pairs.
 //!
-//! There is no design of more tables of more bits for more fingerprints, as a search has: buckets that have grown are
-//! divided once more where they are, in the cache (`inside`), which is as many tables of as many bits.
+//! Unlike a search, a join never needs a design with more tables of more bits for more fingerprints: large buckets are
+//! divided again in the cache (`inside`), which has the same effect.
 
 mod inside;
 mod rows;
@@ -40,49 +41,50 @@ use twindex::error::{Error, Result};
 use twindex::segment::near::check_radius;
 use twindex_kernel::{CACHE_LINE, prefetch, prefetch_ahead};
 
-/// Mean fingerprints of a part, as a power of two.
+/// Mean number of fingerprints in a part, as a power of two.
 const PART_BITS: u32 = 14;
-/// Bits of the first distribution at most: as many streams as the processor's page tables know.
+/// Maximum number of bits of the first distribution: as many streams as the processor's TLB has entries.
 const PARTS_BITS_MAX: u32 = 10;
-/// Bits of the second, as far as there are others: as many buckets as the first-level cache has lines for.
+/// Number of bits of the second distribution, unless the first needs fewer: as many buckets as the first-level cache has
+/// lines.
 const BUCKETS_BITS: u32 = 9;
-/// Bits of the second at most.
+/// Maximum number of bits of the second distribution.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Fingerprints of a bucket, as a power of two, where blocks have bits enough.
+/// Mean number of fingerprints in a bucket, as a power of two, if blocks have enough bits.
 const BUCKET_BITS: u32 = 3;
-/// Mean fingerprints of a bucket from which on it pays to divide it by parity.
+/// Mean number of fingerprints in a bucket from which on dividing it by parity pays.
 const HALVED: usize = 32;
-/// As many are compared without tables, or by those that are made inside buckets.
+/// Up to this number of fingerprints are compared without tables, other than those built inside buckets.
 const FEW: usize = 1 << 12;
-/// Rows that follow in a part while the one of now is written: by then, the line of a cache that they go to is there.
+/// Number of rows ahead of the current one at which the destination in a part is prefetched.
 const AHEAD: usize = 8;
-/// Fingerprints for which a thread is worth beginning.
+/// Minimum number of fingerprints per thread.
 const THREAD_LEAST: usize = 1 << 11;
-/// Ranges of parts for each thread that sorts them: with more of them, none waits long for the last.
+/// Number of ranges of parts per thread that sorts them; with several, no thread waits long for the last.
 const RANGES_A_THREAD: usize = 4;
 /// Extra prefix bits, beyond the minimum, by which a rank is recovered from its stored low bits.
 const FIRST_BITS: u32 = 3;
-/// Fingerprints that are distributed between two times that more are asked for, and how many lines ahead these are.
+/// Number of fingerprints distributed between two prefetches, and number of cache lines prefetched ahead.
 const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
-/// Fingerprints that are counted together, while the next ones are being prefetched.
+/// Number of fingerprints counted at once, while the next ones are prefetched.
 const COUNTED: usize = 512;
-/// Pairs that are handed out together, and fingerprints that are checked together.
+/// Number of pairs passed on at once, and of fingerprints checked at once.
 const TOGETHER: usize = 1 << 12;
 
-/// The resources of a join: scratch folder, memory and threads.
+/// The resources of a join: scratch directory, memory and threads.
 #[derive(Clone, Copy, Debug)]
 pub struct JoinResources<'a> {
-    /// The folder of scratch files, which have no name and end with the work or the process.
+    /// The directory of scratch files. They have no names, and are removed when the work or the process ends.
     pub dir: &'a Path,
-    /// Bytes of memory.
+    /// Memory budget in bytes.
     pub memory: usize,
-    /// Threads, at least 1. What is found does not depend on them.
+    /// Number of threads, at least 1. The result does not depend on it.
     pub threads: usize,
 }
 
 impl<'a> JoinResources<'a> {
-    /// All cores, 1 GiB, and scratch files on the file system of `dir`.
+    /// Resources of all cores, 1 GiB, and scratch files on the file system of `dir`.
     #[must_use]
     pub fn in_dir(dir: &'a Path) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -93,29 +95,29 @@ impl<'a> JoinResources<'a> {
 /// A table of a join.
 #[derive(Clone, Copy, Debug)]
 struct JoinTable {
-    /// Bits in front of its block.
+    /// Number of bits before the table's block.
     start: u32,
-    /// Bits of it that are used.
+    /// Number of bits of the block that are used.
     bits: u32,
-    /// Bits of these for the first distribution.
+    /// Number of used bits for the first distribution.
     part_bits: u32,
-    /// How the parities of pairs that are reported here are related, where using it pays.
+    /// The relation of the parities of pairs reported by this table, if using it pays.
     parity: Option<Parity>,
 }
 
 impl JoinTable {
-    /// The bits used.
+    /// Returns the mask of the used bits.
     fn mask(self) -> u64 {
         !u64::MAX.unbounded_shr(self.bits) >> self.start
     }
 
-    /// How far fingerprints are turned to the left in rows: what leads to a part is at the end, and what leads on from
-    /// there in front.
+    /// Returns the number of bits by which fingerprints are rotated left in rows: the bits that select the part come last,
+    /// the bits that select the bucket first.
     fn turn(self) -> u32 {
         self.start + self.part_bits
     }
 
-    /// The part of a fingerprint that is turned.
+    /// Returns a function from a rotated fingerprint to its part.
     #[inline(always)]
     fn part(self) -> impl Fn(u64) -> usize {
         let mask = low_bits(self.part_bits);
@@ -123,12 +125,12 @@ impl JoinTable {
     }
 }
 
-/// This number of bits, the lowest ones.
+/// Returns a mask of the lowest `bits` bits.
 const fn low_bits(bits: u32) -> u64 {
     !u64::MAX.unbounded_shl(bits)
 }
 
-/// Tables that are not in use: memory that was used before costs less than fresh.
+/// Tables not in use: reusing memory is cheaper than allocating it.
 #[derive(Debug, Default)]
 pub(super) struct TablePool(Mutex<Vec<RowParts>>);
 
@@ -146,30 +148,30 @@ impl TablePool {
 struct HammingJoin<'a> {
     sides: &'a [FingerprintValues<'a>],
     tables: Vec<JoinTable>,
-    /// For each side, each piece of it and each table, the fingerprints of each part.
+    /// Number of fingerprints of each part, for each side, piece and table.
     counts: Vec<Vec<Vec<Vec<u32>>>>,
-    /// For each side, how ranks are recovered from their last bits, where they can be: then its rows are short.
+    /// For each side, the data that recovers ranks from their last bits, if possible; its rows are then short.
     starts: Vec<Option<PrefixStarts<'a>>>,
 }
 
-/// A thread of a join.
+/// The state of one thread of a join.
 struct JoinWorker<S> {
-    /// The piece of each side that it distributes.
+    /// The piece of each side that the thread distributes.
     piece: usize,
-    /// That piece, for each side.
+    /// The rows of this piece, for each side.
     parts: [RowParts; 2],
-    /// The current part, for each side.
+    /// Buffers that gather the current part, for each side.
     gather_buffers: [Vec<u32>; 2],
     inside: BucketJoin,
     state: S,
 }
 
-/// Hands the pairs of different fingerprints of one set (`sides` of one), or of one of each of two sets, that are
-/// within `within` bits, to `take`, each once, many at a time, in no particular order. Each thread has a state of its
-/// own, made by `begin`; they are returned in no particular order.
+/// Passes the pairs of different fingerprints within `within` bits to `take`, in batches: pairs inside one set (`sides` of
+/// one), or of one fingerprint from each of two sets. Each pair is passed once, in no particular order. Each thread has its
+/// own state, created by `begin`; states are returned in no particular order.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a radius that is not answered, or what reading fingerprints or `take` returns.
+/// [`Error::Invalid`] for an unsupported radius, or the errors of reading fingerprints and of `take`.
 pub(super) fn join<S: Send>(
     sides: &[FingerprintValues<'_>],
     within: u32,
@@ -204,7 +206,7 @@ pub(super) fn join<S: Send>(
             join.run(table, &parts, &mut workers, &take)?;
         }
     }
-    // Giving so much memory back takes the system long enough to do it side by side.
+    // Releasing this much memory takes the system long enough that it is done in parallel.
     on_threads(&mut workers, |worker| {
         (worker.parts, worker.gather_buffers) = Default::default();
         Ok(())
@@ -212,7 +214,7 @@ pub(super) fn join<S: Send>(
     Ok(workers.into_iter().map(|worker| worker.state).collect())
 }
 
-/// The tables of a join of up to this number of fingerprints.
+/// Returns the tables of a join of up to `max` fingerprints.
 fn tables(max: usize, within: u32) -> Vec<JoinTable> {
     let groups = within + 1;
     (0..groups)
@@ -230,10 +232,10 @@ fn tables(max: usize, within: u32) -> Vec<JoinTable> {
         .collect()
 }
 
-/// Does the work of each state on a thread of its own, that of one on this.
+/// Runs `work` for each state on a thread of its own; a single state is processed on the calling thread.
 ///
 /// # Errors
-/// The first that one returns.
+/// The first error that a thread returns.
 pub(super) fn on_threads<S: Send>(
     states: &mut [S],
     work: impl Fn(&mut S) -> Result<()> + Sync,
@@ -244,7 +246,7 @@ pub(super) fn on_threads<S: Send>(
     let work = &work;
     std::thread::scope(|scope| {
         let workers: Vec<_> = states.iter_mut().map(|state| scope.spawn(move || work(state))).collect();
-        // All are waited for, whatever one returns.
+        // Waits for all threads, even if one has failed.
         let ended: Vec<Result<()>> = workers
             .into_iter()
             .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -253,7 +255,7 @@ pub(super) fn on_threads<S: Send>(
     })
 }
 
-/// As [`join`], for few fingerprints.
+/// As [`join`], for a few fingerprints.
 fn few<S>(
     sides: &[FingerprintValues<'_>],
     within: u32,
@@ -276,7 +278,7 @@ fn few<S>(
 }
 
 impl<'a> HammingJoin<'a> {
-    /// Counts what each piece of the sides has of each part.
+    /// Counts the fingerprints of each part in each piece of the sides.
     fn new(sides: &'a [FingerprintValues<'a>], tables: Vec<JoinTable>, pieces: usize) -> Result<Self> {
         let mut join = Self { sides, tables, counts: Vec::new(), starts: Vec::new() };
         for (of, side) in sides.iter().enumerate() {
@@ -307,7 +309,7 @@ impl<'a> HammingJoin<'a> {
                 })
             })?;
             if let FingerprintValues::Sorted(values) = side {
-                // Parts of what is in order begin where a search finds them.
+                // Fingerprints are sorted by this table's parts, so a search finds where parts begin.
                 let (turn, part, counts) =
                     (join.tables[0].turn(), join.tables[0].part(), &mut counts[0].1[0]);
                 let mut start = 0;
@@ -331,29 +333,29 @@ impl<'a> HammingJoin<'a> {
         Ok(join)
     }
 
-    /// The last bits of ranks that short rows of all tables have.
+    /// Returns the number of last bits of a rank that the short rows of all tables can store.
     fn rank_bits(&self) -> u32 {
         self.tables[1..].iter().map(|table| table.part_bits).min().unwrap_or(0)
     }
 
-    /// Leading bits by which the ranks of a side are recovered from their last bits, if they ascend: enough that few
-    /// fingerprints share them.
+    /// Returns the number of leading bits by which the ranks of a side are recovered from their last bits, so that few
+    /// fingerprints share them; `None` unless ranks ascend.
     fn first_bits(&self, side: &FingerprintValues<'_>) -> Option<u32> {
         let is_of_use = side.ascends() && self.tables.len() > 1;
         is_of_use.then(|| (side.len().max(1).ilog2() + FIRST_BITS).saturating_sub(self.rank_bits()))
     }
 
-    /// Fingerprints of a side in a part.
+    /// Returns the number of fingerprints of a side in a part.
     fn count(&self, of: usize, table: usize, part: usize) -> usize {
         self.counts.get(of).map_or(0, |pieces| pieces.iter().map(|counts| counts[table][part] as usize).sum())
     }
 
-    /// True for fingerprints that already are in the order of this table.
+    /// Whether the fingerprints of a side are already in the order of this table.
     fn is_sorted(&self, of: usize, table: usize) -> bool {
         table == 0 && self.sides[of].ascends()
     }
 
-    /// Ranges of parts that fit memory.
+    /// Splits the parts of a table into ranges that fit in memory.
     fn ranges(&self, table: usize, resources: JoinResources<'_>) -> Vec<Range<usize>> {
         let parts = 1 << self.tables[table].part_bits;
         let distributed: Vec<usize> =
@@ -361,7 +363,7 @@ impl<'a> HammingJoin<'a> {
         let are_short = distributed.iter().all(|&of| self.starts[of].is_some());
         let max = resources.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
         let pieces = self.counts.first().map_or(1, Vec::len);
-        // Parts that are in several pieces are put together, one by each thread.
+        // Each thread gathers one part from several pieces.
         let needed = |rows: usize, largest: usize| {
             rows + if pieces > 1 { rows.min(largest.saturating_mul(pieces)) } else { 0 }
         };
@@ -380,7 +382,7 @@ impl<'a> HammingJoin<'a> {
         ranges
     }
 
-    /// Makes these parts of a table, on all threads, and compares the fingerprints of each bucket.
+    /// Builds these parts of a table on all threads, and compares the fingerprints of each bucket.
     fn run<S: Send>(
         &self,
         table: usize,
@@ -425,8 +427,8 @@ impl<'a> HammingJoin<'a> {
         Ok(())
     }
 
-    /// Compares the fingerprints of one part after the other, as long as there are parts: of `distributed`, piece by piece,
-    /// and of fingerprints that already are in order, whose parts begin at `starts`.
+    /// Compares the fingerprints of one part after the other until none is left: of `distributed`, piece by piece, and of
+    /// fingerprints that are already in order, whose parts begin at `starts`.
     fn compare<S>(
         &self,
         table: usize,
@@ -479,7 +481,7 @@ impl<'a> HammingJoin<'a> {
         }
     }
 
-    /// Rows of a part as they are compared.
+    /// Returns the rows of a part for comparison.
     fn slice<'s>(&'s self, of: usize, table: usize, part: usize, words: &'s [u32]) -> Slice<'s> {
         let table = self.tables[table];
         match &self.starts[of] {
@@ -488,7 +490,7 @@ impl<'a> HammingJoin<'a> {
         }
     }
 
-    /// The first distribution of a piece of one side.
+    /// Runs the first distribution for a piece of one side.
     fn distribute<R: TableRow>(
         &self,
         of: usize,
@@ -509,7 +511,7 @@ impl<'a> HammingJoin<'a> {
         let leads = table.leads();
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
-            // Borrowed again, so that the loops need not ask where they are after each write.
+            // Reborrowed, so that the loops need not reload the pointers after each write.
             let (turn, part, ends, rows) = (table.turn(), table.part(), &mut *ends, &mut *rows);
             if all {
                 let last = ends.len() - 1;
@@ -521,7 +523,7 @@ impl<'a> HammingJoin<'a> {
                     }
                 }
             } else {
-                // Fingerprints of the range are picked first: a branch for each would be mispredicted too often.
+                // Picks the fingerprints of the range first: a branch for each would be mispredicted too often.
                 let mut picked = [0_u16; TOGETHER];
                 for (some, from) in values.chunks(TOGETHER).zip((from..).step_by(TOGETHER)) {
                     let mut count = 0;
@@ -541,7 +543,7 @@ impl<'a> HammingJoin<'a> {
     }
 }
 
-/// Puts a fingerprint at the end of its part. Parts are as long as the first reading said.
+/// Writes a fingerprint to the end of its part. Returns an error if the part exceeds its size in the first reading.
 #[inline(always)]
 fn put<R: TableRow>(end: &mut u32, rows: &mut [R], row: R) -> Result<()> {
     let place = *end as usize;
@@ -558,7 +560,7 @@ fn changed() -> Error {
     )
 }
 
-/// Refuses more fingerprints than numbers.
+/// Returns an error if there are more fingerprints than 32-bit numbers.
 pub(super) fn check_count(count: u64) -> Result<()> {
     if u32::try_from(count).is_ok() {
         return Ok(());

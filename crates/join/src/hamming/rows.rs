@@ -1,11 +1,11 @@
-//! What a table of a join has of fingerprints, and where.
+//! The rows of a table of a join.
 //!
-//! A row is a fingerprint and its number, 12 bytes. Where fingerprints are held in ascending order, their numbers are
-//! ranks, and 8 bytes do for both: the bits that lead to a part of a table are the same in all of it, so that in their
-//! place a row has the last bits of the rank. The others follow from the fingerprint. [`PrefixStarts`] gives the ranks of those
-//! that begin with the same bits, and of these as a rule only one has such last bits; where they are more than there are
-//! numbers of this number of bits, the fingerprints themselves are checked. That is a third less of what each table writes and
-//! reads, which is most of what a join does.
+//! A row is a fingerprint and its number, 12 bytes. If fingerprints are held in ascending order, their numbers are ranks,
+//! and 8 bytes suffice: the bits that select a part of a table are the same for the whole part, so a row stores the last
+//! bits of the rank in place of them. The other bits of the rank follow from the fingerprint: [`PrefixStarts`] gives the
+//! range of ranks of fingerprints with the same prefix, and usually only one rank in it has these last bits. If the range is
+//! larger than the number of values of the last bits, the fingerprints themselves are searched. This saves a third of the
+//! memory traffic of a table, which is most of the cost of a join.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -13,26 +13,26 @@ use super::{JoinTable, low_bits};
 use twindex::error::Result;
 use twindex::sys::zeroed::Zeroed;
 
-/// A fingerprint and its number. Both in one place, so that a part is one stream of writes.
+/// A fingerprint and its number, stored together so that a part is one stream of writes.
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, packed(4))]
 pub(super) struct Row {
-    /// The fingerprint, which may be turned.
+    /// The fingerprint, possibly rotated.
     pub(super) value: u64,
     pub(super) number: u32,
 }
 
-/// A fingerprint, turned, with the last bits of its rank in place of those that lead to its part.
+/// A rotated fingerprint, with the last bits of its rank in place of the bits that select its part.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, packed(4))]
 pub(super) struct ShortRow(u64);
 
-/// Rows of a table.
+/// A row of a table.
 pub(super) trait TableRow: Copy + FromBytes + Immutable + IntoBytes + KnownLayout {
-    /// That of a fingerprint, turned; `leads` has the bits that lead to its part.
+    /// Creates the row of a rotated fingerprint; `leads` is the mask of the bits that select its part.
     fn of(turned: u64, number: u32, leads: u64) -> Self;
 
-    /// The fingerprint, turned; bits that lead to its part may be others.
+    /// Returns the rotated fingerprint; the bits that select its part may be replaced.
     fn turned(self) -> u64;
 }
 
@@ -60,14 +60,14 @@ impl TableRow for ShortRow {
     }
 }
 
-/// Short rows of one part.
+/// The short rows of one part.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ShortRows<'a> {
     pub(super) rows: &'a [ShortRow],
     turn: u32,
-    /// The last bits of rotated fingerprints.
+    /// The bits that select the part, as the last bits of rotated fingerprints.
     part: u64,
-    /// The bits of it.
+    /// The mask of these bits.
     pub(super) leads: u64,
     starts: &'a PrefixStarts<'a>,
 }
@@ -82,7 +82,7 @@ impl<'a> ShortRows<'a> {
         Self { rows, turn: table.turn(), part: part as u64, leads: table.leads(), starts }
     }
 
-    /// The fingerprint as it is, and its number.
+    /// Returns the fingerprint without rotation, and its number.
     #[inline(always)]
     pub(super) fn row(&self, at: usize) -> Row {
         let ShortRow(turned) = self.rows[at];
@@ -96,7 +96,7 @@ impl<'a> ShortRows<'a> {
 pub(super) struct PrefixStarts<'a> {
     values: &'a [u64],
     bits: u32,
-    /// For each prefix the rank of the first fingerprint with it or a later one; then the number of fingerprints.
+    /// For each prefix, the rank of the first fingerprint with this or a larger prefix; then the number of fingerprints.
     ranks: Vec<u32>,
 }
 
@@ -112,25 +112,25 @@ impl PrefixEnds {
         Self { bits, ends: vec![0; 1 << bits] }
     }
 
-    /// Notes ascending fingerprints; the first has this rank.
+    /// Records ascending fingerprints; `first` is the rank of the first one.
     #[inline(always)]
     pub(super) fn note(&mut self, first: u32, values: &[u64]) {
         let (down, last) = (u64::BITS - self.bits, self.ends.len() - 1);
         let ends = &mut self.ends[..];
-        // A store for each: counting would wait for the same number again and again.
+        // Stores instead of counting, because counting would wait for the previous store.
         for (end, value) in (first + 1..).zip(values) {
             ends[value.unbounded_shr(down) as usize & last] = end;
         }
     }
 }
 
-/// One in this number of fingerprints may share its first bits with too many others, so that its rank must be searched for:
-/// with more of them, rows that have whole numbers are better.
+/// At most one in this number of fingerprints may share its prefix with too many others, so that its rank must be searched
+/// for. If there are more, full rows are faster.
 const CROWDED: u64 = 4;
 
 impl<'a> PrefixStarts<'a> {
-    /// The starts of these fingerprints, from the notes of all pieces, if `rank_bits` bits determine a rank. Some may be
-    /// equal.
+    /// Creates the starts of these fingerprints from the records of all pieces; `None` if `rank_bits` bits do not determine
+    /// enough ranks. Some fingerprints may be equal.
     pub(super) fn of(
         values: &'a [u64],
         mut pieces: impl Iterator<Item = PrefixEnds>,
@@ -147,7 +147,7 @@ impl<'a> PrefixStarts<'a> {
             if alike > 1 << rank_bits {
                 crowded += alike;
                 let mut pairs = values.get(start as usize..next as usize)?.windows(2);
-                // Equal ones differ in nothing else.
+                // Equal fingerprints have no bits to distinguish them.
                 if pairs.any(|pair| pair[0] == pair[1]) {
                     return None;
                 }
@@ -158,17 +158,17 @@ impl<'a> PrefixStarts<'a> {
         (crowded * CROWDED <= u64::from(start)).then_some(Self { values, bits, ranks })
     }
 
-    /// The rank of a fingerprint; `low` has its last bits.
+    /// Returns the rank of a fingerprint; `low` contains its last bits.
     #[inline(always)]
     fn rank(&self, value: u64, low: u32, bits: u32) -> u32 {
         let prefix = value.unbounded_shr(u64::BITS - self.bits) as usize;
         let (start, end) = (self.ranks[prefix], self.ranks[prefix + 1]);
         let first = start.wrapping_add(low.wrapping_sub(start) & bits);
-        // `bits` is one less than there are numbers of this number of bits.
+        // `bits` is the mask of the last bits, so `bits + 1` is the number of their values.
         if end - start <= bits + 1 { first } else { self.rank_among(value, start, end) }
     }
 
-    /// The rank of a fingerprint among these.
+    /// Returns the rank of a fingerprint within this range of ranks.
     #[cold]
     fn rank_among(&self, value: u64, start: u32, end: u32) -> u32 {
         let all = self.values.get(start as usize..end as usize).unwrap_or_default();
@@ -176,23 +176,23 @@ impl<'a> PrefixStarts<'a> {
     }
 }
 
-/// Rows in parts.
+/// Rows grouped by part.
 #[derive(Debug, Default)]
 pub(super) struct RowParts {
     words: Zeroed<u32>,
-    /// Numbers of 4 bytes of a row: rows are all of one kind.
+    /// Number of 32-bit words in a row; all rows are of one type.
     words_a_row: usize,
     /// The end of each part.
     pub(super) ends: Vec<u32>,
 }
 
-/// Sees numbers of 4 bytes as the rows that they are.
+/// Casts 32-bit words to rows.
 pub(super) fn of_words<R: TableRow>(words: &[u32]) -> &[R] {
     <[R]>::ref_from_bytes(words.as_bytes()).unwrap_or_default()
 }
 
 impl RowParts {
-    /// Reserves capacity for this number of rows, whose content has no meaning.
+    /// Allocates memory for this number of rows, with unspecified content.
     pub(super) fn allocate<R: TableRow>(&mut self, rows: usize) -> Result<(&mut [R], &mut [u32])> {
         self.words_a_row = size_of::<R>() / size_of::<u32>();
         let words = rows.saturating_mul(self.words_a_row);
@@ -214,7 +214,7 @@ impl RowParts {
         self.part(part).as_bytes()
     }
 
-    /// The rows of a part from all pieces, joined in `buffer` where there are several.
+    /// Returns the rows of a part from all pieces, joined in `buffer` if there are several pieces.
     pub(super) fn gathered<'r>(pieces: &[&'r Self], part: usize, buffer: &'r mut Vec<u32>) -> &'r [u32] {
         if let [parts] = pieces {
             return parts.part(part);
@@ -228,7 +228,7 @@ impl RowParts {
 }
 
 impl JoinTable {
-    /// The bits that lead to a part, in what is turned.
+    /// Returns the mask of the bits that select a part in rotated fingerprints.
     pub(super) fn leads(self) -> u64 {
         low_bits(self.part_bits)
     }
@@ -244,7 +244,7 @@ mod tests {
         (0..random.next() % 6).fold(value, |value, _| value ^ 1 << (random.next() % 64))
     }
 
-    /// Ascending fingerprints, each once: random ones, near ones, and some that share their first bits.
+    /// Returns distinct ascending fingerprints: random ones, near ones, and some with the same prefix.
     fn ascending(seed: u64, count: usize, alike: usize) -> Vec<u64> {
         let mut random = SplitMix(seed);
         let mut values: Vec<u64> = Vec::new();
@@ -291,7 +291,7 @@ mod tests {
                 }
             }
         }
-        // All begin alike, and more of them than ranks of so few bits tell apart.
+        // All have the same prefix, and there are more of them than ranks of so few bits distinguish.
         let values: Vec<u64> = (0..5000).collect();
         assert!(starts(&values, 10, 5).is_none());
         assert!(starts(&values, 10, 13).is_some());
@@ -313,7 +313,7 @@ mod tests {
     #[test]
     fn join_by_short_rows_finds_the_pairs_of_whole_rows() {
         let all = [3, 1, 2, 5];
-        // With this number, wide blocks lead to a bucket by more bits than an entry has for a position.
+        // With this number, wide blocks select a bucket by more bits than an entry has for a position.
         for (count, alike, radii) in
             [(9000, 0, &all[..]), (40_000, 300, &all), (150_000, 2000, &all), (1_200_000, 0, &all[2..3])]
         {
@@ -353,7 +353,8 @@ mod tests {
                 }
             }
         }
-        // If ranks cannot be recovered, rows are whole: nearly all have one prefix, or many are equal, but not in pairs.
+        // If ranks cannot be recovered, rows are full: nearly all fingerprints have one prefix, or many are equal, but not
+        // in pairs.
         let mut many_equal = ascending(4, 20_000, 0);
         many_equal.extend([7; 300]);
         many_equal.sort_unstable();

@@ -1,4 +1,4 @@
-//! Fingerprints sorted, and equal ones made one: distributed by their first bits, as tables are, and sorted part by part.
+//! Sorts fingerprints and merges equal ones: distributes them by their first bits, as in tables, and sorts each part.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use twindex::error::Result;
 use twindex::segment::sorted::sort;
 use twindex::sys::zeroed::Zeroed;
 
-/// Fingerprints in ascending order, each once, and where each was found.
+/// Distinct fingerprints in ascending order, with the numbers at which each occurs.
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
     pub(crate) values: Zeroed<u64>,
-    /// The start of the numbers of each, and the end of the last.
+    /// The start of each fingerprint's numbers, and the end of the last.
     pub(crate) starts: Zeroed<u32>,
-    /// The numbers that each had, ascending.
+    /// The numbers of each fingerprint, ascending.
     pub(crate) numbers: Zeroed<u32>,
 }
 
 impl Distinct {
-    /// Sorts fingerprints: distributed by their first bits, as tables are, and part by part in the cache.
+    /// Sorts fingerprints: distributes them by their first bits, as in tables, and sorts each part in the cache.
     pub(crate) fn of(
         values: FingerprintValues<'_>,
         resources: JoinResources<'_>,
@@ -33,7 +33,7 @@ impl Distinct {
         if count == 0 {
             return Ok(Self { starts: Zeroed::new(1)?, ..Self::default() });
         }
-        // Sorted or not, it is sorted here.
+        // The order of the input does not matter here.
         let sides = [values.held().map_or(values, FingerprintValues::Held)];
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
         let threads = resources.threads.clamp(1, (count / THREAD_LEAST).max(1));
@@ -52,7 +52,7 @@ impl Distinct {
             starts: Zeroed::shared(count + 1, threads)?,
             numbers: Zeroed::shared(count, threads)?,
         };
-        // The start of each range of parts, and its number of different fingerprints.
+        // The start of each range of parts, and its number of distinct fingerprints.
         let mut distinct: Vec<(usize, usize)> = Vec::new();
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
         let mut first = 0;
@@ -105,7 +105,7 @@ impl Distinct {
         Ok(all)
     }
 
-    /// The numbers of the fingerprint at a place.
+    /// Returns the numbers of the fingerprint at a position.
     #[inline]
     pub(crate) fn at(&self, place: u32) -> &[u32] {
         let place = place as usize;
@@ -113,7 +113,7 @@ impl Distinct {
     }
 }
 
-/// Moves stretches, each from where it begins and so long, in ascending order, to follow one another from the front.
+/// Moves ranges, given as start and length in ascending order, so that they follow one another from the front.
 fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
     let mut end = 0;
     for &(first, len) in stretches {
@@ -131,11 +131,11 @@ struct SortedRows<'t> {
     numbers: &'t mut [u32],
 }
 
-/// Working memory of a thread that sorts parts. No two share a line of a cache.
+/// Working memory of a thread that sorts parts. Aligned so that threads share no cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Sorting {
-    /// How far rows are turned.
+    /// The number of bits by which rows are rotated.
     turn: u32,
     buffer: Vec<u32>,
     items: Vec<u128>,
@@ -143,8 +143,8 @@ struct Sorting {
 }
 
 impl Sorting {
-    /// Sorts what the pieces have of these parts; returns how many different fingerprints that are. `first` is how many
-    /// numbers are before.
+    /// Sorts the rows of these parts from all pieces; returns the number of distinct fingerprints. `first` is the number of
+    /// earlier entries in `numbers`.
     fn sort(
         &mut self,
         pieces: &[&RowParts],

@@ -1,21 +1,21 @@
-//! The fingerprints of a join: held, or read each time they are asked for.
+//! The fingerprints of a join: held in memory, or read each time they are needed.
 
 use twindex::error::Result;
 
-/// Reads a piece of fingerprints and hands them out in slices, each with the number of its first.
+/// Reads a piece of fingerprints and passes them on in slices, each with the number of its first fingerprint.
 pub type PieceReader<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
-/// One of this number of pieces, which are all there is, each once, and of about the same length.
+/// One of `of` pieces of about equal length that together cover all fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// Its number, from 0.
+    /// The number of this piece, from 0.
     pub number: usize,
-    /// How many.
+    /// Number of pieces.
     pub of: usize,
 }
 
 impl Piece {
-    /// All in one.
+    /// A single piece with all fingerprints.
     pub const ALL: Self = Self { number: 0, of: 1 };
 }
 
@@ -26,7 +26,7 @@ pub enum FingerprintValues<'a> {
     Sorted(&'a [u64]),
     /// In memory, in any order.
     Held(&'a [u64]),
-    /// This number of fingerprints, read by this function piece by piece; the same each time.
+    /// This number of fingerprints, read piece by piece by this function, which must return the same ones each time.
     Read(usize, &'a PieceReader<'a>),
 }
 
@@ -55,7 +55,7 @@ impl FingerprintValues<'_> {
         matches!(self, Self::Sorted(_))
     }
 
-    /// The fingerprints of a piece.
+    /// Passes the fingerprints of a piece on in slices.
     pub(crate) fn for_each_slice_of(
         &self,
         piece: Piece,

@@ -1,4 +1,4 @@
-//! Which sets of a block have an element among those by which they are to be found.
+//! An index of the sets of a block by their indexed prefix elements.
 
 use zerocopy::{Immutable, IntoBytes};
 
@@ -7,24 +7,24 @@ use super::{AHEAD, part_of, spread};
 use twindex::error::Result;
 use twindex_kernel::prefetch;
 
-/// An element of a set that others may have, too.
+/// A prefix element of a set that other sets may have in their prefix.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedElement {
     pub(super) element: u64,
-    /// Elements of the set after this one.
+    /// Number of elements of the set after this one.
     pub(super) elements_after: u32,
-    /// Capped elements of the set before this one, which are not looked up.
+    /// Number of capped elements of the set before this one, which are not looked up.
     pub(super) capped_elements: u32,
 }
 
-/// The prefix elements of consecutive sets, each set's in their order.
+/// The prefix elements of consecutive sets, concatenated.
 #[derive(Default)]
 pub(super) struct SetPrefixes {
     pub(super) shared_elements: Vec<SharedElement>,
     pub(super) ends: Vec<ElementEnds>,
 }
 
-/// The end of the elements of a set by which it is indexed, and the end of all.
+/// The end of a set's indexed elements, and the end of all its elements.
 #[derive(Clone, Copy)]
 pub(super) struct ElementEnds {
     pub(super) indexed: usize,
@@ -32,7 +32,7 @@ pub(super) struct ElementEnds {
 }
 
 impl SetPrefixes {
-    /// The elements of each set, and how many of them it is to be found by.
+    /// Iterates over the elements of each set, with the number of indexed ones at the front.
     pub(super) fn sets(&self) -> impl Iterator<Item = (&[SharedElement], usize)> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|ends| ends.all));
         starts
@@ -41,39 +41,39 @@ impl SetPrefixes {
     }
 }
 
-/// A set that has an element.
+/// A posting: a set that has an element.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct SetPosting {
-    /// Place of the set in the block.
+    /// Position of the set in the block.
     pub(super) place: u32,
-    /// Elements of the set after this one.
+    /// Number of elements of the set after this one.
     pub(super) elements_after: u32,
 }
 
-/// A place for an element, and the end of its postings; they begin at the end of those of the place before.
+/// A slot for an element, and the end of its postings; they begin at the end of the previous slot's postings.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct ElementSlot {
-    /// Bits of the element that its place in the table does not tell. Elements that agree in these too, of one place,
-    /// would be taken for one: sets then seem to share more than they do, which rules out less.
+    /// Bits of the element that its slot does not determine. Two elements with the same slot and tag are treated as one;
+    /// sets then seem to share more elements, so fewer pairs are ruled out.
     tag: u32,
     end: u32,
 }
 
-/// The elements of a block, and the sets that have them.
+/// The indexed elements of a block, with their postings.
 pub(super) struct PrefixIndex {
-    /// Hash tables, chosen by the first bits of an element's place.
+    /// Hash tables, selected by the first bits of an element's hash.
     parts: Vec<PrefixPart>,
     part_bits: u32,
 }
 
-/// A hash table with linear probing; at least a quarter of it is empty.
+/// A hash table with linear probing; at least a quarter of the slots are empty.
 struct PrefixPart {
-    /// After an empty one, before which all begin.
+    /// The slots, after an extra empty one, whose end is the start of the first postings.
     slots: Vec<ElementSlot>,
     bits: u32,
-    /// The postings of each element, by place in the block.
+    /// The postings of each element, sorted by position in the block.
     postings: Vec<SetPosting>,
 }
 
@@ -92,14 +92,14 @@ impl PrefixIndex {
         &self.parts[part_of(element, self.part_bits)]
     }
 
-    /// Asks for what the search for an element will look at first.
+    /// Prefetches the first slot of the search for an element.
     #[inline(always)]
     pub(super) fn prefetch_slot(&self, element: u64) {
         let part = self.part(element);
         prefetch(part.slots.as_bytes(), place(element, part.bits, self.part_bits) * size_of::<ElementSlot>());
     }
 
-    /// Asks for its postings, where they most likely are.
+    /// Prefetches the postings of an element from their most likely address.
     #[inline(always)]
     pub(super) fn prefetch_postings(&self, element: u64) {
         let part = self.part(element);
@@ -107,7 +107,7 @@ impl PrefixIndex {
         prefetch(part.postings.as_bytes(), start as usize * size_of::<SetPosting>());
     }
 
-    /// The sets that have an element, by their places.
+    /// Returns the postings of an element, sorted by position.
     #[inline(always)]
     pub(super) fn postings(&self, element: u64) -> &[SetPosting] {
         let part = self.part(element);
@@ -133,7 +133,7 @@ fn tag(element: u64) -> u32 {
 
 impl PrefixPart {
     fn of(block: &[SetPrefixes], part: usize, part_bits: u32) -> Self {
-        // First how many sets each element has, and which number it gets.
+        // First pass: numbers the elements, and counts the sets of each.
         let mut numbers = ElementNumbers::new();
         let mut of_postings = Vec::new();
         let mut mine = PartPostings { part, part_bits, postings: Vec::new() };
@@ -147,12 +147,12 @@ impl PrefixPart {
             }
         }
         let ElementNumbers { slots, bits, mut counts, .. } = numbers;
-        // In the order of the slots, each begins where the one before ends.
+        // Postings follow the order of slots; each slot's postings begin where the previous ones end.
         let mut end = 0;
         let mut ends = Vec::with_capacity(slots.len() + 1);
         ends.push(ElementSlot::default());
         for slot in &slots {
-            // None for an empty one.
+            // An empty slot has no count.
             if let Some(count) = counts.get_mut(slot.number as usize) {
                 end += std::mem::replace(count, end);
             }
@@ -175,13 +175,13 @@ impl PrefixPart {
     }
 }
 
-/// The first place of the search for an element, in a part's table of 2^`bits` places.
+/// Returns the first slot of the search for an element, in a part's table of 2^`bits` slots.
 #[inline(always)]
 fn place(element: u64, bits: u32, part_bits: u32) -> usize {
     spread(element, bits + part_bits) & ((1 << bits) - 1)
 }
 
-/// The elements of a part by which sets are to be found, of a few sets at a time.
+/// The indexed elements of one part, for a few sets at a time.
 struct PartPostings {
     part: usize,
     part_bits: u32,
@@ -189,13 +189,13 @@ struct PartPostings {
 }
 
 impl PartPostings {
-    /// The postings of these sets; the first set is at `place`.
+    /// Returns the postings of these sets; the first set is at position `place`.
     fn of(&mut self, heads: &SetPrefixes, mut place: u32) -> &[(u64, SetPosting)] {
         self.postings.resize(heads.shared_elements.len(), (0, SetPosting::default()));
         let mut count = 0;
         for (shared_elements, indexed) in heads.sets() {
             for shared_elements in &shared_elements[..indexed] {
-                // Written, and kept if it is of the part.
+                // Always written, but kept only if it belongs to the part, to avoid a branch.
                 self.postings[count] = (
                     shared_elements.element,
                     SetPosting { place, elements_after: shared_elements.elements_after },
@@ -208,16 +208,16 @@ impl PartPostings {
     }
 }
 
-/// Elements, numbered as they come, and how often each came.
+/// Elements, numbered in order of first occurrence, with their counts.
 struct ElementNumbers {
-    /// A hash table that grows with them.
+    /// A hash table that grows with the number of elements.
     slots: Vec<NumberSlot>,
     bits: u32,
     elements: Vec<u64>,
     counts: Vec<u32>,
 }
 
-/// A place for an element.
+/// A slot for an element.
 #[derive(Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
 struct NumberSlot {
@@ -240,7 +240,7 @@ impl ElementNumbers {
         prefetch(self.slots.as_bytes(), at * size_of::<NumberSlot>());
     }
 
-    /// The number of an element, which is counted.
+    /// Returns the number of an element, and counts it.
     #[inline(always)]
     fn of(&mut self, element: u64, part_bits: u32) -> u32 {
         let tag = tag(element);
@@ -266,7 +266,7 @@ impl ElementNumbers {
         number
     }
 
-    /// Twice as many places.
+    /// Doubles the number of slots.
     #[cold]
     fn grow(&mut self, part_bits: u32) {
         self.bits += 1;

@@ -1,30 +1,31 @@
 //! Candidate pairs by prefix filtering: an exact set-similarity join.
 //!
 //! `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional filter
-//! of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008): let all
-//! sets be sorted by one order. Sets x and y that share at least o elements share one among the first |x| - o + 1
-//! elements of x and the first |y| - o + 1 of y. With rare elements first, few candidates are found by accident.
+//! of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008). All sets
+//! are sorted by the same order of elements. Then two sets x and y that share at least o elements share one of the
+//! first |x| - o + 1 elements of x and the first |y| - o + 1 of y. If rare elements come first, few candidates are
+//! found by accident.
 //!
-//! With resemblance t, o is at least t |x|, whatever y is, and at least 2 t / (1 + t) |y| if y is the smaller; so
-//! larger sets look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 of the
-//! smaller ones. No pair is missed.
+//! With resemblance t, o is at least t |x| for any y, and at least 2 t / (1 + t) |y| if y is the smaller set. So larger sets
+//! look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 elements of smaller sets. No pair
+//! is missed.
 //!
 //! Differences from the papers, so that memory is bounded and most elements are never read:
 //!
-//! - The order is a rough one: four classes, by how often an element was counted in a sample of the sets, in a
-//!   table of a fixed size in which elements may collide; within a class, by the elements themselves, which
-//!   are hashes. Any order will do, as long as all sets have the same. So a prefix is found near the beginning of a
-//!   set, without counting all elements.
-//! - Prefix elements that no other set has in its prefix, by a table of counters, are neither stored nor looked up.
-//! - Sets are indexed in blocks, in the order of their sizes; for each block its own sets, and those that follow up to
-//!   the largest that can resemble any of the block's, are looked up. As a block's index is whole before the first
-//!   lookup, any number of threads look up sets at once.
-//! - Work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 candidates. Elements of more than the
-//!   cap are *capped*: each set that has any is paired with a representative only, the first set and the one before
-//!   that have the same capped elements, and the first and the one before that have each of them. So sets that
-//!   share nothing but capped elements are connected in their families, at linear
-//!   cost. The cap is `max_bucket`, and less where that would allow more than [`CANDIDATES_PER_SET`] or about
-//!   [`PAIRS`](super::candidates::PAIRS) a set. It is found from the sets alone: results do not depend on memory.
+//! - The order is approximate: four classes, by the frequency of an element in a sample of the sets, counted in a table of a
+//!   fixed size in which elements may collide; within a class, by the elements themselves, which are hashes. Any order is
+//!   correct if all sets use the same one. So a prefix is found near the beginning of a set, without counting all elements.
+//! - Prefix elements that no other set has in its prefix, according to a table of counters, are neither stored nor looked
+//!   up.
+//! - Sets are indexed in blocks, by ascending size. Against each block, its own sets are looked up, then the following sets
+//!   up to the largest that can resemble a set of the block. A block's index is complete before the first lookup, so any
+//!   number of threads can look up sets at once.
+//! - Work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 candidates. Elements of more sets than the
+//!   cap are *capped*. A set with capped elements is paired with representatives only: the first and the previous set with
+//!   the same capped elements, and the first and the previous set with each of them. So families of sets that share only
+//!   capped elements stay connected, at linear cost. The cap is `max_bucket`, or less if that would allow more than
+//!   [`CANDIDATES_PER_SET`] or about [`PAIRS`](super::candidates::PAIRS) per set. It depends on the sets alone, so results
+//!   do not depend on memory.
 
 mod counts;
 mod index;
@@ -45,57 +46,56 @@ use super::threads::on_threads;
 use twindex::error::Result;
 use twindex_sketch::nearness::{least_intersection, least_part};
 
-/// Counts of the candidates, and the cap with its effects.
+/// The number of candidates, the cap, and its effects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
-    /// Pairs handed out.
+    /// Number of pairs passed on.
     pub candidates: u64,
-    /// Capped elements: those in the prefixes of more than `cap` sets.
+    /// Number of capped elements: those in the prefixes of more than `cap` sets.
     pub capped: u64,
-    /// Sets in whose prefixes the most frequent element is. Where none is capped, at most this number: it is counted in a
-    /// table in which elements may fall together.
+    /// Number of sets whose prefix contains the most frequent element. An upper bound if no element is capped, because it is
+    /// counted in a table in which elements may collide.
     pub largest: u64,
     /// The cap: `max_bucket`, or less to bound the work.
     pub cap: u64,
 }
 
-/// Pairs that are handed out at once.
+/// Number of pairs in a batch.
 const BATCH: usize = 1 << 14;
-/// The most bytes that an indexed element takes: as an element of a prefix, with as many again that are
-/// only looked up; while the index is made, by itself, with its number, and in two tables of less than three places
-/// each; and with its posting.
+/// Maximum bytes per indexed element: as an element of a prefix, with one more that is only looked up; during construction,
+/// by itself, with its number, and in two tables of fewer than three slots each; and with its posting.
 const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 12
     + size_of::<u32>()
     + 6 * size_of::<ElementSlot>()
     + size_of::<SetPosting>();
-/// Candidates, once for each shared element, for each set, above which the cap is lowered; and in all where that is more.
+/// Candidates per set, counted once for each shared element, above which the cap is lowered, unless the total is below
+/// `CANDIDATES_MIN`.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
-/// See [`CANDIDATES_PER_SET`].
+/// The total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 1_000_000_000;
-/// The postings of an element are prefetched this number of lookups ahead, and its slot twice as many.
+/// Postings of an element are prefetched this number of lookups ahead, its slot twice as many.
 const AHEAD: usize = 8;
-/// Pieces for each thread that are worked on before what they gave is handed out.
+/// Number of pieces per thread that are processed before their results are passed on.
 const PIECES: usize = 8;
-/// The least memory of each part.
+/// Minimum memory of each part.
 const LEAST: usize = 1 << 16;
 
-/// Hands pairs of sets to `each`, many at a time: all whose resemblance is at least `threshold`, above 0, and others.
-/// The pairs of one set follow one another; it is the first of them, and has the larger set. Each pair comes once, or,
-/// if elements are capped, up to twice. Up to `threads` threads work; `each` is called on this one alone;
-/// neither they nor `memory` change what is found.
+/// Passes pairs of sets to `each`, in batches: all pairs whose resemblance is at least `threshold`, above 0, and others. The
+/// pairs of one set are consecutive; it is the first of each pair, and the larger one. Each pair comes once, or up to twice
+/// if elements are capped. Up to `threads` threads work; `each` is called on the calling thread only. The result depends
+/// neither on the number of threads nor on `memory`.
 ///
-/// Takes about `memory` bytes, at least 1 MiB and up to 16 MiB more for counters, beside 16 bytes a set; threads for
-/// which that does not suffice are not begun. Where elements are capped, pairs may be missing, as
-/// [`Prefixes::capped`] says, and up to 60 bytes more are needed for each set that has such elements.
+/// Takes about `memory` bytes, at least 1 MiB, up to 16 MiB more for counters, and 16 bytes per set; threads that this
+/// memory does not suffice for are not started. If elements are capped, pairs may be missing (see [`Prefixes::capped`]), and
+/// each set with capped elements takes up to 60 bytes more.
 ///
-/// Time: linear in the shares of the sets that are checked, about 1 - `threshold` of their elements, and in the
-/// pairs of sets that have such an element in common. Of these there are at most about [`PAIRS`](super::candidates::PAIRS)
-/// a set, or 20 million in all.
+/// Time: linear in the prefixes of the sets, about 1 - `threshold` of their elements, and in the pairs of sets that share a
+/// prefix element: at most about [`PAIRS`](super::candidates::PAIRS) per set, or 20 million in total.
 ///
 /// # Errors
-/// [`Error::Io`](twindex::Error::Io) from the scratch file of `sets`, or what `each` returns.
+/// [`Error::Io`](twindex::Error::Io) from the scratch file of `sets`, or the error of `each`.
 pub fn prefix_candidates<E: From<twindex::Error>>(
     sets: &ShingleSets,
     threshold: f64,
@@ -108,7 +108,7 @@ pub fn prefix_candidates<E: From<twindex::Error>>(
     let list = sets.by_size();
     let ordered = Ordered { sets, classes: &classes, threshold };
     let max = ((memory / 2).max(LEAST) / INDEXED_BYTES).min(1 << 30);
-    // Each thread has what it knows of the sets of a block.
+    // Each thread has a state for every set of a block.
     let most_sets = max / 4;
     let known = size_of::<PairState>() * most_sets.min(sets.len()).max(1);
     let threads = threads.min(memory / 8 / known).max(1);
@@ -141,14 +141,14 @@ pub fn prefix_candidates<E: From<twindex::Error>>(
     Ok(join.found)
 }
 
-/// A number below 2^bits.
+/// Hashes an element to a number below 2^bits.
 #[inline(always)]
 fn spread(element: u64, bits: u32) -> usize {
-    // Elements are hashes, but may be a caller's.
+    // Elements are usually hashes, but callers may pass any numbers.
     (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
 }
 
-/// The part of an element, of 2^`part_bits`; one part is all there is of 2^0.
+/// Returns the part of an element, below 2^`part_bits`; 0 if there is one part.
 #[inline(always)]
 fn part_of(element: u64, part_bits: u32) -> usize {
     element.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(u64::BITS - part_bits) as usize
@@ -156,20 +156,20 @@ fn part_of(element: u64, part_bits: u32) -> usize {
 
 struct PrefixJoin<'a> {
     ordered: Ordered<'a>,
-    /// The sets that have elements, by size.
+    /// The nonempty sets, by size.
     list: &'a [u32],
     shared: &'a SharedFilter,
     element_counts: &'a ElementCounts,
-    /// A block is full with this number of postings, or sets.
+    /// A block is full at this number of postings, or of sets.
     max: usize,
     most_sets: usize,
     found: Prefixes,
     batch: Vec<(u32, u32)>,
-    /// One for each thread.
+    /// Scratch for each thread.
     head_scratches: Vec<HeadScratch>,
 }
 
-/// The sets that have an element, or the same elements.
+/// The sets that have a capped element, or the same capped elements.
 #[derive(Clone, Copy)]
 struct Star {
     first: u32,
@@ -178,7 +178,7 @@ struct Star {
 }
 
 impl Star {
-    /// Adds a set to the star of `key`, and those that it is paired with to `partners`; returns how many it has.
+    /// Adds a set to the star of `key`, and its partners in the star to `partners`; returns the number of sets in the star.
     fn add<K: Hash + Eq>(stars: &mut HashMap<K, Self>, key: K, set: u32, partners: &mut Vec<u32>) -> u32 {
         let star = stars.entry(key).or_insert(Self { first: set, last: set, sets: 0 });
         if star.sets > 0 {
@@ -191,7 +191,7 @@ impl Star {
 }
 
 impl PrefixJoin<'_> {
-    /// Pairs the sets that have capped elements.
+    /// Pairs the sets that have capped elements with their representatives.
     fn stars<E: From<twindex::Error>>(
         &mut self,
         each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
@@ -236,7 +236,7 @@ impl PrefixJoin<'_> {
         Ok(())
     }
 
-    /// Finds the pairs whose smaller set is in the block that begins at `start`. Returns where the next begins.
+    /// Finds the pairs whose smaller set is in the block that begins at `start`. Returns the start of the next block.
     fn block<E: From<twindex::Error>>(
         &mut self,
         start: usize,
@@ -267,7 +267,7 @@ impl PrefixJoin<'_> {
         }
         drop(own);
         drop(heads);
-        // The sets that follow, up to the largest that can resemble the block's largest.
+        // The sets after the block, up to the largest that can resemble the block's largest.
         let largest = ordered.sets.size(list[end - 1]);
         let near = |&set: &u32| ordered.could_resemble(largest, ordered.sets.size(set));
         let list = &list[..end + list[end..].partition_point(near)];
@@ -287,7 +287,7 @@ impl PrefixJoin<'_> {
         Ok(end)
     }
 
-    /// The prefixes of the sets from `start` on, up to the size of a block.
+    /// Returns the prefixes of the sets from `start` on, up to the size of a block.
     fn heads_from(&mut self, start: usize) -> Result<Vec<SetPrefixes>> {
         let (ordered, shared, element_counts, list) =
             (self.ordered, self.shared, self.element_counts, self.list);
@@ -300,7 +300,7 @@ impl PrefixJoin<'_> {
                 heads_of(ordered, &list[piece.clone()], shared, element_counts, head_scratch)
             })?;
             for mut heads in made {
-                // The block ends after the set with which it is full.
+                // The block ends with the set that fills it.
                 let last = heads.sets().position(|(_, indexed)| {
                     postings += indexed;
                     members += 1;
@@ -318,7 +318,7 @@ impl PrefixJoin<'_> {
         Ok(block)
     }
 
-    /// Hands out what threads have found, many pairs at a time.
+    /// Passes the pairs found by threads to `each`, in batches.
     fn take<E>(
         &mut self,
         found: Vec<Vec<(u32, u32)>>,
@@ -334,7 +334,7 @@ impl PrefixJoin<'_> {
     }
 }
 
-/// The elements in the prefixes of these sets that others have, too, and that are not capped.
+/// Returns the prefix elements of these sets that other sets share and that are not capped.
 fn heads_of(
     ordered: Ordered<'_>,
     sets: &[u32],
@@ -357,7 +357,7 @@ fn heads_of(
         let shared_elements = &mut heads.shared_elements[start..];
         let (mut count, mut capped_elements, mut found_by) = (0, 0, 0);
         for (i, &element) in head.iter().enumerate() {
-            // Written, and kept if others have it: which ones these are is hard to foresee.
+            // Always written, but kept only if shared, to avoid an unpredictable branch.
             let is_shared = shared.has(element);
             shared_elements[count] =
                 SharedElement { element, elements_after: size - 1 - i as u32, capped_elements };
@@ -377,9 +377,9 @@ fn heads_of(
 /// The state of a set of the block during the lookup of another set.
 #[derive(Clone, Copy, Debug, Default)]
 struct PairState {
-    /// Elements found in both.
+    /// Number of common elements found.
     shared: u32,
-    /// Elements that both must have; more than there are if it is known that they cannot.
+    /// Minimum number of common elements; more than exist if the pair is ruled out.
     min: u32,
 }
 
@@ -387,17 +387,17 @@ impl PairState {
     const OUT: u32 = u32::MAX;
 }
 
-/// Working memory of a thread that looks up sets, and what it has found. No two share a line of a cache.
+/// Working memory of a thread that looks up sets, and the pairs found. Aligned so that threads share no cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct PrefixLookup {
-    /// States by place in the block; all zeros between two sets.
+    /// States by position in the block; all zeros between two lookups.
     seen: Vec<PairState>,
     touched: Vec<u32>,
     found: Vec<(u32, u32)>,
 }
 
-/// Sets that are to be found.
+/// A block of sets that lookups can find.
 #[derive(Clone, Copy)]
 struct SetBlock<'a> {
     ordered: Ordered<'a>,
@@ -407,7 +407,7 @@ struct SetBlock<'a> {
 }
 
 impl SetBlock<'_> {
-    /// Finds the sets of the block before `place` that may resemble a set of these elements.
+    /// Finds the sets of the block before `place` that may resemble a set with these elements.
     fn look_up(&self, set: u32, shared_elements: &[SharedElement], place: usize, looker: &mut PrefixLookup) {
         let PrefixLookup { seen, touched, found } = looker;
         if seen.len() < self.members.len() {
@@ -420,7 +420,7 @@ impl SetBlock<'_> {
         for (number, &SharedElement { element, elements_after, capped_elements }) in
             shared_elements.iter().enumerate()
         {
-            // The slot of one that comes later, and what the slot of one that comes sooner leads to.
+            // Prefetches the slot of a later element, and the postings of a nearer one.
             if let Some(later) = shared_elements.get(number + 2 * AHEAD) {
                 self.index.prefetch_slot(later.element);
             }
@@ -428,7 +428,7 @@ impl SetBlock<'_> {
                 self.index.prefetch_postings(later.element);
             }
             let postings = self.index.postings(element);
-            // Most often all of them are large enough.
+            // Usually all sets are large enough.
             let is_small = |posting: &SetPosting| (posting.place as usize) < first;
             let from =
                 if postings.first().is_some_and(is_small) { postings.partition_point(is_small) } else { 0 };
@@ -439,8 +439,8 @@ impl SetBlock<'_> {
                     let other = sets.size(self.members[posting.place as usize]) as usize;
                     seen.min = least_intersection(size + other, threshold) as u32;
                 }
-                // Elements come in their order: all that both have before this one have been counted. If this one is
-                // among those of the smaller set that are to be found, they are, too.
+                // Elements are ordered, so all common elements before this one have been counted: this one is indexed for
+                // the smaller set, so they are, too.
                 seen.shared += 1;
                 let at_most = u64::from(seen.shared)
                     + u64::from(capped_elements)
@@ -457,7 +457,7 @@ impl SetBlock<'_> {
                 found.push((set, self.members[place as usize]));
             }
         }
-        found[before..].sort_unstable(); // the order in which sets stand in their scratch file
+        found[before..].sort_unstable(); // the order of sets in their scratch file
     }
 }
 
@@ -469,7 +469,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Families of sets: copies with some elements changed, of elements that few or many sets have.
+    /// Families of sets: copies with changed elements, which few or many sets have.
     fn families(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -570,7 +570,7 @@ mod tests {
     #[test]
     fn blocks_find_what_one_index_finds() {
         let dir = tempfile::tempdir().unwrap();
-        // 40,000 postings and more, where the least memory holds a few hundred.
+        // At least 40,000 postings; the minimum memory holds a few hundred.
         let sets = families(9, 3000, 300);
         let stored = stored(&sets, dir.path(), usize::MAX);
         let whole = candidates(&stored, 0.5, usize::MAX, 1 << 30, 1);
@@ -588,7 +588,7 @@ mod tests {
         }
     }
 
-    /// Families of sets that are like one: each has `changed` of its elements exchanged for its own.
+    /// Families of sets that all resemble one set: each replaces `changed` elements by its own.
     fn crowd(seed: u64, families: usize, count: usize, size: usize, changed: usize) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets = Vec::new();
@@ -607,7 +607,7 @@ mod tests {
         sets
     }
 
-    /// The components that near pairs among the candidates make.
+    /// Returns the components formed by near pairs among the candidates.
     fn components(stored: &ShingleSets, pairs: &[(u32, u32)], threshold: f64) -> Vec<u32> {
         let mut forest = super::super::Forest::new(stored.len() as u32);
         for &(a, b) in pairs {
@@ -630,7 +630,7 @@ mod tests {
         assert!(summary.capped > 0 && summary.cap == 100 && summary.largest > 1000, "{summary:?}");
         assert!(capped.len() < 30 * 6000 && all.len() > 20 * capped.len(), "{} {}", capped.len(), all.len());
         assert_eq!(components(&stored, &capped, 0.8), families);
-        // Whatever the memory.
+        // The result does not depend on the memory.
         let (again, small) = candidates(&stored, 0.8, 100, 0, 1);
         assert_eq!((again, small), (capped.clone(), summary));
         let (again, threads) = candidates(&stored, 0.8, 100, 1 << 24, 3);
@@ -642,7 +642,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let stored = stored(&crowd(12, 2, 7000, 24, 1), dir.path(), usize::MAX);
         let (pairs, summary) = candidates(&stored, 0.8, 10_000, 1 << 24, 2);
-        // All with all would be 49 million pairs, most of them near.
+        // Without a cap there would be 49 million pairs, most of them near.
         assert!(summary.cap < 7000 && summary.capped > 0 && summary.largest > 5000, "{summary:?}");
         assert!(pairs.len() < 25_000_000, "{}", pairs.len());
         let families: Vec<u32> = (0..14_000).map(|set| set / 7000 * 7000).collect();

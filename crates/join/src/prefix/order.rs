@@ -1,4 +1,4 @@
-//! The order of elements, and what begins each set in it.
+//! The global order of elements, and the prefix of each set in it.
 
 use std::ops::Range;
 
@@ -8,18 +8,18 @@ use super::spread;
 use twindex::error::Result;
 use twindex_sketch::nearness::{could_resemble, least_intersection, least_part};
 
-/// How frequent elements are: 0 for rare ones to 3, four to a byte.
+/// The frequency class of each element, from 0 for rare to 3, four classes per byte.
 pub(in super::super) struct FrequencyClasses(Vec<u8>);
 
 impl FrequencyClasses {
-    /// The table has 2^20 places, a quarter of a megabyte, and stays in a cache.
+    /// The table has 2^20 entries of 2 bits, a quarter of a megabyte, and fits in the cache.
     const BITS: u32 = 20;
-    /// Elements that are counted, as many as there are places.
+    /// Number of elements to count: as many as the table has entries.
     const SAMPLE: u64 = 1 << Self::BITS;
-    /// Elements that are counted as often are of the next class.
+    /// The count at which each next class begins.
     const STEPS: [u8; 3] = [4, 16, 64];
 
-    /// From every n-th set.
+    /// Counts the elements of every n-th set.
     pub(in super::super) fn of(sets: &ShingleSets) -> Result<Self> {
         let mut counts = vec![0_u8; 1 << Self::BITS];
         let step = sets.elements().div_ceil(Self::SAMPLE).max(1) as usize;
@@ -51,7 +51,7 @@ pub(super) struct Ordered<'a> {
     pub(super) threshold: f64,
 }
 
-/// Working memory of [`Ordered::head`]. No two share a line of a cache.
+/// Working memory of [`Ordered::head`]. Aligned so that threads share no cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct HeadScratch {
@@ -60,7 +60,7 @@ pub(super) struct HeadScratch {
 }
 
 impl Ordered<'_> {
-    /// The elements of a set that are to be looked up, and how many of them are to be found.
+    /// Returns the prefix of a set: the elements to look up, and the number of them to index.
     pub(super) fn head<'r>(&self, set: u32, head_scratch: &'r mut HeadScratch) -> Result<(&'r [u64], usize)> {
         let HeadScratch { read, head } = head_scratch;
         read.clear();
@@ -77,7 +77,8 @@ impl Ordered<'_> {
                 if found == wanted {
                     break;
                 }
-                // Writes every element, and overwrites those of other classes: that is cheaper than a mispredicted branch.
+                // Writes every element, and overwrites elements of other classes: this is cheaper than a mispredicted
+                // branch.
                 head[found] = element;
                 found += usize::from(self.classes.of_element(element) == class);
             }
@@ -85,7 +86,7 @@ impl Ordered<'_> {
         Ok((&head[..found], indexed))
     }
 
-    /// The most elements that the [head](Self::head) of a set may have.
+    /// Returns the maximum length of the [head](Self::head) of a set.
     pub(super) fn head_most(&self, set: u32) -> usize {
         let size = self.sets.size(set) as usize;
         size + 1 - least_part(size, self.threshold)
@@ -95,17 +96,18 @@ impl Ordered<'_> {
         could_resemble(small, large, self.threshold)
     }
 
-    /// Cuts a list of sets into pieces for threads.
+    /// Splits a list of sets into pieces for threads.
     pub(super) fn pieces(&self, list: &[u32], start: usize) -> impl Iterator<Item = Range<usize>> {
         cut(start..list.len(), (PIECE_SETS, PIECE_ELEMENTS), |at| self.sets.size(list[at]))
     }
 }
 
-/// Elements of sets that a thread works on at once, and sets: so that pieces take neither long nor much memory.
+/// Maximum number of elements, and of sets, that a thread processes at once, so that pieces are short and need little
+/// memory.
 const PIECE_ELEMENTS: u64 = 1 << 17;
 const PIECE_SETS: usize = 1 << 8;
 
-/// How many of the first elements of a set of `size` others of its size or more are to find it by.
+/// Returns the number of a set's first elements to index, so that sets of at least its `size` find it.
 fn indexed_part(size: usize, threshold: f64) -> usize {
     (size + 1).saturating_sub(least_intersection(2 * size, threshold))
 }

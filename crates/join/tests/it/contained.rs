@@ -1,4 +1,5 @@
-//! Documents that contain texts, and those that texts contain, by one reading of all sets: held against counting all pairs.
+//! Checks the documents that contain texts or are contained in them, found by reading all sets once, against counting all
+//! pairs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher};
 use twindex_join::{ContainmentHit, ContainmentQueries};
 use twindex_kernel::splitmix::SplitMix;
 
-/// Sets that are parts of others, some with elements that most have, some empty.
+/// Returns sets that are parts of others, some with frequent elements, some empty.
 fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
     let mut sets: Vec<Vec<u64>> = Vec::new();
     for _ in 0..count {
@@ -26,8 +27,8 @@ fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
     sets
 }
 
-/// An index of these sets, in several segments and the log; of every seventh document only the last of two versions counts, every
-/// eleventh is removed, and every third has a mark.
+/// Creates an index of these sets, in several segments and the log. Every seventh document was replaced by a second version,
+/// every eleventh was deleted, and every third is marked.
 fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, Vec<u64>>) {
     let params = Params::builder().minhash(4, 3).sets().marks().build().unwrap();
     let empty: Sketch = Sketcher::new(&params).unwrap().sketch("").unwrap();

@@ -1,4 +1,4 @@
-//! The integration tests of joins, one module a subject, in one program.
+//! Integration tests of joins: one program, with one module per subject.
 
 mod contained;
 mod hamming_joins;

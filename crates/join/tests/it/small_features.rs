@@ -1,5 +1,5 @@
-//! An index that keeps fewer bits of each feature than 32: it answers as one of 32 bits that is asked by as many, in all
-//! the forms that an index has on its way, and its measured acceptance is the formula's.
+//! Tests an index that stores fewer than 32 bits of each feature: it answers like an index with 32 bits that is queried by
+//! as many bits, in all states of the index; and its measured acceptance matches the formula.
 
 #![allow(clippy::disallowed_methods, reason = "puts a log in the place of an index's own")]
 
@@ -28,7 +28,7 @@ fn of_sets(params: ParamsBuilder) -> Params {
     params.u64_keys().shingling(shingling).build().unwrap()
 }
 
-/// Sketches of two sets of this number of elements, `both` of them common.
+/// Returns sketches of two sets of `size` elements, `both` of them common.
 fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), random: &mut SplitMix) -> [Sketch; 2] {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     [(); 2].map(|()| {
@@ -41,7 +41,7 @@ fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), random: &mut Split
     })
 }
 
-/// Broder's bytes, as many bits of each kept, and the others.
+/// Returns parameters of Broder's one-byte features, with `bits` bits stored per feature.
 fn bytes_of(bits: u8) -> Params {
     of_sets(Params::builder().preset(Preset::SMALL_8).feature_bits(bits).signature_bits(0))
 }
@@ -61,7 +61,7 @@ fn put(index: &Index, sketches: &[Sketch], from: usize) {
     writer.commit().unwrap();
 }
 
-/// The documents that agree with a document in at least this number of features, in all requested bits.
+/// Returns the documents that agree with a document in at least `features` features, in all requested bits.
 fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>) -> Vec<u64> {
     let query = snapshot.resembling(sketch, 0.0).sharing(features);
     let query = bits.into_iter().fold(query, twindex::Query::feature_bits);
@@ -70,7 +70,7 @@ fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>
     keys
 }
 
-/// All queries, by bytes and by fewer bits, have the answers of comparing all.
+/// Checks that all queries, by bytes and by fewer bits, give the answers of comparing all documents.
 fn check(index: &Index, sketches: &[Sketch], what: &str) {
     let snapshot = index.snapshot();
     assert_eq!(snapshot.documents(), sketches.len() as u64, "{what}");
@@ -136,7 +136,7 @@ fn feature_bytes_are_found_in_memtables_logs_segments_copies_merges_and_salvaged
 
     index.compact().unwrap();
     check(&index, &all, "merged");
-    // The merged index equals one that is built at once.
+    // The merged index equals an index built in one step.
     let at_once = index_of(&dir, "at once", 8);
     put(&at_once, &all, 0);
     at_once.compact().unwrap();
@@ -160,7 +160,7 @@ fn band_keys_with_unstored_bits_in_a_log_are_damage_with_section_and_offset() {
     let log = |params: &Params| {
         let row = Row { features: all[0].features(), ..Row::default() };
         let mut batch = LogBatch::default();
-        // More than the manifest knows to be durable.
+        // Writes more than the manifest records as durable.
         (0..5_u64).for_each(|key| batch.put(params, key.into(), Some(row), Attached::default()));
         let mut bytes = encode_head(manifest.uuid, &bytes_of(8), logged.number, logged.first);
         let salt = record_salt(manifest.uuid, logged.number);
@@ -214,7 +214,8 @@ fn short_features_answer_like_the_first_bytes_of_longer_ones() {
     let agreement = Agreement { features: 1, bits: 8 };
     assert_eq!(by_one, pairs(candidates_agreeing(&wide, agreement, 10_000, budget, number)));
 
-    // Two indexes are compared by what both keep, whichever comes first; each pair of two has a twin in the other.
+    // Two indexes are compared by the bits that both store, in either order; each pair within one index has a counterpart in
+    // the other.
     let right = |place: Place<'_>| Ok(place.key()?.as_u64().map(|key| 800 + key as u32));
     let across = [(&narrow, &wide), (&wide, &narrow), (&narrow, &narrow)]
         .map(|both| pairs(candidates_across(both, 800, 10_000, budget, number, right)));
@@ -265,12 +266,12 @@ fn sketches_with_more_feature_bits_can_be_put_into_and_query_an_index_with_fewer
 fn index_of_feature_bytes_accepts_the_share_of_the_formula() {
     let pairs = 1500;
     let mut random = SplitMix(11);
-    // The formula takes features for independent, which those of `linear` are.
+    // The formula assumes independent features, which `linear` provides.
     let params = Params::builder().preset(Preset::SMALL_8).family(Family::Linear).signature_bits(0);
     let params = of_sets(params);
     for threshold in [Preset::common_bytes(pairs), Preset::common_bytes(50_000)] {
         let scheme = FeatureScheme { threshold, ..Preset::SMALL_8.scheme };
-        // 320, 360 and 380 elements of 400 are in both.
+        // 320, 360 and 380 of 400 elements are common.
         for (size, both) in [(360, 320), (380, 360), (390, 380)] {
             let dir = tempfile::tempdir().unwrap();
             let index = Index::create(dir.path().join("index"), params.clone()).unwrap();

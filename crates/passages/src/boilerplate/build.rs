@@ -1,4 +1,4 @@
-//! A list is made out of core: an external sort adds up in how many documents each t-gram occurs.
+//! Builds a list out of core: an external sort adds up the number of documents of each t-gram.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use super::shared::SharedGrams;
 use crate::finder::FinderScratch;
 use crate::hashed::Hashed;
 
-/// A t-gram, and in how many documents it occurs.
+/// A t-gram, and the number of documents in which it occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct GramCount {
     hash: [u64; 2],
@@ -49,17 +49,17 @@ impl Record for GramCount {
 }
 
 impl FinderScratch {
-    /// The first pass: counts each fingerprint that the document selects once.
+    /// First pass: counts each distinct fingerprint that the document selects once.
     pub fn count_shared(&mut self, hashed: &Hashed, shared: &SharedGrams) {
         self.for_each_distinct_selected(hashed, |fingerprint| shared.count(fingerprint));
     }
 
-    /// The second pass: appends the hashes of the t-grams that more documents may have, each once, ascending.
+    /// Second pass: appends the hashes of the t-grams that may occur in enough documents, each once, ascending.
     pub fn append_shared(&mut self, hashed: &Hashed, shared: &SharedGrams, grams: &mut Vec<[u64; 2]>) {
         self.append_wanted(hashed, |fingerprint| shared.is_shared(fingerprint), grams);
     }
 
-    /// Appends the hashes of the t-grams whose selected fingerprint is wanted, each once, ascending.
+    /// Appends the hashes of the t-grams whose selected fingerprint `is_wanted`, each once, ascending.
     pub fn append_wanted(
         &mut self,
         hashed: &Hashed,
@@ -81,7 +81,7 @@ impl FinderScratch {
     }
 }
 
-/// Collects what documents have.
+/// Collects the t-grams of documents.
 #[derive(Debug)]
 pub struct Builder {
     folder: PathBuf,
@@ -90,7 +90,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Nothing yet. Sorts in up to `memory` bytes, and beyond them in scratch files in `folder`.
+    /// Creates an empty builder. Sorts in up to `memory` bytes, then in scratch files in `folder`.
     #[must_use]
     pub fn new(folder: &Path, memory: usize) -> Self {
         Self { folder: folder.to_owned(), sorter: Sorter::new(folder, memory), documents: 0 }
@@ -106,8 +106,8 @@ impl Builder {
         grams.iter().try_for_each(|&hash| self.sorter.push(GramCount { hash, documents: 1 }))
     }
 
-    /// Adds a t-gram of `documents` documents that were counted elsewhere; [`of_documents`](Self::of_documents) says of how
-    /// many.
+    /// Adds a t-gram that was counted elsewhere and occurs in `documents` documents; [`of_documents`](Self::of_documents)
+    /// sets the number of all documents counted.
     ///
     /// # Errors
     ///
@@ -116,13 +116,13 @@ impl Builder {
         self.sorter.push(GramCount { hash, documents })
     }
 
-    /// Says how many documents were counted elsewhere.
+    /// Sets the number of documents that were counted elsewhere.
     pub fn of_documents(&mut self, documents: u64) {
         self.documents = documents;
     }
 
-    /// Writes the list of the t-grams of `words` words that more than `more_than` documents have, under a name that is
-    /// free. `shingling` says how texts are cut into words.
+    /// Writes the list of the t-grams of `words` words that occur in more than `more_than` documents to `path`, which must
+    /// not exist. `shingling` specifies how texts are split into words.
     ///
     /// # Errors
     ///

@@ -1,30 +1,30 @@
-//! The bytes of a list of spans; `format-spec.md` states them.
+//! Encoding of a list of spans; specified in `format-spec.md`.
 
 use std::ops::Range;
 
 use xxhash_rust::xxh3::Xxh3;
 
-/// How a list begins.
+/// Magic bytes of a list.
 pub(super) const MAGIC: [u8; 8] = *b"TWXSPAN1";
-/// The version of it.
+/// Format version of a list.
 pub(super) const VERSION: u32 = 1;
-/// Bytes of the header with the digest at its end.
+/// Size of the header in bytes, including the digest at its end.
 pub(super) const HEADER_BYTES: usize = 80;
-/// Bytes of the digest.
+/// Size of the digest in bytes.
 pub(super) const DIGEST_BYTES: usize = 16;
-/// Bytes of a span.
+/// Size of a span in bytes.
 pub(super) const SPAN_BYTES: usize = 16;
-/// The most bytes of the settings.
+/// Maximum size of the settings in bytes.
 pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
-/// The options and the number of documents of a list.
+/// The options of a list, and the number of documents counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListTotals {
-    /// Words of a span.
+    /// Number of words in a span.
     pub words: u32,
-    /// A span is in more documents than this.
+    /// Spans occur in more documents than this number.
     pub more_than: u32,
-    /// The documents that were counted.
+    /// Number of documents that were counted.
     pub documents: u64,
 }
 
@@ -37,11 +37,11 @@ pub(super) struct ListHeader {
     pub(super) settings_bytes: u64,
 }
 
-/// The offset, what is expected there, and what is found.
+/// The offset, the expected value, and the value found.
 pub(super) type ListFault = (u64, String, String);
 
 impl ListHeader {
-    /// All but the digest.
+    /// Encodes the header without its digest.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         for number in [VERSION, self.counted.words] {
@@ -54,14 +54,14 @@ impl ListHeader {
         bytes
     }
 
-    /// The ranges of the settings and of the spans.
+    /// Returns the byte ranges of the settings and of the spans.
     pub(super) fn places(&self) -> (Range<usize>, Range<usize>) {
         let settings = HEADER_BYTES..HEADER_BYTES + self.settings_bytes as usize;
         let end = settings.end + self.spans as usize * SPAN_BYTES;
         (settings.clone(), settings.end..end)
     }
 
-    /// Reads the header of a file, and checks the digest of all of it; returns the digest, too.
+    /// Decodes the header of a file, and verifies the digest of the whole file; also returns the digest.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<(Self, u128), ListFault> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         if bytes.get(..8) != Some(&MAGIC) {
@@ -117,19 +117,19 @@ impl ListHeader {
     }
 }
 
-/// xxh3-128 of the pieces that are added.
+/// Returns the XXH3-128 digest of the concatenated pieces.
 pub(super) fn digest_of(pieces: impl FnOnce(&mut dyn FnMut(&[u8]))) -> u128 {
     let mut state = Xxh3::new();
     pieces(&mut |piece| state.update(piece));
     state.digest128()
 }
 
-/// A span as it is stored.
+/// Encodes a span.
 pub(super) fn span_to_bytes(hash: [u64; 2]) -> [u8; SPAN_BYTES] {
     (u128::from(hash[0]) << 64 | u128::from(hash[1])).to_le_bytes()
 }
 
-/// A span that is stored.
+/// Decodes a span.
 pub(super) fn span_from_bytes(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u128::from(byte))
 }

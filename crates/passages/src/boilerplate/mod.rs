@@ -1,13 +1,12 @@
-//! Spans that many documents share, such as menus, footers and licences: which they are, and texts without them.
+//! Spans that many documents share, such as menus, footers and licences: finds them, and removes them from texts.
 //!
-//! A *span* is a run of `t` words that is in more than `N` documents; a document counts once, however often it has
-//! the run. A word that is in one of these runs is left out of a text. A suffix array over the words gives the same
-//! spans.
+//! A *span* is a run of `t` words that occurs in more than `N` documents; repetitions in one document count once. Words in
+//! such a run are left out of a text. A suffix array over the words gives the same spans.
 //!
-//! Two passes find them. The first counts the selected fingerprints of each document in [`SharedGrams`], a filter of fixed size;
-//! equal t-grams select equal fingerprints, so that one in more than `N` documents has a fingerprint that was counted
-//! as often. The second sorts the t-grams with such a fingerprint by their hashes of 122 bits, out of core, and counts
-//! them exactly. The list, a [`Boilerplate`], has the hashes, sorted.
+//! Two passes find them. The first pass counts the selected fingerprints of each document in [`SharedGrams`], a filter of
+//! fixed size. Equal t-grams select equal fingerprints, so a t-gram in more than `N` documents has a fingerprint that was
+//! counted more than `N` times. The second pass sorts the t-grams with such fingerprints by their 122-bit hashes, out of
+//! core, and counts them exactly. The list, a [`Boilerplate`], stores the hashes, sorted.
 //!
 //! ```
 //! use twindex::params::Shingling;
@@ -66,12 +65,12 @@ use self::format::{HEADER_BYTES, ListFault, ListHeader, SPAN_BYTES, span_from_by
 pub use self::shared::SharedGrams;
 use crate::hashed::{Exact, Hashed, Hasher};
 
-/// Bits of the filter for each span, and at most.
+/// Bits of the filter for each span, and the maximum number of bits.
 const FILTER_BITS: (u64, u64) = (8, 1 << 26);
-/// Texts of more bytes give their working memory back.
+/// Working memory is freed after a text of more bytes.
 const KEPT_TEXT: usize = 1 << 20;
 
-/// A list of spans that is open: mapped, and 8 bits a span, up to 8 MiB, in memory.
+/// An open list of spans: memory-mapped, with a filter of 8 bits per span, up to 8 MiB, in memory.
 pub struct Boilerplate {
     path: PathBuf,
     bytes: Bytes,
@@ -81,11 +80,11 @@ pub struct Boilerplate {
     spans: Range<usize>,
     cutter: Cutter,
     hasher: Hasher,
-    /// Factors of the hashes of a run of words.
+    /// Factors for the hashes of a run of words.
     powers: [u64; 2],
-    /// A filter of the spans, by upper bits of a fingerprint.
+    /// A filter of the spans, by the upper bits of their fingerprints.
     filter: Vec<u64>,
-    /// Working memory that no thread uses.
+    /// Working memory not in use by any thread.
     idle: Mutex<Vec<(PlacedUnits, Hashed)>>,
 }
 
@@ -100,12 +99,12 @@ impl fmt::Debug for Boilerplate {
 }
 
 impl Boilerplate {
-    /// Opens a list, and checks all of it.
+    /// Opens a list, and verifies all of it.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] for a damaged file, or one that is no list; [`Error::Invalid`] for one whose words this build
-    /// cannot cut; [`Error::Io`].
+    /// [`Error::Corrupt`] if the file is damaged or is not a list; [`Error::Invalid`] if this build cannot split texts into
+    /// the list's words; [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
         let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
@@ -115,7 +114,7 @@ impl Boilerplate {
         Self::of(path, bytes)
     }
 
-    /// A list of the bytes of a file, which came from elsewhere.
+    /// Creates a list from the bytes of a file.
     ///
     /// # Errors
     ///
@@ -174,43 +173,44 @@ impl Boilerplate {
         })
     }
 
-    /// Its path.
+    /// Returns the path of the list.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All of its bytes.
+    /// Returns all bytes of the list.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The options and the number of documents of the list.
+    /// Returns the options of the list, and the number of documents counted.
     #[must_use]
     pub fn counted(&self) -> ListTotals {
         self.counted
     }
 
-    /// How texts are cut into the words of spans.
+    /// Returns the text options that split texts into the words of spans.
     #[must_use]
     pub fn shingling(&self) -> &Shingling {
         &self.shingling
     }
 
-    /// The number of spans, each a run of words; longer ones are several that overlap.
+    /// Returns the number of spans. Each is a run of a fixed number of words; longer shared texts are several overlapping
+    /// spans.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len() / SPAN_BYTES
     }
 
-    /// Whether nothing is left out.
+    /// Whether the list has no spans.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Whether the run of words that begins there is a span.
+    /// Whether the run of words that begins at unit `first` is a span.
     fn has(&self, hashed: &Hashed, first: usize) -> bool {
         let words = self.counted.words as usize;
         let bit = bit_of(&self.filter, hashed.fingerprint(first, words, self.powers));
@@ -232,7 +232,7 @@ impl Boilerplate {
         false
     }
 
-    /// Appends the places of the spans in a text, which do not touch, and returns what is left out by them.
+    /// Passes the merged byte ranges of the spans in a text to `each`, and returns how much they remove.
     fn places(
         &self,
         text: &str,
@@ -244,7 +244,7 @@ impl Boilerplate {
             hashed.push_token(&self.hasher, text, place, word);
         });
         let width = self.counted.words as usize;
-        // Units of the run of spans that is under way, and of all before.
+        // The units of the current run of overlapping spans, and the number of units in all earlier runs.
         let (mut run, mut words) = (0..0, 0);
         let mut end_run = |run: &Range<usize>| {
             if !run.is_empty() {
@@ -268,7 +268,7 @@ impl Boilerplate {
     }
 }
 
-/// The bit of a fingerprint of 64 random bits.
+/// Returns the bit of a random 64-bit fingerprint.
 #[inline]
 fn bit_of(filter: &[u64], fingerprint: u64) -> usize {
     let bits = 64 * filter.len() as u64;
@@ -280,7 +280,7 @@ impl LeavesOut for Boilerplate {
         self.digest
     }
 
-    /// The text between spans, with a line feed in the place of each span that has one.
+    /// Appends the text between spans, with a line feed in place of each span that contains one.
     fn leave_out(
         &self,
         text: &str,
@@ -303,7 +303,7 @@ impl LeavesOut for Boilerplate {
             rest.push_str(piece);
         };
         let left_out = self.places(text, &mut work, &mut |place| {
-            // Words of one character have one place.
+            // Words of one character have the same span.
             add(text.get(end..place.start).unwrap_or_default());
             end = place.end;
         });

@@ -1,4 +1,4 @@
-//! Which fingerprints more than a number of documents have: a counting filter of fixed size.
+//! A counting filter of fixed size that finds fingerprints in more than a given number of documents.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -6,29 +6,29 @@ use twindex::{Error, Result};
 
 use crate::filter::block_of;
 
-/// Counters of a block, which one line of the cache holds.
+/// Number of counters in a block; a block fills one cache line.
 const BLOCK: usize = 64;
 
-/// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with counters of a byte, which stop at the
-/// number that is asked for, or at 255.
+/// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with one-byte counters, which saturate at
+/// `more_than` + 1, at most 255.
 ///
-/// Each fingerprint has two counters in one block of 64 bytes. One that was counted more often than asked for is found for
-/// sure; others are found if they share both counters with more frequent ones, or if the number is above 254, which costs
-/// work and changes no result. Threads count together, in any order.
+/// Each fingerprint has two counters in one block of 64 bytes. A fingerprint in more than `more_than` documents is always
+/// reported. Others are reported if they share both counters with more frequent ones, or if `more_than` is above 254 and
+/// their counters saturate; this costs time but changes no result. Several threads may count at the same time, in any order.
 #[derive(Debug)]
 pub struct SharedGrams {
     counters: Vec<AtomicU8>,
     blocks: u64,
-    /// The value at which counters stop.
+    /// The value at which counters saturate.
     enough: u8,
 }
 
 impl SharedGrams {
-    /// A filter of up to `memory` bytes, at least one block, for what more than `more_than` documents have.
+    /// Creates a filter of up to `memory` bytes, at least one block, for fingerprints in more than `more_than` documents.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] if the system does not give the memory.
+    /// [`Error::Invalid`] if the memory cannot be allocated.
     pub fn new(memory: usize, more_than: u32) -> Result<Self> {
         let blocks = (memory / BLOCK).max(1);
         let mut counters = Vec::new();
@@ -40,27 +40,27 @@ impl SharedGrams {
         Ok(Self { counters, blocks: blocks as u64, enough })
     }
 
-    /// The two counters of a fingerprint.
+    /// Returns the two counters of a fingerprint.
     #[inline]
     fn of(&self, fingerprint: u64) -> [&AtomicU8; 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // The low bits, which are random in the smallest of several fingerprints, too.
+        // Uses the low bits, which are random even in the minimum of several fingerprints.
         let (first, second) = (fingerprint as usize % BLOCK, (fingerprint >> 6) as usize % BLOCK);
         let second = if first == second { (second + 1) % BLOCK } else { second };
         [&self.counters[block + first], &self.counters[block + second]]
     }
 
-    /// Counts a fingerprint, the smallest of some of 64 random bits, once for each document that has it.
+    /// Counts a fingerprint, the minimum of several random 64-bit fingerprints. Call it once for each document that has it.
     #[inline]
     pub fn count(&self, fingerprint: u64) {
         for counter in self.of(fingerprint) {
             let more = |count: u8| (count < self.enough).then(|| count + 1);
-            // Fails where the counter has stopped.
+            // Fails if the counter is saturated.
             let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
     }
 
-    /// Whether a fingerprint was counted often enough, or may have been.
+    /// Whether a fingerprint was counted often enough; false positives are possible.
     #[inline]
     #[must_use]
     pub fn is_shared(&self, fingerprint: u64) -> bool {
@@ -85,7 +85,7 @@ mod tests {
                 }
             });
             filter.count(rare);
-            // Above 254 the filter cannot say.
+            // Counters saturate at 255, so above 254 saturated fingerprints are reported.
             assert_eq!(filter.is_shared(common), more_than >= 255, "{more_than}");
             filter.count(common);
             assert!(filter.is_shared(common), "{more_than}");

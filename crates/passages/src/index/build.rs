@@ -1,4 +1,4 @@
-//! A part is built out of core: what is known of each document goes to scratch files, and postings to an external sort.
+//! Builds a part out of core: per-document data is written to scratch files, and postings go through an external sort.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ use super::format::{
 use crate::finder::{FinderScratch, Shape};
 use crate::hashed::Hashed;
 
-/// The part of a document that an index stores, made on any thread.
+/// The data of a document that an index stores. Extracts can be computed on any thread.
 #[derive(Clone, Debug, Default)]
 pub struct Extract {
     hashes: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct Extract {
 }
 
 impl Extract {
-    /// The extract of a document.
+    /// Computes the extract of a document.
     #[must_use]
     pub fn of(hashed: &Hashed, work: &mut FinderScratch) -> Self {
         let mut extract = Self::default();
@@ -52,7 +52,7 @@ pub struct Builder {
     postings: Sorter<u128>,
 }
 
-/// The sections that are spilled, in the order of the file.
+/// The sections that are written to scratch files, in file order.
 const SPILLED: [IndexSection; 6] = [
     IndexSection::Keys,
     IndexSection::KeyEnds,
@@ -63,11 +63,11 @@ const SPILLED: [IndexSection; 6] = [
 ];
 
 impl Builder {
-    /// Nothing yet. Sorts in up to `memory` bytes, and writes scratch files in `folder`.
+    /// Creates an empty builder. Sorts in up to `memory` bytes, and writes scratch files in `folder`.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`] if a scratch file cannot be made.
+    /// [`Error::Io`] if a scratch file cannot be created.
     pub fn new(folder: &Path, memory: usize, shape: Shape, seed: u64) -> Result<Self> {
         let spill =
             || Spill::create(folder).map_err(|error| Error::io("create a scratch file in", folder, error));
@@ -94,12 +94,12 @@ impl Builder {
         })
     }
 
-    /// Adds a place of a fingerprint, as it is stored.
+    /// Adds a posting of a stored fingerprint.
     pub(super) fn push_posting(&mut self, stored: u64, document: u32, at: u32) -> Result<()> {
         self.postings.push(u128::from(stored) << 64 | u128::from(document) << 32 | u128::from(at))
     }
 
-    /// Adds the next document without its places of fingerprints; returns its number.
+    /// Adds the next document without its postings; returns its number.
     pub(super) fn push_bytes(&mut self, key: &[u8], hashes: &[u8], places: &[u8]) -> Result<u32> {
         let Some(document) = u32::try_from(self.documents).ok().filter(|&number| number < u32::MAX) else {
             let limit = u64::from(u32::MAX);
@@ -122,7 +122,7 @@ impl Builder {
         Ok(document)
     }
 
-    /// All documents were added: sorts their postings. The folder of scratch files is not needed any more.
+    /// Sorts the postings of all added documents. The scratch folder is not used afterwards.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Builder {
             let folder = &folder;
             move |error| Error::io(op, folder, error)
         };
-        // Postings first, as the header says how long all sections are.
+        // Encodes postings first, because the header holds the lengths of all sections.
         let create = || Spill::create(&folder).map_err(scratch("create a scratch file in"));
         let (mut postings, mut fence) = (create()?, create()?);
         let (mut count, mut bytes, mut last) = (0_u64, Vec::new(), None::<(u64, u32, u32)>);
@@ -169,16 +169,16 @@ impl Builder {
     }
 }
 
-/// A part that is built and has no place yet.
+/// A built part that is not yet in an index.
 #[derive(Debug)]
 pub struct BuiltPart {
-    /// The folder of scratch files, for messages.
+    /// The scratch folder, for error messages.
     folder: PathBuf,
     shape: Shape,
     seed: u64,
     documents: u64,
     units: u64,
-    /// Postings.
+    /// Number of postings.
     count: u64,
     spills: [Spill; 6],
     postings: Spill,
@@ -194,7 +194,7 @@ impl BuiltPart {
         self.seed
     }
 
-    /// Writes the part under this path, which is free, and makes it durable; its folder is not synced.
+    /// Writes the part to `path`, which must not exist, and makes it durable; the caller syncs the folder.
     pub(super) fn write(self, path: &Path, number: u64, settings: &str) -> Result<PartEntry> {
         let dir = path.parent().unwrap_or(Path::new("."));
         let Self { folder, shape, seed, documents, units, count, spills, postings, fence } = self;
@@ -252,7 +252,7 @@ impl BuiltPart {
     }
 }
 
-/// A file whose blocks are summed while they are written. The sums take 8 bytes for 16 KiB.
+/// A file whose block checksums are computed while it is written. Checksums take 8 bytes per 16 KiB.
 struct ChecksummedFile<'p> {
     file: Box<dyn TemporaryFile>,
     path: &'p Path,

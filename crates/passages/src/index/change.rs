@@ -1,5 +1,5 @@
-//! How an index changes: parts are added, documents deleted, and parts merged. Each is one new list, which takes the place
-//! of the old one; a crash leaves the index as it was before or after, and files that the next writer removes.
+//! Changes of an index: adding parts, deleting documents, merging parts. Each change writes one new list, which replaces the
+//! old one. A crash leaves the index in its state before or after the change, and files that the next writer removes.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -17,40 +17,41 @@ use super::{LIST, LOCK, PassageIndex, deletions_name, is_name, part_name, read_l
 /// The result of [`PassageIndex::delete`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Deleted {
-    /// Documents that are gone now.
+    /// Number of documents that were deleted.
     pub documents: u64,
-    /// Keys that no document had.
+    /// Number of keys that no document has.
     pub absent: u64,
 }
 
 /// The result of [`PassageIndex::compact`] or [`PassageIndex::merge`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compacted {
-    /// Parts that were merged to one.
+    /// Number of parts that were merged into one.
     pub parts: usize,
-    /// Deleted documents that were dropped.
+    /// Number of deleted documents that the merge left out.
     pub dropped: u64,
-    /// Bytes of these parts before, and of the merged one.
+    /// Bytes of these parts before the merge, and of the merged part.
     pub bytes: (u64, u64),
 }
 
-/// The bytes of a part of tier 0 are fewer than [`FAN_IN`] times this.
+/// A part of tier 0 has fewer than [`FAN_IN`] times this number of bytes.
 const TIER_BYTES: u64 = 1 << 20;
-/// Parts of each tier that are left alone, and how many times the bytes of a tier those of the next one are.
+/// The number of parts of each tier that are not merged, and the ratio between the sizes of neighbouring tiers.
 const FAN_IN: u64 = 8;
 
-/// The tier of a part of this size.
+/// Returns the tier of a part of this size.
 fn tier(bytes: u64) -> u32 {
     (bytes / TIER_BYTES).max(1).ilog(FAN_IN)
 }
 
-/// Where the parts begin that are merged, of parts of these sizes: the first of the last parts up to some tier that are more
-/// than [`FAN_IN`] for each tier that they have. Of several such tiers the highest. None where nothing is merged.
+/// Returns the position of the first part to merge, given the sizes of all parts in order; `None` if nothing is merged. A
+/// merge takes the last parts that are of some tier or below, if there are more than [`FAN_IN`] of them for each of these
+/// tiers; if several tiers qualify, the highest.
 ///
-/// Documents have an order, so only neighbours are merged. After it there are at most [`FAN_IN`] parts for each tier. With
-/// one new part at a time, a part above tier 0 is merged and stays in its tier only if another one of its tier was added
-/// meanwhile, so that fewer than [`FAN_IN`] merges leave it there: a byte is written less than [`FAN_IN`] times in each tier,
-/// and about once if parts have the same size. A merge in tier 0, whose parts are small, writes less than 72 MiB.
+/// Documents have an order, so only neighbouring parts are merged. Afterwards there are at most [`FAN_IN`] parts for each
+/// tier. If one part is added at a time, a merged part above tier 0 stays in its tier only if another part of this tier was
+/// added meanwhile, which fewer than [`FAN_IN`] merges can do. So a byte is written fewer than [`FAN_IN`] times in each
+/// tier, and about once if parts have the same size. A merge in tier 0, whose parts are small, writes less than 72 MiB.
 fn start_of_merge(sizes: &[u64]) -> Option<usize> {
     let tiers: Vec<u32> = sizes.iter().map(|&bytes| tier(bytes)).collect();
     let highest = tiers.iter().copied().max()?;
@@ -62,7 +63,7 @@ fn start_of_merge(sizes: &[u64]) -> Option<usize> {
     })
 }
 
-/// An index that one process changes.
+/// An index that is locked for changes by one process.
 struct IndexChange<'f> {
     folder: &'f Path,
     entries: Vec<PartEntry>,
@@ -70,7 +71,7 @@ struct IndexChange<'f> {
 }
 
 impl<'f> IndexChange<'f> {
-    /// Locks the index, and removes what a crash left.
+    /// Locks the index, and removes files left by a crash.
     fn begin(folder: &'f Path) -> Result<Self> {
         let lock = lock(folder)?;
         let entries = read_list(folder)?.unwrap_or_default();
@@ -83,7 +84,7 @@ impl<'f> IndexChange<'f> {
         RealVfs.list(folder).map_err(|error| Error::io("list", folder, error))
     }
 
-    /// Removes files that the list does not name.
+    /// Removes files that are not in the list.
     fn clean(&self) -> Result<()> {
         let is_named = |name: &str| {
             self.entries.iter().any(|entry| {
@@ -101,12 +102,12 @@ impl<'f> IndexChange<'f> {
         Ok(())
     }
 
-    /// A number that no file has.
+    /// Returns a number that no file has.
     fn next_number(&self) -> u64 {
         self.entries.iter().map(|entry| entry.number.max(entry.deletions)).max().unwrap_or(0) + 1
     }
 
-    /// Makes the files durable that were written, and then the list of them.
+    /// Makes the written files durable, then writes the list.
     fn publish(&self) -> Result<()> {
         let sync = || RealVfs.sync_dir(self.folder).map_err(|error| Error::io("sync", self.folder, error));
         sync()?;
@@ -115,7 +116,7 @@ impl<'f> IndexChange<'f> {
     }
 }
 
-/// Writes a small file, durable but for its name.
+/// Writes a small file durably, except for its directory entry.
 fn put(folder: &Path, name: &str, bytes: &[u8], replace: bool) -> Result<()> {
     let path = folder.join(name);
     let failed = |op: &'static str| move |error| Error::io(op, folder, error);
@@ -137,14 +138,14 @@ fn lock(folder: &Path) -> Result<Box<dyn HeldLock>> {
 }
 
 impl PassageIndex {
-    /// Adds the documents of a part that was built as a new one, and makes it durable; makes the index, and its folder, if there is
-    /// none. `settings` say how the texts were cut, and are the same for all parts.
+    /// Adds the documents of a built part as a new part, durably. Creates the index and its folder if they do not exist.
+    /// `settings` are the text options, which must be equal for all parts.
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] while another writes; [`Error::ParamsMismatch`] if the index was made with other options;
-    /// [`Error::AlreadyExists`] if the folder is there and has something else in it; [`Error::Limit`] for too many parts,
-    /// which [`merge`](Self::merge) and [`compact`](Self::compact) merge; those of [`open`](Self::open).
+    /// [`Error::Locked`] while another process writes; [`Error::ParamsMismatch`] if the index was created with other
+    /// options; [`Error::AlreadyExists`] if the folder exists and has other contents; [`Error::Limit`] for too many parts
+    /// (use [`merge`](Self::merge) or [`compact`](Self::compact)); the errors of [`open`](Self::open).
     pub fn append(folder: &Path, built: BuiltPart, settings: &str) -> Result<()> {
         let is_there = RealVfs.exists(folder).map_err(|error| Error::io("look for", folder, error))?;
         if !is_there {
@@ -169,16 +170,16 @@ impl PassageIndex {
         change.publish()
     }
 
-    /// Deletes the documents with these keys, in all parts. Who has the index open sees them still. Their bytes go when parts are
-    /// [merged](Self::compact).
+    /// Deletes the documents with these keys in all parts. Readers that opened the index before still find the documents.
+    /// Their bytes are freed when the parts are [merged](Self::compact).
     ///
-    /// Time: linear in the documents of the index.
+    /// Takes time linear in the number of documents of the index.
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] while another writes; those of [`open`](Self::open).
+    /// [`Error::Locked`] while another process writes; the errors of [`open`](Self::open).
     pub fn delete(folder: &Path, keys: &HashSet<Vec<u8>>) -> Result<Deleted> {
-        drop(Self::open(folder)?); // before a lock is made where no index is
+        drop(Self::open(folder)?); // avoids creating a lock file if there is no index
         let mut change = IndexChange::begin(folder)?;
         let index = Self::open(folder)?;
         let (mut deleted, mut found) = (Deleted::default(), HashSet::new());
@@ -209,19 +210,19 @@ impl PassageIndex {
         deleted.absent = (keys.len() - found.len()) as u64;
         if deleted.documents > 0 {
             change.publish()?;
-            // The next writer removes files that stay here.
+            // If this fails, the next writer removes the files.
             let _ = change.clean();
         }
         Ok(deleted)
     }
 
-    /// Merges all parts into one, without the documents that were deleted: the same bytes as if the others had been added
-    /// together. None where there is one part and nothing is deleted. Sorts in up to `memory` bytes, and beyond them in
-    /// scratch files in the folder. Who has the index open reads on in the parts that it has.
+    /// Merges all parts into one and removes the deleted documents. The bytes are the same as if the remaining documents had
+    /// been added together. Returns `None` if there is one part without deleted documents. Sorts in up to `memory` bytes,
+    /// then in scratch files in the folder. Readers that have the index open keep using the old parts.
     ///
     /// # Errors
     ///
-    /// [`Error::Locked`] while another writes; those of [`open`](Self::open).
+    /// [`Error::Locked`] while another process writes; the errors of [`open`](Self::open).
     pub fn compact(folder: &Path, memory: usize) -> Result<Option<Compacted>> {
         drop(Self::open(folder)?);
         let mut change = IndexChange::begin(folder)?;
@@ -232,13 +233,13 @@ impl PassageIndex {
         index.merge_from(0, &mut change, memory).map(Some)
     }
 
-    /// Merges the last parts into one, as [`compact`](Self::compact) does with all, if there are many of about the same size.
-    /// Called after each [`append`](Self::append), it keeps the number of parts within 8 for each power of 8 between the
-    /// smallest and the largest, and writes a byte about once for each of these powers. None where there are few.
+    /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many of about the same
+    /// size. Called after each [`append`](Self::append), it keeps at most 8 parts for each power of 8 between the smallest
+    /// and the largest size, and writes a byte about once for each of these powers. Returns `None` if nothing was merged.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`compact`](Self::compact).
     pub fn merge(folder: &Path, memory: usize) -> Result<Option<Compacted>> {
         drop(Self::open(folder)?);
         let mut change = IndexChange::begin(folder)?;
@@ -247,7 +248,7 @@ impl PassageIndex {
         Self::open(folder)?.merge_from(start, &mut change, memory).map(Some)
     }
 
-    /// Merges the parts from this one on.
+    /// Merges the parts from position `start` on.
     fn merge_from(&self, start: usize, change: &mut IndexChange<'_>, memory: usize) -> Result<Compacted> {
         let folder = change.folder;
         let parts = &self.parts[start..];
@@ -275,7 +276,7 @@ impl PassageIndex {
         change.entries.truncate(start);
         change.entries.push(entry);
         change.publish()?;
-        // The next writer removes files that stay here.
+        // If this fails, the next writer removes the files.
         let _ = change.clean();
         Ok(Compacted { parts: parts.len(), dropped, bytes })
     }
@@ -285,7 +286,7 @@ impl PassageIndex {
 mod tests {
     use super::*;
 
-    /// Adds parts one by one, and merges; returns the sizes in the end, and how many bytes were written.
+    /// Simulates adding parts one by one, with merges; returns the final sizes, and the number of bytes written.
     fn added(new: impl Iterator<Item = u64>) -> (Vec<u64>, u64) {
         let (mut sizes, mut written) = (Vec::new(), 0);
         for bytes in new {
@@ -326,14 +327,14 @@ mod tests {
         let small = |count| std::iter::repeat_n(1 << 10, count);
         let (sizes, written) = added(std::iter::once(large).chain(small(500)));
         assert!(sizes[0] == large && written < 2 * large, "{written}");
-        // Of one size in between, whichever came before.
+        // Large parts of one size at regular intervals between small parts.
         for period in [2, 5, 8, 9, 10, 17] {
             let of = |at: u64| if at.is_multiple_of(period) { 9 << 20 } else { 1 << 10 };
             let all: u64 = (0..4000).map(of).sum();
             let (_, written) = added((0..4000).map(of));
             assert!(written <= (1 + FAN_IN * u64::from(tier(all) + 1)) * all, "{period}: {written} of {all}");
         }
-        // Sizes that fall or rise, or were drawn.
+        // Falling, rising and random sizes.
         added((0..40).rev().map(|power| 1 << power));
         added((0..40).map(|power| 1 << power));
         let mut state = 7_u64;

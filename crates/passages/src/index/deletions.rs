@@ -1,18 +1,18 @@
-//! Documents of a part that were deleted.
+//! The deleted documents of a part.
 
 use super::format::{GONE_HEAD_BYTES, GONE_MAGIC, VERSION, checksum};
 
-/// The deleted documents of a part: a bit for each document, and a count for each 64, if any is deleted.
+/// The deleted documents of a part: one bit per document, and one count per 64 documents; empty if none is deleted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeletedDocuments {
     bits: Vec<u64>,
-    /// How many are deleted before each word of bits.
+    /// Number of documents deleted before each word of `bits`.
     before: Vec<u32>,
     count: u32,
 }
 
 impl DeletedDocuments {
-    /// These numbers, ascending, each once.
+    /// Creates the set of these numbers, which are ascending and distinct.
     pub(super) fn of(numbers: &[u32]) -> Self {
         let Some(&last) = numbers.last() else { return Self::default() };
         let mut bits = vec![0_u64; last as usize / 64 + 1];
@@ -34,12 +34,12 @@ impl DeletedDocuments {
         self.bits.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
-    /// The number of deleted documents.
+    /// Returns the number of deleted documents.
     pub(super) fn count(&self) -> u32 {
         self.count
     }
 
-    /// How many are before this document.
+    /// Returns the number of deleted documents before `document`.
     pub(super) fn before(&self, document: u32) -> u32 {
         match self.bits.get(document as usize / 64) {
             None => self.count,
@@ -50,14 +50,14 @@ impl DeletedDocuments {
         }
     }
 
-    /// Their numbers, ascending.
+    /// Returns the numbers of the deleted documents, ascending.
     pub(super) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.bits.iter().enumerate().flat_map(|(at, &word)| {
             (0..64).filter(move |bit| word >> bit & 1 == 1).map(move |bit| 64 * at as u32 + bit)
         })
     }
 
-    /// The file of them, of this part.
+    /// Encodes the file of deleted documents of the part with this number.
     pub(super) fn to_bytes(&self, part: u64) -> Vec<u8> {
         let mut bytes = GONE_MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -72,11 +72,11 @@ impl DeletedDocuments {
         bytes
     }
 
-    /// Reads the file of a part with this number and these documents.
+    /// Reads the file of deleted documents of part `part`, which has `documents` documents.
     ///
     /// # Errors
     ///
-    /// The offset, what is expected there, and what is found.
+    /// The offset, the expected value, and the value found.
     pub(super) fn from_bytes(bytes: &[u8], part: u64, documents: u32) -> Result<Self, (u64, String, String)> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         let number_at = |at: usize, size: usize| {

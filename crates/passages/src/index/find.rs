@@ -1,4 +1,4 @@
-//! Which documents of an index contain parts of a text.
+//! Finds the documents of an index that contain parts of a text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,15 +14,15 @@ use crate::hashed::Hashed;
 /// A run of units that a text shares with a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// Its start in the text, in bytes.
+    /// The byte offset of its start in the text.
     pub start: u32,
-    /// Its end.
+    /// The byte offset of its end in the text.
     pub end: u32,
-    /// Its start in the text of the document.
+    /// The byte offset of its start in the document's text.
     pub document_start: u32,
-    /// Its end there.
+    /// The byte offset of its end in the document's text.
     pub document_end: u32,
-    /// Its units.
+    /// Number of units.
     pub words: u32,
 }
 
@@ -31,7 +31,7 @@ pub struct Match {
 pub struct Matches {
     /// The number of the document.
     pub document: u32,
-    /// Units of the text that occur in the document, in runs of `t` or more.
+    /// Number of units of the text that occur in the document, in runs of `t` or more.
     pub words: u32,
     /// The runs, in the order of the text; they may overlap.
     pub matches: Vec<Match>,
@@ -40,35 +40,35 @@ pub struct Matches {
 /// The documents that share runs with a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Documents, those with the most units first, equal ones in the order in which they were added, as far as the limit
-    /// goes.
+    /// Documents, sorted by descending number of shared units, then by the order in which they were added; at most the
+    /// limit.
     pub documents: Vec<Matches>,
-    /// How many there are.
+    /// Number of documents found, including those beyond the limit.
     pub documents_found: u64,
-    /// Units of the text.
+    /// Number of units in the text.
     pub words: u32,
-    /// Units of the text that occur in one or more of all documents that were found.
+    /// Number of units of the text that occur in at least one of the documents found.
     pub words_found: u32,
-    /// Fingerprints with more places than the limit: only the first were followed, and what is in others may be missing.
+    /// Number of fingerprints with more postings than the limit. Their other postings were not followed, so matches may be
+    /// missing.
     pub capped: u32,
 }
 
-/// How much of an answer is wanted.
+/// Limits of the size of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The most documents of an answer.
+    /// Maximum number of documents in an answer.
     pub documents: usize,
-    /// The most places of a fingerprint that are followed. With fewer than there are, an answer may lack documents, and
-    /// parts of others.
+    /// Maximum number of postings followed for each fingerprint. If there are more, an answer may lack documents or matches.
     pub places: usize,
 }
 
 impl Limits {
-    /// All documents, by all places.
+    /// No limits.
     pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
 }
 
-/// A document that may be one of those with the most shared units; the best come first.
+/// A document that may be among those with the most shared units; better documents are ordered first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedDocument {
     words: Reverse<u32>,
@@ -79,14 +79,14 @@ struct RankedDocument {
 /// The state of a search.
 struct FindState {
     answer: Answer,
-    /// The units of the text that a document has.
+    /// For each unit of the text, whether it occurs in the current document.
     covered: Vec<bool>,
-    /// The best documents, the worst of them on top.
+    /// The best documents found so far, the worst of them on top.
     best: BinaryHeap<RankedDocument>,
 }
 
 impl FindState {
-    /// Adds a document, if it shares anything.
+    /// Adds a document if it has runs.
     fn add(&mut self, document: u32, runs: Vec<Run>, max: usize) {
         if runs.is_empty() {
             return;
@@ -103,7 +103,7 @@ impl FindState {
     }
 }
 
-/// A run that a text shares with a document: its units in the text, and how much further they are than in the document.
+/// A run that a text shares with a document: its units in the text, and its offset in the text minus that in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     diagonal: usize,
@@ -111,7 +111,7 @@ struct Run {
     end: usize,
 }
 
-/// How far the units around a place agree: the number of units before it, and from it on.
+/// Returns the number of equal units before two positions, and from them on.
 fn agreeing(
     own: impl Fn(usize) -> Option<u32>,
     other: Hashes<'_>,
@@ -128,8 +128,8 @@ fn agreeing(
 }
 
 impl PassageIndex {
-    /// Passes the postings of a fingerprint in all parts to `each`, but for those of deleted documents: the document, the
-    /// unit, and its part with the number of the document there; until it returns false.
+    /// Passes each posting of a fingerprint in all parts to `each`, except for deleted documents, until `each` returns
+    /// false. Arguments: the document, the unit, and the part with the document's number in it.
     fn for_each_posting(
         &self,
         fingerprint: u64,
@@ -147,14 +147,13 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// The documents that share a run of units with a text: the text was cut and hashed as the index was.
+    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the index was.
     ///
-    /// The places of all fingerprints are followed together, document by document, so that what is known of a document is
-    /// complete when it is compared with others, and no more than `limit` documents are remembered, however many have a
-    /// fingerprint.
+    /// The postings of all fingerprints are followed together, document by document. So a document is complete when it is
+    /// compared with others, and at most `limits.documents` documents are held in memory.
     ///
-    /// Time: a look-up for each selected fingerprint; a comparison with the units around each of its places; and the shared
-    /// runs for each document that has them. Memory: up to 128 places of each selected fingerprint, and the runs of `limit`
+    /// Time: one lookup per selected fingerprint, one comparison of the surrounding units per posting, and the shared runs
+    /// of each document. Memory: up to 128 postings of each selected fingerprint, and the runs of `limits.documents`
     /// documents.
     ///
     /// # Errors
@@ -167,7 +166,7 @@ impl PassageIndex {
         selected.sort_unstable();
         let mut found =
             FindState { answer: Answer::default(), covered: vec![false; own.len()], best: BinaryHeap::new() };
-        // How many places of each fingerprint were followed.
+        // Number of postings followed for each fingerprint.
         let mut followed: Vec<usize> = vec![0; selected.len()];
         for (part, &start) in self.parts.iter().zip(&self.starts) {
             self.find_in_part((part, start), (&selected, &mut followed), &own, limits, &mut found)?;
@@ -182,7 +181,7 @@ impl PassageIndex {
         Ok(answer)
     }
 
-    /// Finds documents of a part.
+    /// Finds the documents of one part.
     fn find_in_part(
         &self,
         (part, start): (&Part, u32),
@@ -191,7 +190,7 @@ impl PassageIndex {
         limits: Limits,
         found: &mut FindState,
     ) -> Result<()> {
-        // The places of each fingerprint of the part, ordered by the document of the next place.
+        // The postings of each fingerprint of the part, and a heap of them by their next document.
         let mut open: Vec<(Range<usize>, Postings<'_>)> = Vec::new();
         let mut next: BinaryHeap<Reverse<(u32, usize)>> = BinaryHeap::new();
         let mut first = 0;
@@ -218,7 +217,7 @@ impl PassageIndex {
                     if *followed > limits.places {
                         break;
                     }
-                    // Modulo the numbers of the machine.
+                    // A diagonal may be negative, so it wraps around.
                     let of =
                         selected[ats.clone()].iter().map(|one| (one.1.wrapping_sub(there as usize), one.1));
                     seeds.extend(of);
@@ -234,12 +233,13 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// The runs that a document shares, by diagonals: from seeds, each a diagonal and a unit of the text, ascending.
+    /// Returns the runs that the text shares with a document, extended from seeds. Each seed is a diagonal and a unit of the
+    /// text; seeds ascend.
     fn runs(&self, seeds: &[(usize, usize)], own: &[u32], hashes: Hashes<'_>) -> Vec<Run> {
         let width = self.shape.width();
         let mut runs: Vec<Run> = Vec::new();
         for &(diagonal, at) in seeds {
-            // A run that is known may have this seed, too.
+            // A known run may contain this seed.
             if runs.last().is_some_and(|run| run.diagonal == diagonal && (run.start..run.end).contains(&at)) {
                 continue;
             }
@@ -253,7 +253,7 @@ impl PassageIndex {
         runs
     }
 
-    /// The places of what a document shares.
+    /// Converts the runs of a document to matches with byte offsets.
     fn matches(&self, one: RankedDocument, hashed: &Hashed) -> Result<Matches> {
         let RankedDocument { words: Reverse(words), document, runs } = one;
         let places = self.places(document)?;
@@ -275,8 +275,9 @@ impl PassageIndex {
         Ok(Matches { document, words, matches })
     }
 
-    /// As [`FinderScratch::for_each_recurring`], for documents that come after those of an index: passes each t-gram of
-    /// the index with its first place there, and each other t-gram whose fingerprint `wanted` accepts. All postings of a fingerprint are followed until the first occurrences are known.
+    /// As [`FinderScratch::for_each_recurring`], for documents that come after those of an index: passes each t-gram that
+    /// occurs in the index with its first position in it, and each other t-gram whose fingerprint `wanted` accepts. All
+    /// postings of a fingerprint are followed until the first occurrences are known.
     ///
     /// # Errors
     ///
@@ -290,7 +291,7 @@ impl PassageIndex {
     ) -> Result<()> {
         let own: Vec<u32> = (0..hashed.len()).map(|unit| work.unit_hash(hashed, unit)).collect();
         let width = self.shape.width();
-        // Windows that select the same fingerprint follow one another.
+        // Windows that select the same fingerprint are adjacent.
         let mut groups: Vec<(Range<usize>, usize, u64)> = Vec::new();
         work.for_each_window(hashed, |position, at, fingerprint| match groups.last_mut() {
             Some((windows, last, _)) if *last == at => windows.end = position + 1,
@@ -327,7 +328,7 @@ impl PassageIndex {
     }
 }
 
-/// How many units ranges have together.
+/// Returns the number of units covered by at least one of these ranges.
 fn union(mut ranges: Vec<Range<usize>>) -> u32 {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut units, mut end) = (0, 0);

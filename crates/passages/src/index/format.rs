@@ -1,72 +1,72 @@
-//! The bytes of a part of an index of passages, and of the list of its parts; `format-spec.md` states them.
+//! Encoding of a part of a passage index, and of the list of its parts; specified in `format-spec.md`.
 
 use std::ops::Range;
 
-/// How a part begins.
+/// Magic bytes of a part.
 pub(super) const PART_MAGIC: [u8; 8] = *b"TWXPSGP1";
-/// How the list of parts begins.
+/// Magic bytes of the list of parts.
 pub(super) const LIST_MAGIC: [u8; 8] = *b"TWXPSGL1";
-/// The version of both.
+/// Format version of parts and of lists without deletions.
 pub(super) const VERSION: u32 = 1;
-/// Bytes of the header of a part.
+/// Size of the header of a part in bytes.
 pub(super) const HEADER_BYTES: usize = 256;
-/// Bytes that have a checksum together.
+/// Size of a block in bytes; each block has one checksum.
 pub(super) const BLOCK: usize = 1 << 14;
-/// Postings that are encoded together.
+/// Number of postings in a group; a group is encoded together.
 pub(super) const POSTINGS: usize = 128;
-/// Bits of a fingerprint that are stored, the upper ones.
+/// Number of stored bits of a fingerprint: its upper bits.
 pub(super) const FINGERPRINT_BITS: u32 = 48;
-/// Bytes of an entry of the fence: the first fingerprint of a group of postings, and where the group begins.
+/// Size of a fence entry in bytes: the first fingerprint of a group of postings, and the offset of the group.
 pub(super) const FENCE_BYTES: usize = 16;
-/// Bytes of the list before its entries, of an entry, and of the checksum after them.
+/// Size in bytes of the list's header; [`LIST_ENTRY_BYTES`] is the size of an entry. A checksum follows the entries.
 pub(super) const LIST_HEAD_BYTES: usize = 16;
 /// See [`LIST_HEAD_BYTES`].
 pub(super) const LIST_ENTRY_BYTES: usize = 32;
-/// The version of a list that says which documents were deleted, and bytes of an entry of it.
+/// Format version of a list that includes deletions; [`LIST_ENTRY_BYTES_GONE`] is the size of its entries in bytes.
 pub(super) const LIST_VERSION_GONE: u32 = 2;
 /// See [`LIST_VERSION_GONE`].
 pub(super) const LIST_ENTRY_BYTES_GONE: usize = 48;
-/// The most bytes of a list.
+/// Maximum size of a list in bytes.
 pub(super) const LIST_BYTES_MAX: u64 = (LIST_HEAD_BYTES + PARTS_MAX * LIST_ENTRY_BYTES_GONE + 8) as u64;
-/// How a file of deleted documents begins, and bytes of it before their numbers.
+/// Magic bytes of a file of deleted documents; [`GONE_HEAD_BYTES`] is the size of its header in bytes.
 pub(super) const GONE_MAGIC: [u8; 8] = *b"TWXPSGD1";
 /// See [`GONE_MAGIC`].
 pub(super) const GONE_HEAD_BYTES: usize = 32;
-/// The most parts of an index.
+/// Maximum number of parts in an index.
 pub(super) const PARTS_MAX: usize = 1 << 16;
-/// The most bytes of the settings.
+/// Maximum size of the settings in bytes.
 pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
 /// The sections of a part, in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexSection {
-    /// How texts are cut, as text.
+    /// The text options, as text.
     Settings,
-    /// Keys, one after the other.
+    /// The keys of all documents, concatenated.
     Keys,
     /// The end of each key, 8 bytes each.
     KeyEnds,
-    /// How many units there are up to the end of each document, 8 bytes each.
+    /// The number of units up to the end of each document, 8 bytes each.
     UnitEnds,
     /// Hashes of the units, 4 bytes each.
     Hashes,
-    /// The end of the places of each document, 8 bytes each.
+    /// The end of each document's entry in `Places`, 8 bytes each.
     PlaceEnds,
-    /// For each unit the distance from the end of the one before, and its length.
+    /// For each unit, the distance from the end of the previous unit, and its length.
     Places,
     /// Groups of postings.
     Postings,
-    /// For each group its first fingerprint, and its start.
+    /// For each group of postings, its first fingerprint and its offset.
     Fence,
     /// A checksum of each block of the file before this section.
     Checksums,
 }
 
-/// How many there are.
+/// Number of sections.
 pub(super) const SECTIONS: usize = 10;
 
 impl IndexSection {
-    /// Its name in messages and in the specification.
+    /// Returns the section's name, as used in messages and in the specification.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Settings => "settings",
@@ -86,18 +86,18 @@ impl IndexSection {
 /// The fields of the header of a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartHeader {
-    /// Units of a run, and of a fingerprint.
+    /// Number of units in a run, and in a fingerprint.
     pub(super) widths: (u32, u32),
     pub(super) seed: u64,
     pub(super) documents: u64,
     pub(super) units: u64,
     pub(super) postings: u64,
-    /// The end of each section; the first begins after the header, and each other at the end of the one before.
+    /// The end of each section. The first section begins after the header, each other at the end of the previous one.
     pub(super) ends: [u64; SECTIONS],
 }
 
 impl PartHeader {
-    /// The range of a section.
+    /// Returns the byte range of a section.
     pub(super) fn section(&self, section: IndexSection) -> Range<u64> {
         let number = section as usize;
         let start = number.checked_sub(1).map_or(HEADER_BYTES as u64, |before| self.ends[before]);
@@ -122,11 +122,11 @@ impl PartHeader {
         bytes
     }
 
-    /// Reads the header of a file of this length.
+    /// Decodes and checks the header of a file that has `file_bytes` bytes.
     ///
     /// # Errors
     ///
-    /// The offset, what is expected there, and what is found.
+    /// The offset, the expected value, and the value found.
     pub(super) fn from_bytes(bytes: &[u8], file_bytes: u64) -> Result<Self, (u64, String, String)> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         if bytes.len() < HEADER_BYTES {
@@ -204,12 +204,12 @@ impl PartHeader {
     }
 }
 
-/// The checksum of some bytes.
+/// Returns the checksum of `bytes`.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// Appends a number in groups of 7 bits, the lowest first.
+/// Appends a number as a variable-length integer: groups of 7 bits, the lowest first (LEB128).
 pub(super) fn put(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -218,7 +218,7 @@ pub(super) fn put(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Reads a number, and moves `at` past it; none if it does not end, or has more than 64 bits.
+/// Decodes a variable-length integer, and advances `at` past it; `None` if it is truncated or exceeds 64 bits.
 #[inline]
 pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0_u64;
@@ -237,40 +237,40 @@ pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// A signed distance as a number that is small if the distance is.
+/// Encodes a signed distance so that small absolute values give small numbers.
 pub(super) fn zigzag(distance: i64) -> u64 {
     (distance << 1 ^ distance >> 63).cast_unsigned()
 }
 
-/// The distance again.
+/// Decodes the result of [`zigzag`].
 pub(super) fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-/// A part in the list.
+/// An entry of the list: one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartEntry {
-    /// The number in its name.
+    /// The number in the part's file name.
     pub(super) number: u64,
     pub(super) bytes: u64,
     pub(super) documents: u64,
     /// The checksum at the end of its header.
     pub(super) header: u64,
-    /// The number in the name of the file of its deleted documents; 0 if there is none.
+    /// The number in the name of the part's file of deleted documents; 0 if there is none.
     pub(super) deletions: u64,
-    /// How many these are.
+    /// Number of deleted documents.
     pub(super) deleted: u64,
 }
 
 impl PartEntry {
-    /// Bytes of each entry of a list of these.
+    /// Returns the size in bytes of each entry of a list with these entries.
     pub(super) fn bytes_of(entries: &[Self]) -> usize {
         let has_deletions = entries.iter().any(|entry| entry.deletions > 0);
         if has_deletions { LIST_ENTRY_BYTES_GONE } else { LIST_ENTRY_BYTES }
     }
 }
 
-/// The list of parts as bytes.
+/// Encodes a list of parts.
 pub(super) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
     let mut bytes = LIST_MAGIC.to_vec();
     let width = PartEntry::bytes_of(entries);
@@ -289,11 +289,11 @@ pub(super) fn list_to_bytes(entries: &[PartEntry]) -> Vec<u8> {
     bytes
 }
 
-/// Reads a list of parts.
+/// Decodes a list of parts.
 ///
 /// # Errors
 ///
-/// The offset, what is expected there, and what is found.
+/// The offset, the expected value, and the value found.
 pub(super) fn list_from_bytes(bytes: &[u8]) -> Result<Vec<PartEntry>, (u64, String, String)> {
     let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
     let u64_at = |at: usize| -> u64 {
@@ -363,7 +363,7 @@ mod tests {
         }
     }
 
-    /// The rows of the first table below a heading of the specification: name, offset and size.
+    /// Reads the first table below a heading of the specification: the name, offset and size of each row.
     fn table(heading: &str) -> Vec<(String, usize, usize)> {
         let spec = include_str!("../../../../format-spec.md");
         let part =

@@ -1,10 +1,10 @@
-//! An index of passages: which stored documents contain parts of a text, and which parts.
+//! An index of passages: finds the stored documents that contain parts of a text, and these parts.
 //!
-//! An index is a folder of immutable *parts*, one for each time that documents were added, and a list of them, which says
-//! which documents were deleted, too. A part has
-//! of each document its key, a hash of 32 bits of each unit, the places of the units in the text, and for each selected
-//! fingerprint where it was selected, sorted. No texts are kept. A shared run of `t` units shares a selected fingerprint;
-//! from there the match is extended in both directions by comparing the hashes of units, which also confirms it.
+//! An index is a folder of immutable *parts*, one for each time that documents were added, and a list of the parts and of
+//! their deleted documents. A part stores for each document its key, a 32-bit hash of each unit, the positions of the units
+//! in the text, and the positions of its selected fingerprints, sorted by fingerprint. No texts are stored. A shared run of
+//! `t` units shares a selected fingerprint. From there the match is extended in both directions by comparing the hashes of
+//! units, which also confirms it.
 
 mod build;
 mod change;
@@ -26,22 +26,22 @@ use self::format::{LIST_BYTES_MAX, LIST_HEAD_BYTES, PartEntry, list_from_bytes};
 use self::part::Part;
 use crate::finder::Shape;
 
-/// The list of parts, in the folder.
+/// File name of the list of parts.
 pub const LIST: &str = "PASSAGES";
-/// The lock of who changes the index.
+/// File name of the writer's lock.
 const LOCK: &str = "LOCK";
 
-/// The name of a part.
+/// Returns the file name of a part.
 fn part_name(number: u64) -> String {
     format!("passages-{number:06}.part")
 }
 
-/// The name of a file of deleted documents.
+/// Returns the file name of a list of deleted documents.
 fn deletions_name(number: u64) -> String {
     format!("passages-{number:06}.gone")
 }
 
-/// Whether a file of an index has this name.
+/// Whether an index may contain a file with this name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let number = name
@@ -50,7 +50,7 @@ pub fn is_name(name: &str) -> bool {
     [LIST, LOCK].contains(&name) || number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
-/// An index that is open, as it was when it was opened.
+/// An open index, in its state at the time of opening.
 #[derive(Debug)]
 pub struct PassageIndex {
     parts: Vec<Part>,
@@ -65,7 +65,7 @@ impl PassageIndex {
     ///
     /// # Errors
     ///
-    /// [`Error::NotAnIndex`] where there is none; [`Error::Corrupt`] for a list or a header that is damaged, or parts that
+    /// [`Error::NotAnIndex`] if the folder has no index; [`Error::Corrupt`] if the list or a header is damaged, or if parts
     /// do not belong together; [`Error::Io`].
     pub fn open(folder: &Path) -> Result<Self> {
         let mut before = None;
@@ -75,7 +75,7 @@ impl PassageIndex {
                 return Err(Error::NotAnIndex { path: folder.to_owned(), why });
             };
             match Self::of_list(folder, &entries) {
-                // A writer has put another list in the place of this one, and removed its files.
+                // A writer has replaced the list and removed the files that this one names.
                 Err(Error::Io { source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound && before.as_ref() != Some(&entries) =>
                 {
@@ -86,7 +86,7 @@ impl PassageIndex {
         }
     }
 
-    /// Opens what a list names.
+    /// Opens the parts in a list.
     fn of_list(folder: &Path, entries: &[PartEntry]) -> Result<Self> {
         let list = folder.join(LIST);
         let corrupt = |number: usize, expected: String, found: String| Error::Corrupt {
@@ -135,20 +135,20 @@ impl PassageIndex {
         Ok(Self { parts, starts, shape, seed })
     }
 
-    /// Opens an index if there is one.
+    /// Opens the index, or returns `None` if the folder has none.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), where there is one.
+    /// As [`open`](Self::open), if the folder has an index.
     pub fn open_if_there(folder: &Path) -> Result<Option<Self>> {
         if read_list(folder)?.is_some() { Self::open(folder).map(Some) } else { Ok(None) }
     }
 
-    /// Refuses options other than those of the index.
+    /// Checks that the given options are those of the index.
     ///
     /// # Errors
     ///
-    /// [`Error::ParamsMismatch`] with the first that differs.
+    /// [`Error::ParamsMismatch`] with the first option that differs.
     pub fn check(&self, shape: Shape, seed: u64, settings: &str) -> Result<()> {
         let differs = |field: &str, index: String, given: String| {
             Err(Error::ParamsMismatch { field: field.to_owned(), index, given })
@@ -167,7 +167,7 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// How texts are cut.
+    /// Returns the text options, which determine how texts are split into units.
     ///
     /// # Errors
     ///
@@ -176,44 +176,44 @@ impl PassageIndex {
         self.parts.first().map_or(Ok(""), Part::settings)
     }
 
-    /// Widths of runs and fingerprints.
+    /// Returns the widths of runs and of fingerprints.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// The seed of the hashes.
+    /// Returns the seed of the hashes.
     #[must_use]
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// The number of documents, with those that were deleted and have numbers still.
+    /// Returns the number of documents, including deleted documents that are still numbered.
     #[must_use]
     pub fn documents(&self) -> u32 {
         let last = self.starts.last().copied().unwrap_or(0);
         last + self.parts.last().map_or(0, Part::documents)
     }
 
-    /// The number of documents that were deleted.
+    /// Returns the number of deleted documents that are still numbered.
     #[must_use]
     pub fn deleted(&self) -> u32 {
         self.parts.iter().map(|part| part.deletions.count()).sum()
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     #[must_use]
     pub fn parts(&self) -> usize {
         self.parts.len()
     }
 
-    /// Bytes of all parts.
+    /// Returns the size of all parts in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.identity().0).sum()
     }
 
-    /// The part of a document, and its number there.
+    /// Returns the part that contains a document, and the document's number in it.
     fn part_of(&self, document: u32) -> Result<(&Part, u32)> {
         let number = self.starts.partition_point(|&start| start <= document).checked_sub(1);
         let found = number.map(|number| (&self.parts[number], document - self.starts[number]));
@@ -222,17 +222,17 @@ impl PassageIndex {
             .ok_or_else(|| Error::Invalid(format!("there is no document {document} in the index")))
     }
 
-    /// The key of a document.
+    /// Returns the key of a document.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`], or [`Error::Invalid`] if there is no such document.
+    /// [`Error::Corrupt`], or [`Error::Invalid`] if the document does not exist.
     pub fn key(&self, document: u32) -> Result<&[u8]> {
         let (part, own) = self.part_of(document)?;
         part.key(own)
     }
 
-    /// The spans of the units of a document in its text. Linear in the document.
+    /// Returns the byte spans of a document's units in its text. Takes time linear in the document's length.
     ///
     /// # Errors
     ///
@@ -242,21 +242,21 @@ impl PassageIndex {
         part.places(own)
     }
 
-    /// Checks every byte: blocks against their checksums, and sections against each other.
+    /// Checks all bytes: blocks against their checksums, and sections against each other.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] with the first damage.
+    /// [`Error::Corrupt`] with the first damage found.
     pub fn verify(&self) -> Result<()> {
         self.parts.iter().try_for_each(Part::verify)
     }
 }
 
-/// The deleted documents of a part.
+/// Reads the deleted documents of a part.
 fn read_deletions(folder: &Path, entry: &PartEntry) -> Result<DeletedDocuments> {
     let path = folder.join(deletions_name(entry.deletions));
     let bytes = read_small(&path, 4 * entry.documents + 64)?;
-    // The part was compared with the entry, and has no more documents than a number of 32 bits.
+    // The caller has compared the part with its entry; a part's document count fits in 32 bits.
     DeletedDocuments::from_bytes(&bytes, entry.number, entry.documents as u32).map_err(
         |(offset, expected, found)| Error::Corrupt {
             path,
@@ -268,7 +268,7 @@ fn read_deletions(folder: &Path, entry: &PartEntry) -> Result<DeletedDocuments> 
     )
 }
 
-/// Reads a file of up to `max` bytes.
+/// Reads a file of at most `max` bytes.
 fn read_small(path: &Path, max: u64) -> Result<Vec<u8>> {
     let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
     let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
@@ -286,7 +286,7 @@ fn read_small(path: &Path, max: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The parts of an index; none where there is no list.
+/// Returns the parts of an index, or `None` if the list does not exist.
 fn read_list(folder: &Path) -> Result<Option<Vec<PartEntry>>> {
     let path: PathBuf = folder.join(LIST);
     if !RealVfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {

@@ -1,5 +1,4 @@
-//! A part of an index: one immutable file, mapped. Each block is compared with its checksum when it is first
-//! used.
+//! A part of an index: one immutable, memory-mapped file. Each block is verified against its checksum at its first use.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -15,23 +14,23 @@ use super::format::{
     checksum, get, unzigzag,
 };
 
-/// A part that is open.
+/// An open part.
 #[derive(Debug)]
 pub(super) struct Part {
     path: PathBuf,
     bytes: Bytes,
     pub(super) header: PartHeader,
-    /// Documents that were deleted.
+    /// The deleted documents.
     pub(super) deletions: DeletedDocuments,
-    /// Blocks that are known to be sound, a bit each.
+    /// One bit per block, set once its checksum was verified.
     sound: Vec<AtomicU64>,
 }
 
-/// The place of a selected fingerprint: a document of the part, and a unit in it.
+/// A posting of a selected fingerprint: a document of the part, and a unit in the document.
 pub(super) type Posting = (u32, u32);
 
 impl Part {
-    /// Opens a part, and checks its header and that its sections fit together.
+    /// Opens a part, and checks its header and the lengths of its sections.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
         let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
@@ -54,7 +53,7 @@ impl Part {
         Ok(part)
     }
 
-    /// Damage at an offset in a section.
+    /// Reports damage at an offset in a section.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "callers have a number or a new String, never a thing to keep"
@@ -75,7 +74,7 @@ impl Part {
         }
     }
 
-    /// Bytes of a section, their blocks compared with their checksums.
+    /// Returns a range of bytes of a section, after verifying its blocks.
     fn part(&self, section: IndexSection, range: Range<u64>) -> Result<&[u8]> {
         let whole = self.header.section(section);
         let end =
@@ -102,13 +101,13 @@ impl Part {
         Ok(&self.bytes[start as usize..end as usize])
     }
 
-    /// All of a section.
+    /// Returns all bytes of a section, after verifying its blocks.
     fn all(&self, section: IndexSection) -> Result<&[u8]> {
         let range = self.header.section(section);
         self.part(section, 0..range.end - range.start)
     }
 
-    /// Compares a block with its checksum.
+    /// Verifies a block against its checksum.
     fn check_block(&self, block: u64) -> Result<()> {
         let covered = self.header.section(IndexSection::Checksums).start;
         let start = block * BLOCK as u64;
@@ -123,7 +122,7 @@ impl Part {
         Err(Error::Corrupt { path: self.path.clone(), section: "block", offset: start, expected, found })
     }
 
-    /// How texts are cut.
+    /// Returns the text options.
     pub(super) fn settings(&self) -> Result<&str> {
         let bytes = self.all(IndexSection::Settings)?;
         std::str::from_utf8(bytes).map_err(|error| {
@@ -131,7 +130,7 @@ impl Part {
         })
     }
 
-    /// The bytes of the file, its documents, and the checksum of its header.
+    /// Returns the size of the file in bytes, the number of documents, and the checksum of the header.
     pub(super) fn identity(&self) -> (u64, u64, u64) {
         let sum = self.bytes.get(HEADER_BYTES - 8..HEADER_BYTES).map(le).unwrap_or_default();
         (self.bytes.len() as u64, self.header.documents, sum)
@@ -141,7 +140,7 @@ impl Part {
         self.header.documents as u32 // as the header was checked
     }
 
-    /// The range of a document's entry, by a section of ends; `limit` is the largest valid end.
+    /// Returns the range of a document's entry, read from a section of ends; `limit` is the largest valid end.
     fn ends(&self, section: IndexSection, document: u32, limit: u64) -> Result<Range<u64>> {
         let number = u64::from(document);
         if number >= self.header.documents {
@@ -166,25 +165,25 @@ impl Part {
         range.end - range.start
     }
 
-    /// The key of a document.
+    /// Returns the key of a document.
     pub(super) fn key(&self, document: u32) -> Result<&[u8]> {
         let range = self.ends(IndexSection::KeyEnds, document, self.length(IndexSection::Keys))?;
         self.part(IndexSection::Keys, range)
     }
 
-    /// The hashes of the units of a document.
+    /// Returns the hashes of a document's units.
     pub(super) fn hashes(&self, document: u32) -> Result<Hashes<'_>> {
         let range = self.ends(IndexSection::UnitEnds, document, self.header.units)?;
         Ok(Hashes(self.part(IndexSection::Hashes, 4 * range.start..4 * range.end)?))
     }
 
-    /// The places of the units of a document, as they are stored.
+    /// Returns the encoded byte spans of a document's units.
     pub(super) fn place_bytes(&self, document: u32) -> Result<&[u8]> {
         let range = self.ends(IndexSection::PlaceEnds, document, self.length(IndexSection::Places))?;
         self.part(IndexSection::Places, range)
     }
 
-    /// The places of the units of a document.
+    /// Returns the byte spans of a document's units.
     pub(super) fn places(&self, document: u32) -> Result<Vec<(u32, u32)>> {
         let units = self.ends(IndexSection::UnitEnds, document, self.header.units)?;
         let range = self.ends(IndexSection::PlaceEnds, document, self.length(IndexSection::Places))?;
@@ -197,7 +196,7 @@ impl Part {
                 found,
             )
         };
-        // No unit takes less than two bytes.
+        // A unit takes at least two bytes.
         let count = units.end - units.start;
         if bytes.len() as u64 / 2 < count {
             return Err(fault(0, format!("{} bytes for {count} units", bytes.len())));
@@ -219,7 +218,7 @@ impl Part {
         Ok(places)
     }
 
-    /// The first fingerprint of a group of postings, and where the group begins.
+    /// Returns the first fingerprint of a group of postings, and the group's offset.
     fn fence(&self, group: u64) -> Result<(u64, u64)> {
         let entry =
             self.part(IndexSection::Fence, group * FENCE_BYTES as u64..(group + 1) * FENCE_BYTES as u64)?;
@@ -230,16 +229,17 @@ impl Part {
         self.header.postings.div_ceil(POSTINGS as u64)
     }
 
-    /// Passes all postings to `each`, in order, with their fingerprints as they are stored.
+    /// Passes all postings with their stored fingerprints to `each`, in order.
     pub(super) fn for_each(&self, mut each: impl FnMut(u64, Posting) -> Result<()>) -> Result<()> {
         (0..self.groups()).try_for_each(|group| {
             self.for_each_of_group(group, |fingerprint, posting| each(fingerprint, posting).map(|()| true))
         })
     }
 
-    /// The first group that may have postings of a fingerprint as it is stored.
+    /// Returns the first group that may have postings of a stored fingerprint.
     fn first_group(&self, wanted: u64) -> Result<u64> {
-        // The last group that begins below it, as its postings may begin there; otherwise the first.
+        // Searches the last group that begins below `wanted`, because postings of `wanted` may begin in it; otherwise the
+        // first.
         let (mut low, mut high) = (0, self.groups());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -248,8 +248,8 @@ impl Part {
         Ok(low.saturating_sub(1))
     }
 
-    /// The postings of a fingerprint, of documents that were not deleted, to be read a group at a time. Logarithmic in the
-    /// postings.
+    /// Returns the postings of a fingerprint, except for deleted documents. They are read one group at a time. Takes time
+    /// logarithmic in the number of postings.
     pub(super) fn postings(&self, fingerprint: u64) -> Result<Postings<'_>> {
         let wanted = fingerprint >> (64 - FINGERPRINT_BITS);
         let group = self.first_group(wanted)?;
@@ -258,7 +258,7 @@ impl Part {
         Ok(postings)
     }
 
-    /// Passes the postings of a group to `each`, with their fingerprints, until it returns false.
+    /// Passes the postings of a group with their stored fingerprints to `each`, until `each` returns false.
     fn for_each_of_group(
         &self,
         group: u64,
@@ -286,7 +286,7 @@ impl Part {
                 let document_now = document.checked_add(later)?;
                 let position_now = u32::try_from(get(bytes, &mut at)?).ok()?;
                 let position = if later == 0 && !is_first {
-                    // In the same document, a posting after the one before.
+                    // In the same document, positions ascend.
                     position.checked_add(position_now).filter(|now| *now > position)?
                 } else {
                     position_now
@@ -304,7 +304,7 @@ impl Part {
         if at == bytes.len() { Ok(()) } else { Err(fault(at, format!("{} bytes more", bytes.len() - at))) }
     }
 
-    /// Checks all blocks, and all that sections say of each other.
+    /// Verifies all blocks, and checks sections against each other.
     pub(super) fn verify(&self) -> Result<()> {
         for section in [
             IndexSection::Keys,
@@ -351,23 +351,23 @@ impl Part {
     }
 }
 
-/// Eight bytes or fewer as a number.
+/// Decodes up to eight bytes as a little-endian number.
 fn le(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// The places of a fingerprint, in order; those of one group of postings are in memory.
+/// The postings of a fingerprint, in order; one group of them is in memory.
 pub(super) struct Postings<'p> {
     part: &'p Part,
     wanted: u64,
-    /// The group that is read next.
+    /// The group to read next.
     group: u64,
     read: Vec<Posting>,
     at: usize,
 }
 
 impl Postings<'_> {
-    /// Reads on until a group has some, or there are no more.
+    /// Reads groups until one has postings of the fingerprint, or none is left.
     fn fill(&mut self) -> Result<()> {
         let Self { part, wanted, group, read, at } = self;
         read.clear();
@@ -384,24 +384,24 @@ impl Postings<'_> {
         Ok(())
     }
 
-    /// The next place.
+    /// Returns the current posting, or `None` at the end.
     pub(super) fn first(&self) -> Option<Posting> {
         self.read.get(self.at).copied()
     }
 
-    /// Goes on to the one after it.
+    /// Advances to the next posting.
     pub(super) fn step(&mut self) -> Result<()> {
         self.at += 1;
         if self.at >= self.read.len() { self.fill() } else { Ok(()) }
     }
 }
 
-/// Hashes of units as they are stored.
+/// Encoded hashes of units.
 #[derive(Clone, Copy)]
 pub(super) struct Hashes<'a>(&'a [u8]);
 
 impl<'a> Hashes<'a> {
-    /// As they are stored.
+    /// Returns the encoded hashes.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.0
     }
@@ -410,7 +410,7 @@ impl<'a> Hashes<'a> {
         self.0.len() / 4
     }
 
-    /// The hash of a unit, if it is there.
+    /// Returns the hash of a unit, or `None` if the document has no such unit.
     #[inline]
     pub(super) fn get(&self, unit: usize) -> Option<u32> {
         Some(u32::from_le_bytes(*self.0.get(4 * unit..)?.first_chunk()?))

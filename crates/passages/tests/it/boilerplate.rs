@@ -1,4 +1,5 @@
-//! What is left out of texts is what more documents share, by brute force; and damage is an error.
+//! Checks that exactly the spans that enough documents share, by brute force, are left out of texts, and that damage is an
+//! error.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -16,7 +17,7 @@ use crate::damage::for_each_damage;
 
 const SEED: u64 = 5;
 
-/// The words of a text, and their places.
+/// Returns the words of a text, and their byte ranges.
 fn words(text: &str) -> Vec<(Vec<u8>, std::ops::Range<usize>)> {
     let mut found = Vec::new();
     twindex_sketch::token::placed_tokens(text, &mut Vec::new(), |place, token| {
@@ -25,7 +26,7 @@ fn words(text: &str) -> Vec<(Vec<u8>, std::ops::Range<usize>)> {
     found
 }
 
-/// Makes a list of the spans of `t` words that more than `more_than` texts share, with a filter of this size.
+/// Creates a list of the spans of `t` words that more than `more_than` texts share, with a filter of `memory` bytes.
 fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: usize) -> Boilerplate {
     let hasher = Hasher::new(SEED);
     let mut work = FinderScratch::new(Shape::words(t), hasher);
@@ -56,7 +57,7 @@ fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: u
     Boilerplate::open(&path).unwrap()
 }
 
-/// The rest of each text, and the number of words left out, by sets of t-grams.
+/// Returns the rest of each text, and the number of words left out, computed with sets of t-grams.
 fn expected(texts: &[String], t: usize, more_than: u32) -> (usize, Vec<(LeftOut, String)>) {
     let split: Vec<_> = texts.iter().map(|text| words(text)).collect();
     let gram = |window: &[(Vec<u8>, std::ops::Range<usize>)]| -> Vec<Vec<u8>> {
@@ -121,7 +122,7 @@ fn check(texts: &[String], (t, more_than): (usize, u32), memory: usize) -> Boile
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Words of one and two letters in both cases, so that most t-grams come again, in texts and in themselves.
+    /// Words of one and two letters in both cases, so that most t-grams recur within texts and between them.
     #[test]
     fn boilerplate_is_left_out_and_rare_spans_stay(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,40}", 0..8),
@@ -130,7 +131,7 @@ proptest! {
         check(&texts, (t, more_than), memory);
     }
 
-    /// Texts of long pieces; the same list whatever the filter lets through.
+    /// Texts of long pieces; the list is the same for any number of false positives of the filter.
     #[test]
     fn list_does_not_depend_on_the_memory(
         pieces in proptest::collection::vec((0..3_usize, 0..40_usize, 1..30_usize, any::<bool>()), 1..40),

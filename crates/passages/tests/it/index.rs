@@ -1,5 +1,5 @@
-//! An index of passages finds what the definition says, in any number of parts; and damage is an error, never another
-//! answer.
+//! Checks that a passage index finds the passages of the definition, in any number of parts, and that damage causes an
+//! error, never another answer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use twindex::Error;
 use twindex_passages::index::{Answer, Builder, Extract, Limits};
 use twindex_passages::{Exact, FinderScratch, Grams, Hashed, Hasher, Line, PassageIndex, Recurring, Shape};
 
-/// Texts of words of one or two letters.
+/// Hashes a text of words of one or two letters.
 fn hashed(hasher: &Hasher, text: &str) -> Hashed {
     let mut hashed = Hashed::default();
     hashed.clear(Exact::Tokens);
@@ -24,7 +24,7 @@ fn hasher() -> Hasher {
     Hasher::new(5)
 }
 
-/// Adds texts to an index as one part; keys are their numbers.
+/// Adds texts to an index as one part, with their numbers as keys.
 fn append(folder: &Path, shape: Shape, texts: &[String]) -> Result<(), Error> {
     let scratch = tempfile::tempdir().unwrap();
     let mut builder = Builder::new(scratch.path(), 0, shape, 5)?;
@@ -34,12 +34,12 @@ fn append(folder: &Path, shape: Shape, texts: &[String]) -> Result<(), Error> {
             .push(format!("key-{number}").as_bytes(), &Extract::of(&hashed(&hasher(), text), &mut work))?;
     }
     let built = builder.finish()?;
-    // Its scratch files have no names.
+    // Scratch files have no names, so the directory can be removed.
     drop(scratch);
     PassageIndex::append(folder, built, "tokens=words")
 }
 
-/// All runs of `t` or more words that both texts have, none part of a longer one: places in both, and words.
+/// Returns all maximal runs of at least `t` words that both texts have: positions in both, and number of words.
 fn common_runs(a: &str, b: &str, t: usize) -> BTreeSet<(usize, usize, usize, usize, usize)> {
     let split = |text: &str| {
         let (mut words, mut places) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ proptest! {
         }
     }
 
-    /// Days: what is found with the documents of an index before the others is what is found of all of them at once.
+    /// Daily batches: texts against an index have the same lines as texts after the documents of the index.
     #[test]
     fn texts_against_an_index_have_the_lines_they_have_after_its_documents(
         texts in texts(),
@@ -225,7 +225,7 @@ fn other_options_foreign_files_and_files_left_by_a_crash_are_recognised() {
     append(&folder, Shape::words(6), &some_texts()).unwrap();
     let error = append(&folder, Shape::words(7), &some_texts()).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "min-words"), "{error}");
-    // A part that the list does not name is no part, and goes with the next one.
+    // A part that is not in the list is ignored, and removed by the next writer.
     fs::write(folder.join("passages-000002.part"), "half").unwrap();
     assert_eq!(PassageIndex::open(&folder).unwrap().parts(), 1);
     append(&folder, Shape::words(6), &some_texts()).unwrap();
@@ -235,7 +235,7 @@ fn other_options_foreign_files_and_files_left_by_a_crash_are_recognised() {
     fs::write(folder.join("mine.txt"), "mine").unwrap();
     let error = append(&folder, Shape::words(6), &some_texts()).unwrap_err();
     assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
-    // The same documents are the same bytes.
+    // The same documents give the same bytes.
     let again = bench.path().join("again");
     append(&again, Shape::words(6), &some_texts()).unwrap();
     let part = |folder: &Path| fs::read(folder.join("passages-000001.part")).unwrap();

@@ -1,5 +1,5 @@
-//! The lines are those that a kept library's suffix array gives, also of more text than the slow reference can take.
-//! `scripts/passages-check` does the same with the command and 100 MB.
+//! Checks that the lines equal those of an established library's suffix array, for more text than the slow reference can
+//! handle. `scripts/passages-check` does the same with the command and 100 MB.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use twindex_sketch::cut::PlacedUnits;
 use crate::definition::{Case, found, plain};
 use crate::suffixes::{Run, Texts};
 
-/// Numbers at random: splitmix64.
+/// Random numbers: splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// Documents that are put together of pieces of others before, of themselves, and of new words.
+/// Returns documents combined from pieces of earlier documents, of themselves, and new words.
 fn documents(count: usize) -> Vec<String> {
     let mut random = Random(5);
     let mut documents: Vec<Vec<String>> = Vec::new();

@@ -1,4 +1,4 @@
-//! One test program; a module for each subject.
+//! Integration tests of passages: one program, with one module per subject.
 
 mod boilerplate;
 mod changes;

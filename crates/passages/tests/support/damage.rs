@@ -1,6 +1,6 @@
-//! Every damaged form of a small file.
+//! All damaged forms of a small file.
 
-/// Hands each form of `bytes` with one flipped bit, and each shorter one, to `check`, with the name of the damage.
+/// Passes each form of `bytes` with one flipped bit, and each truncated form, to `check`, with a description of the damage.
 pub(crate) fn for_each_damage(bytes: &[u8], mut check: impl FnMut(&[u8], &str)) {
     let mut damaged = bytes.to_vec();
     for bit in 0..8 * bytes.len() {

@@ -1,25 +1,25 @@
-//! Lines of the definition by a suffix array of a kept library, for tests and measurements.
+//! Computes the lines of the definition with the suffix array of an established library, for tests and measurements.
 
-/// The words of all documents as numbers, each document by itself, and which of them is repeated.
+/// The words of all documents as numbers, to find the repeated runs of each document.
 #[derive(Default)]
 pub(crate) struct Texts {
-    /// The number of each word in 3 bytes, the high ones first; 0 after each document.
+    /// The number of each word in 3 bytes, big-endian; 0 after each document.
     bytes: Vec<u8>,
     /// The end of each document, in words.
     ends: Vec<u32>,
 }
 
-/// A run of repeated positions: the document, the position, the source's document and position, and how many there are.
+/// A run of repeated positions: document, position, source document, source position, number of positions.
 pub(crate) type Run = (u32, u32, u32, u32, u32);
 
 impl Texts {
-    /// Adds a word of the document, by a number from 1 on.
+    /// Adds a word of the current document, as a number from 1 on.
     pub(crate) fn push(&mut self, word: u32) {
         assert!((1..1 << 24).contains(&word), "too many different words");
         self.bytes.extend_from_slice(&word.to_be_bytes()[1..]);
     }
 
-    /// Ends a document.
+    /// Ends the current document.
     pub(crate) fn end(&mut self) {
         self.ends.push((self.bytes.len() / 3) as u32);
         self.bytes.extend_from_slice(&[0; 3]);
@@ -29,7 +29,7 @@ impl Texts {
         document.checked_sub(1).map_or(0, |before| self.ends[before] + 1)
     }
 
-    /// The maximal runs of repeated positions whose sources advance by one, in their order.
+    /// Returns the maximal runs of repeated positions whose sources advance by one, sorted by document and position.
     pub(crate) fn runs(&self, t: usize, within: bool) -> Vec<Run> {
         let (sorted, bytes) = (divsufsort::sort(&self.bytes).into_parts().1, &self.bytes);
         let mut document_of = vec![0_u32; bytes.len() / 3];
@@ -48,7 +48,7 @@ impl Texts {
                 }
             }
         };
-        // Suffixes with the same t-gram follow one another.
+        // Suffixes with the same t-gram are adjacent.
         let mut group: Vec<u32> = Vec::new();
         let places = sorted.iter().filter_map(|&at| u32::try_from(at).ok());
         let words = places.filter(|at| at % 3 == 0).map(|at| at / 3).filter(has_gram);
