@@ -113,7 +113,7 @@ pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
     (jaccard(a, b).0, a.len())
 }
 
-/// The expected standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` minima of which `bits` bits
+/// The expected standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` minima when `bits` bits of
 /// each are compared. Uses formulas only; needs no sketches.
 ///
 /// Whole minima: `sqrt(J (1 - J) / t)`. With fewer than 32 bits, different minima agree by chance in c = 2^-b of cases;
@@ -141,7 +141,7 @@ fn by_chance(bits: u8) -> f64 {
     if bits < 32 { (-f64::from(bits)).exp2() } else { 0.0 }
 }
 
-/// The standard deviation of an estimate from t minima of which the fraction `matching` matches.
+/// The standard deviation of an estimate from t minima if the fraction `matching` of them matches.
 fn error_of_rate(matching: f64, t: f64, by_chance: f64) -> f64 {
     (matching * (1.0 - matching) / t).sqrt() / (1.0 - by_chance)
 }

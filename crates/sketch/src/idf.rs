@@ -104,7 +104,7 @@ impl IdfTable {
     /// `documents` that contain it. `digest` identifies the table, and `absent` is the frequency of a shingle without an
     /// entry.
     /// # Errors
-    /// [`Error::Invalid`] for columns of different lengths, and for hashes that do not ascend.
+    /// [`Error::Invalid`] for columns of different lengths, and for hashes that are not ascending.
     pub fn new(
         digest: u128,
         documents: u32,
