@@ -1,4 +1,4 @@
-//! Inverse document frequencies: tables, and the counting of texts that makes them.
+//! Inverse document frequencies: tables, and counters that build them from texts.
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
@@ -15,7 +15,7 @@ use crate::params::Params;
 #[derive(Debug)]
 pub struct Idf {
     pub(crate) table: Arc<IdfTable>,
-    /// In hexadecimal.
+    /// The digest of the table in hexadecimal.
     digest: CString,
 }
 
@@ -29,7 +29,7 @@ impl Idf {
 /// Counts texts for a table. Free it with `twindex_idf_counter_free`.
 #[derive(Debug)]
 pub struct IdfCounter {
-    /// None once the table was made.
+    /// `None` after the table was built.
     counting: Mutex<Option<Counting>>,
 }
 
@@ -42,7 +42,7 @@ struct Counting {
 }
 
 /// Reads the table at this path, a file that `twindex idf` or `twindex_idf_save` made. Free it.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_open(
     path: *const c_char,
@@ -59,7 +59,7 @@ pub unsafe extern "C" fn twindex_idf_open(
 }
 
 /// Writes the table to a file, durably, as a whole or not at all. A file that exists is an error unless `replace` is true.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_save(
     idf: Option<&Idf>,
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn twindex_idf_save(
 /// A counter of texts that are cut into shingles as these parameters say. Shingles of fewer than `min_df` texts are left out
 /// of the table, and of the others all but the `entries_max` most frequent ones; such a shingle has the weight of the rarest
 /// one that was left out. The command has 2 and 1,000,000. Free it.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_new(
     params: Option<&Params>,
@@ -100,7 +100,7 @@ pub extern "C" fn twindex_idf_counter_new(
 }
 
 /// Counts a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Counts beyond 64 MB are moved to scratch files.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_counter_add(
     counter: Option<&IdfCounter>,
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn twindex_idf_counter_add(
 }
 
 /// Makes the table. The counter takes no more texts, and is still to be freed. Free the table.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_finish(
     counter: Option<&IdfCounter>,
@@ -140,21 +140,21 @@ fn is_made() -> Error {
 }
 
 /// Frees a counter; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_free(counter: Option<Box<IdfCounter>>) {
     border::free(counter);
 }
 
 /// Texts that were counted, those without shingles left out; 0 for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_documents(idf: Option<&Idf>) -> u32 {
     idf.map_or(0, |idf| idf.table.documents())
 }
 
 /// Shingles that the table has; 0 for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_len(idf: Option<&Idf>) -> usize {
     idf.map_or(0, |idf| idf.table.len())
@@ -162,20 +162,20 @@ pub extern "C" fn twindex_idf_len(idf: Option<&Idf>) -> usize {
 
 /// Identifies the table, as parameters name it: 32 hexadecimal digits. It lives as long as the table. An empty string for
 /// null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_digest(idf: Option<&Idf>) -> *const c_char {
     idf.map_or(c"", |idf| &idf.digest).as_ptr()
 }
 
 /// Frees a table; null is allowed. Parameters, sketchers and indexes that were made with it stay.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_free(idf: Option<Box<Idf>>) {
     border::free(idf);
 }
 
-/// The table that a handle has, shared.
+/// Returns the table of a handle, shared.
 pub(crate) fn table(idf: Option<&Idf>) -> Result<Arc<IdfTable>> {
     Ok(Arc::clone(&given(idf, "idf")?.table))
 }

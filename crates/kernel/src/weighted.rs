@@ -43,7 +43,7 @@ impl Kernel for OnesKernel<'_> {
     }
 }
 
-/// The number of these weights whose sum is sure to be less than 2^16.
+/// The number of these weights whose sum is guaranteed to be less than 2^16.
 #[inline(always)]
 fn period(weights: &[u16]) -> usize {
     let max = weights.iter().copied().fold(1, u16::max);

@@ -56,7 +56,7 @@ impl Alias {
         }
     }
 
-    /// Replaces the first spelling with the second in `parts`.
+    /// Changes `parts` to the spelling that is used in normal forms.
     ///
     /// ```
     /// use twindex_urls::{Alias, Parts};

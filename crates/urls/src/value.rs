@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-/// A character set of values, in ascending order; except for letter case in hexadecimal and base 36, each includes the
-/// previous ones.
+/// A character set of values, in ascending order: each includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Charset {
     /// `0-9`.
@@ -225,7 +224,7 @@ impl Summary {
 
     pub(crate) fn add(&mut self, value: &str) {
         let charset = Charset::of(value);
-        // Of two character sets, one contains the other, or the next larger one contains both.
+        // Character sets are nested, so the greater of two contains both.
         self.charset = self.charset.max(charset);
         (self.min, self.max) = (self.min.min(value.len()), self.max.max(value.len()));
         self.values += 1;

@@ -96,8 +96,8 @@ impl Sketch {
         params.check_same(self.made_with()?)
     }
 
-    /// Refuses a sketch whose bands cannot be compared with the bands of sketches made with `params`, or whose minima
-    /// cannot, if both keep minima.
+    /// Refuses a sketch whose bands cannot be compared with the bands of sketches made with `params`, or whose parameters
+    /// keep no minima although `params` do.
     ///
     /// # Errors
     /// As [`check_comparable`](Self::check_comparable).
