@@ -307,11 +307,11 @@ mod x86 {
     use super::super::{equal, near, pairs, strings, weighted};
     use super::{Kernel, Simd};
 
-    /// Proof that the features of [`avx2`] are available; only that function makes one.
+    /// Proof that the features of [`avx2`] are available; only that function creates one.
     #[derive(Clone, Copy)]
     struct Avx2(());
 
-    /// Proof that the features of [`avx512`] are available; only that function makes one.
+    /// Proof that the features of [`avx512`] are available; only that function creates one.
     #[derive(Clone, Copy)]
     struct Avx512(());
 

@@ -1,13 +1,13 @@
 //! Weighted resemblance, and minima of weighted sets by which it is estimated.
 //!
 //! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)`, where a and b are the weights
-//! of an
-//! element in each document: term frequencies, inverse document frequencies, or any others. [`WeightedMinHasher`] makes
-//! signatures for which the fraction of equal minima of two documents is an unbiased estimate. They are those of
-//! Christiani, *`DartMinHash`: Fast sketching for weighted sets* (2020), with all constants defined here.
+//! of an element in each document: term frequencies, inverse document frequencies, or any others.
+//! [`WeightedMinHasher`] makes signatures for which the fraction of equal minima of two documents is an unbiased
+//! estimate. They are those of Christiani, *`DartMinHash`: Fast sketching for weighted sets* (2020), with all
+//! constants defined here.
 //!
 //! Darts fall on the plane of weight and rank, on average one for each unit of area. The darts of an element are the same
-//! in all documents; a document has those below its weight of the element. The hash of a dart assigns it to one of t
+//! in all documents; a document has the darts below the element's weight in it. The hash of a dart assigns it to one of t
 //! positions, and the dart of least rank is the minimum of its position. The least dart in the union of two documents
 //! falls uniformly on the union's area, so the probability that it is in both documents is their weighted resemblance.
 //! Positions are independent, so that the variance of the estimate is `J (1 - J) / t`.
@@ -92,8 +92,7 @@ pub(crate) fn weight_out_of_range(weight: i128) -> String {
 }
 
 /// Writes to `out` the distinct shingles of a document, ascending, each with its number of occurrences as its weight.
-/// Sorts
-/// `shingles`.
+/// Sorts `shingles`.
 pub fn term_frequencies(shingles: &mut [u64], out: &mut Vec<(u64, u64)>) {
     shingles.sort_unstable();
     out.clear();
@@ -193,9 +192,8 @@ impl WeightedMinHasher {
         self.minima
     }
 
-    /// As [`signature`](Self::signature), for elements whose weights were already checked. An element that is
-    /// repeated with
-    /// the same weight changes nothing.
+    /// As [`signature`](Self::signature), for elements whose weights were already checked. An element that is repeated
+    /// with the same weight changes nothing.
     pub(crate) fn minima_of<I: Iterator<Item = (u64, u64)>>(
         &self,
         elements: impl Fn() -> I,

@@ -8,8 +8,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A parameter out of its range, a meaningless combination of parameters, or an input of the wrong kind. The text
-    /// names
-    /// the problem and the allowed values.
+    /// names the problem and the allowed values.
     #[error("{0}")]
     Invalid(String),
     /// Sketches made with different parameters.

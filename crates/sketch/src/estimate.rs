@@ -189,9 +189,8 @@ impl Resemblance {
     ///
     /// With `b = bits` and `m/t` the fraction that matches, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped
     /// to 0 and 1. With all 32 bits, there is no correction for chance: 96 of 120 whole minima give exactly 0.8. The
-    /// standard error uses `(m + 1) / (t + 2)` as the probability of a match, so that it is not zero if all or none
-    /// of a few
-    /// minima match. Without minima or bits, the value is 0 and the standard error 1.
+    /// standard error uses `(m + 1) / (t + 2)` as the probability of a match, so that it is not zero if all or none of
+    /// a few minima match. Without minima or bits, the value is 0 and the standard error 1.
     #[must_use]
     #[inline]
     pub fn from_matches(matches: usize, minima: usize, bits: u8) -> Self {
@@ -241,12 +240,11 @@ impl Resemblance {
     /// Whether the value reaches `threshold`, which is usually a short decimal number; two empty documents
     /// reach no threshold.
     ///
-    /// An exact fraction reaches the threshold if it equals the *decimal* that was written: 8 of 10 reach
-    /// 0.8, 7 of 10 reach 0.7. No tolerance is needed for that. Both the division and the parsing of the decimal round to
-    /// the nearest double; equal numbers round to the same double, and rounding never swaps unequal ones. A fraction just
+    /// An exact fraction reaches the threshold if it equals the *decimal* that was written: 8 of 10 reach 0.8, 7 of 10
+    /// reach 0.7. No tolerance is needed for that. Both the division and the parsing of the decimal round to the
+    /// nearest double; equal numbers round to the same double, and rounding never swaps unequal ones. A fraction just
     /// below the threshold is accepted only if both round to the same double. That needs a union of more than 2^52
-    /// divided
-    /// by the power of ten of the threshold's decimals: 10^11 shingles for thresholds of four decimals.
+    /// divided by the power of ten of the threshold's decimals: 10^11 shingles for thresholds of four decimals.
     #[must_use]
     pub fn at_least(&self, threshold: f64) -> bool {
         match *self {

@@ -240,8 +240,7 @@ impl IdfTable {
     }
 
     /// The fingerprint of a document with these shingles, in which each occurrence votes with its
-    /// [`weight`](Self::weight):
-    /// [`weighted`] by term frequency times inverse document frequency.
+    /// [`weight`](Self::weight): [`weighted`] by term frequency times inverse document frequency.
     ///
     /// Linear time, no allocation; the order of the shingles does not matter.
     #[must_use]

@@ -59,8 +59,7 @@ named! {
         /// A random matrix over GF(2), and a random vector.
         Matrix = "matrix",
         /// Darts of a random process on the plane of weight and rank ([`sketch::darts`](crate::darts)): the only
-        /// family that
-        /// accepts fractional weights.
+        /// family that accepts fractional weights.
         Darts = "darts",
     }
 }
@@ -76,8 +75,7 @@ pub enum MinhashWeights {
     #[default]
     Distinct,
     /// The weight of a shingle is the number of its occurrences. The weight of a feature that the caller supplies is
-    /// given
-    /// by the caller, 1/16 to 2^24; such weights need [`Family::Darts`] or a [unit](MinhashParams::unit).
+    /// given by the caller, 1/16 to 2^24; such weights need [`Family::Darts`] or a [unit](MinhashParams::unit).
     Frequencies,
     /// The weight by [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this
     /// digest ([`IdfTable`](crate::IdfTable)). Needs [`Family::Darts`] or a [unit](MinhashParams::unit).
@@ -110,8 +108,7 @@ pub struct MinhashParams {
 
 impl MinhashParams {
     /// Returns parameters with `bands` bands of `rows` minima each, by [`Family::OnePermutationFilled`], with 8 bits
-    /// kept of
-    /// each minimum and all bits of each feature.
+    /// kept of each minimum and all bits of each feature.
     #[must_use]
     pub fn new(bands: u16, rows: u16) -> Self {
         let family = Family::OnePermutationFilled;

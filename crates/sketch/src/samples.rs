@@ -257,8 +257,7 @@ impl<'a> Sample<'a> {
     }
 
     /// The numbers of compared hashes in both documents and in their union, and the share of all hashes that was
-    /// compared.
-    /// `None` as for [`resemblance`](Self::resemblance).
+    /// compared. `None` as for [`resemblance`](Self::resemblance).
     #[must_use]
     pub fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
         let (counts, share) = self.compare(other)?;
@@ -360,8 +359,7 @@ impl Containment {
     }
 
     /// Estimated containment: `common` of the `sampled` hashes are also in the other document, and the sample covers
-    /// `share`
-    /// of all shingles.
+    /// `share` of all shingles.
     #[must_use]
     pub fn estimated(common: usize, sampled: usize, share: f64) -> Self {
         Self { common, sampled, share }

@@ -409,8 +409,7 @@ impl Widths {
     }
 
     /// The widths of the shingles of a document of `units` units: the widths up to `units`, or `units` itself if all
-    /// widths
-    /// are greater. None if `units` is 0.
+    /// widths are greater. None if `units` is 0.
     pub(crate) fn of_document(self, units: usize) -> impl Iterator<Item = usize> {
         let all = (units > 0 && units < self.narrowest()).then_some(units);
         self.iter().filter(move |&width| width <= units).chain(all)

@@ -29,8 +29,7 @@ pub use super::token_tables::UNICODE_VERSION;
 /// Calls `each` with every token of `text`, lower-cased, in order.
 ///
 /// A token is never empty and is valid UTF-8. `scratch` is working memory: it grows to the longest token
-/// that differs from its lower case, and no other memory is allocated. Time is linear in
-/// the text, for any input.
+/// that differs from its lower case, and no other memory is allocated. Time is linear in the text, for any input.
 ///
 /// ```
 /// let mut found = Vec::new();

@@ -10,11 +10,10 @@
 //!                                                        frequency where that counts; rounded once, after the product
 //! ```
 //!
-//! **Error.** A rounded weight differs from the weight by at most half a unit. Rounding keeps the order of weights,
-//! so that
-//! the lesser of two rounded weights is the rounded lesser weight. Let n be the number of different shingles of two
-//! documents, and M' the sum of their greater rounded weights. Then both sums change by at most n unit / 2, and the
-//! resemblance changes from R to R' with
+//! **Error.** A rounded weight differs from the weight by at most half a unit. Rounding keeps the order of weights, so
+//! that the lesser of two rounded weights is the rounded lesser weight. Let n be the number of different shingles of
+//! two documents, and M' the sum of their greater rounded weights. Then both sums change by at most n unit / 2, and
+//! the resemblance changes from R to R' with
 //!
 //! ```text
 //! |R' - R|  <=  (1 + R) / 2 * unit * n / M'  <=  unit / mean        mean = M' / n, the mean of the greater rounded weights
@@ -94,9 +93,8 @@ impl WeightUnit {
         f64::from(self.0) / f64::from(Self::ONE.0)
     }
 
-    /// Returns a weight in these units, rounded to the nearest whole number, halves up. `weight` is in units of
-    /// 2^-16, and
-    /// below 2^112; `times` is an inverse document frequency in units of 2^-8, or 256 to use none.
+    /// Returns a weight in these units, rounded to the nearest whole number, halves up. `weight` is in units of 2^-16,
+    /// and below 2^112; `times` is an inverse document frequency in units of 2^-8, or 256 to use none.
     #[must_use]
     pub fn count(self, weight: u128, times: u16) -> u128 {
         let unit = u128::from(self.0) << 8;

@@ -279,7 +279,7 @@ pub(crate) fn is_dashed_date(bytes: &[u8]) -> bool {
     ends && date[4] == b'-' && date[7] == b'-' && is_day(&[&date[..4], &date[5..7], &date[8..]].concat())
 }
 
-/// Whether eight bytes are a day of the years 1970 to 2099.
+/// Whether eight bytes are a date `YYYYMMDD` of the years 1970 to 2099.
 fn is_day(digits: &[u8]) -> bool {
     let Some(number) = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u32>().ok()) else {
         return false;

@@ -144,8 +144,7 @@ impl RabinKarp {
     }
 
     /// Returns the hashes of all runs of `length` symbols, in order; none if `length` is 0 or greater than the length
-    /// of the
-    /// string.
+    /// of the string.
     ///
     /// Takes two multiplications for each symbol, independent of `length`.
     #[must_use]

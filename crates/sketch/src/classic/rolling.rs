@@ -131,8 +131,7 @@ fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64,
     for unit in units.ranges() {
         let Range { start, end } = unit;
         // Extend from the end of the last unit and not from the start of this one: one step if a word and its space
-        // have at
-        // most eight bytes.
+        // have at most eight bytes.
         let before = if at == start { whole } else { extend(whole, &bytes[at..start]) };
         whole = extend(whole, &bytes[at..end]);
         at = end;

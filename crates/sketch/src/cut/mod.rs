@@ -6,8 +6,8 @@
 //!
 //! The kind of [`Tokens`] defines the units:
 //!
-//! - **Words** are the tokens of [`tokens`], which defines them and does all the work
-//!   if no other parameter is set. *Word character* is defined there, too.
+//! - **Words** are the tokens of [`tokens`], which defines them and does all the work if no other parameter is set.
+//!   *Word character* is defined there, too.
 //! - **Unicode words** are the segments between word boundaries of UAX #29 (no tailoring, rules WB1 to WB999) that
 //!   contain a word character other than a mark. A segment is kept whole, with the apostrophe in `don't`, the point in
 //!   `3.14` and a soft hyphen; each of its characters is lower-cased as [`tokens`] does. Han, Hiragana, Thai, Lao,
@@ -32,7 +32,7 @@
 //! if it is not, unless NFKC composes it. This is also the unit of string slicing in most languages, and of the
 //! character n-grams of other programs.
 //!
-//! The union of widths ([`Widths`](crate::params::Widths)) covers what is called phrase detection: with `1+2`, words
+//! The union of widths ([`Widths`](crate::params::Widths)) replaces phrase detection: with `1+2`, words
 //! and pairs of words are features of a document, and no list of phrases has to be maintained.
 //!
 //! **Normal form.** NFKC is applied first, to the whole text, and lower-casing afterwards. A few capitals have no

@@ -70,9 +70,8 @@ impl MinHasher {
         Self::of(Family::OnePermutationFilled, minima)
     }
 
-    /// Creates a hasher for signatures of `minima` minima of a family. Time and memory are proportional to `minima`:
-    /// 4 bytes
-    /// each for the default family, 24 for the linear one, 16 for multiply-shift, and 1 KiB for matrices.
+    /// Creates a hasher for signatures of `minima` minima of a family. Time and memory are proportional to `minima`: 4
+    /// bytes each for the default family, 24 for the linear one, 16 for multiply-shift, and 1 KiB for matrices.
     ///
     /// ```
     /// use twindex_sketch::params::Family;

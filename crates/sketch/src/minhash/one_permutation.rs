@@ -104,8 +104,7 @@ impl EmptyBins {
     /// Fills the collected bins, at most `N`, and removes them from the collection.
     ///
     /// The hashes are the outer loop and the bins the inner one, branch-free and in whole vectors, because short
-    /// documents
-    /// have few hashes and leave many bins empty.
+    /// documents have few hashes and leave many bins empty.
     #[inline(always)]
     fn fill<const N: usize>(&mut self, hashes: &[u64], signature: &mut [u32]) {
         let Some(keys) = self.keys.first_chunk::<N>() else { return };

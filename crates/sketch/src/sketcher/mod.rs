@@ -147,8 +147,7 @@ impl Sketcher {
     ///
     /// # Errors
     /// [`Error::Invalid`] if this build of the crate cannot cut text as the parameters require, if they weight
-    /// shingles by
-    /// an IDF table (see [`with_idf`](Self::with_idf)), or if they leave out the spans of a list (see
+    /// shingles by an IDF table (see [`with_idf`](Self::with_idf)), or if they leave out the spans of a list (see
     /// [`with_boilerplate`](Self::with_boilerplate)).
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
@@ -197,8 +196,8 @@ impl Sketcher {
     }
 
     /// Creates a sketcher for parameters that weight shingles by this table and leave the spans of this list out of
+    /// texts. The shingles of the remaining text are weighted by the table, which may have been counted on the full
     /// texts.
-    /// The shingles of the remaining text are weighted by the table, which may have been counted on the full texts.
     ///
     /// # Errors
     /// As [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
@@ -248,9 +247,8 @@ impl Sketcher {
     }
 
     /// Returns the same sketcher, which refuses documents of more than `elements`
-    /// [units](crate::params::MinhashParams::unit) in all, at 8 bytes of memory each. The maximum is
-    /// [`ELEMENTS_MAX`]. For
-    /// callers with little memory.
+    /// [units](crate::params::MinhashParams::unit) in all, at 8 bytes of memory each. The maximum is [`ELEMENTS_MAX`].
+    /// For callers with little memory.
     #[must_use]
     pub fn with_elements_max(mut self, elements: u64) -> Self {
         self.elements_max = elements.min(ELEMENTS_MAX);
@@ -258,8 +256,7 @@ impl Sketcher {
     }
 
     /// Returns the same sketcher using the instructions of `level`, for tests and measurements. Its sketches are the
-    /// same.
-    /// Weighted votes and the shingle hashes `rabin` and `rabin-karp` keep using the level of the process,
+    /// same. Weighted votes and the shingle hashes `rabin` and `rabin-karp` keep using the level of the process,
     /// [`Level::chosen`].
     #[must_use]
     pub fn at(mut self, level: Level) -> Self {
@@ -309,8 +306,7 @@ impl Sketcher {
     }
 
     /// As [`sketch`](Self::sketch), but overwrites `sketch`. Allocates no memory once `scratch` and `sketch` have
-    /// grown to
-    /// the longest document.
+    /// grown to the longest document.
     ///
     /// # Errors
     /// As [`sketch`](Self::sketch).
@@ -397,9 +393,8 @@ impl Sketcher {
     /// [`SimhashWeights::Distinct`]. No features give an empty sketch. The order does not matter.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for texts. Features need parameters with [`Tokens::Features`], so
-    /// that the
-    /// two are never mixed in one index by accident.
+    /// [`Error::Invalid`] if the parameters are for texts. Features need parameters with [`Tokens::Features`], so that
+    /// the two are never mixed in one index by accident.
     pub fn sketch_features(
         &self,
         features: &[u64],
@@ -423,29 +418,26 @@ impl Sketcher {
     }
 
     /// Computes the sketch of a weighted vector supplied by the caller, overwriting `sketch`. The vector is given as
-    /// pairs
-    /// of a feature, as in [`sketch_features`](Self::sketch_features), and its weight.
+    /// pairs of a feature, as in [`sketch_features`](Self::sketch_features), and its weight.
     ///
-    /// - The simhash is that of the vector, [`weighted`], with the weights multiplied by the features' inverse document
-    ///   frequencies if the parameters use [`SimhashWeights::Idf`]. A weight of either sign votes with its value, in
-    ///   a fixed
-    ///   point of the caller's choice, as only ratios matter. The weights of a repeated feature are added.
-    /// - Minima, samples and sets are those of the set of features whose total weight is above 0. If the minima are
+    /// - The simhash is computed from the vector by [`weighted`], with the weights multiplied by the features' inverse
+    ///   document frequencies if the parameters use [`SimhashWeights::Idf`]. A weight of either sign votes with its
+    ///   value, in a fixed point of the caller's choice, as only ratios matter. The weights of a repeated feature are
+    ///   added.
+    /// - Minima, samples and sets are computed from the features whose total weight is above 0. If the minima are
     ///   [weighted](crate::params::MinhashParams::weights), they use these weights instead, in units of 2^-16, from
-    ///   1/16 to
-    ///   2^24, multiplied by the features' inverse document frequencies if the parameters use [`MinhashWeights::Idf`].
-    ///   With a [unit](crate::params::MinhashParams::unit), weights of at least half a unit are rounded to whole
-    ///   units. Each
-    ///   unit is an element of minima of any family, of samples and of sets.
+    ///   1/16 to 2^24, multiplied by the features' inverse document frequencies if the parameters use
+    ///   [`MinhashWeights::Idf`]. With a [unit](crate::params::MinhashParams::unit), weights of at least half a unit
+    ///   are rounded to whole units. Each unit is an element of minima of any family, of samples and of sets.
     /// - The sketch is empty if the total weight of every feature is 0, or if the parameters keep minima, samples or sets
     ///   and no total weight is above 0.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or give each
-    /// distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are weighted,
-    /// also for a
-    /// weight out of range, and, without a unit, for a family other than [`Family::Darts`](crate::params::Family::Darts)
-    /// and for parameters that keep sets or samples, which contain whole elements only.
+    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or give
+    /// each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are
+    /// weighted, also for a weight out of range, and, without a unit, for a family other than
+    /// [`Family::Darts`](crate::params::Family::Darts) and for parameters that keep sets or samples, which contain
+    /// whole elements only.
     pub fn sketch_weighted(
         &self,
         features: &[(u64, i64)],
@@ -579,14 +571,13 @@ impl Sketcher {
     }
 
     /// Multiplies a weight in units of 2^-16 by the shingle's inverse document frequency, if minima are weighted by
-    /// it. The
-    /// result is clamped to the range of weights.
+    /// it. The result is clamped to the range of weights.
     fn by_idf(&self, shingle: u64, units: u64) -> u64 {
         // Weights of the table are below 2^14, and `units` below 2^40.
         ((units * u64::from(self.idf_of_minima(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
     }
 
-    /// The inverse document frequency of a shingle in units of 2^-8 if minima are weighted by it, otherwise 1.
+    /// The inverse document frequency of a shingle in units of 2^-8 if minima are weighted by it, otherwise 256 (1.0).
     fn idf_of_minima(&self, shingle: u64) -> u16 {
         let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
         self.idf.as_deref().filter(|_| by_table).map_or(1 << 8, |idf| idf.weight(shingle))

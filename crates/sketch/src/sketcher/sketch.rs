@@ -37,8 +37,7 @@ impl Sketch {
     }
 
     /// All t minima with all their bits; they are [packed](crate::pack) only when they are stored. Empty if the
-    /// parameters
-    /// keep no signature or the sketch is empty.
+    /// parameters keep no signature or the sketch is empty.
     #[must_use]
     pub fn signature(&self) -> &[u32] {
         &self.signature
@@ -50,9 +49,8 @@ impl Sketch {
         &self.features
     }
 
-    /// The `bottom` least hashes of the document by [`samples`](crate::samples), ascending; all hashes if the
-    /// document has
-    /// fewer. Empty if the parameters keep none or the sketch is empty. [`Sample::bottom`](crate::Sample::bottom)
+    /// The `bottom` least hashes of the document by [`samples`](crate::samples), ascending; all hashes if the document
+    /// has fewer. Empty if the parameters keep none or the sketch is empty. [`Sample::bottom`](crate::Sample::bottom)
     /// compares them.
     #[must_use]
     pub fn bottom(&self) -> &[u64] {

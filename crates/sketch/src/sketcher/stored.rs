@@ -48,8 +48,7 @@ impl Sketch {
 
 impl Sketcher {
     /// Decodes into `sketch` the encoded sketch at the beginning of `bytes`, and returns the bytes after it. The
-    /// sketch must
-    /// have been encoded by [`Sketch::store`] with the same `whole` and the parameters of this sketcher.
+    /// sketch must have been encoded by [`Sketch::store`] with the same `whole` and the parameters of this sketcher.
     ///
     /// # Errors
     /// [`Error::Invalid`] if `bytes` does not begin with a sketch of these parameters.
