@@ -1,4 +1,4 @@
-//! The boundary to C: turns addresses into references, and panics into errors.
+//! The boundary to C: converts pointers to references, and panics to errors.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};
@@ -12,13 +12,13 @@ use twindex::{Key, KeyBuf};
 pub(crate) use crate::catch::{ask, free};
 use crate::error::{Code, Error};
 
-/// The result of a part of a call, which [`call`] turns into a code.
+/// The result of a part of a call, which [`call`] converts to a code.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Runs the body of a function of the interface. Its error, or its panic, goes to `error`, if the caller wants it, and its
-/// code is returned.
+/// Runs the body of an exported function and returns its code. Stores its error, or its panic as an error, in `error`,
+/// unless that is null; stores null on success.
 pub(crate) fn call(error: Option<&mut MaybeUninit<*mut Error>>, body: impl FnOnce() -> Result<()>) -> Code {
-    // Mutable handles are in a mutex, which a panic in the middle of a change poisons.
+    // Mutable handles are in a mutex, which is poisoned by a panic in the middle of a change.
     let ended = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     let (code, given) = match ended {
         Ok(()) => (Code::Ok, std::ptr::null_mut()),
@@ -39,12 +39,12 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
     Error::new(Code::Panicked, format!("a defect of twindex, please report it: {text}"))
 }
 
-/// The handle, or an error that names the argument.
+/// Returns the handle, or an error with the name of the argument if it is null.
 pub(crate) fn given<'a, T>(handle: Option<&'a T>, name: &str) -> Result<&'a T> {
     handle.ok_or_else(|| Error::invalid(format!("{name} is null")))
 }
 
-/// Locks a handle; an error if a call on the same handle has panicked.
+/// Locks a handle; an error if an earlier call on the same handle panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     mutex.lock().map_err(|_| {
         Error::new(
@@ -54,7 +54,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     })
 }
 
-/// The place for a result, which is null or zero until the call succeeds.
+/// The memory for a result, which is set to null or zero until the call succeeds.
 #[derive(Debug)]
 pub(crate) struct Slot<'a, T>(&'a mut MaybeUninit<T>);
 
@@ -76,16 +76,16 @@ impl<'a, T> Slot<'a, *mut T> {
         Self::new(out, std::ptr::null_mut(), name)
     }
 
-    /// Gives the value to the caller, who must free it.
+    /// Passes ownership of the value to the caller, who must free it.
     pub(crate) fn give(self, value: T) {
         self.put(Box::into_raw(Box::new(value)));
     }
 }
 
-/// Bytes of the caller; null is allowed where there are none.
+/// Converts bytes of the caller to a slice; null is allowed if `len` is 0.
 ///
 /// # Safety
-/// `bytes` is null, or points to `len` readable bytes that nothing writes to until the call returns.
+/// `bytes` is null, or points to `len` readable bytes that are not written to until the call returns.
 pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize, name: &str) -> Result<&'a [u8]> {
     if len == 0 {
         return Ok(&[]);
@@ -96,20 +96,20 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize, name: &str) -> Resu
     if isize::try_from(len).is_err() {
         return Err(Error::invalid(format!("the length of {name} is {len}, more than memory can have")));
     }
-    // SAFETY: not null, `u8` needs no alignment, the length fits, and the caller promises the rest.
+    // SAFETY: not null, `u8` needs no alignment, the length fits, and the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
 }
 
-/// A plain structure of the caller that begins with its own size.
+/// Converts a pointer to a plain structure of the caller that begins with its own size.
 ///
 /// # Safety
-/// `value` is null, or points to a `T` that its size, the first field, describes and nothing writes to until the call
+/// `value` is null, or points to a `T` whose size is in its first field, and that is not written to until the call
 /// returns. All bit patterns of `T` are valid, except those of pointers, whose use needs a separate proof.
 pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> {
     if value.is_null() || !value.is_aligned() {
         return Err(Error::invalid(format!("{name} is null or not aligned")));
     }
-    // SAFETY: aligned for `T`, whose first field is a `usize`, which the caller has filled.
+    // SAFETY: aligned for `T`, whose first field is a `usize` that the caller has set.
     let size = unsafe { value.cast::<usize>().read() };
     let wanted = size_of::<T>();
     if size != wanted {
@@ -117,28 +117,28 @@ pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> 
             "struct_size of {name} is {size}, expected {wanted}: begin with its INIT"
         )));
     }
-    // SAFETY: not null, aligned, and as large as `T` by its size field.
+    // SAFETY: not null, aligned, and, by its size field, as large as `T`.
     Ok(unsafe { &*value })
 }
 
-/// A string of the caller.
+/// Converts a string of the caller.
 ///
 /// # Safety
-/// `text` is null or a string that ends with a zero byte, and nothing writes to it until the call returns.
+/// `text` is null or a string that ends with a zero byte, and is not written to until the call returns.
 pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a CStr> {
     if text.is_null() {
         return Err(Error::invalid(format!("{name} is null")));
     }
-    // SAFETY: not null; the caller promises the rest.
+    // SAFETY: not null; the caller guarantees the rest.
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
-/// A path: any bytes on Unix, UTF-8 elsewhere.
+/// Converts a path of the caller: any bytes on Unix, UTF-8 elsewhere.
 ///
 /// # Safety
 /// As [`text`].
 pub(crate) unsafe fn path(given: *const c_char) -> Result<PathBuf> {
-    // SAFETY: the caller promises it.
+    // SAFETY: the caller guarantees the precondition of `text`.
     let path = unsafe { text(given, "path") }?;
     #[cfg(unix)]
     {
@@ -151,7 +151,7 @@ pub(crate) unsafe fn path(given: *const c_char) -> Result<PathBuf> {
     }
 }
 
-/// A key: the bytes, or the 8 bytes of a number in the machine's order.
+/// Converts a key of the caller: the bytes, or, if keys are numbers, 8 bytes in native byte order.
 pub(crate) fn key<'a>(params: &twindex::Params, bytes: &'a [u8]) -> Result<Key<'a>> {
     if matches!(params.key, twindex::params::KeyKind::Bytes) {
         return Ok(Key::Bytes(bytes));
@@ -165,7 +165,7 @@ pub(crate) fn key<'a>(params: &twindex::Params, bytes: &'a [u8]) -> Result<Key<'
     Ok(Key::U64(u64::from_ne_bytes(number)))
 }
 
-/// A pointer to a key, in the form that [`key`] accepts.
+/// Returns a pointer to a key, in the form that [`key`] accepts, and stores its length in `len`.
 pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     let (start, bytes) = match key {
         KeyBuf::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
@@ -174,7 +174,7 @@ pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *c
     show(start, bytes, len)
 }
 
-/// A pointer to bytes of a handle, and their length.
+/// Returns a pointer to bytes of a handle, and stores their length in `len`.
 pub(crate) fn show_bytes(bytes: &[u8], len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(bytes.as_ptr(), bytes.len(), len)
 }
@@ -186,7 +186,7 @@ fn show(start: *const u8, bytes: usize, len: Option<&mut MaybeUninit<usize>>) ->
     start
 }
 
-/// A null pointer and the length 0, for absent bytes.
+/// Returns a null pointer and stores the length 0, for absent bytes.
 pub(crate) fn show_empty(len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(std::ptr::null(), 0, len)
 }
@@ -200,7 +200,7 @@ mod tests {
     fn panic_is_returned_as_an_error_with_its_message() {
         let mut error = MaybeUninit::uninit();
         assert_eq!(call(Some(&mut error), || panic!("number {}", 7)), Code::Panicked);
-        // SAFETY: `call` has written a pointer from `Box::into_raw`.
+        // SAFETY: `call` has stored a pointer from `Box::into_raw`.
         let error = unsafe { Box::from_raw(error.assume_init()) };
         assert!(format!("{error:?}").contains("number 7"), "{error:?}");
         assert_eq!(twindex_error_code(Some(&error)), Code::Panicked);
@@ -222,11 +222,11 @@ mod tests {
 
     #[test]
     fn impossible_lengths_are_refused() {
-        // SAFETY: a null pointer, and a length that is refused before anything is read.
+        // SAFETY: a null pointer, and a length that is refused before any byte is read.
         let (null, long) =
             unsafe { (bytes(std::ptr::null(), 3, "x"), bytes(b"x".as_ptr(), usize::MAX, "x")) };
         assert_eq!((null.unwrap_err().code(), long.unwrap_err().code()), (Code::Invalid, Code::Invalid));
-        // SAFETY: nothing is read of zero bytes.
+        // SAFETY: with length 0, no byte is read.
         assert!(unsafe { bytes(std::ptr::null(), 0, "x") }.unwrap().is_empty());
     }
 }

@@ -1,8 +1,8 @@
-//! Calls that cannot fail but by a panic.
+//! Calls that can fail only by a panic.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a function that cannot fail and returns a value of its own; `otherwise` is returned if it panics.
+/// Runs a function that returns a value directly; returns `otherwise` if it panics.
 pub(crate) fn ask<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }

@@ -1,4 +1,4 @@
-//! Errors, as a code and a message.
+//! Errors: a code and a message.
 
 use std::ffi::{CString, c_char};
 
@@ -86,7 +86,7 @@ impl From<twindex::Error> for Error {
 }
 
 /// The code of an error; `TWINDEX_CODE_OK` for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_code(error: Option<&Error>) -> Code {
     error.map_or(Code::Ok, Error::code)
@@ -94,14 +94,14 @@ pub extern "C" fn twindex_error_code(error: Option<&Error>) -> Code {
 
 /// The message of an error, in UTF-8: what failed, where, what was expected and found. It lives as long as the error. An
 /// empty string for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_message(error: Option<&Error>) -> *const c_char {
     error.map_or(c"", |error| &error.message).as_ptr()
 }
 
 /// Frees an error; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_free(error: Option<Box<Error>>) {
     catch::free(error);

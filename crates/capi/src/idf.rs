@@ -13,7 +13,7 @@ use crate::error::{Code, Error};
 #[derive(Debug)]
 pub struct Idf {
     pub(crate) table: Arc<IdfTable>,
-    /// In hexadecimal.
+    /// The digest of the table in hexadecimal.
     digest: CString,
 }
 
@@ -25,7 +25,7 @@ impl Idf {
 }
 
 /// Reads the table at this path, a file that `twindex idf` or `twindex_idf_save` made. Free it.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_open(
     path: *const c_char,
@@ -42,7 +42,7 @@ pub unsafe extern "C" fn twindex_idf_open(
 }
 
 /// Writes the table to a file, durably, as a whole or not at all. A file that exists is an error unless `replace` is true.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_save(
     idf: Option<&Idf>,
@@ -60,14 +60,14 @@ pub unsafe extern "C" fn twindex_idf_save(
 }
 
 /// Texts that were counted, those without shingles left out; 0 for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_documents(idf: Option<&Idf>) -> u32 {
     idf.map_or(0, |idf| idf.table.documents())
 }
 
 /// Shingles that the table has; 0 for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_len(idf: Option<&Idf>) -> usize {
     idf.map_or(0, |idf| idf.table.len())
@@ -75,20 +75,20 @@ pub extern "C" fn twindex_idf_len(idf: Option<&Idf>) -> usize {
 
 /// Identifies the table, as parameters name it: 32 hexadecimal digits. It lives as long as the table. An empty string for
 /// null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_digest(idf: Option<&Idf>) -> *const c_char {
     idf.map_or(c"", |idf| &idf.digest).as_ptr()
 }
 
 /// Frees a table; null is allowed. Parameters, sketchers and indexes that were made with it stay.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_free(idf: Option<Box<Idf>>) {
     border::free(idf);
 }
 
-/// The table that a handle has, shared.
+/// Returns the table of a handle, shared.
 pub(crate) fn table(idf: Option<&Idf>) -> Result<Arc<IdfTable>> {
     Ok(Arc::clone(&given(idf, "idf")?.table))
 }

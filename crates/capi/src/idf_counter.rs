@@ -14,7 +14,7 @@ use crate::params::Params;
 /// Counts texts for a table. Free it with `twindex_idf_counter_free`.
 #[derive(Debug)]
 pub struct IdfCounter {
-    /// None once the table was made.
+    /// `None` after the table was built.
     counting: Mutex<Option<Counting>>,
 }
 
@@ -29,7 +29,7 @@ struct Counting {
 /// A counter of texts that are cut into shingles as these parameters say. Shingles of fewer than `min_df` texts are left out
 /// of the table, and of the others all but the `entries_max` most frequent ones; such a shingle has the weight of the rarest
 /// one that was left out. The command has 2 and 1,000,000. Free it.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_new(
     params: Option<&Params>,
@@ -50,7 +50,7 @@ pub extern "C" fn twindex_idf_counter_new(
 }
 
 /// Counts a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Counts beyond 64 MB are moved to scratch files.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_counter_add(
     counter: Option<&IdfCounter>,
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn twindex_idf_counter_add(
 }
 
 /// Makes the table. The counter takes no more texts, and is still to be freed. Free the table.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_finish(
     counter: Option<&IdfCounter>,
@@ -90,7 +90,7 @@ fn is_made() -> Error {
 }
 
 /// Frees a counter; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_free(counter: Option<Box<IdfCounter>>) {
     border::free(counter);

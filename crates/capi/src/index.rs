@@ -1,4 +1,4 @@
-//! A directory as an index.
+//! An index in a directory.
 
 use std::ffi::c_char;
 use std::mem::MaybeUninit;
@@ -50,7 +50,7 @@ fn open_by(
 }
 
 /// Creates an empty index in a new directory and opens it. Never overwrites.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_create(
     path: *const c_char,
@@ -70,7 +70,7 @@ pub unsafe extern "C" fn twindex_index_create(
 }
 
 /// Opens an index. Never creates one.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_open(
     path: *const c_char,
@@ -85,7 +85,7 @@ pub unsafe extern "C" fn twindex_index_open(
 }
 
 /// Opens the index at this path, or creates it. `TWINDEX_CODE_PARAMS_MISMATCH` if it has other parameters.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_open_or_create(
     path: *const c_char,
@@ -105,7 +105,7 @@ pub unsafe extern "C" fn twindex_index_open_or_create(
 }
 
 /// The parameters of the index, complete, with the table of document frequencies that they name, if they name one. Free them.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_params(
     index: Option<&Index>,
@@ -121,7 +121,7 @@ pub extern "C" fn twindex_index_params(
 }
 
 /// A sketcher with the parameters of the index. Free it.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_sketcher(
     index: Option<&Index>,
@@ -136,7 +136,7 @@ pub extern "C" fn twindex_index_sketcher(
 }
 
 /// The index as it is now. Later commits do not change it, and it keeps its files open until it is freed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_snapshot(
     index: Option<&Index>,
@@ -151,7 +151,7 @@ pub extern "C" fn twindex_index_snapshot(
 }
 
 /// Takes the lock and makes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_writer(
     index: Option<&Index>,
@@ -167,7 +167,7 @@ pub extern "C" fn twindex_index_writer(
 }
 
 /// Reads the commits of other processes. `changed`, which may be null, is set to whether there were any.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_refresh(
     index: Option<&Index>,
@@ -185,7 +185,7 @@ pub extern "C" fn twindex_index_refresh(
 }
 
 /// Fills `metrics`, whose `struct_size` says how large it is.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_metrics(
     index: Option<&Index>,
@@ -213,7 +213,7 @@ pub unsafe extern "C" fn twindex_index_metrics(
 
 /// Checks all files of the index to the last byte. `TWINDEX_CODE_OK` says that it was checked, and
 /// `twindex_findings_problems` how many problems there are. Free the findings.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_verify(
     index: Option<&Index>,
@@ -228,7 +228,7 @@ pub extern "C" fn twindex_index_verify(
 }
 
 /// Merges all segments to one. There must be no writer.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_compact(
     index: Option<&Index>,
@@ -241,7 +241,7 @@ pub extern "C" fn twindex_index_compact(
 }
 
 /// Removes files that nothing needs. There must be no writer. `bytes`, which may be null, is set to what they had.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_gc(
     index: Option<&Index>,
@@ -258,7 +258,7 @@ pub extern "C" fn twindex_index_gc(
 }
 
 /// Closes an index; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_free(index: Option<Box<Index>>) {
     border::free(index);
@@ -266,7 +266,7 @@ pub extern "C" fn twindex_index_free(index: Option<Box<Index>>) {
 
 /// Makes pages of a map that cannot be read an error of the call, instead of SIGBUS, in this process, once and for all. Only
 /// on Linux; `TWINDEX_CODE_UNSUPPORTED` elsewhere.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_guard_install(error: Option<&mut MaybeUninit<*mut Error>>) -> Code {
     border::call(error, || {

@@ -1,4 +1,4 @@
-//! Keys in order.
+//! Keys in ascending order.
 
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
@@ -22,7 +22,7 @@ impl Keys {
 
 /// Sets `key` to the next key and `key_len` to its length; `key` to null at the end. The key lives until the next call
 /// for these keys, so two threads must not share them.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_keys_next(
     keys: Option<&Keys>,
@@ -38,7 +38,7 @@ pub extern "C" fn twindex_keys_next(
         if let Some(next) = &walk.1 {
             let mut bytes = MaybeUninit::new(0);
             slot.put(show_key(next, Some(&mut bytes)));
-            // SAFETY: initialised when it was made.
+            // SAFETY: initialised on creation.
             len.put(unsafe { bytes.assume_init() });
         }
         Ok(())
@@ -46,7 +46,7 @@ pub extern "C" fn twindex_keys_next(
 }
 
 /// Frees keys; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_keys_free(keys: Option<Box<Keys>>) {
     border::free(keys);

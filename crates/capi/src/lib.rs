@@ -1,9 +1,9 @@
-//! The C interface of twindex. `include/twindex.h` is made from this crate by cbindgen, so the comments here are the
-//! manual of C programs. README.md has the rules on ownership, errors and threads.
+//! The C interface of twindex. cbindgen generates `include/twindex.h` from this crate, so its doc comments are the
+//! manual for C programs. README.md has the rules on ownership, errors and threads.
 //!
-//! Handles come in as `Option<&T>` and are taken back as `Option<Box<T>>`, which the language guarantees to be pointers
-//! that may be null. So only `border.rs` turns addresses into slices, and every function runs in `border::call`, which
-//! stops panics.
+//! Handles are received as `Option<&T>` and freed as `Option<Box<T>>`; the language guarantees that both are represented
+//! by pointers that may be null. So only `border.rs` converts pointers to slices, and functions run in
+//! `border::call` or `catch::ask`, which stop panics.
 
 #![allow(
     unsafe_code,
@@ -40,21 +40,21 @@ use std::ffi::c_char;
 pub const TWINDEX_ABI_VERSION: u32 = 2;
 
 /// The `TWINDEX_ABI_VERSION` of the library that is loaded.
-// SAFETY: no other symbol of this name: names that begin with `twindex_` are this crate's. So it is for all functions.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`, so no other symbol has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_abi_version() -> u32 {
     TWINDEX_ABI_VERSION
 }
 
 /// The version of the library that is loaded, such as "0.1.0". Never freed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
 
-/// Programs may share handles between threads; only freeing needs a handle that nobody uses any more.
+/// Checks at compile time that all handles can be shared by threads.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<error::Error>();
@@ -91,7 +91,7 @@ mod tests {
         include_str!("writer.rs"),
     ];
 
-    /// Functions after `before`, and how many arguments each has.
+    /// The functions whose names follow `before` in `text`, each with its number of arguments.
     fn functions(text: &str, before: &str) -> BTreeMap<String, usize> {
         let found = text.match_indices(before).filter_map(|(at, _)| {
             let (name, rest) = text[at + before.len()..].split_once('(')?;
@@ -105,7 +105,7 @@ mod tests {
         found.collect()
     }
 
-    /// Finds a forgotten function on machines without cbindgen.
+    /// Detects a function missing in the header, also on machines without cbindgen.
     #[test]
     fn header_declares_every_function_with_the_number_of_arguments_it_has() {
         let rust: BTreeMap<_, _> =
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(rust, declared, "run scripts/capi-header");
     }
 
-    /// The linker map must match all exported names, to give them a version.
+    /// Checks that the linker map gives a version to the exported names.
     #[test]
     fn symbols_have_a_version() {
         assert!(include_str!("../twindex.map").starts_with("TWINDEX_1 {"));

@@ -1,4 +1,4 @@
-//! Parameters of an index.
+//! The parameters of an index.
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
@@ -18,11 +18,11 @@ use crate::sketch::Sketcher;
 /// `twindex_params_free`.
 #[derive(Debug)]
 pub struct Params {
-    /// The builder, or parameters that are complete.
+    /// The builder, or complete parameters.
     choices: Mutex<Choices>,
-    /// The table of document frequencies that they name.
+    /// The table of document frequencies that the parameters name.
     table: Mutex<Option<Arc<IdfTable>>>,
-    /// The text of complete parameters.
+    /// The text form of complete parameters; empty for a builder.
     text: CString,
 }
 
@@ -43,21 +43,21 @@ impl Params {
         Self::new(Choices::Complete(Box::new(params)), table, text)
     }
 
-    /// Complete parameters, and the table that they name.
+    /// Returns the complete parameters, and the table that they name.
     pub(crate) fn build_with_table(&self) -> Result<(twindex::Params, Option<Arc<IdfTable>>)> {
         Ok((self.build()?, lock(&self.table)?.clone()))
     }
 
-    /// How texts are cut, whatever is kept of them.
+    /// Returns the shingling, which does not depend on what is kept.
     pub(crate) fn shingling(&self) -> Result<Shingling> {
         match &*lock(&self.choices)? {
-            // What is kept does not change how texts are cut, and nothing may be kept yet.
+            // The kept data does not change the shingling, and may not be set yet, so any is chosen.
             Choices::Open(builder) => Ok((**builder).clone().simhash(3).build()?.shingling),
             Choices::Complete(params) => Ok(params.shingling.clone()),
         }
     }
 
-    /// Changes choices that weight shingles by a table, and remembers the table. There is one table.
+    /// Makes a change that weights shingles by a table, and stores the table; refuses a second table.
     fn weight(
         &self,
         table: Arc<IdfTable>,
@@ -106,7 +106,7 @@ fn set(
 
 /// New parameters: keys are bytes, shingles have 5 words, and nothing is kept yet. Ranges are checked when they are used.
 /// Null if there is no memory.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_new() -> *mut Params {
     border::ask(std::ptr::null_mut(), || {
@@ -117,7 +117,7 @@ pub extern "C" fn twindex_params_new() -> *mut Params {
 
 /// Reads parameters from the text that `twindex_params_text` returns: the way to choices that have no function here.
 /// Parameters that name a table of document frequencies need it: `twindex_params_idf`.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_parse(
     text: *const c_char,
@@ -136,14 +136,14 @@ pub unsafe extern "C" fn twindex_params_parse(
 
 /// The canonical text of complete parameters (of `twindex_index_params` or `twindex_params_parse`), a line a choice. It
 /// lives as long as the handle. An empty string for parameters that are not complete.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_text(params: Option<&Params>) -> *const c_char {
     params.map_or(c"", |params| &params.text).as_ptr()
 }
 
 /// Keys are 64-bit numbers instead of bytes.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_u64_keys(
     params: Option<&Params>,
@@ -153,7 +153,7 @@ pub extern "C" fn twindex_params_u64_keys(
 }
 
 /// Shingles have this many words, 1 to 16.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_words(
     params: Option<&Params>,
@@ -164,7 +164,7 @@ pub extern "C" fn twindex_params_words(
 }
 
 /// The seed of all hash functions; 0 at first.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_seed(
     params: Option<&Params>,
@@ -175,7 +175,7 @@ pub extern "C" fn twindex_params_seed(
 }
 
 /// Keeps 64-bit fingerprints, with tables for this Hamming radius.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash(
     params: Option<&Params>,
@@ -186,7 +186,7 @@ pub extern "C" fn twindex_params_simhash(
 }
 
 /// Keeps MinHash bands: `bands` of `rows` minima each.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash(
     params: Option<&Params>,
@@ -198,7 +198,7 @@ pub extern "C" fn twindex_params_minhash(
 }
 
 /// Keeps MinHash bands by the name of a preset, such as "lsh-20x6" or "broder-84".
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_preset(
     params: Option<&Params>,
@@ -217,7 +217,7 @@ pub unsafe extern "C" fn twindex_params_preset(
 }
 
 /// Bits kept of each minimum, for estimates; 0 keeps no signatures.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_signature_bits(
     params: Option<&Params>,
@@ -228,7 +228,7 @@ pub extern "C" fn twindex_params_signature_bits(
 }
 
 /// Keeps the least `t` hashes of each document, for containment.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_bottom(
     params: Option<&Params>,
@@ -239,7 +239,7 @@ pub extern "C" fn twindex_params_bottom(
 }
 
 /// Keeps the hashes of each document that `modulus` divides, for containment.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_modulus(
     params: Option<&Params>,
@@ -250,7 +250,7 @@ pub extern "C" fn twindex_params_modulus(
 }
 
 /// Keeps each document's distinct shingle hashes, so that resemblance is counted and no near document is missed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_sets(
     params: Option<&Params>,
@@ -261,7 +261,7 @@ pub extern "C" fn twindex_params_sets(
 
 /// Keeps 64-bit fingerprints, with tables for this Hamming radius, in which each occurrence of a shingle votes by its inverse
 /// document frequency. Texts are cut as those of the table, whatever was chosen before.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash_idf(
     params: Option<&Params>,
@@ -278,7 +278,7 @@ pub extern "C" fn twindex_params_simhash_idf(
 }
 
 /// Shingles weigh as often as they occur in minima, samples and sets, instead of all the same.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash_frequencies(
     params: Option<&Params>,
@@ -291,7 +291,7 @@ pub extern "C" fn twindex_params_minhash_frequencies(
 /// instead of all the same. Weights are rounded to whole units, 1/256 to 2 each; a resemblance changes by at most `unit` / the
 /// mean weight, and a shingle costs as much as its units. A `unit` of 0 rounds nothing: minima are then taken by darts, and
 /// neither samples nor sets can be kept. Texts are cut as those of the table, whatever was chosen before.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash_idf(
     params: Option<&Params>,
@@ -313,7 +313,7 @@ pub extern "C" fn twindex_params_minhash_idf(
 }
 
 /// Gives parameters that were read by `twindex_params_parse` the table of document frequencies that they name.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_idf(
     params: Option<&Params>,
@@ -329,7 +329,7 @@ pub extern "C" fn twindex_params_idf(
 }
 
 /// A sketcher with these parameters, without an index. Free it.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_sketcher(
     params: Option<&Params>,
@@ -349,7 +349,7 @@ pub extern "C" fn twindex_params_sketcher(
 }
 
 /// Keeps a mark with each duplicate, so that documents are compared with unmarked ones only.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_marks(
     params: Option<&Params>,
@@ -359,7 +359,7 @@ pub extern "C" fn twindex_params_marks(
 }
 
 /// Keeps a value of up to 65,536 bytes with each document.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_values(
     params: Option<&Params>,
@@ -369,7 +369,7 @@ pub extern "C" fn twindex_params_values(
 }
 
 /// Keeps a priority with each document, for groups.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_priorities(
     params: Option<&Params>,
@@ -379,7 +379,7 @@ pub extern "C" fn twindex_params_priorities(
 }
 
 /// Documents expire once the highest stamp exceeds theirs by `age` or more, in any unit.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_expire_after(
     params: Option<&Params>,
@@ -391,7 +391,7 @@ pub extern "C" fn twindex_params_expire_after(
 
 /// Which documents are near: those with a resemblance of `threshold` or more, in (0, 1], or with fingerprints at most
 /// `within` bits apart. A threshold of 0 or a negative `within` leaves that rule out; one of the two must be there.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_near(
     params: Option<&Params>,
@@ -402,7 +402,7 @@ pub extern "C" fn twindex_params_near(
     set(params, error, |builder| Ok(builder.near(near(threshold, within)?)))
 }
 
-/// The rule of nearness that two numbers say.
+/// Returns the rule of nearness for a threshold of resemblance and a distance.
 pub(crate) fn near(threshold: f64, within: i32) -> Result<Near> {
     let bits = match u8::try_from(within) {
         Ok(bits) => Some(bits),
@@ -418,7 +418,7 @@ pub(crate) fn near(threshold: f64, within: i32) -> Result<Near> {
 }
 
 /// Frees parameters; null is allowed. Indexes that were made with them stay.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_free(params: Option<Box<Params>>) {
     border::free(params);

@@ -1,4 +1,4 @@
-//! The stored record of one document.
+//! The stored record of a document.
 
 use std::mem::MaybeUninit;
 
@@ -24,7 +24,7 @@ fn number(found: Option<u64>, out: Option<&mut MaybeUninit<u64>>) -> bool {
 }
 
 /// Sets `fingerprint`, if it is not null; false if the document has none.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_fingerprint(
     record: Option<&Record>,
@@ -34,7 +34,7 @@ pub extern "C" fn twindex_record_fingerprint(
 }
 
 /// The value and its length; they live as long as the record.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_value(
     record: Option<&Record>,
@@ -47,7 +47,7 @@ pub extern "C" fn twindex_record_value(
 }
 
 /// Sets `stamp`, if it is not null; false if the document has none.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_stamp(
     record: Option<&Record>,
@@ -57,7 +57,7 @@ pub extern "C" fn twindex_record_stamp(
 }
 
 /// Sets `priority`, if it is not null; false if the document has none.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_priority(
     record: Option<&Record>,
@@ -67,14 +67,14 @@ pub extern "C" fn twindex_record_priority(
 }
 
 /// Whether the document has the mark of a duplicate.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_is_duplicate(record: Option<&Record>) -> bool {
     record.is_some_and(|record| record.inner.is_duplicate)
 }
 
 /// Frees a record; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_free(record: Option<Box<Record>>) {
     border::free(record);

@@ -1,4 +1,4 @@
-//! Text to numbers.
+//! Sketchers, and the sketches that they compute from texts.
 
 use std::mem::MaybeUninit;
 
@@ -24,7 +24,7 @@ pub struct Sketch {
 }
 
 /// Sketches a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Free the sketch.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_sketcher_sketch(
     sketcher: Option<&Sketcher>,
@@ -46,21 +46,21 @@ pub unsafe extern "C" fn twindex_sketcher_sketch(
 }
 
 /// Frees a sketcher; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketcher_free(sketcher: Option<Box<Sketcher>>) {
     border::free(sketcher);
 }
 
 /// True if the text had no tokens: it is near nothing.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_is_empty(sketch: Option<&Sketch>) -> bool {
     border::ask(true, || sketch.is_none_or(|sketch| sketch.inner.is_empty()))
 }
 
 /// Sets `fingerprint`, if it is not null, to the simhash fingerprint; false if there is none.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_fingerprint(
     sketch: Option<&Sketch>,
@@ -76,7 +76,7 @@ pub extern "C" fn twindex_sketch_fingerprint(
 }
 
 /// The distinct shingle hashes, ascending, of an index with sets, and how many. They live as long as the sketch.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_set(
     sketch: Option<&Sketch>,
@@ -91,7 +91,7 @@ pub extern "C" fn twindex_sketch_set(
 }
 
 /// Frees a sketch; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_free(sketch: Option<Box<Sketch>>) {
     border::free(sketch);

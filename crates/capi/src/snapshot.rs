@@ -1,4 +1,4 @@
-//! An index at one commit.
+//! The state of an index at one commit.
 
 use std::mem::MaybeUninit;
 
@@ -31,14 +31,14 @@ pub const TWINDEX_QUERY_ESTIMATED: u32 = 2;
 pub const TWINDEX_QUERY_UNMARKED: u32 = 4;
 
 /// Live documents; 0 for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_documents(snapshot: Option<&Snapshot>) -> u64 {
     border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.documents()))
 }
 
 /// The number of its commit; 0 for null.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_commit(snapshot: Option<&Snapshot>) -> u64 {
     border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.generation()))
@@ -46,7 +46,7 @@ pub extern "C" fn twindex_snapshot_commit(snapshot: Option<&Snapshot>) -> u64 {
 
 /// The payload of the last `twindex_writer_commit_with`, and its length; null if there is none. It lives as long as the
 /// snapshot.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_payload(
     snapshot: Option<&Snapshot>,
@@ -59,7 +59,7 @@ pub extern "C" fn twindex_snapshot_payload(
 }
 
 /// Sets `contained` to whether there is a live document with this key.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_contains(
     snapshot: Option<&Snapshot>,
@@ -80,7 +80,7 @@ pub unsafe extern "C" fn twindex_snapshot_contains(
 
 /// Sets `record` to what is kept of the document with this key; to null, with `TWINDEX_CODE_OK`, if there is none. Free
 /// the record.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_get(
     snapshot: Option<&Snapshot>,
@@ -102,7 +102,7 @@ pub unsafe extern "C" fn twindex_snapshot_get(
 }
 
 /// All keys that begin with `prefix`, ascending; all keys for an empty prefix. Free them.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_keys(
     snapshot: Option<&Snapshot>,
@@ -129,7 +129,7 @@ fn run(query: Query, limit: usize, slot: Slot<'_, *mut Hits>) -> Result<()> {
 }
 
 /// The documents near a sketch, by the rule of the index: at most `limit`, the nearest. Free the hits.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_near(
     snapshot: Option<&Snapshot>,
@@ -145,7 +145,7 @@ pub extern "C" fn twindex_snapshot_near(
 }
 
 /// The documents whose resemblance to a sketch is `threshold` or more. `flags` is 0 or a sum of `TWINDEX_QUERY_...`.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_resembling(
     snapshot: Option<&Snapshot>,
@@ -178,7 +178,7 @@ pub extern "C" fn twindex_snapshot_resembling(
 }
 
 /// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_within(
     snapshot: Option<&Snapshot>,
@@ -195,7 +195,7 @@ pub extern "C" fn twindex_snapshot_within(
 }
 
 /// Frees a snapshot; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_free(snapshot: Option<Box<Snapshot>>) {
     border::free(snapshot);

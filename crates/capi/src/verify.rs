@@ -1,4 +1,4 @@
-//! The result of a check of all files.
+//! The result of a verification of all files.
 
 use std::ffi::{CString, c_char};
 
@@ -27,42 +27,42 @@ impl Findings {
 }
 
 /// The number of problems: 0 for a sound index.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_problems(findings: Option<&Findings>) -> usize {
     findings.map_or(0, |findings| findings.problems.len())
 }
 
 /// Problem number `at`, from 0; null beyond the last. It lives as long as the findings.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_problem(findings: Option<&Findings>, at: usize) -> *const c_char {
     findings.and_then(|findings| findings.problems.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
 }
 
 /// The number of notes: harmless observations.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_notes(findings: Option<&Findings>) -> usize {
     findings.map_or(0, |findings| findings.notes.len())
 }
 
 /// Note number `at`, from 0; null beyond the last. It lives as long as the findings.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_note(findings: Option<&Findings>, at: usize) -> *const c_char {
     findings.and_then(|findings| findings.notes.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
 }
 
 /// Bytes that were checked.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_bytes(findings: Option<&Findings>) -> u64 {
     findings.map_or(0, |findings| findings.bytes)
 }
 
 /// Frees findings; null is allowed.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_free(findings: Option<Box<Findings>>) {
     border::free(findings);

@@ -1,4 +1,4 @@
-//! The one writer of an index.
+//! The single writer of an index.
 
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
@@ -21,7 +21,7 @@ struct Inner {
     writer: twindex::Writer,
     index: twindex::Index,
     params: twindex::Params,
-    /// Made when a text comes.
+    /// Created for the first text.
     sketcher: Option<twindex::Sketcher>,
 }
 
@@ -88,17 +88,18 @@ pub struct Document {
     pub is_duplicate: u8,
 }
 
-/// Calls `then` with the document.
+/// Calls `then` with the document of the caller.
 ///
 /// # Safety
-/// `document` is null or filled as the header says, and nobody changes it, or what it points to, until the call returns.
+/// `document` is null or set as the header requires, and it and the memory that it points to are not changed until the
+/// call returns.
 unsafe fn with_document<T>(
     document: *const Document,
     then: impl FnOnce(twindex::Document<'_>) -> Result<T>,
 ) -> Result<T> {
     // SAFETY: the caller passes a structure that begins with its size, or null.
     let given = unsafe { border::sized(document, "document") }?;
-    // SAFETY: each pointer is null or valid, as the header asks of the caller.
+    // SAFETY: each pointer is null or valid, as the header requires.
     let (sketch, fingerprint, stamp, priority) = unsafe {
         (given.sketch.as_ref(), given.fingerprint.as_ref(), given.stamp.as_ref(), given.priority.as_ref())
     };
@@ -143,7 +144,7 @@ fn show_admitted(
 }
 
 /// Adds a document, or replaces the one of this key.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put(
     writer: Option<&Writer>,
@@ -156,13 +157,13 @@ pub unsafe extern "C" fn twindex_writer_put(
         // SAFETY: the caller passes `key_len` bytes, or null and 0.
         let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
         let key = key(&inner.params, bytes)?;
-        // SAFETY: the caller passes a document as the header says.
+        // SAFETY: the caller passes a document as the header requires.
         unsafe { with_document(document, |document| Ok(inner.writer.put(key, document)?)) }
     })
 }
 
 /// Adds the document with this text in UTF-8, or replaces the one of this key.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put_text(
     writer: Option<&Writer>,
@@ -183,7 +184,7 @@ pub unsafe extern "C" fn twindex_writer_put_text(
 
 /// Finds the nearest document and adds this one, as one step. `near`, which may be null, is set to that document for
 /// `TWINDEX_ADMITTED_KNOWN` and `_DUPLICATE`, otherwise to null. Free the hits.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_admit(
     writer: Option<&Writer>,
@@ -200,14 +201,14 @@ pub unsafe extern "C" fn twindex_writer_admit(
         // SAFETY: the caller passes `key_len` bytes, or null and 0.
         let bytes = unsafe { border::bytes(key_bytes, key_len, "key") }?;
         let key = key(&inner.params, bytes)?;
-        // SAFETY: the caller passes a document as the header says.
+        // SAFETY: the caller passes a document as the header requires.
         let found = unsafe { with_document(document, |document| Ok(inner.writer.admit(key, document)?)) }?;
         show_admitted(found, admitted, near)
     })
 }
 
 /// As `twindex_writer_admit`, with a text in UTF-8.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_admit_text(
     writer: Option<&Writer>,
@@ -232,7 +233,7 @@ pub unsafe extern "C" fn twindex_writer_admit_text(
 }
 
 /// Removes the document with this key, if there is one.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_delete(
     writer: Option<&Writer>,
@@ -248,7 +249,7 @@ pub unsafe extern "C" fn twindex_writer_delete(
 }
 
 /// Sets `contained` to whether there is a document with this key, with the batch.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_contains(
     writer: Option<&Writer>,
@@ -267,7 +268,7 @@ pub unsafe extern "C" fn twindex_writer_contains(
 }
 
 /// Publishes the batch, durably unless less was asked for. `commit`, which may be null, is set to its number.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_commit(
     writer: Option<&Writer>,
@@ -284,7 +285,7 @@ pub extern "C" fn twindex_writer_commit(
 }
 
 /// As `twindex_writer_commit`, and keeps up to 64 KiB of the caller's with the commit: where to go on after a crash.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_commit_with(
     writer: Option<&Writer>,
@@ -305,7 +306,7 @@ pub unsafe extern "C" fn twindex_writer_commit_with(
 }
 
 /// Makes all commits survive the machine.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_sync(
     writer: Option<&Writer>,
@@ -315,7 +316,7 @@ pub extern "C" fn twindex_writer_sync(
 }
 
 /// Sets the durability of commits: one of `TWINDEX_DURABILITY_...`.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_durability(
     writer: Option<&Writer>,
@@ -334,7 +335,7 @@ pub extern "C" fn twindex_writer_durability(
 }
 
 /// Not 0: `twindex_writer_admit` leaves duplicates out. 0 at first.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_drop_duplicates(
     writer: Option<&Writer>,
@@ -348,7 +349,7 @@ pub extern "C" fn twindex_writer_drop_duplicates(
 }
 
 /// Not 0: `twindex_writer_admit` may drop or mark a document by an estimate, in an index without sets. 0 at first.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_estimated(
     writer: Option<&Writer>,
@@ -362,7 +363,7 @@ pub extern "C" fn twindex_writer_estimated(
 }
 
 /// The near relation of this writer, as in `twindex_params_near`.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_near(
     writer: Option<&Writer>,
@@ -374,7 +375,7 @@ pub extern "C" fn twindex_writer_near(
 }
 
 /// The bytes of records that a batch may hold in memory.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_memory(
     writer: Option<&Writer>,
@@ -388,7 +389,7 @@ pub extern "C" fn twindex_writer_memory(
 }
 
 /// Ends a writer; null is allowed. A batch that was not committed is gone.
-// SAFETY: the name is this crate's.
+// SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_free(writer: Option<Box<Writer>>) {
     border::free(writer);

@@ -1,9 +1,9 @@
-//! Sixty-four bytes of text at a time: which bytes are ASCII word characters, and their lower case.
+//! Classifies and lower-cases 64 bytes of text at a time: which bytes are ASCII word characters, and their lower case.
 
-/// The classes of the bytes of a chunk, bit i for byte i.
+/// The classes of the bytes of a chunk, as bit masks: bit i for byte i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteClasses {
-    /// Word characters of ASCII: letters, digits, the underscore.
+    /// ASCII word characters: letters, digits, the underscore.
     pub word: u64,
     /// Bytes of characters beyond ASCII.
     pub beyond: u64,
@@ -12,13 +12,13 @@ pub struct ByteClasses {
 /// The high bit of each byte.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// The same byte in all eight places.
+/// A word with all eight bytes equal to `byte`.
 const fn all(byte: u8) -> u64 {
     byte as u64 * 0x0101_0101_0101_0101
 }
 
-/// Classifies 64 bytes, and writes them to `lower` with ASCII capitals in lower case: the definition, eight bytes in a
-/// word at a time.
+/// Classifies 64 bytes, and writes them to `lower` with ASCII capitals in lower case: the reference implementation, eight
+/// bytes at a time.
 #[inline(always)]
 pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     let (mut word, mut beyond) = (0, 0);
@@ -27,11 +27,11 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     for (i, (&eight, out)) in eights.iter().zip(lowers).enumerate() {
         let x = u64::from_le_bytes(eight);
         let high = x & HIGH;
-        // Without high bits, adding 0x80 - c carries into the high bit of a byte exactly if it is c or more.
+        // Without high bits, adding 0x80 - c carries into the high bit of a byte if and only if the byte is at least c.
         let low = x & !HIGH;
         let from = |c: u8| low + all(0x80 - c);
         let capital = from(b'A') & !from(b'Z' + 1) & HIGH & !high;
-        let small = x | capital >> 2; // 0x80 >> 2 is the bit between the cases
+        let small = x | capital >> 2; // 0x80 >> 2 is the bit that distinguishes the cases
         *out = small.to_le_bytes();
         let low = small & !HIGH;
         let from = |c: u8| low + all(0x80 - c);
@@ -45,19 +45,20 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     ByteClasses { word, beyond }
 }
 
-/// The high bits of eight bytes as the bits of one byte.
+/// Collects the high bits of eight bytes into one byte.
 #[inline(always)]
 fn gather(high: u64) -> u64 {
-    // Bit 8 i + 7, shifted to 8 i, is multiplied to bit 56 + i; no two products collide.
+    // Bit 8 i + 7 is shifted to 8 i and multiplied to bit 56 + i; no two products overlap.
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// The numbers of the bits that are set: the definition.
+/// The indices of the set bits: the reference implementation.
 #[inline(always)]
 pub(super) fn places(mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
     let count = mask.count_ones() as usize;
     let mut rest = mask;
-    // Always sixteen: usually there are fewer, and the branch is predictable. Values past the last bit are undefined.
+    // Sixteen at a time: usually there are at most sixteen, so the branch is predictable. Values past the last are
+    // undefined.
     let mut at = 0;
     loop {
         for i in 0..16 {
@@ -90,10 +91,10 @@ pub(super) mod x86 {
         let (mut word, mut beyond) = (0, 0);
         for half in 0..2 {
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: reads 32 bytes from 0 or 32 of the 64 of `bytes`, at any alignment.
+            // SAFETY: reads 32 bytes at offset 0 or 32 of the 64 bytes of `bytes`, at any alignment.
             let x = unsafe { _mm256_loadu_si256(bytes.as_ptr().add(32 * half).cast::<__m256i>()) };
             let set = _mm256_set1_epi8;
-            // lo <= x <= hi as signed numbers: shifted so that the range ends at the greatest.
+            // lo <= x <= hi as signed numbers: the range is shifted so that it ends at the greatest number.
             let within = |x, lo: u8, hi: u8| {
                 let shifted = _mm256_add_epi8(x, set((127 - hi).cast_signed()));
                 _mm256_cmpgt_epi8(shifted, set((127 - (hi - lo)).cast_signed() - 1))
@@ -105,7 +106,7 @@ pub(super) mod x86 {
             let underscore = _mm256_cmpeq_epi8(x, set(b'_'.cast_signed()));
             let of_words = _mm256_or_si256(_mm256_or_si256(letter, digit), underscore);
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: writes 32 bytes to 0 or 32 of the 64 of `lower`, at any alignment.
+            // SAFETY: writes 32 bytes at offset 0 or 32 of the 64 bytes of `lower`, at any alignment.
             unsafe {
                 _mm256_storeu_si256(lower.as_mut_ptr().add(32 * half).cast::<__m256i>(), small);
             }
@@ -151,7 +152,7 @@ pub(super) mod x86 {
         let count = mask.count_ones() as usize;
         let mut packed = [0_u8; 64];
         #[allow(unsafe_code, reason = "the intrinsics take pointers")]
-        // SAFETY: reads the 64 bytes of `NUMBERS` and writes the 64 of `packed`, at any alignment.
+        // SAFETY: reads the 64 bytes of `NUMBERS` and writes the 64 bytes of `packed`, at any alignment.
         unsafe {
             let numbers = _mm512_loadu_si512(NUMBERS.as_ptr().cast::<__m512i>());
             _mm512_storeu_si512(
@@ -160,10 +161,10 @@ pub(super) mod x86 {
             );
         }
         let mut at = 0;
-        // Sixteen unconditionally: usually there are no more.
+        // The first sixteen unconditionally: usually there are at most sixteen.
         loop {
             #[allow(unsafe_code, reason = "the intrinsics take pointers")]
-            // SAFETY: `at` is 0, 16, 32 or 48, for `count` is at most 64. So this reads 16 of the 64 bytes of
+            // SAFETY: `at` is 0, 16, 32 or 48, because `count` is at most 64. So this reads 16 of the 64 bytes of
             // `packed` and writes 16 of the 64 numbers of `places`, at any alignment.
             unsafe {
                 let sixteen = _mm_loadu_si128(packed.as_ptr().add(at).cast());
@@ -186,7 +187,7 @@ mod tests {
     use super::super::{Kernel, Level, Simd};
     use super::*;
 
-    /// Byte by byte.
+    /// Classifies byte by byte.
     fn naive(bytes: &[u8; 64]) -> (ByteClasses, [u8; 64]) {
         let (mut word, mut beyond) = (0, 0);
         for (i, byte) in bytes.iter().enumerate() {

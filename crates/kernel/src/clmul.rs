@@ -1,34 +1,35 @@
-//! Multiplication without carries: polynomials over GF(2) and their residues, for Rabin's fingerprints.
+//! Carry-less multiplication: polynomials over GF(2) and their residues, for Rabin's fingerprints.
 //!
-//! Bit i of a number is the coefficient of x^i, so that adding is xor. [`Portable`] is the definition;
-//! [`Clmul`] is the instruction PCLMULQDQ, and gives the same. [`fastest`] chooses between them at run time.
+//! Bit i of a number is the coefficient of x^i, so that addition is xor. [`Portable`] is the reference;
+//! [`Clmul`] uses the instruction PCLMULQDQ and gives the same results. [`fastest`] chooses between them at run time.
 //!
-//! It is separate from the [levels](super::Level): no level includes PCLMULQDQ, not even x86-64-v3. Without it, callers
-//! do not want the same loop in plain instructions, which is slower than their tables, but another algorithm. So they
-//! check for it first ([`available`], [`Clmul::detect`]), which a kernel that receives its witness cannot. The scalar
-//! level turns it off, so that one variable still selects plain instructions everywhere.
+//! PCLMULQDQ is separate from the [levels](super::Level), as no level includes it, not even x86-64-v3. Without it,
+//! callers should use a different algorithm (tables), which is faster than the same loop with [`Portable`]. So they
+//! check for the instruction first ([`available`], [`Clmul::detect`]), which a kernel that receives a
+//! [`Simd`](super::Simd) value cannot do. The scalar level disables PCLMULQDQ, so that one variable selects plain
+//! instructions everywhere.
 //!
-//! Residues are taken by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L
+//! Residues are computed by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L
 //! with H and L of degrees below 64, and M = floor(x^128 / P) = x^64 + m. There are no carries, so floor(A +
-//! B) = floor(A) + floor(B), and L / P has no whole part: floor(T / P) = floor(H x^64 / P). The fraction that
-//! M lacks has a negative degree, and so has its product with H / x^64: floor(T / P) = floor(H M / x^64) = H
-//! plus floor(H m / x^64), without error. The residue T - floor(T / P) P has a degree below 64, where x^64 of P
-//! does not reach: it is L + (floor(T / P) p mod x^64). Two multiplications, no loop and no table.
+//! B) = floor(A) + floor(B), and L / P has no polynomial part: floor(T / P) = floor(H x^64 / P). The difference between
+//! M and x^128 / P has a negative degree, and so has its product with H / x^64: floor(T / P) = floor(H M / x^64) = H
+//! plus floor(H m / x^64), without error. The residue T - floor(T / P) P has a degree below 64, to which the x^64 of P
+//! contributes nothing: it is L + (floor(T / P) p mod x^64). This takes two multiplications, no loop and no table.
 //!
 //! Long strings are folded 64 bytes at a time, as Gopal, Ozturk and others do for cyclic redundancy checks
-//! (*Fast CRC computation for generic polynomials using PCLMULQDQ*, 2009): a lane of 128 bits, H x^64 + L,
-//! moves up by 512 bits as H (x^576 mod P) + L (x^512 mod P), which has again less than 128.
+//! (*Fast CRC computation for generic polynomials using PCLMULQDQ*, 2009). A lane of 128 bits, H x^64 + L,
+//! is multiplied by x^512 as H (x^576 mod P) + L (x^512 mod P), which again has a degree below 128.
 
 #[cfg(target_arch = "x86_64")]
 use super::Level;
 
-/// Products of polynomials over GF(2) of degrees below 64.
+/// Multiplication of polynomials over GF(2) of degrees below 64.
 pub trait Multiply: Copy {
-    /// `a` times `b`.
+    /// Multiplies `a` by `b`.
     fn multiply(self, a: u64, b: u64) -> u128;
 }
 
-/// In plain instructions, four bits of `b` at a time.
+/// Multiplication without special instructions, four bits of `b` at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
 
@@ -44,7 +45,7 @@ impl Multiply for Portable {
     }
 }
 
-/// True if the processor has carry-less multiplication, and the level is not the plain one ([`Level::chosen`]).
+/// True if the processor has carry-less multiplication and the level is not scalar ([`Level::chosen`]).
 #[must_use]
 pub fn available() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -55,14 +56,14 @@ pub fn available() -> bool {
     false
 }
 
-/// The instruction; there is a value of this type only where [`available`] was true.
+/// Multiplication by PCLMULQDQ; values of this type exist only if [`available`] returned true.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub struct Clmul(());
 
 #[cfg(target_arch = "x86_64")]
 impl Clmul {
-    /// `None` where the processor does not have it.
+    /// Returns `None` if the instruction is not available.
     #[inline]
     #[must_use]
     pub fn detect() -> Option<Self> {
@@ -84,16 +85,16 @@ impl Multiply for Clmul {
     }
 }
 
-/// Code that runs with either multiplication. Everything hot in `run` must be `#[inline(always)]`, or it is not
-/// compiled for the instruction.
+/// Code that runs with either multiplication. Hot functions called by `run` must be `#[inline(always)]`; otherwise they
+/// are not compiled for the instruction.
 pub trait Body {
-    /// The result.
+    /// The result of `run`.
     type Output;
-    /// Runs it. The result must not depend on `multiply`.
+    /// Runs the code. The result must not depend on `multiply`.
     fn run(self, multiply: impl Multiply) -> Self::Output;
 }
 
-/// Runs `body` with the instruction if the processor has it, otherwise with [`Portable`].
+/// Runs `body` with carry-less multiplication (pclmulqdq) if available, otherwise with [`Portable`].
 #[inline]
 pub fn fastest<B: Body>(body: B) -> B::Output {
     #[cfg(target_arch = "x86_64")]
@@ -106,23 +107,24 @@ pub fn fastest<B: Body>(body: B) -> B::Output {
     body.run(Portable)
 }
 
-/// A polynomial of degree 64 as a modulus; any, irreducible or not.
+/// A modulus: any polynomial of degree 64, irreducible or not.
 #[derive(Clone, Debug)]
 pub struct Modulus {
-    /// Its coefficients below x^64.
+    /// The coefficients of the polynomial below x^64.
     low: u64,
-    /// floor(x^128 / P) without its x^64.
+    /// floor(x^128 / P) without its term x^64.
     inverse: u64,
-    /// x^512 and x^576, x^128 and x^192: the factors that move the low and the high half of a lane up.
+    /// The residues of x^512 and x^576, and of x^128 and x^192, by which the low and the high half of a lane are
+    /// multiplied.
     #[cfg(target_arch = "x86_64")]
     up: [[u64; 2]; 2],
 }
 
 impl Modulus {
-    /// x^64 plus the polynomial of degree below 64 whose coefficients are `low`.
+    /// Creates the modulus x^64 plus the polynomial of degree below 64 whose coefficients are `low`.
     #[must_use]
     pub fn new(low: u64) -> Self {
-        // The quotient of x^128 begins with x^64, which leaves low * x^64: 64 steps of long division.
+        // The quotient of x^128 begins with x^64, which leaves the remainder low * x^64: 64 steps of long division.
         let (mut inverse, mut rest) = (0, low);
         for _ in 0..64 {
             let carry = rest >> 63;
@@ -146,13 +148,13 @@ impl Modulus {
         modulus
     }
 
-    /// The coefficients below x^64.
+    /// The coefficients of the polynomial below x^64.
     #[must_use]
     pub fn low(&self) -> u64 {
         self.low
     }
 
-    /// The residue of any polynomial of degree below 128.
+    /// The residue of a polynomial of degree below 128.
     #[inline(always)]
     pub fn residue(&self, multiply: impl Multiply, polynomial: u128) -> u64 {
         let high = (polynomial >> 64) as u64;
@@ -160,13 +162,13 @@ impl Modulus {
         polynomial as u64 ^ multiply.multiply(quotient, self.low) as u64
     }
 
-    /// The residue of a product.
+    /// The residue of the product of `a` and `b`.
     #[inline(always)]
     pub fn times(&self, multiply: impl Multiply, a: u64, b: u64) -> u64 {
         self.residue(multiply, multiply.multiply(a, b))
     }
 
-    /// The residue of `state` times x^(512 n) plus n blocks, each a polynomial whose highest coefficient is
+    /// The residue of `state` times x^(512 n) plus the polynomial of `n` blocks. The highest coefficient of a block is
     /// the highest bit of its first byte.
     #[cfg(target_arch = "x86_64")]
     #[must_use]
@@ -216,7 +218,7 @@ mod x86 {
         _mm_set_epi64x(high.cast_signed(), low.cast_signed())
     }
 
-    /// The four lanes of a block, the first byte highest.
+    /// The four lanes of a block; the first byte of a lane is its highest.
     #[inline]
     #[target_feature(enable = "sse4.1")]
     fn lanes(block: &[u8; 64]) -> [__m128i; 4] {
@@ -225,7 +227,7 @@ mod x86 {
         [0, 1, 2, 3].map(|i| {
             let quarter: &[u8; 16] = &quarters[i];
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: `_mm_loadu_si128` reads 16 bytes from the pointer and asks for no alignment. The
+            // SAFETY: `_mm_loadu_si128` reads 16 bytes from the pointer and requires no alignment. The
             // pointer is that of a live `[u8; 16]`, whose 16 bytes are initialised; any bits are a valid
             // `__m128i`.
             let bytes = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
@@ -233,7 +235,7 @@ mod x86 {
         })
     }
 
-    /// A lane times the power of x whose residues, for its low and high half, are `by`.
+    /// Multiplies a lane by a power of x; `by` has the factors of its low and of its high half.
     #[inline]
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     fn up(lane: __m128i, by: __m128i) -> __m128i {
@@ -245,7 +247,8 @@ mod x86 {
         let Some((first, rest)) = blocks.split_first() else { return state };
         let [by_512, by_128] = modulus.up.map(|[low, high]| lane(low, high));
         let mut sums = lanes(first);
-        // The state before the first block is 64 bits above the high half of its first lane: x^64 is `low`.
+        // The state before the first block is 64 bits above the high half of the first lane, so it is multiplied by
+        // x^64 = `low`.
         sums[0] = _mm_xor_si128(sums[0], lane(0, modulus.times(clmul, state, modulus.low)));
         for block in rest {
             let next = lanes(block);
@@ -267,12 +270,12 @@ mod tests {
 
     use super::*;
 
-    /// The definition of a product, bit by bit.
+    /// The reference for products, bit by bit.
     fn product(a: u64, b: u64) -> u128 {
         (0..64).filter(|i| b >> i & 1 == 1).fold(0, |sum, i| sum ^ u128::from(a) << i)
     }
 
-    /// The definition of a residue: long division.
+    /// The reference for residues: long division.
     fn residue(low: u64, polynomial: u128) -> u64 {
         let divisor = 1 << 64 | u128::from(low);
         (0..64)
@@ -281,13 +284,13 @@ mod tests {
             as u64
     }
 
-    /// The definition of `fold`, byte by byte.
+    /// The reference for `fold`, byte by byte.
     #[cfg(target_arch = "x86_64")]
     fn folded(low: u64, state: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(state, |state, &byte| residue(low, u128::from(state) << 8 | u128::from(byte)))
     }
 
-    /// Numbers that are hard for shifts, carries and empty halves, and random ones.
+    /// Numbers that test shifts, carries and empty halves, and random ones.
     fn number() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),
@@ -299,7 +302,7 @@ mod tests {
         ]
     }
 
-    /// Compares either multiplication with the definitions.
+    /// Compares a multiplication with the references.
     fn check(multiply: impl Multiply, a: u64, b: u64, low: u64) {
         assert_eq!(multiply.multiply(a, b), product(a, b), "{a:x} {b:x}");
         let modulus = Modulus::new(low);

@@ -1,22 +1,22 @@
-//! Which of a few numbers are equal.
+//! Compares a few numbers, or bytes, for equality.
 
-/// The plain version of [`Simd::equal8`](super::Simd::equal8).
+/// The reference for [`Simd::equal8`](super::Simd::equal8).
 #[inline(always)]
 pub(super) fn equal8(numbers: &[u64; 8], number: u64) -> u32 {
     (0..).zip(numbers).fold(0, |mask, (place, &other)| mask | u32::from(other == number) << place)
 }
 
-/// The plain version of [`Simd::equal16`](super::Simd::equal16).
+/// The reference for [`Simd::equal16`](super::Simd::equal16).
 #[inline(always)]
 pub(super) fn equal16(left: &[u32; 16], right: &[u32; 16]) -> u32 {
     let pairs = left.iter().zip(right);
     (0..).zip(pairs).fold(0, |mask, (place, (left, right))| mask | u32::from(left == right) << place)
 }
 
-/// The plain version of [`Simd::equal_bytes`](super::Simd::equal_bytes).
+/// The reference for [`Simd::equal_bytes`](super::Simd::equal_bytes).
 #[inline(always)]
 pub(super) fn equal_bytes(left: &[u8], right: &[u8]) -> usize {
-    // At most as many as a byte counts, so that the compiler uses vectors of bytes.
+    // At most as many bytes as a `u8` can count, so that the compiler uses vectors of bytes.
     const COUNTED: usize = u8::MAX as usize;
     let equal = |(left, right): (&[u8], &[u8])| -> u8 {
         left.iter().zip(right).map(|(left, right)| u8::from(left == right)).sum()
@@ -35,7 +35,7 @@ pub(super) mod x86 {
         _mm512_maskz_loadu_epi8, _mm512_set1_epi64,
     };
 
-    /// Eight numbers.
+    /// Loads eight numbers.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn eight(numbers: &[u32; 8]) -> __m256i {
@@ -47,7 +47,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// As the plain version.
+    /// As the reference.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn equal16_avx2(left: &[u32; 16], right: &[u32; 16]) -> u32 {
@@ -58,7 +58,7 @@ pub(super) mod x86 {
         })
     }
 
-    /// As the plain version.
+    /// As the reference.
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(in super::super) fn equal16_avx512(left: &[u32; 16], right: &[u32; 16]) -> u32 {
@@ -70,7 +70,7 @@ pub(super) mod x86 {
         _mm512_cmpeq_epi32_mask(left, right).into()
     }
 
-    /// As the plain version.
+    /// As the reference.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn equal8_avx2(numbers: &[u64; 8], number: u64) -> u32 {
@@ -86,7 +86,7 @@ pub(super) mod x86 {
         })
     }
 
-    /// As the plain version.
+    /// As the reference.
     #[target_feature(enable = "avx512f")]
     #[inline]
     pub(in super::super) fn equal8_avx512(numbers: &[u64; 8], number: u64) -> u32 {
@@ -97,28 +97,28 @@ pub(super) mod x86 {
         _mm512_cmpeq_epi64_mask(numbers, _mm512_set1_epi64(number.cast_signed())).into()
     }
 
-    /// The first bytes, as many as `there` has bits.
+    /// Loads the bytes whose bits are set in `there`; the others are 0.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     fn some(bytes: &[u8], there: u64) -> __m512i {
         debug_assert!(64 - there.leading_zeros() as usize <= bytes.len());
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: a masked load reads the bytes named by its mask only, at any alignment, and does not fault for the
-        // others. The only caller names as many as the shorter of two slices has, and `bytes` is one of them; or 64 if it
-        // has more.
+        // SAFETY: a masked load reads only the bytes whose mask bits are set, at any alignment, and does not fault for
+        // the others. The only caller passes two slices and sets as many bits as the shorter slice has bytes, or 64 if
+        // it has more.
         unsafe {
             _mm512_maskz_loadu_epi8(there, bytes.as_ptr().cast())
         }
     }
 
-    /// As the plain version.
+    /// As the reference.
     #[target_feature(enable = "avx512f,avx512bw,bmi2,popcnt")]
     #[inline]
     pub(in super::super) fn equal_bytes_avx512(left: &[u8], right: &[u8]) -> usize {
         const BYTES: usize = 64;
         let mut count = 0;
         for (left, right) in left.chunks(BYTES).zip(right.chunks(BYTES)) {
-            // An index of 64 leaves all.
+            // An index of 64 keeps all bits.
             let there = _bzhi_u64(u64::MAX, left.len().min(right.len()) as u32);
             count += _mm512_mask_cmpeq_epi8_mask(there, some(left, there), some(right, there)).count_ones();
         }
@@ -194,7 +194,7 @@ mod tests {
         for level in Level::tested() {
             for equal in 0..256_u32 {
                 let number = 0x8000_0001_0000_0000 | u64::from(equal);
-                // The others differ in one bit, each in another one.
+                // The other numbers each differ in one bit, at different positions.
                 let numbers: [u64; 8] = std::array::from_fn(|place| {
                     if equal >> place & 1 == 1 { number } else { number ^ 1 << (9 * place) }
                 });

@@ -1,4 +1,4 @@
-//! The levels of instructions, and the one place where a level is chosen.
+//! The levels of instructions, and the only place where a level is chosen.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -9,28 +9,28 @@ use super::bytes::{self, ByteClasses};
 use super::pairs::{Lanes, PairBuffer};
 use super::{equal, near, pairs, strings, weighted};
 
-/// The environment variable that sets a level by its name.
+/// The environment variable that selects a level by its name.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
 
-/// A set of instructions for which loops are compiled, the plainest first.
+/// A set of instructions for which loops are compiled, in ascending order.
 ///
-/// Other processors than x86-64 only have the plain level, whose loops the compiler vectorizes with their baseline
+/// Processors other than x86-64 only have the scalar level, whose loops the compiler vectorizes with their baseline
 /// instructions, such as NEON on 64-bit ARM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// The baseline of the target: the definition.
+    /// The baseline of the target: the reference.
     Scalar,
     /// AVX2, with POPCNT, LZCNT, BMI1 and BMI2 (x86-64-v3).
     Avx2,
-    /// AVX-512 as since Ice Lake and Zen 4: F, BW, CD, DQ, VL, VBMI, VBMI2, BITALG and VPOPCNTDQ.
+    /// AVX-512 as available since Ice Lake and Zen 4: F, BW, CD, DQ, VL, VBMI, VBMI2, BITALG and VPOPCNTDQ.
     Avx512,
 }
 
 impl Level {
-    /// All levels, the plainest first.
+    /// All levels, ascending.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
-    /// The name by which `TWINDEX_KERNEL` sets it.
+    /// The name of the level in `TWINDEX_KERNEL`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,20 +40,20 @@ impl Level {
         }
     }
 
-    /// The level of this name.
+    /// Returns the level with this name; `None` if there is none.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Whether this processor has it. Levels are nested: it has every level up to the best it has.
+    /// Whether this processor supports the level. Levels are nested: it supports every level up to its best.
     #[must_use]
     #[inline]
     pub fn is_available(self) -> bool {
         self <= Self::best()
     }
 
-    /// All levels that this processor has, the plainest first; for tests, prints which levels it lacks.
+    /// All levels that this processor supports, ascending; for tests, prints which levels it lacks.
     #[doc(hidden)]
     #[must_use]
     pub fn tested() -> Vec<Self> {
@@ -65,7 +65,7 @@ impl Level {
         has
     }
 
-    /// The best level of this processor, detected once in the life of a process.
+    /// The best level of this processor, detected once in a process.
     #[must_use]
     #[inline]
     pub fn best() -> Self {
@@ -73,7 +73,7 @@ impl Level {
         *BEST.get_or_init(Self::detect)
     }
 
-    /// Checks the processor for the features of each level: those for which its function is compiled.
+    /// Detects the best level: checks the processor for the features for which the function of each level is compiled.
     fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -101,10 +101,10 @@ impl Level {
         Self::Scalar
     }
 
-    /// The level in `TWINDEX_KERNEL`, `None` if it is not set.
+    /// Returns the level in `TWINDEX_KERNEL`; `None` if the variable is not set.
     ///
     /// # Errors
-    /// Reports an invalid value: no level has the name, or this processor does not have the level.
+    /// A message for an invalid value: no level has the name, or this processor does not support the level.
     pub fn from_environment() -> Result<Option<Self>, String> {
         let Some(name) = std::env::var_os(KERNEL_VARIABLE) else { return Ok(None) };
         let level = name.to_str().and_then(Self::named).ok_or_else(|| {
@@ -117,8 +117,8 @@ impl Level {
         }
     }
 
-    /// The level in use: that in `TWINDEX_KERNEL` if it is valid and available, otherwise the best. It is determined
-    /// once in the life of a process. Results do not depend on it.
+    /// The level in use: the one in `TWINDEX_KERNEL` if it is valid and available, otherwise the best. It is determined
+    /// once in a process. Results do not depend on it.
     #[must_use]
     #[inline]
     pub fn chosen() -> Self {
@@ -126,8 +126,9 @@ impl Level {
         *CHOSEN.get_or_init(|| Self::from_environment().ok().flatten().unwrap_or_else(Self::best))
     }
 
-    /// Runs `body`, compiled for this level, or for the best one below it if the processor does not have it. Everything
-    /// hot in `body` must be `#[inline(always)]`, or it keeps the plain instructions.
+    /// Runs `body`, compiled for this level, or for the best available level below it if the processor does not
+    /// support it. Hot functions called by `body` must be `#[inline(always)]`; otherwise they are compiled for the
+    /// baseline instructions.
     #[inline]
     pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
         struct BodyKernel<F>(F);
@@ -141,7 +142,7 @@ impl Level {
         self.dispatch(BodyKernel(body))
     }
 
-    /// As [`run`](Self::run), for kernels that need more than the compiler finds by itself.
+    /// As [`run`](Self::run), for kernels that need more than compiler vectorization.
     #[inline]
     pub fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
@@ -152,8 +153,8 @@ impl Level {
                     unsafe_code,
                     reason = "calls a function compiled for instructions that were detected"
                 )]
-                // SAFETY: the only precondition of `avx2` is that the processor has the features it is compiled
-                // for. The level is no better than `best`, which is `Avx2` or better only where `detect` found all of
+                // SAFETY: the only precondition of `avx2` is that the processor has the features that it is compiled
+                // for. The level is at most `best`, which is `Avx2` or better only if `detect` found all of
                 // them.
                 return unsafe { x86::avx2(kernel) };
             }
@@ -162,7 +163,7 @@ impl Level {
                     unsafe_code,
                     reason = "calls a function compiled for instructions that were detected"
                 )]
-                // SAFETY: as above: `best` is `Avx512` only where `detect` found the features of `avx512`, which are
+                // SAFETY: as above: `best` is `Avx512` only if `detect` found the features of `avx512`, which are
                 // those of both levels.
                 return unsafe { x86::avx512(kernel) };
             }
@@ -179,48 +180,49 @@ impl fmt::Display for Level {
 
 /// A loop that is compiled once for each level.
 pub trait Kernel {
-    /// Its result.
+    /// The result of the kernel.
     type Output;
 
-    /// The loop; `#[inline(always)]`, like everything hot that it calls.
+    /// Runs the loop. Must be `#[inline(always)]`, like all hot functions that it calls.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// The operations of a level beyond what the compiler makes of plain loops; a value of such a type is the proof that
-/// the processor has the instructions.
+/// The operations of a level that the compiler cannot generate from plain loops. A value of a type with this trait is
+/// proof that the processor has the instructions.
 pub trait Simd: Copy {
     /// Classes and lower-cases 64 bytes of text; see [`ByteClasses`].
     fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses;
 
-    /// Writes `base` plus the number of each bit that is set in `mask`, ascending, to the front of `places`, and
-    /// returns their number; later places are undefined.
+    /// Writes `base` plus the index of each set bit of `mask`, ascending, to the front of `places`, and
+    /// returns their number; later entries are undefined.
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
 
-    /// Copies 64 bytes, and returns the mask of those that are one of two: bit i for byte i.
+    /// Copies 64 bytes, and returns the mask of the bytes that equal one of the two in `either`: bit i for byte i.
     fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64;
 
-    /// The mask of the lanes that differ from `query` in at most `radius` bits, whatever the radius: bit i
-    /// for lane i. Only the first 64 lanes are checked; bits for which there is no lane are 0.
+    /// The mask of the lanes that differ from `query` in at most `radius` bits, for any radius: bit i
+    /// for lane i. Only the first 64 lanes are checked; bits without a lane are 0.
     fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64;
 
     /// As [`near16`](Self::near16), for lanes of 32 bits.
     fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64;
 
-    /// As [`near16`](Self::near16), for lanes of 48 bits, the upper 16 in `high` and the lower 32 in `low`; the low 48
-    /// bits of `query` count. Lanes that only one of the two has are ignored.
+    /// As [`near16`](Self::near16), for lanes of 48 bits: the upper 16 in `high` and the lower 32 in `low`. Only the
+    /// low 48 bits of `query` are used. If the slices have different lengths, the excess lanes of the longer are
+    /// ignored.
     fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
 
-    /// The mask of the numbers that are equal to one: bit i for number i.
+    /// The mask of the entries of `numbers` that are equal to `number`: bit i for entry i.
     fn equal8(self, numbers: &[u64; 8], number: u64) -> u32;
 
-    /// The mask of the places in which two rows have equal numbers: bit i for place i.
+    /// The mask of the positions at which two rows have equal numbers: bit i for position i.
     fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32;
 
-    /// The number of places at which two strings have equal bytes; bytes that only one of them has are ignored.
+    /// The number of positions at which two strings have equal bytes; the excess bytes of the longer are ignored.
     fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize;
 
-    /// Adds to sum i the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which checks that
-    /// there are not too many. Sums of more wrap around.
+    /// Adds to `sums[i]` the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which limits
+    /// the number of hashes. With more, sums wrap around.
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
 
     /// Adds the pairs of near lanes; see [`pairs32`](super::pairs32).
@@ -230,7 +232,7 @@ pub trait Simd: Copy {
     fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer);
 }
 
-/// The plain level.
+/// The scalar level.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scalar;
 
@@ -305,11 +307,11 @@ mod x86 {
     use super::super::{equal, near, pairs, strings, weighted};
     use super::{Kernel, Simd};
 
-    /// Proof that the features of [`avx2`] are available; only that function makes one.
+    /// Proof that the features of [`avx2`] are available; only that function creates one.
     #[derive(Clone, Copy)]
     struct Avx2(());
 
-    /// Proof that the features of [`avx512`] are available; only that function makes one.
+    /// Proof that the features of [`avx512`] are available; only that function creates one.
     #[derive(Clone, Copy)]
     struct Avx512(());
 
@@ -329,8 +331,8 @@ mod x86 {
         #[inline(always)]
         fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: an `Avx2` is made by `avx2` alone, which runs only where its features, those of this function
-            // among them, were detected.
+            // SAFETY: an `Avx2` is created only by `avx2`, which runs only if its features, which include those of
+            // this function, were detected.
             unsafe {
                 x86::classes_avx2(bytes, lower)
             }
@@ -428,8 +430,8 @@ mod x86 {
         #[inline(always)]
         fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: an `Avx512` is made by `avx512` alone, which runs only where its features, those of this
-            // function among them, were detected.
+            // SAFETY: an `Avx512` is created only by `avx512`, which runs only if its features, which include those of
+            // this function, were detected.
             unsafe {
                 x86::classes_avx512(bytes, lower)
             }
@@ -554,7 +556,7 @@ mod tests {
 
     #[test]
     fn level_runs_if_available_and_otherwise_the_best_below() {
-        /// The name of the witness that a kernel gets.
+        /// Returns the type name of the witness that a kernel receives.
         struct Witness;
         impl Kernel for Witness {
             type Output = &'static str;
@@ -571,7 +573,7 @@ mod tests {
 
     #[test]
     fn level_set_by_the_variable_is_used() {
-        // Any level that this run of the tests is set to; CI sets each level in turn.
+        // The level that this run of the tests was started with; CI sets each level in turn.
         match Level::from_environment() {
             Ok(Some(level)) => assert_eq!(Level::chosen(), level),
             Ok(None) => assert_eq!(Level::chosen(), Level::best()),

@@ -1,4 +1,4 @@
-//! Vector kernels, and the choice of the processor's instructions for them.
+//! Vector kernels, and the selection of the processor's vector instructions.
 //!
 //! ```text
 //! Level::chosen() --+-- scalar   the definition: a plain loop
@@ -43,20 +43,20 @@ pub use near::{for_each_near16, for_each_near32, for_each_near48};
 pub use pairs::{Lanes, PairBuffer, across32, near_lanes, pairs32};
 pub use strings::{Unescaped, simple_escape};
 
-/// Bytes of a cache line on the processors that matter here.
+/// Size of a cache line in bytes on common processors.
 pub const CACHE_LINE: usize = 64;
 
-/// Prefetches the cache line of `items[at]`, without waiting for it; does nothing if there is no such item. A hint: it
-/// changes no result.
+/// Prefetches the cache line of `items[at]` without waiting for it; does nothing if there is no such item. Only a hint:
+/// results never depend on it.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has; it reads nothing the program
-        // could observe and faults on no address, so that the address need not be that of an item. It is computed
-        // by wrapping addition, which any pointer has.
+        // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has. It reads nothing that the program
+        // could observe and faults on no address, so the address need not be that of an item. It is computed
+        // by wrapping addition, which is defined for any pointer.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(at).cast());
         }
@@ -65,21 +65,21 @@ pub fn prefetch<T>(items: &[T], at: usize) {
     let _ = (items, at);
 }
 
-/// As [`prefetch`], for all lines of `bytes`.
+/// As [`prefetch`], for all cache lines of `bytes`.
 #[inline(always)]
 pub fn prefetch_all(bytes: &[u8]) {
     prefetch_ahead(bytes, 0, bytes.len());
 }
 
-/// As [`prefetch`], for all lines of `length` bytes, `ahead` of where `bytes` begins; they may be past its end. Use it for
-/// sequential reads, too: a hardware prefetcher stops at the end of a page.
+/// As [`prefetch`], for all cache lines of the `length` bytes that start `ahead` bytes after the start of `bytes`;
+/// they may be past its end. Useful for sequential reads, too: a hardware prefetcher stops at the end of a page.
 #[inline(always)]
 pub fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
     (0..length).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, ahead + at));
 }
 
-/// Runs `body`, compiled for the best instructions the processor has. Everything hot in `body` must be
-/// `#[inline(always)]`, or it keeps the plain instructions.
+/// Runs `body`, compiled for the best instructions that the processor has. Hot functions called by `body` must be
+/// `#[inline(always)]`; otherwise they are compiled for the baseline instructions.
 #[inline]
 pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
     Level::chosen().run(body)

@@ -1,13 +1,13 @@
-//! Which of many hashes are in a sorted set.
+//! Looks up many hashes in a sorted set.
 
 use std::hint::select_unpredictable;
 
 use super::Simd;
 
-/// Elements that are compared at once.
+/// Number of elements that are compared at once.
 pub(super) const WINDOW: usize = 8;
 
-/// A sorted set of hashes, and the start in it of the hashes with each prefix.
+/// A sorted set of hashes, with a directory of the position at which the hashes of each prefix start.
 #[derive(Clone, Copy, Debug)]
 pub struct SortedSet<'a> {
     elements: &'a [u64],
@@ -16,9 +16,10 @@ pub struct SortedSet<'a> {
 }
 
 impl<'a> SortedSet<'a> {
-    /// `elements` are ascending, and `directory[i]` of them are below those that begin with the `bits` bits i; the last
-    /// entry, at 2^`bits`, is their number. `None` if there are fewer than 8 elements or the directory has another
-    /// length. Other elements or entries than these make the results meaningless, but are memory-safe.
+    /// Creates a set of `elements`, which must be ascending. `directory[i]` must be the number of elements whose first
+    /// `bits` bits are less than i; its last entry, at 2^`bits`, is the number of all elements. Returns `None` if
+    /// there are fewer than 8 elements or the directory has another length. Other violations make results wrong, but
+    /// are memory-safe.
     #[must_use]
     pub fn new(elements: &'a [u64], directory: &'a [u16], bits: u32) -> Option<Self> {
         let fits = (1..u64::BITS).contains(&bits)
@@ -28,8 +29,8 @@ impl<'a> SortedSet<'a> {
     }
 }
 
-/// Sets a mark, 1, for each element of the set that is among `hashes`, and writes those that are not in the set to the
-/// front of `new`, in their order; returns their number. Marks past the elements are undefined.
+/// Sets the mark to 1 for each element of the set that occurs in `hashes`, and writes the hashes that are not in the set
+/// to the front of `new`, in order. Returns the number of these hashes. Marks past the elements are undefined.
 ///
 /// No branch depends on whether a hash is found, because that is unpredictable.
 ///
@@ -50,14 +51,14 @@ pub fn look_up<S: Simd>(
     for &hash in hashes {
         let bucket = (hash >> shift) as usize;
         #[allow(unsafe_code, reason = "checks of bounds took a third of the time")]
-        // SAFETY: `bits` is below 64 and not 0, so that `bucket` is below 2^bits, and the directory has 2^bits + 1 entries,
-        // which `SortedSet::new` has checked; its fields are private and never change.
+        // SAFETY: `bits` is below 64 and not 0, so that `bucket` is below 2^bits, and the directory has 2^bits + 1
+        // entries, which `SortedSet::new` has checked; its fields are private and never change.
         let (start, end) =
             unsafe { (*directory.get_unchecked(bucket), *directory.get_unchecked(bucket + 1)) };
         let mut from = usize::from(start).min(last);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `from` is at most the number of elements less `WINDOW`; `SortedSet::new` has checked that there are
-        // as many, so that `WINDOW` elements follow; they are aligned as elements are.
+        // SAFETY: `from` is at most the number of elements minus `WINDOW`, which is not negative, as `SortedSet::new` has
+        // checked. So `WINDOW` elements follow, and they are aligned as elements.
         let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
         let mut mask = simd.equal8(window, hash);
         // Larger buckets are rare, so this branch is predictable.
@@ -66,9 +67,9 @@ pub fn look_up<S: Simd>(
         }
         let place = select_unpredictable(mask == 0, none, from + mask.trailing_zeros() as usize);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `place` is `none`, for which there is a mark, or less: `from` is at most `none - WINDOW`, and the lowest
-        // bit of a mask of `WINDOW` bits below `WINDOW`. `count` is below the number of hashes, as it goes on by one for each
-        // at most, and `new` is as long as `hashes`.
+        // SAFETY: `place` is at most `none`, for which there is a mark: it is `none`, or `from`, which is at most
+        // `none - WINDOW`, plus the index of a bit in a mask of `WINDOW` bits. `count` is below the number of hashes,
+        // as it grows by at most one for each hash, and `new` is as long as `hashes`.
         unsafe {
             *marks.get_unchecked_mut(place) = 1;
             *new.get_unchecked_mut(count) = hash;
@@ -78,7 +79,7 @@ pub fn look_up<S: Simd>(
     count
 }
 
-/// The start of the window in which a hash is found, and its mask; 0 if it is in none.
+/// Returns the start of the window that contains a hash, and its mask; the mask is 0 if no window contains it.
 #[cold]
 #[inline(never)]
 fn in_large_bucket<S: Simd>(
@@ -167,7 +168,7 @@ mod tests {
         for bits in [0, 1, 3, 63, 64, 65] {
             assert!(SortedSet::new(&elements, &right, bits).is_none(), "{bits}");
         }
-        // Wrong entries never lead to an element out of range.
+        // Wrong directory entries never lead to an element out of range.
         let wrong = [u16::MAX; 5];
         let set = SortedSet::new(&elements, &wrong, 2).unwrap();
         for level in Level::tested() {

@@ -1,29 +1,30 @@
-//! The Hamming filter: which elements of a column are near a query.
+//! The Hamming filter: finds the elements of a column that are near a query.
 //!
-//! Columns hold fingerprints cut into pieces of 16 and 32 bits, and a filter reads one of them, or a piece of 48 bits
-//! that is stored in two columns. It answers for up to [`CHUNK`] elements with a mask, so that elements that are not
+//! Columns hold fingerprints split into pieces of 16 and 32 bits. A filter reads one column, or a piece of 48 bits
+//! that is stored in two columns. It returns a mask for up to [`CHUNK`] elements, so that elements that are not
 //! near, which is nearly all of them, cost no branch.
 //!
-//! The plain version is the definition. The AVX2 version looks up the set bits of each half byte in a register, as
-//! Mula, Kurz and Lemire do (*Faster population counts using AVX2 instructions*, 2018); AVX-512 has instructions to
-//! count those of words and double words. Buckets of a table usually have about 16 elements, and end anywhere. So
-//! AVX-512 loads an end under a mask; AVX2 loads the last eight elements, some of them a second time.
+//! The plain version is the reference. The AVX2 version looks up the number of set bits of each half byte in a
+//! register, as Mula, Kurz and Lemire do (*Faster population counts using AVX2 instructions*, 2018). AVX-512 has
+//! population-count instructions for words and double words. Buckets of a table usually have about 16 elements, and
+//! can end at any element. So AVX-512 loads the last elements under a mask; AVX2 loads the last eight elements, some
+//! of them a second time.
 
 use zerocopy::little_endian::{U16, U32};
 
 use super::Simd;
 
-/// Elements covered by one mask.
+/// Number of elements covered by one mask.
 const CHUNK: usize = 64;
 
-/// Elements that the plain version tests together before branching.
+/// Number of elements that the plain version tests together before branching.
 const STEP: usize = 16;
 
-/// Calls `each` with the place of every element of `plane` that differs from `query` in at most `radius` bits,
-/// ascending.
+/// Calls `each`, in ascending order, with the index of every element of `plane` that differs from `query` in at most
+/// `radius` bits.
 ///
-/// Cost: a few instructions for every 32 elements with AVX-512, for every 16 with AVX2, and a call for each that is
-/// near.
+/// Cost: a few instructions for every 32 elements with AVX-512, or for every 16 with AVX2, and one call for each near
+/// element.
 #[inline(always)]
 pub fn for_each_near16<S: Simd>(
     simd: S,
@@ -37,7 +38,7 @@ pub fn for_each_near16<S: Simd>(
     }
 }
 
-/// As [`for_each_near16`], for elements of 32 bits; AVX-512 takes 16 at a time, AVX2 eight.
+/// As [`for_each_near16`], for elements of 32 bits; AVX-512 processes 16 at a time, AVX2 eight.
 #[inline(always)]
 pub fn for_each_near32<S: Simd>(
     simd: S,
@@ -51,8 +52,10 @@ pub fn for_each_near32<S: Simd>(
     }
 }
 
-/// As [`for_each_near32`], for elements of 48 bits: the plane `high` has their upper 16 bits, and the plane `low` the lower
-/// 32. The low 48 bits of `query` count. Of planes of different lengths, the shorter ends both.
+/// As [`for_each_near32`], for elements of 48 bits: the plane `high` has their upper 16 bits, and the plane `low` the
+/// lower
+/// 32. Only the low 48 bits of `query` are used. If the planes have different lengths, the excess of the longer is
+///     ignored.
 #[inline(always)]
 pub fn for_each_near48<S: Simd>(
     simd: S,
@@ -68,7 +71,7 @@ pub fn for_each_near48<S: Simd>(
     }
 }
 
-/// Calls `each` with `first` plus the number of each bit that is set, ascending.
+/// Calls `each`, in ascending order, with `first` plus the index of each set bit.
 #[inline(always)]
 fn for_each_bit(mut mask: u64, first: usize, each: &mut impl FnMut(usize)) {
     while mask != 0 {
@@ -77,19 +80,19 @@ fn for_each_bit(mut mask: u64, first: usize, each: &mut impl FnMut(usize)) {
     }
 }
 
-/// The plain version of [`Simd::near16`].
+/// The reference for [`Simd::near16`].
 #[inline(always)]
 pub(super) fn near16(lanes: &[U16], query: u16, radius: u32) -> u64 {
     mask_of(lanes, |lane| (lane.get() ^ query).count_ones() <= radius)
 }
 
-/// The plain version of [`Simd::near32`].
+/// The reference for [`Simd::near32`].
 #[inline(always)]
 pub(super) fn near32(lanes: &[U32], query: u32, radius: u32) -> u64 {
     mask_of(lanes, |lane| (lane.get() ^ query).count_ones() <= radius)
 }
 
-/// The plain version of [`Simd::near48`].
+/// The reference for [`Simd::near48`].
 #[inline(always)]
 pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 {
     let (query_high, query_low) = ((query >> 32) as u16, query as u32);
@@ -99,7 +102,7 @@ pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 
     let n = high.len().min(low.len()).min(CHUNK);
     let steps = high[..n].chunks(STEP).zip(low[..n].chunks(STEP));
     steps.zip((0..).step_by(STEP)).fold(0, |mask, ((high, low), first)| {
-        // No branch inside: the compiler turns this into vector code.
+        // No branch inside the loop, so that the compiler vectorizes it.
         let mut near = false;
         for lane in high.iter().zip(low) {
             near |= is_near(lane);
@@ -108,12 +111,12 @@ pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 
     })
 }
 
-/// The mask of the first [`CHUNK`] lanes that are near.
+/// The mask of the near lanes among the first [`CHUNK`].
 #[inline(always)]
 fn mask_of<T>(lanes: &[T], is_near: impl Fn(&T) -> bool) -> u64 {
     let lanes = &lanes[..lanes.len().min(CHUNK)];
     lanes.chunks(STEP).zip((0..).step_by(STEP)).fold(0, |mask, (step, first)| {
-        // No branch inside: the compiler turns this into vector code.
+        // No branch inside the loop, so that the compiler vectorizes it.
         let mut near = false;
         for lane in step {
             near |= is_near(lane);
@@ -122,7 +125,7 @@ fn mask_of<T>(lanes: &[T], is_near: impl Fn(&T) -> bool) -> u64 {
     })
 }
 
-/// Booleans as bits, the first lowest; at most 64.
+/// Converts at most 64 booleans to bits, the first to the lowest bit.
 #[inline(always)]
 fn bits(answers: impl Iterator<Item = bool>) -> u64 {
     answers.zip(0..).fold(0, |bits, (answer, place)| bits | u64::from(answer) << place)
@@ -147,10 +150,10 @@ pub(super) mod x86 {
 
     use super::CHUNK;
 
-    /// Lanes that AVX2 loads at once; it leaves fewer to the plain version.
+    /// Number of lanes that AVX2 loads at once; planes with fewer lanes use the plain version.
     const EIGHT: usize = 8;
 
-    /// Eight lanes from `at`.
+    /// Loads eight lanes from `at` on.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn eight_of_16(lanes: &[U16], at: usize) -> __m128i {
@@ -163,7 +166,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Eight lanes from `at`.
+    /// Loads eight lanes from `at` on.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn eight_of_32(lanes: &[U32], at: usize) -> __m256i {
@@ -190,7 +193,7 @@ pub(super) mod x86 {
         _mm256_add_epi8(_mm256_shuffle_epi8(ones_of, low), _mm256_shuffle_epi8(ones_of, high))
     }
 
-    /// All bits set in each word of 16 bits that is less than `limit`.
+    /// Sets all bits of each 16-bit word that is less than `limit`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn words_below(limit: __m256i, x: __m256i) -> __m256i {
@@ -198,7 +201,7 @@ pub(super) mod x86 {
         _mm256_cmpgt_epi16(limit, ones_of_words)
     }
 
-    /// A bit for each double word whose four bytes add up to less than `limit`.
+    /// The mask of the double words whose four bytes add up to less than `limit`.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn sums_below(limit: __m256i, ones_of_bytes: __m256i) -> u64 {
@@ -223,7 +226,7 @@ pub(super) mod x86 {
                 let x = _mm256_set_m128i(eight_of_16(lanes, at + EIGHT), eight_of_16(lanes, at));
                 words_below(limit, _mm256_xor_si256(x, query))
             });
-            // Packing goes by halves of registers: low, high, low, high.
+            // Packing works on halves of registers, in the order low, high, low, high.
             let below = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
             mask |= u64::from(_mm256_movemask_epi8(below).cast_unsigned()) << at;
             at += 4 * EIGHT;
@@ -251,7 +254,7 @@ pub(super) mod x86 {
         let query = _mm256_set1_epi32(query.cast_signed());
         let (mut mask, mut at) = (0, 0);
         while at < n {
-            // Two at a time, so that the branch is predictable for buckets of up to 16.
+            // Two registers at a time, so that the branch is predictable for buckets of up to 16 elements.
             for at in [at.min(n - EIGHT), (at + EIGHT).min(n - EIGHT)] {
                 let differing = _mm256_xor_si256(eight_of_32(lanes, at), query);
                 mask |= sums_below(limit, ones_of_bytes(differing)) << at;
@@ -284,30 +287,29 @@ pub(super) mod x86 {
         mask
     }
 
-    /// The lanes of a register that begins at lane `at` of `n`: those below `n`.
+    /// The mask of the lanes below `n` in a register that begins at lane `at`.
     #[target_feature(enable = "bmi2")]
     #[inline]
     fn lanes_left(n: usize, at: usize) -> u32 {
-        // `n` is at most 64 here, and all of an index of 32 and more stays.
+        // `n` is at most 64 here, and an index of 32 or more keeps all bits.
         _bzhi_u32(u32::MAX, n.saturating_sub(at) as u32)
     }
 
-    /// The lanes from `at` on that `mask` names; 0 for the others, which need not exist.
+    /// Loads the lanes from `at` on whose bits are set in `mask`; the others are 0 and need not exist.
     ///
     /// # Safety
-    /// For each bit i of `mask` that is set, `lanes` has a lane `at + i`.
+    /// For each set bit i of `mask`, `lanes` has a lane `at + i`.
     #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     unsafe fn lanes_of_16(mask: u32, lanes: &[U16], at: usize) -> __m512i {
-        // SAFETY: a masked load reads the lanes named by its mask only, at any alignment, and does not fault for the
-        // others, wherever they would be. The caller has promised that `lanes`, which is borrowed, has those
-        // named; a `U16` is two bytes. The address may lie past the slice where the mask names none, hence
-        // `wrapping_add`.
+        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for
+        // the others, wherever they are. The caller guarantees that `lanes`, which is borrowed, has the lanes of the
+        // mask; a `U16` is two bytes. The address may be past the slice if the mask is 0, hence `wrapping_add`.
         unsafe { _mm512_maskz_loadu_epi16(mask, lanes.as_ptr().wrapping_add(at).cast()) }
     }
 
-    /// As [`lanes_of_16`], 16 lanes widened to 32 bits.
+    /// As [`lanes_of_16`], for 16 lanes that are widened to 32 bits.
     ///
     /// # Safety
     /// As [`lanes_of_16`].
@@ -341,7 +343,7 @@ pub(super) mod x86 {
         let half = |at| {
             let there = lanes_left(n, at);
             #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
-            // SAFETY: `there` names lanes below `n` when counted from `at`, and `lanes` has at least `n`.
+            // SAFETY: `there` has only bits of lanes below `n`, counted from `at`, and `lanes` has at least `n`.
             let x = unsafe { lanes_of_16(there, lanes, at) };
             let ones = _mm512_popcnt_epi16(_mm512_xor_si512(x, query));
             u64::from(_mm512_mask_cmple_epu16_mask(there, ones, radius)) << at
@@ -358,12 +360,12 @@ pub(super) mod x86 {
         let quarter = |at| {
             let there = lanes_left(n, at) as u16;
             #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
-            // SAFETY: `there` names lanes below `n` when counted from `at`, and `lanes` has at least `n`.
+            // SAFETY: `there` has only bits of lanes below `n`, counted from `at`, and `lanes` has at least `n`.
             let x = unsafe { lanes_of_32(there, lanes, at) };
             let ones = _mm512_popcnt_epi32(_mm512_xor_si512(x, query));
             u64::from(_mm512_mask_cmple_epu32_mask(there, ones, radius)) << at
         };
-        // Two unconditionally: a branch at 16 would be unpredictable for buckets of about 16.
+        // Two registers unconditionally: a branch at 16 would be unpredictable for buckets of about 16 elements.
         let half = |at| quarter(at) | quarter(at + 16);
         if n <= 32 { half(0) } else { half(0) | half(32) }
     }
@@ -378,7 +380,7 @@ pub(super) mod x86 {
         let quarter = |at| {
             let there = lanes_left(n, at) as u16;
             #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
-            // SAFETY: `there` names lanes below `n` when counted from `at`, and both planes have at least `n`.
+            // SAFETY: `there` has only bits of lanes below `n`, counted from `at`, and both planes have at least `n`.
             let (high, low) = unsafe { (lanes_of_16_widened(there, high, at), lanes_of_32(there, low, at)) };
             let high = _mm512_popcnt_epi32(_mm512_xor_si512(high, query_high));
             let low = _mm512_popcnt_epi32(_mm512_xor_si512(low, query_low));
@@ -397,7 +399,7 @@ mod tests {
     use super::super::{Kernel, Level};
     use super::*;
 
-    /// Places found in planes of each width, and the mask of the first chunk.
+    /// The indices found in planes of each width, and the mask of the first chunk.
     #[derive(Debug, Default, PartialEq)]
     struct PlaneHits {
         narrow: (Vec<usize>, u64),
@@ -415,7 +417,7 @@ mod tests {
     }
 
     impl Planes<'_> {
-        /// The definition.
+        /// The expected result, by the definition.
         fn defined(self) -> PlaneHits {
             let places = |len: usize, distance: &dyn Fn(usize) -> u32| {
                 let places: Vec<usize> = (0..len).filter(|&place| distance(place) <= self.radius).collect();
@@ -441,7 +443,7 @@ mod tests {
             for_each_near16(simd, high, (query >> 32) as u16, radius, |place| found.narrow.0.push(place));
             for_each_near32(simd, low, query as u32, radius, |place| found.wide.0.push(place));
             for_each_near48(simd, high, low, query, radius, |place| found.both.0.push(place));
-            // Lanes beyond those of a mask are ignored.
+            // Lanes past the first 64 are ignored.
             found.narrow.1 = simd.near16(high, (query >> 32) as u16, radius);
             found.wide.1 = simd.near32(low, query as u32, radius);
             found.both.1 = simd.near48(high, low, query, radius);
@@ -462,7 +464,7 @@ mod tests {
         }
     }
 
-    /// Values, many of them near the query: it, xored with a number of up to 48 bits that has few ones.
+    /// Values, many of them near the query: the query xored with a number of up to 48 bits with few bits set.
     fn near_and_far() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),
@@ -477,9 +479,9 @@ mod tests {
         #[test]
         fn every_level_finds_what_the_definition_finds(
             differences in proptest::collection::vec(near_and_far(), 0..=200),
-            // From where in the bytes and lanes the planes begin, and how much longer one is than the other.
+            // The offsets at which the planes begin in the bytes and lanes, and the difference of their lengths.
             odd in 0_usize..4, skipped in 0_usize..8, cut in prop_oneof![Just(0_usize), 0_usize..70],
-            // Bits beyond 48 do not count.
+            // Bits beyond 48 are ignored.
             query: u64, radius in 0_u32..=49, huge: bool,
         ) {
             let mut high = vec![0_u8; odd];
@@ -505,7 +507,7 @@ mod tests {
     fn every_lane_of_every_length_is_tested_at_the_edge_of_the_radius() {
         let query = 0x1234_5678_9abc_def0_u64;
         for len in 0..=130 {
-            // Lanes that differ in 0 to 16, 0 to 32 and 0 to 48 bits, each at other places for each length.
+            // Lanes that differ in 0 to 16, 0 to 32 and 0 to 48 bits, at different positions for each length.
             let ones = |place: usize, bits: u64| (1_u64 << ((place + len) as u64 % (bits + 1))) - 1;
             let high: Vec<U16> = (0..len).map(|p| U16::new(((query >> 32) ^ ones(p, 16)) as u16)).collect();
             let low: Vec<U32> = (0..len).map(|p| U32::new((query ^ ones(p, 32)) as u32)).collect();

@@ -1,28 +1,29 @@
-//! Which pairs of lanes are near: the inner loop of joins.
+//! Finds the pairs of near lanes: the inner loop of joins.
 //!
-//! Lanes are 32 bits of fingerprints that share a bucket of a table. A pair costs an exclusive or, a population count
-//! and a comparison for each vector of lanes, and a branch for every few of them; near pairs are few, and are
-//! collected. The plain version is the definition.
+//! Lanes are 32 bits of fingerprints in the same bucket of a table. For each vector of lanes, comparing pairs costs an
+//! exclusive or, a population count and a comparison; there is one branch for every few vectors. Near pairs are few, and
+//! are collected in a buffer. The plain version is the reference.
 //!
-//! The AVX-512 version keeps up to 64 lanes in registers and compares the others with them. It notes, without a branch,
-//! which of these are near any, and processes those again: a branch that one pair in ten takes costs more than the
-//! pairs. Sixteen lanes are compared with each other as one register and its rotations. The near pairs are the bits of
-//! a word; one instruction writes their numbers side by side, so that there is no loop over them either. The AVX2
-//! version counts the set bits of half bytes in a register (Mula, Kurz and Lemire 2018, as [`near`](super::near) does).
+//! The AVX-512 version keeps up to 64 lanes in registers and compares the other lanes with them. It notes, without a
+//! branch, which of the other lanes are near any of the 64, and processes those lanes again: a branch that is taken for
+//! one pair in ten costs more than the pairs. Sixteen lanes are compared with each other as one register and its
+//! rotations. The near pairs are the set bits of a word; one instruction compresses their indices, so that no loop over
+//! the bits is needed. The AVX2 version counts the set bits of half bytes in a register (Mula, Kurz and Lemire 2018, as
+//! [`near`](super::near) does).
 
 use super::{Kernel, Level, Simd};
 
-/// Lanes, and the number of the first; the others follow.
+/// Lanes with consecutive ids.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes<'a> {
     /// 32 bits of each fingerprint.
     pub lanes: &'a [u32],
-    /// The number of the first.
+    /// The id of the first lane.
     pub first: u32,
 }
 
 impl<'a> Lanes<'a> {
-    /// The lanes from one position up to another, or to the end if that is earlier.
+    /// The lanes in `start..end`, or to the last lane if `end` is greater.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn part(self, start: usize, end: usize) -> Self {
@@ -37,16 +38,16 @@ impl<'a> Lanes<'a> {
 }
 
 impl<'a> From<&'a [u32]> for Lanes<'a> {
-    /// Numbered from 0.
+    /// Lanes with ids from 0.
     fn from(lanes: &'a [u32]) -> Self {
         Self { lanes, first: 0 }
     }
 }
 
-/// Pairs that were found. Capacity is reserved ahead and kept, so that the loops that add pairs call nothing.
+/// A buffer of found pairs. Capacity is reserved in advance, so that the loops that add pairs call no function.
 #[derive(Debug, Default)]
 pub struct PairBuffer {
-    /// Entries past `len` have no meaning.
+    /// Entries past `len` are undefined.
     items: Vec<[u32; 2]>,
     len: usize,
 }
@@ -65,7 +66,7 @@ impl PairBuffer {
         &self.items[..self.len]
     }
 
-    /// Reserves capacity for this number of further pairs.
+    /// Reserves capacity for `more` further pairs.
     #[inline(always)]
     fn reserve(&mut self, more: usize) {
         if self.items.len() - self.len < more {
@@ -78,7 +79,7 @@ impl PairBuffer {
         self.items.resize((self.len + more).max(2 * self.items.len()), [0; 2]);
     }
 
-    /// Adds a pair, for which there is capacity.
+    /// Adds a pair; there must be capacity.
     #[inline(always)]
     fn add(&mut self, i: u32, j: u32) {
         self.items[self.len] = [i, j];
@@ -86,7 +87,7 @@ impl PairBuffer {
     }
 }
 
-/// Adds the numbers `[i, j]`, `i < j`, of all pairs of lanes that differ in at most `radius` bits, in no particular
+/// Adds the ids `[i, j]`, `i < j`, of all pairs of lanes that differ in at most `radius` bits, in no particular
 /// order.
 ///
 /// Cost: n^2 / 2 comparisons, 16 at a time with AVX-512, 8 with AVX2.
@@ -95,7 +96,7 @@ pub fn pairs32<S: Simd>(simd: S, lanes: Lanes<'_>, radius: u32, found: &mut Pair
     simd.pairs32(lanes, radius, found);
 }
 
-/// Adds the numbers `[i, j]` of all pairs of a lane of `left` and a lane of `right` that differ in at most `radius`
+/// Adds the ids `[i, j]` of all pairs of a lane of `left` and a lane of `right` that differ in at most `radius`
 /// bits, in no particular order.
 ///
 /// Cost: `left` x `right` comparisons, 16 at a time with AVX-512, 8 with AVX2.
@@ -104,7 +105,7 @@ pub fn across32<S: Simd>(simd: S, left: Lanes<'_>, right: Lanes<'_>, radius: u32
     simd.across32(left, right, radius, found);
 }
 
-/// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] without others.
+/// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] if `others` is `None`.
 pub fn near_lanes(
     level: Level,
     lanes: Lanes<'_>,
@@ -126,7 +127,7 @@ pub fn near_lanes(
     level.dispatch(NearLanes(lanes, others, radius, found));
 }
 
-/// The plain version of [`Simd::pairs32`].
+/// The reference for [`Simd::pairs32`].
 #[inline(always)]
 pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (at, (i, lane)) in (1..).zip(all.numbered()) {
@@ -134,7 +135,7 @@ pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut PairBuff
     }
 }
 
-/// The plain version of [`Simd::across32`].
+/// The reference for [`Simd::across32`].
 #[inline(always)]
 pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (i, lane) in left.numbered() {
@@ -142,14 +143,14 @@ pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, 
     }
 }
 
-/// Lanes that the plain version tests together before branching.
+/// Number of lanes that the plain version tests together before branching.
 const STEP: usize = 16;
 
-/// Adds `[i, j]` for each lane, of the number j, that is near `lane`.
+/// Adds `[i, j]` for each lane of `others` that is near `lane`, where j is its id.
 #[inline(always)]
 fn row_portable(i: u32, lane: u32, others: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (step, at) in others.lanes.chunks(STEP).zip((others.first..).step_by(STEP)) {
-        // No branch inside: the compiler turns this into vector code.
+        // No branch inside the loop, so that the compiler vectorizes it.
         let mut near = false;
         for other in step {
             near |= (lane ^ other).count_ones() <= radius;
@@ -179,16 +180,16 @@ pub(super) mod x86 {
     use super::super::near::x86::{ones_of_bytes, sums_below};
     use super::{Lanes, PairBuffer};
 
-    /// Lanes of an AVX2 register.
+    /// Number of lanes in an AVX2 register.
     const EIGHT: usize = 8;
-    /// Lanes of an AVX-512 register.
+    /// Number of lanes in an AVX-512 register.
     const SIXTEEN: usize = 16;
-    /// Lanes of a tile's columns.
+    /// Number of columns in a tile.
     const TILE: usize = 4 * SIXTEEN;
-    /// Rows that are compared with sixteen columns together: a bit of a word for each pair.
+    /// Number of rows that are compared with sixteen columns together, so that there is one bit of a word for each pair.
     const FOUR: usize = 4;
 
-    /// Adds `[i, first + j]` for each bit `j` that is set.
+    /// Adds `[i, first + j]` for each set bit `j`.
     #[inline(always)]
     fn add(mut mask: u32, i: u32, first: u32, found: &mut PairBuffer) {
         found.reserve(32);
@@ -198,7 +199,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Eight lanes from `at`.
+    /// Loads eight lanes from `at` on.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn eight(lanes: &[u32], at: usize) -> __m256i {
@@ -211,7 +212,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Lanes from the place `from` on that are near `lane`.
+    /// Adds the pairs of `lane` and the lanes from position `from` on that are near it.
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
     fn row_avx2(i: u32, lane: u32, others: Lanes<'_>, from: usize, radius: u32, found: &mut PairBuffer) {
@@ -234,7 +235,7 @@ pub(super) mod x86 {
             at += EIGHT;
         }
         if at < n && n >= EIGHT {
-            // The last eight; some of them have been seen.
+            // The last eight lanes; the bits of those already processed are shifted out.
             let last = n - EIGHT;
             add(mask(last) >> (at - last), i, first + at as u32, found);
         } else if at < n {
@@ -263,30 +264,31 @@ pub(super) mod x86 {
         }
     }
 
-    /// The lanes of a register that begins `left` lanes before the end.
+    /// The mask of the existing lanes in a register that begins `left` lanes before the end.
     #[target_feature(enable = "bmi2")]
     #[inline]
     fn lanes_left(left: usize) -> u16 {
-        // An index of 32 and more leaves all.
+        // An index of 16 or more keeps all bits.
         _bzhi_u32(0xffff, left.min(SIXTEEN) as u32) as u16
     }
 
-    /// The lanes from `at` on that there are, up to 16; 0 for the others.
+    /// Loads up to 16 lanes from `at` on; lanes past the end are 0.
     #[target_feature(enable = "avx512f,bmi2")]
     #[inline]
     fn sixteen(lanes: &[u32], at: usize) -> __m512i {
         let rest: &[u32] = lanes.get(at..).unwrap_or_default();
         let there = lanes_left(rest.len());
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: a masked load reads the lanes named by its mask only, at any alignment, and does not fault for the
-        // others. `there` names as many as `rest`, a live slice of numbers of four bytes, has, or 16 if it has more.
+        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for
+        // the others. `there` has as many bits as `rest`, a live slice of numbers of four bytes, has lanes, or 16 if
+        // it has more.
         unsafe {
             _mm512_maskz_loadu_epi32(there, rest.as_ptr().cast())
         }
     }
 
-    /// The pairs of the lanes of a register with those of its rotation by 1 to 8 lanes, bit i for lane i, that are
-    /// tested if there are that many lanes: each pair once.
+    /// For each number of lanes, the lanes of a register to compare with its rotations by 1 to 8 lanes, bit i for lane
+    /// i, so that each pair is compared once.
     static ROTATED: [[u16; 8]; SIXTEEN + 1] = {
         let mut all = [[0; 8]; SIXTEEN + 1];
         let mut count = 0;
@@ -294,7 +296,7 @@ pub(super) mod x86 {
             let there = ((1_u32 << count) - 1) as u16;
             let mut turn = 1;
             while turn <= 8 {
-                // A rotation by half pairs each lane twice.
+                // A rotation by half of the lanes pairs each lane twice.
                 let once = if turn == 8 { 0xff } else { 0xffff };
                 all[count][turn - 1] = there & there.rotate_right(turn as u32) & once;
                 turn += 1;
@@ -304,14 +306,14 @@ pub(super) mod x86 {
         all
     };
 
-    /// For each bit of a word, the numbers of its pair, each relative to the first lane of its side.
+    /// For each bit of a word, the indices of its pair, each relative to the first lane of its side.
     struct PairBits {
         i: [u8; 64],
         j: [u8; 64],
     }
 
     impl PairBits {
-        /// Bits that stand for lanes of one side.
+        /// The bits are lanes of one side.
         const LANES: [u8; 64] = {
             let mut lanes = [0; 64];
             let mut bit = 0;
@@ -321,11 +323,11 @@ pub(super) mod x86 {
             }
             lanes
         };
-        /// Lanes after a row.
+        /// The pairs of a row with the lanes after it.
         const AFTER_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
-        /// The pairs of lanes before a row.
+        /// The pairs of a row with the lanes before it.
         const BEFORE_A_ROW: Self = Self { i: Self::LANES, j: [0; 64] };
-        /// The pairs of sixteen lanes before each of four rows.
+        /// The pairs of four rows with the sixteen lanes before each.
         const BEFORE_FOUR: Self = {
             let (mut i, mut j) = ([0; 64], [0; 64]);
             let mut bit = 0;
@@ -337,11 +339,11 @@ pub(super) mod x86 {
             Self { i, j }
         };
 
-        /// The pairs of sixteen lanes with themselves rotated.
+        /// The pairs of sixteen lanes with their rotations.
         const ROTATED_BY_1_TO_4: Self = Self::rotated(1);
         const ROTATED_BY_5_TO_8: Self = Self::rotated(5);
 
-        /// Rotated by `first` lanes, and by up to three more.
+        /// The pairs for rotations by `first` lanes, and by up to three more.
         const fn rotated(first: usize) -> Self {
             let (mut i, mut j) = ([0; 64], [0; 64]);
             let mut bit = 0;
@@ -359,13 +361,13 @@ pub(super) mod x86 {
     #[inline]
     fn load(bytes: &[u8; 64]) -> __m512i {
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 64 bytes at any alignment; `bytes` is a live array of as many, and any bits are valid.
+        // SAFETY: reads 64 bytes at any alignment; `bytes` is a live array of 64 bytes, and any bits are valid.
         unsafe {
             _mm512_loadu_si512(bytes.as_ptr().cast())
         }
     }
 
-    /// Adds a pair for each bit of `near` that is set: as `bits` says, relative to the numbers of the first lanes.
+    /// Adds a pair for each set bit of `near`; `bits` has the ids of each pair relative to the ids of the first lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut PairBuffer) {
@@ -376,7 +378,7 @@ pub(super) mod x86 {
         let [mut i, mut j] = [&bits.i, &bits.j].map(|bytes| _mm512_maskz_compress_epi8(near, load(bytes)));
         let mut at = found.len;
         found.len += count;
-        // Rarely more than once.
+        // Rarely repeated.
         loop {
             let to: &mut [[u32; 2]] = &mut found.items[at..at + TOGETHER];
             let both = _mm_unpacklo_epi8(_mm512_castsi512_si128(i), _mm512_castsi512_si128(j));
@@ -395,7 +397,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds the near pairs of the first 16 lanes.
+    /// Adds the near pairs among the first 16 lanes.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn among(block: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
@@ -412,13 +414,13 @@ pub(super) mod x86 {
             u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
         };
         add_bits(word(near!(1 2 3 4)), &PairBits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
-        // All pairs of five lanes are compared.
+        // Rotations by 1 to 4 already compare all pairs of up to five lanes.
         if block.lanes.len() > 5 {
             add_bits(word(near!(5 6 7 8)), &PairBits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
         }
     }
 
-    /// Adds the near pairs of up to 16 columns and of rows that come after them.
+    /// Adds the near pairs of up to 16 columns with the rows after them.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn few(columns: Lanes<'_>, rows: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
@@ -427,7 +429,7 @@ pub(super) mod x86 {
         for (four, first) in rows.lanes.chunks(FOUR).zip((rows.first..).step_by(FOUR)) {
             let mut near = 0;
             for k in 0..FOUR {
-                // A missing column is a copy of the first, and its results are dropped.
+                // A missing row is replaced by the first, and its results are dropped.
                 let row = _mm512_set1_epi32(four.get(k).unwrap_or(&four[0]).cast_signed());
                 let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
@@ -437,8 +439,8 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds the near pairs of any number of rows and up to `16 R` columns: the row first, or the column if `AFTER`,
-    /// that is, if rows come after columns.
+    /// Adds the near pairs of any number of rows and up to `16 R` columns. The id of the row is the first of the pair,
+    /// or the second if `AFTER`, that is, if rows come after columns.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile<const R: usize, const AFTER: bool>(
@@ -449,7 +451,7 @@ pub(super) mod x86 {
     ) {
         let Lanes { lanes: columns, first } = columns;
         for (rows, from) in rows.lanes.chunks(TILE).zip((rows.first..).step_by(TILE)) {
-            // Nothing is called from here on, so that the columns stay in registers.
+            // No function is called from here on, so that the columns stay in registers.
             found.reserve(TILE * TILE);
             let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(columns, at * SIXTEEN));
             let there = _bzhi_u64(u64::MAX, columns.len() as u32);
@@ -461,13 +463,13 @@ pub(super) mod x86 {
                 noted[count % TILE] = i;
                 count += usize::from(_mm512_cmple_epu32_mask(min, limit) != 0);
             }
-            // Lanes that are not there may have been near.
+            // Rows may have been noted because they are near lanes past the end, which `there` excludes.
             add_noted::<R, AFTER>(&noted[..count], (rows, from), (lanes, first), |_| there, limit, found);
         }
     }
 
-    /// Adds the pairs of the noted rows, by their positions, with the columns that `counted` leaves of each: the row
-    /// first, or the column if `AFTER`.
+    /// Adds the near pairs of the noted rows, given by their positions, with the columns in the mask `counted`. The id
+    /// of the row is the first of the pair, or the second if `AFTER`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_noted<const R: usize, const AFTER: bool>(
@@ -495,12 +497,12 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds the near pairs of as many lanes as a tile has columns.
+    /// Adds the near pairs among the lanes of a full tile.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn triangle(all: &[u32; TILE], first: u32, limit: __m512i, found: &mut PairBuffer) {
         const R: usize = TILE / SIXTEEN;
-        // Nothing is called from here on, so that the columns stay in registers.
+        // No function is called from here on, so that the columns stay in registers.
         found.reserve(TILE * TILE / 2);
         let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(all, at * SIXTEEN));
         let (mut noted, mut count) = ([0_u8; TILE], 0);
@@ -509,7 +511,7 @@ pub(super) mod x86 {
                 for i in 0..SIXTEEN {
                     let row = _mm512_set1_epi32(all[$block * SIXTEEN + i].cast_signed());
                     let ones = |lanes| _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
-                    // Those after it, in its own register and in the others.
+                    // The lanes after this row, in its own register and in the later ones.
                     let mut near = _mm512_cmple_epu32_mask(ones(lanes[$block]), limit) & 0xfffe << i;
                     let others = lanes[$block + 1..].iter().map(|&lanes| ones(lanes));
                     if let Some(min) = others.reduce(|a, b| _mm512_min_epu32(a, b)) {
@@ -524,7 +526,7 @@ pub(super) mod x86 {
         add_noted::<R, false>(&noted[..count], (all, first), (lanes, first), |i| !1 << i, limit, found);
     }
 
-    /// The tile for as many columns, up to [`TILE`].
+    /// Calls the smallest tile that has enough columns, up to [`TILE`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile_of(rows: Lanes<'_>, columns: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
@@ -542,7 +544,7 @@ pub(super) mod x86 {
     pub(in super::super) fn pairs32_avx512(all: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         let count = all.lanes.len();
-        // Usually there are few, for which the loops below would cost more than their work.
+        // Usually there are few lanes; the loops below would cost more than the comparisons.
         if count <= 2 * SIXTEEN {
             let [one, two] = [all.part(0, SIXTEEN), all.part(SIXTEEN, count)];
             among(one, limit, found);
@@ -552,7 +554,7 @@ pub(super) mod x86 {
             }
             return;
         }
-        // Registers are full wherever possible: the remaining lanes are compared with them.
+        // Registers are full wherever possible; the remaining lanes are compared with them.
         for start in (0..count).step_by(TILE) {
             let columns = all.part(start, start + TILE);
             if let Ok(full) = columns.lanes.try_into() {
@@ -594,11 +596,11 @@ mod tests {
     use super::*;
     use crate::splitmix::SplitMix;
 
-    /// The numbers of the first lanes.
+    /// The ids of the first lanes.
     const LEFT: u32 = 1 << 31;
     const RIGHT: u32 = 70_000;
 
-    /// Those inside and those across.
+    /// The near pairs among the left lanes, and across left and right.
     type PairsKernel = [Vec<[u32; 2]>; 2];
 
     struct BothOrders<'a>(&'a [u32], &'a [u32], u32, &'a mut [PairBuffer; 2]);
@@ -621,7 +623,7 @@ mod tests {
         }
     }
 
-    /// The definition, without steps.
+    /// The expected result, by the definition.
     fn defined(left: &[u32], right: &[u32], radius: u32) -> PairsKernel {
         let near = |a: &u32, b: &u32| (a ^ b).count_ones() <= radius;
         let all = |from: &dyn Fn(usize) -> usize, (right, first): (&[u32], u32)| {
@@ -642,12 +644,12 @@ mod tests {
         let sizes = (0..70)
             .chain([127, 128, 129, 200])
             .flat_map(|left| [0, 1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100].map(|right| (left, right)));
-        // Several tiles of columns, the last one ragged, for several of rows.
+        // Several tiles of columns, the last one partly filled, for several tiles of rows.
         let large = [(129, 200), (200, 129), (300, 1)];
-        // One for all, as in joins: pairs found before must be cleared.
+        // One buffer for all sizes, as in joins: previous pairs must be cleared.
         let mut both = [PairBuffer::default(), PairBuffer::default()];
         for (left, right) in sizes.chain(large) {
-            // Few set bits, so that some are near and some are not; and 0, the value of absent lanes.
+            // Few set bits, so that some lanes are near and some are not; 0 is also the value of absent lanes.
             let mut lanes = |count: usize| -> Vec<u32> {
                 let mut few = || [random.next(), random.next(), random.next()].iter().fold(!0, |a, b| a & b);
                 (0..count).map(|_| few() as u32).collect()

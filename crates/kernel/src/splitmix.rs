@@ -1,11 +1,11 @@
-//! Pseudorandom numbers from a seed, the same on every platform.
+//! Pseudorandom numbers from a seed, identical on every platform.
 
-/// Splitmix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014), from any seed.
+/// Splitmix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014); any seed is valid.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     #[expect(clippy::should_implement_trait, reason = "the sequence has no end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -15,7 +15,7 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// A number below `n`: the upper half of a product, as uniform as 64 bits allow.
+    /// Returns a number below `n`: the upper half of a product, as uniform as 64 bits allow.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }

@@ -1,18 +1,18 @@
-//! Strings of JSON: the text between their quotes, unescaped.
+//! Unescapes JSON strings: the text between their quotes.
 
 use super::{Kernel, Level, Simd};
 
-/// Bytes that are checked at once.
+/// Number of bytes that are checked at once.
 const BLOCK: usize = 64;
-/// Bytes that are copied at once: two blocks, as most texts have a line end within two, and whether one has it is
-/// unpredictable.
+/// Number of bytes that are copied at once: two blocks, as most texts have a line end within two blocks, while the number
+/// of blocks to the next one is unpredictable.
 const STEP: usize = 2 * BLOCK;
 
 /// The bytes that end a run of literal bytes.
 const SPECIALS: [u8; 2] = *b"\"\\";
 
-/// The values of the letters of simple escapes (RFC 8259, section 7); 0 for all others. A table, as the next letter is
-/// unpredictable.
+/// The characters of simple escapes by their letters (RFC 8259, section 7); 0 for all other letters. A table, because the
+/// next letter is unpredictable.
 const ESCAPED: [u8; 256] = {
     let mut table = [0; 256];
     table[b'n' as usize] = b'\n';
@@ -26,14 +26,14 @@ const ESCAPED: [u8; 256] = {
     table
 };
 
-/// The character that a backslash and this letter mean; `None` for `u`, and for letters that are no escapes.
+/// The character of a backslash followed by this letter; `None` for `u`, and for letters that are not escapes.
 #[must_use]
 pub fn simple_escape(letter: u8) -> Option<char> {
     let simple = ESCAPED[usize::from(letter)];
     (simple != 0).then_some(char::from(simple))
 }
 
-/// An unescaped JSON string, in memory that is reused.
+/// An unescaped JSON string; its memory can be reused.
 ///
 /// ```
 /// let (mut string, line) = (twindex_kernel::Unescaped::default(), r#""a\nb\u0041c""#);
@@ -57,7 +57,7 @@ impl From<String> for Unescaped {
 }
 
 impl Unescaped {
-    /// Empties it.
+    /// Removes the text.
     pub fn clear(&mut self) {
         self.len = 0;
     }
@@ -66,11 +66,11 @@ impl Unescaped {
     #[must_use]
     pub fn as_str(&self) -> &str {
         #[allow(unsafe_code, reason = "it would be checked once more for each text")]
-        // SAFETY: the first `len` bytes are UTF-8. They are none at first and where it is cleared, or those of a `String`.
-        // `push` appends those of a `char`. `append` appends runs of bytes of a `str`, each from a boundary of characters, or
-        // from after an ASCII character, to an ASCII character, so whole characters, and between them single ASCII
-        // characters: quotes and backslashes are ASCII, and so are the letters after backslashes that are not 0 in `ESCAPED`
-        // and the characters that they mean. Nobody else writes to `bytes` or `len`.
+        // SAFETY: the first `len` bytes are UTF-8. At first and after `clear` there are none, or they are those of a
+        // `String`. `push` appends the bytes of a `char`. `append` appends runs of bytes of a `str`, from a character
+        // boundary to an ASCII character, which are whole characters. Between the runs it appends single ASCII
+        // characters: quotes and backslashes are ASCII, and so are the letters after backslashes that are not 0 in
+        // `ESCAPED` and the characters that they mean. No other code writes to `bytes` or `len`.
         unsafe {
             std::str::from_utf8_unchecked(&self.bytes[..self.len])
         }
@@ -88,14 +88,14 @@ impl Unescaped {
         self.len = end;
     }
 
-    /// Appends the bytes of a line of JSON from byte `at` on, unescaped, up to a quote, or a backslash that begins no
-    /// [simple escape](simple_escape), and returns the offset of that. Returns `None`, and appends nothing, if there is
-    /// none, or if `at` is not between two characters.
+    /// Appends the unescaped bytes of a line of JSON from byte `at` up to a quote, or up to a backslash that does not
+    /// begin a [simple escape](simple_escape), and returns the offset of that quote or backslash. Returns `None`, and
+    /// appends nothing, if there is neither, or if `at` is not on a character boundary.
     pub fn append(&mut self, line: &str, at: usize) -> Option<usize> {
         if !line.is_char_boundary(at) {
             return None;
         }
-        // Unescaping makes nothing longer, and no more than `STEP` bytes are written at once.
+        // Unescaping never makes a string longer, and at most `STEP` bytes are written at once.
         let needed = self.len + line.len() - at + STEP;
         if self.bytes.len() < needed {
             self.bytes.resize(needed, 0);
@@ -107,7 +107,7 @@ impl Unescaped {
     }
 }
 
-/// Copies bytes from `at` on to the front of `to`.
+/// The kernel that unescapes the bytes from `at` on into the front of `to`.
 struct Unescape<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -115,7 +115,7 @@ struct Unescape<'a> {
 }
 
 impl Kernel for Unescape<'_> {
-    /// The end of the string, and the number of bytes written.
+    /// The offset at which the string ends, and the number of bytes written.
     type Output = Option<(usize, usize)>;
 
     #[inline(always)]
@@ -140,7 +140,7 @@ impl Kernel for Unescape<'_> {
             let before = specials.trailing_zeros() as usize;
             (at, length) = (at + before, length + before);
             if specials == 0 {
-                continue; // past the end, where there is none
+                continue; // past the end of the line there are none
             }
             let simple = match bytes.get(at..)? {
                 [b'\\', letter, ..] => ESCAPED[usize::from(*letter)],
@@ -155,7 +155,7 @@ impl Kernel for Unescape<'_> {
     }
 }
 
-/// The plain version of [`Simd::copy_either`].
+/// The reference for [`Simd::copy_either`].
 #[inline(always)]
 pub(super) fn copy_either(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK], either: [u8; 2]) -> u64 {
     *copy = *bytes;
@@ -174,7 +174,7 @@ pub(super) mod x86 {
 
     use super::BLOCK;
 
-    /// As the plain version.
+    /// As the reference.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn copy_either_avx2(
@@ -185,8 +185,8 @@ pub(super) mod x86 {
         let mut mask = 0;
         for half in 0..2 {
             #[allow(unsafe_code, reason = "the intrinsics take pointers")]
-            // SAFETY: reads 32 bytes from 0 or 32 of the 64 of `bytes`, and writes them to 0 or 32 of the 64 of `copy`, at any
-            // alignment.
+            // SAFETY: reads 32 bytes at offset 0 or 32 of the 64 bytes of `bytes`, and writes them to offset 0 or 32
+            // of the 64 bytes of `copy`, at any alignment.
             let x = unsafe {
                 let x = _mm256_loadu_si256(bytes.as_ptr().add(32 * half).cast::<__m256i>());
                 _mm256_storeu_si256(copy.as_mut_ptr().add(32 * half).cast::<__m256i>(), x);
@@ -199,7 +199,7 @@ pub(super) mod x86 {
         mask
     }
 
-    /// As the plain version.
+    /// As the reference.
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     pub(in super::super) fn copy_either_avx512(
@@ -208,7 +208,7 @@ pub(super) mod x86 {
         either: [u8; 2],
     ) -> u64 {
         #[allow(unsafe_code, reason = "the intrinsics take pointers")]
-        // SAFETY: reads the 64 bytes of `bytes` and writes the 64 of `copy`, at any alignment.
+        // SAFETY: reads the 64 bytes of `bytes` and writes the 64 bytes of `copy`, at any alignment.
         let x = unsafe {
             let x = _mm512_loadu_si512(bytes.as_ptr().cast::<__m512i>());
             _mm512_storeu_si512(copy.as_mut_ptr().cast::<__m512i>(), x);
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Character by character.
+    /// Unescapes character by character.
     fn naive(line: &str, at: usize) -> Option<(usize, String)> {
         let mut text = String::new();
         let mut characters = line.get(at..)?.char_indices().peekable();
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Appends at all levels, from each place of a line.
+    /// Compares all levels, starting at each offset of a line.
     #[track_caller]
     fn check(line: &str, before: &str) {
         for at in 0..=line.len() + 1 {

@@ -1,23 +1,23 @@
 //! Weighted votes: for each of 64 bits, the sum of the weights of the hashes that have it set.
 //!
-//! [`ones`] takes weights of 16 bits, such as those of an IDF table. Sums of a few of them fit 16 bits, so that 64
-//! counters are 128 bytes: four AVX2 registers, or two of AVX-512, which uses the hash itself as the mask of an
-//! addition. Before they could overflow, they are added to sums of 32 bits. [`ones_wide`] takes weights of up to
+//! [`ones`] takes weights of 16 bits, such as those of an IDF table. Sums of a few weights fit in 16 bits, so that 64
+//! counters are 128 bytes: four AVX2 registers, or two AVX-512 registers, where the hash itself is the mask of an
+//! addition. Before the counters could overflow, they are added to sums of 32 bits. [`ones_wide`] takes weights of up to
 //! [`WIDE_MAX`] and has sums of 64 bits.
 //!
-//! Both are written in plain Rust, which is their definition; [`Simd::ones`] for AVX-512 gives the same.
+//! Both have a reference implementation in plain Rust; [`Simd::ones`] for AVX-512 gives the same results.
 
 use super::{Kernel, Level, Simd, vectorized};
 
-/// The most items of one call: that many weights of the greatest size do not overflow a sum.
+/// Maximum number of items in one call; the sums cannot overflow even if all weights have the greatest value.
 pub const ITEMS_MAX: usize = 256;
-/// The greatest weight of [`ones_wide`].
+/// Maximum weight of [`ones_wide`].
 pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;
 
-/// Adds to sum i the weights of the hashes that have bit i set.
+/// Adds to `sums[i]` the weights of the hashes that have bit i set.
 ///
 /// # Panics
-/// For more than [`ITEMS_MAX`] items, or if there is not one weight for each hash.
+/// If there are more than [`ITEMS_MAX`] items, or if there is not exactly one weight for each hash.
 #[inline]
 pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     assert!(
@@ -27,7 +27,7 @@ pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     Level::chosen().dispatch(OnesKernel { hashes, weights, sums });
 }
 
-/// [`Simd::ones`] as a kernel.
+/// The kernel that calls [`Simd::ones`].
 struct OnesKernel<'a> {
     hashes: &'a [u64],
     weights: &'a [u16],
@@ -43,14 +43,14 @@ impl Kernel for OnesKernel<'_> {
     }
 }
 
-/// How many weights of these add up to less than 2^16.
+/// The number of these weights whose sum is guaranteed to be less than 2^16.
 #[inline(always)]
 fn period(weights: &[u16]) -> usize {
     let max = weights.iter().copied().fold(1, u16::max);
     usize::from(u16::MAX / max)
 }
 
-/// The plain version of [`Simd::ones`].
+/// The reference for [`Simd::ones`].
 #[inline(always)]
 pub(super) fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     let period = period(weights);
@@ -60,7 +60,7 @@ pub(super) fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64
             for (part, few) in few.as_chunks_mut::<16>().0.iter_mut().enumerate() {
                 let bits = (hash >> (16 * part)) as u16;
                 for (bit, sum) in few.iter_mut().enumerate() {
-                    // No sum of `period` weights overflows.
+                    // The sum of `period` weights cannot overflow.
                     *sum = sum.wrapping_add(if bits & 1 << bit == 0 { 0 } else { weight });
                 }
             }
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// The definition.
+    /// The expected sums, by the definition.
     fn naive(hashes: &[u64], weights: &[u64]) -> [u64; 64] {
         std::array::from_fn(|bit| {
             hashes

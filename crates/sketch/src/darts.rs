@@ -1,15 +1,16 @@
-//! Weighted resemblance, and minima of weighted sets that estimate it.
+//! Weighted resemblance, and minima of weighted sets by which it is estimated.
 //!
-//! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)` over the weights that an element
-//! has in each: term frequencies, inverse document frequencies, or any others. [`WeightedMinHasher`] makes signatures of
-//! which two documents share a fraction that estimates it, without bias: those of Christiani, *`DartMinHash`: Fast
-//! sketching for weighted sets* (2020), with the numbers defined here to the last bit.
+//! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)`, where a and b are the weights
+//! of an element in each document: term frequencies, inverse document frequencies, or any others.
+//! [`WeightedMinHasher`] makes signatures for which the fraction of equal minima of two documents is an unbiased
+//! estimate. They are those of Christiani, *`DartMinHash`: Fast sketching for weighted sets* (2020), with all
+//! constants defined here.
 //!
-//! Darts fall on the plane of weight and rank, one to a unit of area on average, everywhere alike for an element in all
-//! documents. An element's darts below its weight are the document's. Each dart goes to one of t places by its hash, and
-//! the dart of least rank in a place is its minimum. The least dart of two documents' union is as likely any place of
-//! their area, so that it is in both with the probability of their weighted resemblance; places are independent, so that
-//! the variance of the estimate is `J (1 - J) / t`.
+//! Darts fall on the plane of weight and rank, on average one for each unit of area. The darts of an element are the same
+//! in all documents; a document has the darts below the element's weight in it. The hash of a dart assigns it to one of t
+//! positions, and the dart of least rank is the minimum of its position. The least dart in the union of two documents
+//! falls uniformly on the union's area, so the probability that it is in both documents is their weighted resemblance.
+//! Positions are independent, so that the variance of the estimate is `J (1 - J) / t`.
 //!
 //! ```text
 //! weight   in units of 2^-16, 2^12 to 2^40 - 1: 1/16 to 2^24
@@ -32,12 +33,12 @@ use crate::params::MINIMA_MAX;
 
 /// The weight 1: weights are in units of 2^-16.
 pub const WEIGHT_ONE: u64 = 1 << 16;
-/// The least weight, 1/16: that of a set of one element decides how many cells are looked through.
+/// The least weight, 1/16: a lower weight would make a document of one element scan too many cells.
 pub const WEIGHT_MIN: u64 = 1 << 12;
 /// The greatest weight, a little less than 2^24.
 pub const WEIGHT_MAX: u64 = (1 << 40) - 1;
 
-/// The chances of at most n darts in a cell, of 1 on average, for n from 0, times 2^64.
+/// The probabilities of at most n darts in a cell with 1 on average, for n from 0, times 2^64.
 const POISSON: [u64; 20] = [
     0x5E2D_58D8_B3BC_DF1A,
     0xBC5A_B1B1_6779_BE35,
@@ -60,7 +61,7 @@ const POISSON: [u64; 20] = [
     0xFFFF_FFFF_FFFF_FFC5,
     0xFFFF_FFFF_FFFF_FFFD,
 ];
-/// The odd number of splitmix64.
+/// The odd constant of splitmix64.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 fn mix(x: u64) -> u64 {
@@ -69,13 +70,13 @@ fn mix(x: u64) -> u64 {
     x ^ x >> 31
 }
 
-/// A weight in units of 2^-16, rounded to the nearest.
+/// Converts a weight to units of 2^-16, rounded to the nearest.
 ///
 /// # Errors
-/// [`Error::Invalid`] for what is no number from 1/16 to 2^24.
+/// [`Error::Invalid`] unless `value` is a number from 1/16 to 2^24.
 pub fn weight(value: f64) -> Result<u64> {
     let units = (value * WEIGHT_ONE as f64).round();
-    // No number is in no range.
+    // NaN is in no range.
     #[allow(clippy::cast_sign_loss, reason = "it is in the range")]
     if (WEIGHT_MIN as f64..=WEIGHT_MAX as f64).contains(&units) {
         return Ok(units as u64);
@@ -85,12 +86,13 @@ pub fn weight(value: f64) -> Result<u64> {
     )))
 }
 
-/// The message about a weight out of range, in units of 2^-16.
+/// The error message for a weight out of range, in units of 2^-16.
 pub(crate) fn weight_out_of_range(weight: i128) -> String {
     format!("a weight of {weight} / 65536: expected 4096 to {WEIGHT_MAX}; multiply all weights by one number")
 }
 
-/// The distinct shingles of a document, ascending, each with how often it occurs for a weight. Sorts `shingles`.
+/// Writes to `out` the distinct shingles of a document, ascending, each with its number of occurrences as its weight.
+/// Sorts `shingles`.
 pub fn term_frequencies(shingles: &mut [u64], out: &mut Vec<(u64, u64)>) {
     shingles.sort_unstable();
     out.clear();
@@ -100,8 +102,8 @@ pub fn term_frequencies(shingles: &mut [u64], out: &mut Vec<(u64, u64)>) {
     }));
 }
 
-/// The sums of the lesser and of the greater weights of two documents, whose elements ascend, each there once: the
-/// weighted resemblance is the first by the second. Counted exactly, in linear time.
+/// The sum of the lesser and the sum of the greater weights of two documents, whose elements must be ascending and
+/// distinct. The weighted resemblance is the first sum divided by the second. Exact; linear time.
 ///
 /// ```
 /// use twindex_sketch::darts::weighted_jaccard;
@@ -129,8 +131,8 @@ pub fn weighted_jaccard(a: &[(u64, u64)], b: &[(u64, u64)]) -> (u128, u128) {
     }
 }
 
-/// Makes signatures of weighted sets, of a fixed number of minima, which [`matches`](crate::matches) and
-/// [`Resemblance::of_signatures`](crate::Resemblance::of_signatures) compare as those of sets.
+/// Makes signatures of weighted sets, with a fixed number of minima. [`matches`](crate::matches) and
+/// [`Resemblance::of_signatures`](crate::Resemblance::of_signatures) compare them like signatures of sets.
 ///
 /// ```
 /// use twindex_sketch::Resemblance;
@@ -151,7 +153,7 @@ pub struct WeightedMinHasher {
 }
 
 impl WeightedMinHasher {
-    /// For signatures of `minima` minima, 1 to [`MINIMA_MAX`].
+    /// Creates a hasher for signatures of `minima` minima, 1 to [`MINIMA_MAX`].
     ///
     /// # Errors
     /// [`Error::Invalid`] for any other number.
@@ -162,14 +164,14 @@ impl WeightedMinHasher {
         Err(Error::Invalid(format!("{minima} minima: expected 1 to {MINIMA_MAX}")))
     }
 
-    /// The minima of a document: elements, well-mixed hashes each there once, with their weights in units of 2^-16. The
-    /// order does not matter. No elements give no minima.
+    /// Writes to `out` the minima of a document, given as elements with their weights in units of 2^-16. Elements are
+    /// distinct, well-mixed hashes, in any order. Without elements there are no minima.
     ///
-    /// Takes about one step for each element of weight 1, log2 of the weight for others, and some t ln t steps; more
-    /// where all weights of a document together are less than its elements.
+    /// Takes about one step for an element of weight 1, log2 of the weight for others, and some t ln t steps; more if the
+    /// total weight is less than the number of elements.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a weight out of its range.
+    /// [`Error::Invalid`] for a weight out of range.
     pub fn signature(&self, elements: &[(u64, u64)], out: &mut Vec<u32>) -> Result<()> {
         out.clear();
         for &(_, weight) in elements {
@@ -181,7 +183,7 @@ impl WeightedMinHasher {
         Ok(())
     }
 
-    /// For as many minima as parameters have, which are checked there.
+    /// Creates a hasher for a number of minima that was already checked with the parameters.
     pub(crate) fn of_minima(minima: usize) -> Self {
         Self { minima }
     }
@@ -190,8 +192,8 @@ impl WeightedMinHasher {
         self.minima
     }
 
-    /// As [`signature`](Self::signature), of elements whose weights are in their range. Repeating an element with the
-    /// same weight changes nothing.
+    /// As [`signature`](Self::signature), for elements whose weights were already checked. An element that is repeated
+    /// with the same weight changes nothing.
     pub(crate) fn minima_of<I: Iterator<Item = (u64, u64)>>(
         &self,
         elements: impl Fn() -> I,
@@ -204,7 +206,8 @@ impl WeightedMinHasher {
             return;
         }
         let mut min = vec![(u128::MAX, u32::MAX); t];
-        // Ranks up to which t ln t darts and some more are expected, in units of 2^-64; below 2^40 by the least weight.
+        // The rank below which somewhat more than t ln t darts are expected, in units of 2^-64; below 2^40 because of the
+        // minimum weight.
         let darts = t as u128 * (7 * u128::from(t.ilog2()) + 20) / 10;
         let step = ((darts << 80) / total).max(1);
         let mut from = 0_u128;
@@ -213,7 +216,7 @@ impl WeightedMinHasher {
             for (element, weight) in elements() {
                 throw(element, weight, (from, to), &mut min);
             }
-            // All darts of ranks below are known.
+            // All darts of ranks below `to` are known.
             if min.iter().all(|&(rank, _)| rank < to) {
                 break;
             }
@@ -223,7 +226,7 @@ impl WeightedMinHasher {
     }
 }
 
-/// Puts the darts of an element, of the cells that begin at these ranks, into their places.
+/// Updates the minima with the darts of an element in the cells whose ranks begin in `from..to`.
 fn throw(element: u64, weight: u64, (from, to): (u128, u128), min: &mut [(u128, u32)]) {
     let t = min.len() as u128;
     for level in 0..24_u32 {
@@ -231,7 +234,7 @@ fn throw(element: u64, weight: u64, (from, to): (u128, u128), min: &mut [(u128, 
         if base >= weight {
             return;
         }
-        // The first cell that begins at `from` or after it, and that of `to`.
+        // The first cell that begins at or after the given rank.
         let cell = |rank: u128| ((rank << level) + u128::from(u64::MAX)) >> 64;
         for at in cell(from) as u64..cell(to) as u64 {
             let hash = mix(element ^ mix(u64::from(level) << 56 | (at + 1)));
@@ -258,7 +261,7 @@ fn throw(element: u64, weight: u64, (from, to): (u128, u128), min: &mut [(u128, 
 mod tests {
     use super::*;
 
-    /// Two documents of n elements with different weights.
+    /// Returns two documents of n elements with different weights.
     fn pair(trial: u64) -> [Vec<(u64, u64)>; 2] {
         let element = |number: u64| mix(trial.wrapping_mul(1 << 20) + number + 1);
         let weights = |document: u64| {
@@ -307,7 +310,7 @@ mod tests {
         assert!((variance / expected - 1.0).abs() < 0.05, "{variance} instead of {expected}");
     }
 
-    /// Resemblance of vectors written out, weight by weight.
+    /// Compares with the resemblance of vectors that are computed weight by weight.
     #[test]
     fn weighted_resemblance_is_that_of_brute_force() {
         for trial in 0..200 {

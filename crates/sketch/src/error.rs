@@ -1,14 +1,14 @@
-//! What can go wrong: a choice or an input that has no meaning, and sketches that cannot be compared.
+//! The errors of this crate: invalid parameters or inputs, and sketches that cannot be compared.
 
-/// The result of everything in this crate that can fail.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of sketching.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter out of its range, a combination without a meaning, or an input of another kind; the text says which,
-    /// and what is allowed.
+    /// A parameter out of its range, a meaningless combination of parameters, or an input of the wrong kind. The text
+    /// names the problem and the allowed values.
     #[error("{0}")]
     Invalid(String),
     /// Sketches made with different parameters.
@@ -20,7 +20,7 @@ pub enum Error {
         field: String,
         /// The value of the index.
         index: String,
-        /// The value of the caller.
+        /// The value given by the caller.
         given: String,
     },
 }

@@ -1,14 +1,13 @@
-//! How much two documents resemble each other: exactly, from their sets of shingles, or estimated, from
-//! minima.
+//! The resemblance of two documents: computed exactly from their sets of shingles, or estimated from minima.
 //!
 //! Resemblance (the Jaccard coefficient) and containment are those of Broder, *On the resemblance and
-//! containment of documents*, 1997, section 2. Estimates from b stored bits a minimum are those of Li and
+//! containment of documents*, 1997, section 2. Estimates from b stored bits of each minimum follow Li and
 //! König, *b-bit minwise hashing*, 2010, for sets that are small in their universe: different minima agree by
 //! chance in 2^-b of cases.
 
 use std::fmt;
 
-/// The sizes of the intersection and of the union of two sets, given as ascending slices without repetitions.
+/// The sizes of the intersection and of the union of two sets, given as ascending slices without duplicates.
 ///
 /// Exact; linear in the sum of the lengths.
 ///
@@ -24,17 +23,17 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
     (both, a.len() + b.len() - both)
 }
 
-/// Runs that are walked side by side.
+/// Number of runs that are merged in parallel.
 const LANES: usize = 4;
-/// Steps of all lanes between two looks at whether enough can still be shared.
+/// Number of steps of all lanes between two checks whether `min` can still be reached.
 const STRIDE: usize = 8;
 
-/// The size of the intersection of two sets, as in [`jaccard`], if it is `min` or more; `None` as soon as it is
+/// The size of the intersection of two sets, as in [`jaccard`], if it is at least `min`. Returns `None` as soon as it is
 /// known to be less.
 ///
-/// A merge waits at each step for the loads of the one before. So the sets are cut at the same values in four runs, and
-/// four merges go on side by side; hashes are spread evenly, and the runs are of about the same length. Sets that
-/// are not spread cost time, not correctness.
+/// Each step of a merge waits for the loads of the previous step. So both sets are split at the same values into four
+/// runs, and four merges are interleaved. Hashes are uniformly distributed, which makes the runs about equally long;
+/// other distributions cost time, but give the same result.
 ///
 /// ```
 /// use twindex_sketch::intersection_from;
@@ -62,7 +61,7 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
             let (mut i, mut j) = ([0; LANES], [0; LANES]);
             for _ in 0..STRIDE {
                 for lane in 0..LANES {
-                    // Neither goes on more than once a step; the mask says so to the compiler.
+                    // Each index advances at most once a step; the mask lets the compiler omit the bounds check.
                     let (x, y) = (x[lane][i[lane] & (STRIDE - 1)], y[lane][j[lane] & (STRIDE - 1)]);
                     both += usize::from(x == y);
                     i[lane] += usize::from(x <= y);
@@ -81,13 +80,13 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
             }
         }
     } else {
-        // All in the first.
+        // All elements in the first lane.
         at[1..].copy_from_slice(&end[1..]);
     }
     for lane in 0..LANES {
         let ([mut i, mut j], [i_end, j_end]) = (at[lane], end[lane]);
         while i < i_end && j < j_end {
-            // Branch-free: which side goes on is as good as random.
+            // Branch-free, because the comparison is unpredictable.
             let (x, y) = (a[i], b[j]);
             both += usize::from(x == y);
             i += usize::from(x <= y);
@@ -97,14 +96,14 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
     (both >= min).then_some(both)
 }
 
-/// The elements from `at` on.
+/// The `STRIDE` elements from `at` on.
 #[inline(always)]
 fn window(set: &[u64], at: usize) -> &[u64; STRIDE] {
     set[at..].first_chunk().unwrap_or(&[0; STRIDE])
 }
 
-/// How much of `a` is contained in `b`: the sizes of the intersection and of `a`, for ascending slices
-/// without repetitions.
+/// The containment of `a` in `b`: the sizes of the intersection and of `a`. Both slices must be ascending and without
+/// duplicates.
 ///
 /// ```
 /// assert_eq!(twindex_sketch::containment(&[2, 3], &[1, 2, 3, 4]), (2, 2));
@@ -114,12 +113,12 @@ pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
     (jaccard(a, b).0, a.len())
 }
 
-/// The standard deviation of an estimate of `resemblance`, 0 to 1, from `minima`, when `bits` bits of each are
-/// compared, before anything is sketched.
+/// The expected standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` minima when `bits` bits of
+/// each are compared. Uses formulas only; needs no sketches.
 ///
-/// Whole minima: `sqrt(J (1 - J) / t)`. Fewer bits than 32 agree by chance in c = 2^-b of cases; with
-/// `p = J + (1 - J) c` it is `sqrt(p (1 - p) / t) / (1 - c)`. Without minima or bits, 1. What
-/// [`Resemblance::from_matches`] reports is the same with the fraction that matched in the place of p.
+/// Whole minima: `sqrt(J (1 - J) / t)`. With fewer than 32 bits, different minima agree by chance in c = 2^-b of cases;
+/// with `p = J + (1 - J) c` the deviation is `sqrt(p (1 - p) / t) / (1 - c)`. Without minima or bits, it is 1.
+/// [`Resemblance::from_matches`] uses the same formula with the observed fraction of matches instead of p.
 ///
 /// ```
 /// use twindex_sketch::standard_error;
@@ -137,17 +136,17 @@ pub fn standard_error(resemblance: f64, minima: usize, bits: u8) -> f64 {
     error_of_rate(matching, minima as f64, by_chance)
 }
 
-/// How often different minima agree in `bits` bits: never in all 32.
+/// The probability that different minima agree in `bits` bits; 0 for all 32.
 fn by_chance(bits: u8) -> f64 {
     if bits < 32 { (-f64::from(bits)).exp2() } else { 0.0 }
 }
 
-/// The standard deviation of an estimate from t minima that match at this rate.
+/// The standard deviation of an estimate from t minima if the fraction `matching` of them matches.
 fn error_of_rate(matching: f64, t: f64, by_chance: f64) -> f64 {
     (matching * (1.0 - matching) / t).sqrt() / (1.0 - by_chance)
 }
 
-/// The resemblance of two documents, and how it is known.
+/// The resemblance of two documents, exact or estimated.
 ///
 /// ```
 /// use twindex_sketch::Resemblance;
@@ -162,16 +161,16 @@ fn error_of_rate(matching: f64, t: f64, by_chance: f64) -> f64 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Resemblance {
-    /// Counted on the shingles themselves.
+    /// Counted from the shingles.
     Exact {
-        /// Shingles that both documents have.
+        /// Number of shingles in both documents.
         intersection: usize,
-        /// Shingles that one of them has; 0 for two empty documents, which do not resemble each other.
+        /// Number of shingles in at least one of them; 0 for two empty documents, which do not resemble each other.
         union: usize,
     },
     /// Estimated from minima.
     Estimate {
-        /// 0 to 1.
+        /// The estimated resemblance, 0 to 1.
         value: f64,
         /// The standard deviation of the estimate, positive.
         standard_error: f64,
@@ -179,7 +178,7 @@ pub enum Resemblance {
 }
 
 impl Resemblance {
-    /// The exact resemblance of two sets of shingles, ascending and without repetitions.
+    /// The exact resemblance of two sets of shingles, ascending and without duplicates.
     #[must_use]
     pub fn of_sets(a: &[u64], b: &[u64]) -> Self {
         let (intersection, union) = jaccard(a, b);
@@ -189,9 +188,9 @@ impl Resemblance {
     /// The estimate from `matches` equal values among `minima`, when `bits` bits of each were compared.
     ///
     /// With `b = bits` and `m/t` the fraction that matches, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped
-    /// to 0 and 1. All 32 bits are not corrected for chance: 96 of 120 whole minima are 0.8, no less. The
-    /// standard error takes `(m + 1) / (t + 2)` for the probability of a match, so that it is not zero where
-    /// all or none of a few minima match. Without minima or bits nothing is known: 0, give or take 1.
+    /// to 0 and 1. With all 32 bits, there is no correction for chance: 96 of 120 whole minima give exactly 0.8. The
+    /// standard error uses `(m + 1) / (t + 2)` as the probability of a match, so that it is not zero if all or none of
+    /// a few minima match. Without minima or bits, the value is 0 and the standard error 1.
     #[must_use]
     #[inline]
     pub fn from_matches(matches: usize, minima: usize, bits: u8) -> Self {
@@ -206,7 +205,7 @@ impl Resemblance {
         }
     }
 
-    /// The estimate from two whole signatures of the same [`MinHasher`](super::MinHasher).
+    /// The estimate from two signatures of the same [`MinHasher`](super::MinHasher), with all bits of each minimum.
     #[must_use]
     pub fn of_signatures(a: &[u32], b: &[u32]) -> Self {
         let matches = a.iter().zip(b).filter(|(a, b)| a == b).count();
@@ -223,7 +222,7 @@ impl Resemblance {
         }
     }
 
-    /// The standard deviation of [`value`](Self::value): 0 if it is exact.
+    /// The standard deviation of [`value`](Self::value): 0 if the resemblance is exact.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
         match *self {
@@ -232,21 +231,20 @@ impl Resemblance {
         }
     }
 
-    /// True if the shingles themselves were compared.
+    /// True if the resemblance was counted from the shingles.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(self, Self::Exact { .. })
     }
 
-    /// Whether the value reaches `threshold`, a decimal number as people write them; two empty documents
-    /// reach none.
+    /// Whether the value reaches `threshold`, which is usually a short decimal number; two empty documents
+    /// reach no threshold.
     ///
-    /// An exact fraction is at the threshold when it equals the *decimal* that was written: 8 of 10 reach
-    /// 0.8, 7 of 10 reach 0.7. No tolerance is needed for that. Division rounds to the nearest double, and so
-    /// did the reading of the decimal; equal numbers round to the same double, and rounding never swaps
-    /// unequal ones. A fraction just below could only be taken for the threshold if both rounded to one
-    /// double, which needs a union times a power of ten for the threshold's decimals beyond 2^52: for
-    /// thresholds of four decimals, 10^11 shingles.
+    /// An exact fraction reaches the threshold if it equals the *decimal* that was written: 8 of 10 reach 0.8, 7 of 10
+    /// reach 0.7. No tolerance is needed for that. Both the division and the parsing of the decimal round to the
+    /// nearest double; equal numbers round to the same double, and rounding never swaps unequal ones. A fraction just
+    /// below the threshold is accepted only if both round to the same double. That needs a union of more than 2^52
+    /// divided by the power of ten of the threshold's decimals: 10^11 shingles for thresholds of four decimals.
     #[must_use]
     pub fn at_least(&self, threshold: f64) -> bool {
         match *self {
@@ -298,7 +296,7 @@ mod tests {
         for size in [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000] {
             for shared in [0, 1, 5, 9, 10] {
                 for crowded in [0, 3, 40] {
-                    // All in one lane.
+                    // With the largest shift, all elements are in one lane.
                     let common: Vec<u64> = (0..size * shared / 10).map(|_| random() >> crowded).collect();
                     let mut with = |own: usize| -> Vec<u64> {
                         let own = (0..own).map(|_| random() >> crowded);
@@ -319,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_fraction_reaches_the_decimal_it_equals_and_no_higher_one() {
-        // Every threshold of two decimals, each with every union up to 2,000 in which it is a whole number.
+        // Every threshold of two decimals, with every union up to 2,000 for which threshold times union is an integer.
         for hundredths in 1..=100_usize {
             let threshold: f64 = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
             for union in (1..=2000).filter(|union| hundredths * union % 100 == 0) {
@@ -329,7 +327,7 @@ mod tests {
                 assert!(!exact(intersection, union + 1).at_least(threshold));
             }
         }
-        let large = usize::try_from(1_000_000_000_000_u64).unwrap_or(400_000_000); // on 32 bits
+        let large = usize::try_from(1_000_000_000_000_u64).unwrap_or(400_000_000); // less on 32-bit targets
         assert!(exact(large * 8 / 10, large).at_least(0.8));
         assert!(!exact(large * 8 / 10 - 1, large).at_least(0.8));
     }

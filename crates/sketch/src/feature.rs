@@ -1,4 +1,4 @@
-//! A signature to features: one 64-bit number for each group of minima.
+//! Computes features from a signature: one 64-bit number for each group of minima.
 //!
 //! Broder, *Identifying and filtering near-duplicate documents*, 2000: t = k groups x s minima, each group
 //! reduced to one fingerprint, a *feature* (super-shingle). Documents of resemblance p share a given feature
@@ -14,9 +14,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 /// The seed of the first group: the fourth 64 bits of the fraction of pi.
 const GROUPS: u64 = 0x082e_fa98_ec4e_6c89;
 
-/// Replaces `features` by one feature for each group of `rows` minima of `signature`; an incomplete last
-/// group gives none, and neither does `rows == 0`. `scratch` is working memory, grown to the bytes of the
-/// signature.
+/// Replaces `features` with one feature for each group of `rows` minima of `signature`. An incomplete last group gives
+/// no feature; `rows == 0` gives none at all. `scratch` is working memory; it grows to the size of the signature in
+/// bytes.
 ///
 /// ```
 /// let mut features = Vec::new();

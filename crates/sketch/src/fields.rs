@@ -1,11 +1,11 @@
-//! Names and values of parameters, as they are written.
+//! Names and values of parameters in text form.
 
 use std::fmt::Write as _;
 
-/// Names and values, in the order in which they are written.
+/// Names and values, in the order of the text form.
 pub type Fields = Vec<(&'static str, String)>;
 
-/// A line for each field.
+/// Formats each field as a line `name=value`.
 #[must_use]
 pub fn text_of(fields: &[(&'static str, String)]) -> String {
     fields.iter().fold(String::new(), |mut text, (name, value)| {

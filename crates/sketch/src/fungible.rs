@@ -1,10 +1,10 @@
-//! Features of two documents compared: how many agree, and whether that is enough.
+//! Compares the features of two documents: how many agree, and whether they reach a threshold.
 //!
-//! Broder calls documents *fungible* that share r features or more; the planner of the crate `twindex` computes how
-//! likely that is at which resemblance. For small collections one byte of each feature is enough: 8 bytes a document,
-//! at the price of bytes that agree by chance in 1 of 256 cases.
+//! Broder calls documents *fungible* if they share r features or more; the planner of the crate `twindex` computes the
+//! probability for each resemblance. For small collections, one byte of each feature is enough: 8 bytes a document, but
+//! two bytes agree by chance in 1 of 256 cases.
 
-/// How many features agree at the same place: 64-bit features, or bytes of [`small_features`].
+/// The number of positions at which the features of `a` and `b` agree: 64-bit features, or bytes of [`small_features`].
 ///
 /// ```
 /// assert_eq!(twindex_sketch::agreeing(&[1_u64, 2, 3], &[1, 3, 3]), 2);
@@ -14,8 +14,8 @@ pub fn agreeing<T: PartialEq>(a: &[T], b: &[T]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 
-/// Whether at least `threshold` features agree. Documents without features are not fungible with any, but for a
-/// threshold of 0.
+/// Whether at least `threshold` features agree. Documents without features are fungible with no document, unless the
+/// threshold is 0.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SketchParams};
@@ -35,7 +35,7 @@ pub fn fungible<T: PartialEq>(a: &[T], b: &[T], threshold: usize) -> bool {
     agreeing(a, b) >= threshold
 }
 
-/// Replaces `small` by one byte of each feature, the most significant.
+/// Replaces `small` with the most significant byte of each feature.
 ///
 /// ```
 /// let mut small = Vec::new();

@@ -1,17 +1,17 @@
-//! The shingle hash `fast`: tokens to 64 bits by folded multiplications, shingles by a cyclic polynomial.
-//! [`shingle`](super::shingle) says what it computes and why.
+//! The shingle hash `fast`: maps tokens to 64 bits by folded multiplications, and shingles by a cyclic polynomial.
+//! [`shingle`](super::shingle) defines the hash and gives the reasons.
 
-/// The first 128 bits of the fraction of pi: numbers with nothing up their sleeve.
+/// The first 128 bits of the fraction of pi: nothing-up-my-sleeve numbers.
 const PI: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
-/// Sets shingles of n tokens apart from those of another n; the fraction of the golden ratio, made odd.
+/// Distinguishes shingles of different numbers of tokens; the fraction of the golden ratio, made odd.
 pub(crate) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Every bit of the result depends on every bit of `x`; a bijection.
+/// Mixes the bits of `x`: every bit of the result depends on every bit of `x`. A bijection.
 ///
 /// Shifts and multipliers are Stafford's variant 13 of the finalizer of `MurmurHash3`, as in Steele, Lea and
-/// Flood, *Fast splittable pseudorandom number generators*, 2014: only low halves of products, which vector
-/// units have.
+/// Flood, *Fast splittable pseudorandom number generators*, 2014. They use only the low halves of products, which
+/// vector instructions can compute.
 #[inline(always)]
 #[must_use]
 pub const fn mix(mut x: u64) -> u64 {
@@ -26,7 +26,7 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The hash with one seed.
+/// The hash, keyed with one seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fast {
     keys: [u64; 2],
@@ -37,13 +37,13 @@ impl Fast {
         Self { keys: PI.map(|pi| mix(seed ^ pi)) }
     }
 
-    /// The hash of the shingle whose only token has these bytes.
+    /// Hashes the shingle whose only token is `token`.
     #[inline]
     pub(crate) fn single(&self, token: &[u8]) -> u64 {
         mix(self.token(token) ^ COUNT)
     }
 
-    /// The hash of one token.
+    /// Hashes one token.
     #[inline]
     pub(crate) fn token(&self, token: &[u8]) -> u64 {
         let mut state = self.keys[0];
@@ -58,7 +58,7 @@ impl Fast {
         self.step(state, halves(&last), token.len() as u64)
     }
 
-    /// The hash of the token `bytes[start..end]`, after which `bytes` has at least 16 bytes more, of any value.
+    /// Hashes the token `bytes[start..end]`. At least 16 more bytes, of any value, must follow it in `bytes`.
     #[inline(always)]
     pub(crate) fn token_within(&self, bytes: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;
@@ -77,14 +77,14 @@ impl Fast {
     }
 }
 
-/// The two numbers of eight bytes each.
+/// Splits 16 bytes into two little-endian numbers of eight bytes each.
 #[inline(always)]
 fn halves(piece: &[u8; 16]) -> (u64, u64) {
     let (eights, _) = piece.as_chunks();
     (u64::from_le_bytes(eights[0]), u64::from_le_bytes(eights[1]))
 }
 
-/// The lowest bytes of two numbers of eight, as many as the index says.
+/// Masks that keep the lowest `index` bytes of a 16-byte piece, as two numbers of eight bytes.
 static KEEP: [[u64; 2]; 17] = {
     let mut keep = [[u64::MAX; 2]; 17];
     let mut bytes = 0;
@@ -96,17 +96,18 @@ static KEEP: [[u64; 2]; 17] = {
     keep
 };
 
-/// Shingles made together, so that the compiler can take vectors for them.
+/// Number of shingles computed together, so that the compiler can use vector instructions.
 const LANES: usize = 16;
 
-/// Token hashes to hashes of shingles of `width` tokens, in place at the front; fewer tokens make one shingle of
-/// them all. Returns how many shingles there are.
+/// Replaces the token hashes at the front of `hashes` with hashes of shingles of `width` tokens. Fewer than `width`
+/// tokens make one shingle of all tokens. Returns the number of shingles.
 ///
-/// Each shingle is evaluated from its token hashes, without the one before: there is nothing to wait for.
+/// Each shingle is computed from its token hashes and not from the previous shingle, so that there is no dependency
+/// chain.
 #[inline(always)]
 pub(crate) fn join(hashes: &mut [u64], width: usize) -> usize {
     match width {
-        // Widths that people use, so that the loop over the tokens is unrolled.
+        // The common widths are constants, so that the loop over the tokens is unrolled.
         1 => join_width(hashes, 1),
         2 => join_width(hashes, 2),
         3 => join_width(hashes, 3),
@@ -130,7 +131,7 @@ fn join_width(hashes: &mut [u64], width: usize) -> usize {
     let shingles = hashes.len() - width + 1;
     let mut at = 0;
     while at + LANES <= shingles {
-        // No later shingle needs the bytes written here.
+        // The hashes overwritten here are not used by later shingles.
         let mut joined = [count; LANES];
         for (i, turn) in (0..width).rev().enumerate() {
             let tokens: &[u64; LANES] = hashes[at + i..][..LANES].try_into().expect("as many as taken");
@@ -149,7 +150,7 @@ fn join_width(hashes: &mut [u64], width: usize) -> usize {
     shingles
 }
 
-/// The hash of the shingle of the tokens with these hashes: the definition.
+/// Hashes the shingle of the tokens with these hashes, by the definition.
 #[inline(always)]
 fn shingle(tokens: &[u64]) -> u64 {
     let count = COUNT.wrapping_mul(tokens.len() as u64);

@@ -1,12 +1,11 @@
-//! Inverse document frequencies: how much the occurrence of a shingle says of a document, by how few documents of a
-//! collection have it.
+//! Inverse document frequencies: a shingle weighs more the fewer documents of a collection contain it.
 //!
-//! Spärck Jones, *A statistical interpretation of term specificity and its application in retrieval*, 1972. A simhash
-//! whose shingles vote with these weights (weight of a shingle in a document = its occurrences x its inverse document
-//! frequency) is decided by what is particular to a document, not by what every document has.
+//! Spärck Jones, *A statistical interpretation of term specificity and its application in retrieval*, 1972. In a simhash
+//! whose shingles vote with these weights (occurrences in the document x inverse document frequency), the shingles that
+//! distinguish a document decide, and not those that are in every document.
 //!
-//! **Weight.** A shingle that is in d of N documents has, in fixed point of 8 fractional bits, the weight
-//! 256 (1 + log2((N + 1) / (d + 1))), rounded down, by integers alone, so that it is the same on every machine:
+//! **Weight.** The weight of a shingle that is in d of N documents is 256 (1 + log2((N + 1) / (d + 1))), rounded down: a
+//! fixed-point number of 8 fractional bits. It is computed in integers, so that it is the same on every machine:
 //!
 //! ```text
 //! a = N + 1;   b = d + 1                             0 <= d <= N < 2^32
@@ -18,18 +17,19 @@
 //! weight = 256 + 256 e + f                           256 to 8448
 //! ```
 //!
-//! The logarithm comes bit by bit from squarings of a mantissa that is rounded down to 63 fractional bits; the steps
-//! above, not the real logarithm, are the definition. The ones added to N and d keep shingles that no document has
-//! apart from a division by zero.
+//! The logarithm is computed bit by bit by squaring a mantissa that is rounded down to 63 fractional bits. These steps,
+//! and not the real logarithm, are the definition. Adding 1 to N and d avoids a division by zero for shingles that no
+//! document contains.
 //!
-//! **Absent shingles.** A table need not have an entry for each shingle: rare ones are left out, as they are most of
-//! all shingles and have nearly the same weight. A shingle without an entry is taken to have the least frequency
-//! that was left out, or 0 if none was.
+//! **Absent shingles.** A table need not have an entry for every shingle. Rare shingles can be omitted, as they are the
+//! majority and have nearly equal weights. A shingle without an entry is assigned the least frequency that was omitted,
+//! or 0 if none was.
 //!
-//! **Look-up.** Beside its columns the table has slots of 64 bits in the order of the hashes: the low 48
-//! bits of a hash and its weight, and a directory over the upper bits, of about as many prefixes as entries, at least
-//! 2^16, so that a prefix and 48 bits are all of a hash. A look-up reads two numbers of the directory and, without a
-//! branch, the first four slots of the prefix; the few prefixes with more are searched by halves.
+//! **Look-up.** In addition to its columns, the table has 64-bit slots in the order of the hashes, each with the low 48
+//! bits of a hash and its weight, and a directory over the upper bits. The directory has about as many prefixes as there
+//! are entries, and at least 2^16, so that a prefix and 48 bits identify a hash. A look-up reads two numbers of the
+//! directory and, without a branch, the first four slots of the prefix. The few prefixes with more slots are searched by
+//! bisection.
 
 use twindex_kernel::weighted::ITEMS_MAX;
 
@@ -38,9 +38,9 @@ use crate::params::{Shingling, SimhashWeights, SketchParams};
 use crate::simhash::Fingerprint;
 use crate::weighted::{Votes, weighted};
 
-/// The weight of a shingle that `frequency` of `documents` documents have: 256 (1 + log2((documents + 1) /
-/// (frequency + 1))), rounded down by the steps that the [module](self) defines. A frequency above `documents` counts
-/// as `documents`, which has the least weight, 256.
+/// The weight of a shingle that is in `frequency` of `documents` documents: 256 (1 + log2((documents + 1) /
+/// (frequency + 1))), rounded down by the steps that the [module](self) defines. A frequency above `documents` is treated
+/// as `documents`, which gives the least weight, 256.
 ///
 /// ```
 /// use twindex_sketch::idf::weight;
@@ -52,7 +52,7 @@ use crate::weighted::{Votes, weighted};
 #[must_use]
 pub fn weight(documents: u32, frequency: u32) -> u16 {
     let (a, b) = (u128::from(documents) + 1, u128::from(frequency.min(documents)) + 1);
-    // The greatest e with b * 2^e <= a is the difference of the logarithms, or one less.
+    // The greatest e with b * 2^e <= a is the difference of the logarithms rounded down, or one less.
     let mut exponent = a.ilog2() - b.ilog2();
     if b << exponent > a {
         exponent -= 1;
@@ -68,43 +68,43 @@ pub fn weight(documents: u32, frequency: u32) -> u16 {
     256 + 256 * exponent as u16 + fraction
 }
 
-/// In how many documents of a collection each shingle is, and what it weighs for that.
+/// The document frequencies of shingles in a collection, and the weights computed from them.
 ///
-/// Made from counted columns, and never changed; the crate `twindex` counts documents (`IdfBuilder`) and keeps the files.
-/// Its [`digest`](Self::digest) is in the parameters of an index ([`SimhashWeights::Idf`]), so that fingerprints made
-/// by different tables are never compared.
+/// Built from counted columns, and immutable; the crate `twindex` counts documents (`IdfBuilder`) and stores the files.
+/// The [`digest`](Self::digest) of the table is in the parameters of an index ([`SimhashWeights::Idf`]), so that
+/// fingerprints made with different tables are never compared.
 ///
-/// Takes 24 to 28 bytes of memory an entry, and 256 KiB.
+/// Takes 24 to 28 bytes of memory for each entry, plus 256 KiB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdfTable {
     /// Shingles, ascending.
     hashes: Vec<u64>,
-    /// In how many documents each of them is.
+    /// The number of documents that contain each shingle.
     frequencies: Vec<u32>,
     digest: u128,
     documents: u32,
     absent: u32,
     shingling: Shingling,
     absent_weight: u16,
-    /// For each prefix where its slots begin, and the number of slots.
+    /// For each prefix the start of its slots; last, the number of slots.
     directory: Vec<u32>,
-    /// Bits of a hash after its prefix.
+    /// Number of bits of a hash after its prefix.
     shift: u32,
-    /// Low 48 bits of a hash above 16 of its weight; [`AT_ONCE`] more at the end, which are none.
+    /// Low 48 bits of a hash, then 16 bits of its weight; followed by [`AT_ONCE`] unused slots.
     slots: Vec<u64>,
 }
 
-/// Slots that a look-up reads whether they are of its prefix or not.
+/// Number of slots that a look-up always reads, even if they belong to another prefix.
 const AT_ONCE: usize = 4;
-/// Fewest bits of a prefix: 48 more are in a slot.
+/// Minimum number of bits of a prefix; a slot has the other 48 bits of a hash.
 const PREFIX_MIN: u32 = 16;
 
 impl IdfTable {
-    /// A table of these columns: `hashes` ascending, each with the number of the `documents` that have it in
-    /// `frequencies`. `digest` identifies the table, and `absent` is the frequency of a shingle that it does not list.
-    ///
+    /// Creates a table from its columns: `hashes`, ascending, and for each of them in `frequencies` the number of the
+    /// `documents` that contain it. `digest` identifies the table, and `absent` is the frequency of a shingle without an
+    /// entry.
     /// # Errors
-    /// [`Error::Invalid`] for columns of different lengths, and for hashes that do not ascend.
+    /// [`Error::Invalid`] for columns of different lengths, and for hashes that are not ascending.
     pub fn new(
         digest: u128,
         documents: u32,
@@ -139,7 +139,7 @@ impl IdfTable {
         slots.resize(entries + AT_ONCE, 0);
         let mut before = 0;
         for count in &mut directory {
-            before += *count; // at most the entries, which are fewer than 2^32
+            before += *count; // at most the number of entries, which is below 2^32
             *count = before;
         }
         let absent_weight = weight(documents, absent);
@@ -157,31 +157,31 @@ impl IdfTable {
         })
     }
 
-    /// Identifies the table: two of the same digest give the same weights.
+    /// The digest that identifies the table: tables with the same digest give the same weights.
     #[must_use]
     pub fn digest(&self) -> u128 {
         self.digest
     }
 
-    /// The value of the parameters that use this table.
+    /// The parameter value for a simhash weighted by this table.
     #[must_use]
     pub fn weights(&self) -> SimhashWeights {
         SimhashWeights::Idf { table: self.digest }
     }
 
-    /// Documents that were counted, those without shingles left out.
+    /// Number of documents that were counted, without those that have no shingles.
     #[must_use]
     pub fn documents(&self) -> u32 {
         self.documents
     }
 
-    /// The frequency that a shingle without an entry is taken to have.
+    /// The frequency assigned to a shingle without an entry.
     #[must_use]
     pub fn absent(&self) -> u32 {
         self.absent
     }
 
-    /// How the documents were cut; parameters that use the table must say the same.
+    /// The shingling of the counted documents; parameters that use the table must have the same.
     #[must_use]
     pub fn shingling(&self) -> &Shingling {
         &self.shingling
@@ -193,13 +193,13 @@ impl IdfTable {
         self.hashes.len()
     }
 
-    /// True for a table without entries, in which all shingles weigh the same.
+    /// True for a table without entries, in which all shingles have the same weight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// The columns: shingles, ascending, and in how many documents each of them is.
+    /// The columns: shingles, ascending, and the number of documents that contain each of them.
     #[must_use]
     pub fn columns(&self) -> (&[u64], &[u32]) {
         (&self.hashes, &self.frequencies)
@@ -220,18 +220,18 @@ impl IdfTable {
         if end - start > AT_ONCE {
             return self.search(shingle, start, end);
         }
-        // Slots after the end may be of another prefix and have the same 48 bits; those are masked.
+        // Slots after the end may belong to another prefix with the same 48 bits; they are masked out.
         let mut found = 0;
         for (place, slot) in (start..).zip(&self.slots[start..start + AT_ONCE]) {
             let same = (slot ^ shingle << 16) >> 16 == 0 && place < end;
-            found |= if same { *slot as u16 } else { 0 }; // no weight is 0
+            found |= if same { *slot as u16 } else { 0 }; // weights are never 0
         }
         if found == 0 { self.absent_weight } else { found }
     }
 
     #[cold]
     fn search(&self, shingle: u64, start: usize, end: usize) -> u16 {
-        // The slots of one prefix ascend by the low 48 bits of their hashes.
+        // The slots of one prefix are sorted by the low 48 bits of their hashes.
         let slots = &self.slots[start..end];
         match slots.binary_search_by_key(&(shingle << 16 >> 16), |slot| slot >> 16) {
             Ok(place) => slots[place] as u16,
@@ -239,8 +239,8 @@ impl IdfTable {
         }
     }
 
-    /// The fingerprint of a document with these shingles, each occurrence a vote of its [`weight`](Self::weight):
-    /// [`weighted`] by term frequency times inverse document frequency.
+    /// The fingerprint of a document with these shingles, in which each occurrence votes with its
+    /// [`weight`](Self::weight): [`weighted`] by term frequency times inverse document frequency.
     ///
     /// Linear time, no allocation; the order of the shingles does not matter.
     #[must_use]
@@ -257,7 +257,7 @@ impl IdfTable {
         votes.fingerprint()
     }
 
-    /// The fingerprint of a vector whose weights are multiplied by those of the table.
+    /// The fingerprint of a vector whose weights are multiplied by the weights of the table.
     #[must_use]
     pub fn vector(&self, features: &[(u64, i64)]) -> Fingerprint {
         // Weights of the table are below 2^14.
@@ -274,7 +274,7 @@ impl IdfTable {
         votes.fingerprint()
     }
 
-    /// Refuses parameters that name another table, or none, or cut text in another way.
+    /// Refuses parameters that use another table or none, or that cut text differently.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -291,9 +291,9 @@ impl IdfTable {
         }
     }
 
-    /// Refuses to be used with documents that are cut in another way, naming the first line that differs. A table that
-    /// counted all words has a weight for every shingle that a [list of spans](Shingling::boilerplate) leaves in a text, so
-    /// that it goes with any list; one that was made without the spans of a list goes with that list alone.
+    /// Refuses a shingling that differs from the table's, naming the first line that differs. A table that counted full
+    /// texts can be used with any [list of spans](Shingling::boilerplate), because it has a weight for every shingle that
+    /// the list leaves in a text. A table that was counted without the spans of a list can be used with that list only.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -323,7 +323,7 @@ impl IdfTable {
 }
 
 impl std::fmt::Debug for IdfTable {
-    /// Its digest and counts, not its entries.
+    /// The digest and the counts, without the entries.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IdfTable")
             .field("digest", &format_args!("{:032x}", self.digest))
@@ -370,7 +370,7 @@ mod tests {
                 [0, 1, 2, 3, 5, 7, 100, 1 << 10, 1 << 31, u32::MAX].into_iter().chain([n / 3, n / 2, n]);
             for df in some.filter(|&df| df <= n) {
                 let (exact, found) = (real(n, df), f64::from(weight(n, df)));
-                // If the logarithm is an integer within the error of floats, both neighbours are accepted.
+                // If the logarithm is an integer within the precision of doubles, both neighbours are accepted.
                 let close = (exact - exact.round()).abs() < 1e-9 && (found - exact).abs() < 1.0 + 1e-9;
                 assert!(
                     (found - exact.floor()).abs() < 0.5 || close,

@@ -1,4 +1,4 @@
-//! What is left out of a text before it is cut: spans that many documents share, such as a menu or a licence.
+//! Text left out before shingling: spans that many documents share, such as a menu or a licence.
 
 use std::fmt;
 
@@ -7,14 +7,15 @@ use crate::error::Result;
 /// The amount of text that was left out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Its words in a span of the list.
+    /// Number of words of the text that are in a span of the list.
     pub words: u64,
-    /// Whether it has words, and all of them do.
+    /// Whether the text has words and all of them are in spans of the list.
     pub is_all: bool,
 }
 
-/// A list of spans that do not count. [`Sketcher::with_boilerplate`](crate::Sketcher::with_boilerplate) takes one;
-/// parameters name it by its digest ([`Shingling::boilerplate`](crate::params::Shingling::boilerplate)).
+/// A list of spans that are left out of texts, used by
+/// [`Sketcher::with_boilerplate`](crate::Sketcher::with_boilerplate). Parameters refer to it by its digest
+/// ([`Shingling::boilerplate`](crate::params::Shingling::boilerplate)).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,11 +46,11 @@ pub struct LeftOut {
 /// # Ok::<(), twindex_sketch::Error>(())
 /// ```
 pub trait LeavesOut: fmt::Debug + Send + Sync {
-    /// Identifies the list: lists that leave different spans out have different digests.
+    /// The digest that identifies the list: lists that leave out different spans have different digests.
     fn digest(&self) -> u128;
 
-    /// Replaces what is in `rest` by the text without its spans; where it has none, `rest` may stay as it is. The same
-    /// text gives the same rest, on any thread.
+    /// Replaces `rest` with the text without the spans of the list. If the text has no such span, `rest` may be left
+    /// unchanged. Must be deterministic: the same text gives the same rest, on any thread.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a text that is too long for the list.

@@ -1,4 +1,4 @@
-//! Text to numbers: the sketches by which two documents are compared.
+//! Computes sketches of texts: small numeric summaries by which documents are compared.
 //!
 //! ```text
 //! text --token--> words --shingle--> hashes of w words --+--simhash--> fingerprint
@@ -25,9 +25,9 @@
 //! # Ok::<(), twindex_sketch::Error>(())
 //! ```
 //!
-//! [`Sketcher`] does all of it with one set of parameters, and is enough for most programs. The modules below are for
-//! programs with their own tokens, sets or signatures. Each module names the paper that it follows and where it departs
-//! from the paper, and defines its numbers completely.
+//! [`Sketcher`] computes all of these sketches with one set of parameters, and is enough for most programs. The modules
+//! below are for programs with their own tokens, sets or signatures. Each module names the paper that it follows, lists
+//! its departures from the paper, and defines all its constants.
 //!
 //! The same text and parameters give the same sketch on every machine and with every version, because sketches are
 //! stored in files. Nothing in this crate reads files, clocks or random numbers, or starts threads.

@@ -1,5 +1,5 @@
-//! Parameters as text: lines `name=value` in a fixed order, one spelling for each value. The engine's parameters use
-//! these pieces, too, and are encoded in the same way.
+//! Parameters as text: lines `name=value` in a fixed order, with one spelling for each value. The parameters of the
+//! engine are encoded with the same functions.
 
 use crate::error::{Error, Result};
 pub use crate::fields::{Fields, text_of};
@@ -10,16 +10,16 @@ use crate::params::{
 use crate::whole::WeightUnit;
 
 impl Shingling {
-    /// Its part of the lines of all parameters: the lines `tokens` to `seed`.
+    /// Encodes the shingling: the lines `tokens` to `seed` of the encoded parameters.
     #[must_use]
     pub fn encode(&self) -> String {
         text_of(&self.fields())
     }
 
-    /// Reads what [`encode`](Self::encode) wrote.
+    /// Decodes the output of [`encode`](Self::encode).
     ///
     /// # Errors
-    /// [`Error::Invalid`] naming the line.
+    /// [`Error::Invalid`] names the line.
     pub fn decode(text: &str) -> Result<Self> {
         let shingling = Lines::new(text).shingling()?;
         shingling.check()?;
@@ -67,7 +67,7 @@ impl Shingling {
     }
 }
 
-/// Refuses a text that is not the one spelling of what it says.
+/// Refuses a text that is not in canonical form, that is, not equal to `expected`.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -75,19 +75,19 @@ pub fn canonical(expected: &str, text: &str) -> Result<()> {
     if expected == text { Ok(()) } else { Err(Error::Invalid("parameters: not in canonical form".into())) }
 }
 
-/// Reads `name=value` lines in order.
+/// A parser of `name=value` lines in a fixed order.
 pub struct Lines<'a> {
     rest: std::str::Lines<'a>,
 }
 
 impl<'a> Lines<'a> {
-    /// Reads the lines of `text`.
+    /// Creates a parser for the lines of `text`.
     #[must_use]
     pub fn new(text: &'a str) -> Self {
         Self { rest: text.lines() }
     }
 
-    /// The value of the next line, which must be of this name.
+    /// The value of the next line, whose name must be `name`.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -101,7 +101,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The value of the next line, if that is of this name.
+    /// The value of the next line if its name is `name`; otherwise `None`, and the line is not consumed.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -118,7 +118,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The number on the next line, which must be of this name.
+    /// The number on the next line, whose name must be `name`.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -127,7 +127,7 @@ impl<'a> Lines<'a> {
         value.parse().map_err(|_| unknown(name, value))
     }
 
-    /// The value of the next line, as one of those that `named` knows.
+    /// The value of the next line, converted by `named`, which returns `None` for an unknown value.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -136,7 +136,7 @@ impl<'a> Lines<'a> {
         named(value).ok_or_else(|| unknown(name, value))
     }
 
-    /// The lines `tokens` to `seed`.
+    /// Parses the lines `tokens` to `seed`.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -164,7 +164,7 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The lines `simhash` and `idf`.
+    /// Parses the lines `simhash` and `idf`.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -178,7 +178,7 @@ impl<'a> Lines<'a> {
         }))
     }
 
-    /// The lines `minhash` to `minhash-unit`.
+    /// Parses the lines `minhash` to `minhash-unit`.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the line.
@@ -201,7 +201,7 @@ impl<'a> Lines<'a> {
         }))
     }
 
-    /// The lines `minhash-weights` and `minhash-idf`.
+    /// Parses the lines `minhash-weights` and `minhash-idf`.
     fn minhash_weights(&mut self) -> Result<MinhashWeights> {
         let weights = self.optional("minhash-weights", |value| match value {
             "frequencies" => Some(false),
@@ -216,12 +216,12 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// The digest of an IDF table, or of a list of spans: 32 hexadecimal digits.
+/// Parses the digest of an IDF table or of a list of spans: 32 hexadecimal digits.
 fn digest(value: &str) -> Option<u128> {
     (value.len() == 32).then(|| u128::from_str_radix(value, 16).ok()).flatten()
 }
 
-/// The error for a value that is not known.
+/// The error for an unknown value.
 #[must_use]
 pub fn unknown(name: &str, value: &str) -> Error {
     Error::Invalid(format!("parameters: {name} has the unknown value `{}`", value.escape_debug()))

@@ -1,11 +1,11 @@
-//! When a document is near another one, counted exactly on their shingles.
+//! Decides exactly, from counts of shingles, whether a document is near another one.
 //!
-//! Everything that decides by counts uses this module: batches, streams and single queries. Nothing is rounded: a fraction is
-//! compared with the decimal that was written, as [`Resemblance::at_least`] says.
+//! Batches, streams and single queries all use this module. Nothing is rounded: a fraction is compared with the decimal
+//! that was written, as [`Resemblance::at_least`] describes.
 
 use super::estimate::{Resemblance, intersection_from};
 
-/// The condition under which a document is near another one. The threshold is above 0, and 1 at most.
+/// The condition under which a document is near another one. The threshold is greater than 0 and at most 1.
 ///
 /// ```
 /// use twindex_sketch::Nearness;
@@ -17,9 +17,9 @@ use super::estimate::{Resemblance, intersection_from};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nearness {
-    /// Their resemblance, the shingles of both by those of either, is at least this.
+    /// The resemblance, shared shingles divided by the union of shingles, is at least this.
     Resemblance(f64),
-    /// At least this share of the document's shingles is in the other one, which has as many or more.
+    /// At least this share of the document's shingles is in the other document, which has at least as many shingles.
     Containment(f64),
 }
 
@@ -32,8 +32,8 @@ impl Nearness {
         }
     }
 
-    /// Whether a document of `size` shingles that shares `shared` with another one, of `other`, is near it. Documents
-    /// without shingles are near none.
+    /// Whether a document of `size` shingles is near another one of `other` shingles with which it shares `shared`.
+    /// A document without shingles is near no document.
     #[must_use]
     #[inline]
     pub fn is_met(self, shared: usize, size: usize, other: usize) -> bool {
@@ -48,8 +48,8 @@ impl Nearness {
         }
     }
 
-    /// The fewest shingles that a document of `size` shares with one of `other` shingles that it is near; none if it is
-    /// near no document of that size.
+    /// The least number of shingles that a document of `size` shingles must share with one of `other` shingles to be near
+    /// it. `None` if it is near no document of that size.
     #[must_use]
     #[inline]
     pub fn least_shared(self, size: usize, other: usize) -> Option<usize> {
@@ -61,14 +61,15 @@ impl Nearness {
         (min <= size.min(other)).then_some(min)
     }
 
-    /// The length of the prefix by which a document of `size` shingles finds all that it is near: in any order of all
-    /// shingles, it shares one of this prefix with each of them.
+    /// The length of the prefix that a document of `size` shingles has to look up. With one order for all shingles, this
+    /// prefix has a shingle in common with every document that the document is near.
     #[must_use]
     pub fn prefix(self, size: usize) -> usize {
         (size + 1).saturating_sub(least_part(size, self.threshold()))
     }
 
-    /// How many shingles of a document of `size`, in the same order, are enough to be found by all that are near it.
+    /// The length of the prefix, in the same order, that a document of `size` shingles has to index to be found by all
+    /// documents that are near it.
     #[must_use]
     pub fn indexed(self, size: usize) -> usize {
         match self {
@@ -77,7 +78,8 @@ impl Nearness {
         }
     }
 
-    /// How many shingles a document shares with another one, if it is near it. Both ascend, without repetitions.
+    /// The number of shingles that `document` shares with `other` if it is near it, otherwise `None`. Both slices must be
+    /// ascending and without duplicates.
     #[must_use]
     pub fn shared(self, document: &[u64], other: &[u64]) -> Option<usize> {
         let min = self.least_shared(document.len(), other.len())?;
@@ -86,20 +88,20 @@ impl Nearness {
     }
 }
 
-/// Whether sets of these sizes can resemble each other by `threshold`: at best the smaller is part of the larger.
+/// Whether two sets of these sizes can have a resemblance of `threshold`: at best, the smaller is part of the larger.
 #[must_use]
 pub fn could_resemble(small: u64, large: u64, threshold: f64) -> bool {
     Resemblance::Exact { intersection: small as usize, union: large as usize }.at_least(threshold)
 }
 
-/// The least intersection of two sets with `sum` elements in all whose resemblance is at least `threshold`; more than
-/// half of `sum` if there is none.
+/// The least intersection at which two sets with `sum` elements in total have a resemblance of at least `threshold`.
+/// More than half of `sum` if there is none.
 #[must_use]
 pub fn least_intersection(sum: usize, threshold: f64) -> usize {
     let reaches = |both: usize| {
         Resemblance::Exact { intersection: both, union: sum.saturating_sub(both) }.at_least(threshold)
     };
-    // Near enough by a formula, and then by the definition itself, which rounds as it rounds.
+    // Start near the result by a formula, then apply the definition with its own rounding.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
     let mut min = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
     while min > 0 && reaches(min - 1) {
@@ -111,18 +113,18 @@ pub fn least_intersection(sum: usize, threshold: f64) -> usize {
     min
 }
 
-/// Elements in which two sets with `sum` elements in all differ at most, if their resemblance is at least `threshold`:
-/// what they do not share is in one of the two. None if there are no such sets.
+/// The maximum number of elements that are in only one of two sets with `sum` elements in total, if their resemblance
+/// is at least `threshold`. `None` if there are no such sets.
 #[must_use]
 pub fn most_differences(sum: usize, threshold: f64) -> Option<usize> {
     sum.checked_sub(2 * least_intersection(sum, threshold))
 }
 
-/// The least size of a set that can resemble one of `size` elements; more than `size` for none.
+/// The least size of a set that can resemble one of `size` elements; more than `size` if there is none.
 #[must_use]
 pub fn least_part(size: usize, threshold: f64) -> usize {
     let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
-    // As in `least_intersection`: a guess, and then the definition.
+    // As in `least_intersection`: start near the result, then apply the definition.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
     let mut min = ((threshold * size as f64) as usize).min(size);
     while min > 0 && resembles(min - 1) {

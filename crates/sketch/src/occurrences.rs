@@ -1,9 +1,9 @@
-//! Documents as sets of occurrences, by which weighted resemblance is counted exactly.
+//! Documents as sets of occurrences, so that weighted resemblance can be counted exactly.
 //!
-//! A shingle that occurs n times becomes n different elements: its hash, and n - 1 hashes of it and the number of the
-//! occurrence. Of two documents in which it occurs m and n times, the lesser of m and n elements are in both, and the
-//! greater of them in either. So the resemblance of the two sets is the sum of the lesser frequencies by the sum of the
-//! greater ones, and whatever counts or samples sets does so for frequencies.
+//! A shingle that occurs n times becomes n different elements: its hash, and n - 1 hashes computed from it and the number
+//! of the occurrence. If it occurs m times in one document and n times in another, min(m, n) elements are in the
+//! intersection and max(m, n) in the union. So the resemblance of the two sets is the sum of the lesser frequencies
+//! divided by the sum of the greater ones, and all code that counts or samples sets works for frequencies unchanged.
 //!
 //! ```text
 //! element(x, 0) = x                                   the first occurrence of a shingle hash x
@@ -12,8 +12,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Turns the shingle hashes of a document, one for each occurrence and in any order, into as many different elements. Sorts
-/// the hashes; the elements are in no order.
+/// Replaces the shingle hashes of a document, one for each occurrence and in any order, with as many different elements.
+/// Sorts the hashes; the elements are in no particular order.
 ///
 /// ```
 /// use twindex_sketch::occurrences::set_apart;
@@ -34,7 +34,7 @@ pub fn set_apart(hashes: &mut [u64]) {
     }
 }
 
-/// The element that the n-th occurrence of a shingle is, from 0.
+/// The element for the `nth` occurrence of a shingle, counted from 0.
 pub(crate) fn element(hash: u64, nth: u64) -> u64 {
     if nth == 0 { hash } else { xxh3_64_with_seed(&hash.to_le_bytes(), nth) }
 }

@@ -1,4 +1,4 @@
-//! The choices that decide what a sketch is: how text is cut, and what is computed from it.
+//! The parameters of sketches: how text is cut into shingles, and which sketches are computed.
 
 use std::fmt;
 
@@ -14,24 +14,24 @@ pub use crate::shingling::{
     UnicodeVersion, Widths, in_range,
 };
 
-/// The most minima a signature may have: `bands * rows`.
+/// Maximum number of minima in a signature: `bands * rows`.
 pub const MINIMA_MAX: u32 = 4096;
-/// The most bands.
+/// Maximum number of bands.
 pub const BANDS_MAX: u16 = 1024;
-/// The widths a stored minimum may have, in bits; 0 keeps no signature.
+/// The allowed widths of a stored minimum, in bits; with 0, no signature is stored.
 pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
-/// Bits of a band key: the most bits of a feature that are kept, and how many are kept by default.
+/// Number of bits in a band key: the maximum, and the default, number of bits kept of each feature.
 pub const KEY_BITS: u32 = 32;
-/// The most bits of each feature that an index may keep, and how many it keeps by default.
+/// Maximum number of bits that an index may keep of each feature, and the default.
 pub const FEATURE_BITS_MAX: u8 = KEY_BITS as u8;
-/// Bits of a hash in a bottom-t or 0-mod-m sketch.
+/// Number of bits in a hash of a bottom-t or 0-mod-m sketch.
 pub const HASH_BITS: u32 = 48;
-/// The most hashes a bottom-t sketch may have.
+/// Maximum number of hashes in a bottom-t sketch.
 pub const BOTTOM_MAX: u16 = 4096;
-/// The most hashes a 0-mod-m sketch may have; of a document with more, the least are kept.
+/// Maximum number of hashes in a 0-mod-m sketch; if a document has more, the least are kept.
 pub const MODULAR_MAX: usize = 65_535;
 
-/// How often a shingle of a document counts in its simhash.
+/// The votes of a shingle of a document in its simhash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SimhashWeights {
@@ -48,9 +48,9 @@ pub enum SimhashWeights {
 }
 
 named! {
-    /// The family of orders under which minima are taken; [`sketch::minhash`](crate::minhash) defines them.
+    /// The family of hash functions whose minima are taken; [`sketch::minhash`](crate::minhash) defines them.
     Family {
-        /// One order for each bin of a single permutation; empty bins are filled by minima of their own.
+        /// One permutation, divided into bins, each with one minimum; empty bins are filled by further hash functions.
         OnePermutationFilled = "one-permutation-filled",
         /// `a x + b` modulo a prime.
         Linear = "linear",
@@ -58,57 +58,57 @@ named! {
         MultiplyShift = "multiply-shift",
         /// A random matrix over GF(2), and a random vector.
         Matrix = "matrix",
-        /// Darts of a random process on the plane of weight and rank ([`sketch::darts`](crate::darts)): the only family for
-        /// weights that are no whole numbers of occurrences.
+        /// Darts of a random process on the plane of weight and rank ([`sketch::darts`](crate::darts)): the only
+        /// family that accepts fractional weights.
         Darts = "darts",
     }
 }
 
-/// The weight of a shingle of a document in minima, samples and sets, by which resemblance is measured.
+/// The weight of a shingle of a document in minima, samples and sets: the weights by which resemblance is measured.
 ///
-/// The weighted resemblance of two documents is the sum of the lesser weights of each shingle by the sum of the greater
-/// ones.
+/// The weighted resemblance of two documents is the sum over all shingles of the lesser of the two weights, divided by
+/// the sum of the greater.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MinhashWeights {
     /// Each distinct shingle weighs the same.
     #[default]
     Distinct,
-    /// A shingle weighs as much as it occurs; a feature of the caller's as much as its weight, 1/16 to 2^24, which needs
-    /// [`Family::Darts`], or a [unit](MinhashParams::unit).
+    /// The weight of a shingle is the number of its occurrences. The weight of a feature that the caller supplies is
+    /// given by the caller, 1/16 to 2^24; such weights need [`Family::Darts`] or a [unit](MinhashParams::unit).
     Frequencies,
-    /// As [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this digest
-    /// ([`IdfTable`](crate::IdfTable)); needs [`Family::Darts`], or a [unit](MinhashParams::unit).
+    /// The weight by [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this
+    /// digest ([`IdfTable`](crate::IdfTable)). Needs [`Family::Darts`] or a [unit](MinhashParams::unit).
     Idf {
         /// The table's digest.
         table: u128,
     },
 }
 
-/// The `MinHash` signature, its bands (features) and the column kept to estimate resemblance.
+/// The `MinHash` signature, its bands (features) and the bits stored to estimate resemblance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct MinhashParams {
-    /// The orders whose minima are kept.
+    /// The family of hash functions whose minima are kept.
     pub family: Family,
-    /// Groups of minima, each one LSH band and one feature: 1 to [`BANDS_MAX`].
+    /// Number of LSH bands, 1 to [`BANDS_MAX`]. Each band is a group of minima and gives one feature.
     pub bands: u16,
-    /// Minima in a band.
+    /// Number of minima in a band.
     pub rows: u16,
-    /// Bits kept of each minimum to estimate resemblance, one of [`SIGNATURE_BITS`].
+    /// Number of bits kept of each minimum to estimate resemblance, one of [`SIGNATURE_BITS`].
     pub signature_bits: u8,
-    /// Bits kept of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches have all 64 all the same.
+    /// Number of bits kept of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches always contain all 64.
     pub feature_bits: u8,
     /// The weights of shingles.
     pub weights: MinhashWeights,
-    /// The unit in which weights are whole: each is rounded to a whole number of units, and each unit counts as an
-    /// element ([`whole`](crate::whole)), by any family, in samples and in sets. `None` leaves weights as they are.
+    /// The unit to which weights are rounded: a weight of n units becomes n elements ([`whole`](crate::whole)), for any
+    /// family, and also in samples and sets. `None` does not round weights.
     pub unit: Option<WeightUnit>,
 }
 
 impl MinhashParams {
-    /// `bands` bands of `rows` minima each, by [`Family::OnePermutationFilled`], with 8 bits kept of each minimum and all
-    /// bits of each feature.
+    /// Returns parameters with `bands` bands of `rows` minima each, by [`Family::OnePermutationFilled`], with 8 bits
+    /// kept of each minimum and all bits of each feature.
     #[must_use]
     pub fn new(bands: u16, rows: u16) -> Self {
         let family = Family::OnePermutationFilled;
@@ -116,7 +116,7 @@ impl MinhashParams {
         Self { family, bands, rows, signature_bits: 8, feature_bits: FEATURE_BITS_MAX, weights, unit: None }
     }
 
-    /// Checks the ranges of all choices.
+    /// Checks the ranges of all parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -155,14 +155,14 @@ impl MinhashParams {
         usize::from(self.bands) * usize::from(self.rows)
     }
 
-    /// Bytes a document's stored signature takes: its minima, [`signature_bits`](Self::signature_bits) each,
+    /// The size in bytes of a document's stored signature: its minima at [`signature_bits`](Self::signature_bits) each,
     /// rounded up to a byte.
     #[must_use]
     pub fn signature_bytes(&self) -> usize {
         (self.minima() * usize::from(self.signature_bits)).div_ceil(8)
     }
 
-    /// Refuses to compare more bits of a feature than are kept, or none.
+    /// Refuses a number of feature bits to compare that is 0 or more than the number kept.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -177,7 +177,7 @@ impl MinhashParams {
     }
 }
 
-/// The parameters of a [`Sketcher`](crate::Sketcher): the part of an index's parameters that decides sketches.
+/// The parameters of a [`Sketcher`](crate::Sketcher): the subset of an index's parameters that determines sketches.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -189,40 +189,40 @@ impl MinhashParams {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SketchParams {
-    /// Text to shingles.
+    /// How text becomes shingles.
     pub shingling: Shingling,
-    /// The votes of a shingle, if there is to be a fingerprint.
+    /// The votes of shingles in the fingerprint; `None` computes no fingerprint.
     pub simhash: Option<SimhashWeights>,
-    /// Minima and bands, if there are to be any.
+    /// The minima and bands; `None` computes none.
     pub minhash: Option<MinhashParams>,
-    /// The number of least hashes kept (a bottom-t sketch), 0 to [`BOTTOM_MAX`]; 0 keeps none.
+    /// Number of least hashes kept (a bottom-t sketch), 0 to [`BOTTOM_MAX`]; 0 keeps none.
     pub bottom: u16,
-    /// Hashes that are 0 modulo this are kept; 0 keeps none.
+    /// The hashes divisible by this number are kept (a 0-mod-m sketch); 0 keeps none.
     pub modulus: u32,
-    /// Whether all distinct shingle hashes of a document are kept, by which it is compared exactly.
+    /// Whether all distinct shingle hashes of a document are kept, for exact comparisons.
     pub sets: bool,
 }
 
 impl SketchParams {
-    /// Text is cut by `shingling`; nothing is computed yet.
+    /// Returns parameters that cut text by `shingling` and compute no sketch yet.
     #[must_use]
     pub fn new(shingling: Shingling) -> Self {
         Self { shingling, simhash: None, minhash: None, bottom: 0, modulus: 0, sets: false }
     }
 
-    /// Computes a fingerprint from these votes.
+    /// Adds a fingerprint with these votes.
     #[must_use]
     pub fn with_simhash(self, weights: SimhashWeights) -> Self {
         Self { simhash: Some(weights), ..self }
     }
 
-    /// Computes `bands` bands of `rows` minima each, by [`Family::OnePermutationFilled`].
+    /// Adds `bands` bands of `rows` minima each, by [`Family::OnePermutationFilled`].
     #[must_use]
     pub fn with_minhash(self, bands: u16, rows: u16) -> Self {
         Self { minhash: Some(MinhashParams::new(bands, rows)), ..self }
     }
 
-    /// Checks the ranges of all choices.
+    /// Checks the ranges of all parameters, and that they can be combined.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -239,7 +239,7 @@ impl SketchParams {
         Ok(())
     }
 
-    /// Refuses what cannot be weighted as the minima are, or by two tables.
+    /// Refuses sketches that do not support the weights of the minima, and the use of two IDF tables.
     fn check_weights(&self) -> Result<()> {
         if !matches!(self.minhash_weights(), MinhashWeights::Idf { .. }) {
             return Ok(());
@@ -255,16 +255,16 @@ impl SketchParams {
         self.idf_table().map(drop)
     }
 
-    /// The weights of shingles where resemblance is measured.
+    /// The weights of shingles in minima, samples and sets.
     #[must_use]
     pub fn minhash_weights(&self) -> MinhashWeights {
         self.minhash.map_or(MinhashWeights::Distinct, |minhash| minhash.weights)
     }
 
-    /// The digest of the IDF table by which fingerprints, minima or both are weighted; `None` where none is.
+    /// The digest of the IDF table that weights fingerprints, minima or both; `None` if no table is used.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where two tables are named.
+    /// [`Error::Invalid`] if fingerprints and minima use different tables.
     pub fn idf_table(&self) -> Result<Option<u128>> {
         let of_fingerprints = match self.simhash {
             Some(SimhashWeights::Idf { table }) => Some(table),
@@ -294,14 +294,14 @@ impl SketchParams {
         fields
     }
 
-    /// Identifies the parameters: xxh3-128 of their lines `name=value`.
+    /// The digest that identifies the parameters: xxh3-128 of their lines `name=value`.
     #[must_use]
     pub fn digest(&self) -> u128 {
         xxh3_128(text_of(&self.fields()).as_bytes())
     }
 
     /// Refuses parameters that would change sketches, naming the first that differs. The number of feature bits that
-    /// an index keeps may differ, and whether there are sets.
+    /// an index keeps may differ, and so may [`sets`](Self::sets).
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`].
@@ -309,7 +309,7 @@ impl SketchParams {
         check_same_fields(&self.fields(), &given.fields(), &["feature-bits", "sets"])
     }
 
-    /// Refuses parameters that would change minima and bands, naming the first that differs. Fingerprints and samples
+    /// Refuses parameters that would change minima or bands, naming the first that differs. Fingerprints and samples
     /// may differ, and so may the number of bits kept of each minimum.
     ///
     /// # Errors
@@ -326,7 +326,7 @@ impl From<&SketchParams> for SketchParams {
     }
 }
 
-/// The lines of a simhash: its weights, and the table that they come from.
+/// The fields of a simhash: its weights, and the digest of their table.
 #[must_use]
 pub fn simhash_fields(weights: Option<SimhashWeights>) -> Fields {
     let of = |name: &str| vec![("simhash", name.to_string())];
@@ -340,7 +340,7 @@ pub fn simhash_fields(weights: Option<SimhashWeights>) -> Fields {
     }
 }
 
-/// The lines of a `MinHash`.
+/// The fields of a `MinHash`.
 #[must_use]
 pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     let Some(minhash) = minhash else { return vec![("minhash", "none".to_string())] };
@@ -350,7 +350,7 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
         ("rows", minhash.rows.to_string()),
         ("signature-bits", minhash.signature_bits.to_string()),
     ];
-    // Defaults have no line, so that the digests of parameters from before these lines existed still hold.
+    // Defaults have no line, so that digests made before these lines were added stay valid.
     if minhash.feature_bits != FEATURE_BITS_MAX {
         fields.push(("feature-bits", minhash.feature_bits.to_string()));
     }
@@ -366,14 +366,13 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     fields
 }
 
-/// The line of sets, where they are kept. That they are not has no line, so that the digests of parameters from before
-/// this line existed still hold.
+/// The field for sets, if they are kept. `None` otherwise, so that digests made before this line was added stay valid.
 #[must_use]
 pub fn sets_field(kept: bool) -> Option<(&'static str, String)> {
     kept.then(|| ("sets", "kept".to_string()))
 }
 
-/// Refuses fields that differ, naming the first one; those named in `free` may differ.
+/// Refuses fields that differ, naming the first that does; fields named in `free` may differ.
 ///
 /// # Errors
 /// [`Error::ParamsMismatch`].
@@ -388,7 +387,7 @@ pub fn check_same_fields(
             .find(|(n, _)| *n == name)
             .map_or_else(|| "absent".to_string(), |(_, value)| value.clone())
     };
-    // Some lines are in one of the two only.
+    // Some fields are in only one of the two lists.
     for (name, _) in index.iter().chain(given) {
         let (mine, other) = (of(index, name), of(given, name));
         if !free.contains(name) && mine != other {

@@ -1,14 +1,14 @@
-//! Shingles to a sample of their hashes, from which resemblance *and containment* are estimated.
+//! Samples the hashes of shingles, to estimate resemblance *and containment*.
 //!
-//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches for which one
-//! permutation is enough, beside the t independent minima of [`minhash`](super::minhash):
+//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches that need only one
+//! permutation, in addition to the t independent minima of [`minhash`](super::minhash):
 //!
-//! - **bottom-t** (his `MIN_t`): the t least hashes of a document. Its size is fixed; the first t hashes of
-//!   the union of two documents are known from both sketches, and are a sample of the union without
+//! - **bottom-t** (his `MIN_t`): the t least hashes of a document. Its size is fixed. The t least hashes of
+//!   the union of two documents can be computed from both sketches, and are a sample of the union without
 //!   replacement.
-//! - **0 mod m** (his `MOD_m`): all hashes that m divides. Its size is proportional to the document's length,
-//!   which is its disadvantage, and the reason why it estimates the containment of a short document in a long one, which
-//!   bottom-t does not: of the first t of their union hardly any are the short one's.
+//! - **0 mod m** (his `MOD_m`): all hashes divisible by m. Its size is proportional to the document's length, which is a
+//!   disadvantage, but lets it estimate the containment of a short document in a long one. Bottom-t cannot: among the t
+//!   least hashes of the union, hardly any belong to the short document.
 //!
 //! **Hashes.** A shingle hash x is sampled by
 //!
@@ -16,28 +16,27 @@
 //! s(x) = mix(x ^ 0xbe5466cf34e90c6c) >> 16
 //! ```
 //!
-//! with `mix` of [`shingle`](super::shingle) and digits of pi. `mix` is a bijection under which s is
-//! independent, for all practical purposes, of the minima and of the fingerprint, whatever the shingle hash,
-//! and an affine one too. 48 bits are kept: they save a quarter of the space, and with n and t hashes of two
-//! documents in play, less than one comparison in `2^48 / (n t)` sees two shingles as one, 1 in 3 * 10^7 for
-//! a million shingles and t = 10.
+//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection that makes s, for
+//! all practical purposes, independent of the minima and of the fingerprint, for every shingle hash, including affine
+//! ones. Only 48 bits are kept, which saves a quarter of the space: when n and t hashes of two documents are compared,
+//! two different shingles have equal hashes in less than one comparison in `2^48 / (n t)`, which is 1 in 3 * 10^7 for a
+//! million shingles and t = 10.
 //!
 //! - The bottom-t sketch of a document is the t least distinct values of s, ascending; all of them if there
 //!   are fewer.
-//! - Its 0-mod-m sketch is all distinct values of s that m divides, ascending; of more than
-//!   [`MODULAR_MAX`] the least that many.
+//! - The 0-mod-m sketch is all distinct values of s divisible by m, ascending; if there are more than
+//!   [`MODULAR_MAX`], only the least [`MODULAR_MAX`].
 //!
-//! **Departures.** Broder samples Rabin fingerprints themselves. Where a document is so long that its 0-mod-m
-//! sketch is cut off, it is a bottom sketch of the multiples of m, and is compared up to its last value only:
-//! the estimate stays unbiased, and its sample is that of the [`MODULAR_MAX`]
-//! least hashes.
+//! **Departures.** Broder samples the Rabin fingerprints directly. If a document is so long that its 0-mod-m
+//! sketch is truncated, the sketch is a bottom sketch of the multiples of m, and is compared only up to its last value:
+//! the estimate stays unbiased, and its sample is the [`MODULAR_MAX`] least hashes.
 //!
-//! **Estimates.** Let n of the hashes looked at (the first t of the union, or all multiples of m in it) be in
-//! A or B, a in A and c in both. Resemblance is estimated by c / n and the containment of A in B by c / a:
-//! given n or a the sampled shingles are any with the same probability, so both are unbiased where there is a
-//! sample at all. With p = (c + 1) / (n + 2), which is never 0 or 1, and f the share of all hashes that was
-//! looked at, the standard error is `sqrt(p (1 - p) (1 - f) / n)`: the last factor because a shingle is not
-//! drawn twice. f is 1 / m, or for bottom-t the last hash looked at as a fraction of 2^48.
+//! **Estimates.** Compare n hashes that are in A or B: the t least of the union, or all multiples of m in it. Let a of
+//! them be in A and c in both. Resemblance is estimated by c / n and the containment of A in B by c / a. Given n or a,
+//! each set of sampled shingles has the same probability, so both estimates are unbiased if the sample is not empty. With
+//! p = (c + 1) / (n + 2), which is never 0 or 1, and the share f of all hashes that was compared, the standard error is
+//! `sqrt(p (1 - p) (1 - f) / n)`. The factor 1 - f is there because shingles are drawn without replacement. f is 1 / m,
+//! or for bottom-t the last compared hash as a fraction of 2^48.
 
 use std::fmt;
 
@@ -45,22 +44,22 @@ use super::estimate::Resemblance;
 use super::hash::mix;
 use crate::params::{HASH_BITS, MODULAR_MAX};
 
-/// Sets sampled hashes apart from shingle hashes: the sixth 64 bits of the fraction of pi.
+/// Makes sampled hashes independent of shingle hashes: the sixth 64 bits of the fraction of pi.
 const SAMPLES: u64 = 0xbe54_66cf_34e9_0c6c;
 
-/// The hash by which a shingle is sampled; see the [module](self).
+/// Computes the 48-bit hash by which a shingle is sampled; see the [module](self).
 #[inline]
 #[must_use]
 pub const fn hash(shingle: u64) -> u64 {
     mix(shingle ^ SAMPLES) >> (64 - HASH_BITS)
 }
 
-/// Replaces `out` by the `t` least distinct sampled hashes of a set of shingle hashes, ascending: its
-/// bottom-t sketch. Order and repetitions do not matter. `scratch` is working memory.
+/// Writes to `out`, ascending, the `t` least distinct sampled hashes of a set of shingle hashes: its bottom-t sketch.
+/// Order and repetitions do not matter. `scratch` is working memory.
 ///
-/// Linear in the hashes, plus the sorting of little more than t: those above a threshold that about t are
-/// expected to stay below are not looked at again. Where many are repeated, there are a second and a third
-/// pass.
+/// Linear in the number of hashes, plus the sorting of little more than t hashes: hashes above a threshold are discarded
+/// at once, and the threshold is chosen so that about t are expected below it. If many hashes are repeated, there are a
+/// second and a third pass.
 ///
 /// ```
 /// use twindex_sketch::samples::{bottom, hash};
@@ -76,9 +75,9 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
     if t == 0 || shingles.is_empty() {
         return;
     }
-    // No more than all; so no sum below overflows, and memory is bounded by the document.
+    // At most the number of hashes, so that no sum below overflows and memory is bounded by the document.
     let t = t.min(shingles.len());
-    // A margin over t of some standard deviations, and for a few repetitions.
+    // A margin over t of some standard deviations, which also allows for a few repetitions.
     let wanted = t as u64 + t as u64 / 4 + 4 * u64::from(t.ilog2()) + 16;
     let share = (1_u64 << HASH_BITS) / shingles.len() as u64;
     let first = share.saturating_mul(wanted);
@@ -91,9 +90,9 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
     out.extend_from_slice(scratch);
 }
 
-/// The `t` least distinct sampled hashes below a threshold, ascending, in `scratch`.
+/// Collects in `scratch`, ascending, the `t` least distinct sampled hashes below a threshold.
 fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>) {
-    /// Candidates held beyond t before those that are not among the least are dropped.
+    /// Number of candidates beyond 3 t that are collected before all but the t least are dropped.
     const ROOM: usize = 1024;
     let capacity = (3 * t + ROOM).min(shingles.len());
     scratch.resize(capacity, 0);
@@ -101,7 +100,7 @@ fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>)
     loop {
         let (now, later) = rest.split_at(rest.len().min(capacity - kept));
         for &shingle in now {
-            // Without a branch: which hash is below the threshold cannot be foreseen.
+            // Branch-free, because the comparison is unpredictable.
             let hash = hash(shingle);
             scratch[kept] = hash;
             kept += usize::from(hash < threshold);
@@ -125,10 +124,10 @@ fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>)
     }
 }
 
-/// Replaces `out` by the distinct sampled hashes of a set of shingle hashes that `modulus` divides,
-/// ascending: its 0-mod-m sketch. Of more than [`MODULAR_MAX`] the least are kept. 0 divides none.
+/// Writes to `out`, ascending, the distinct sampled hashes of a set of shingle hashes that are divisible by `modulus`:
+/// its 0-mod-m sketch. If there are more than [`MODULAR_MAX`], only the least are kept. Empty if `modulus` is 0.
 ///
-/// Linear in the hashes, plus the sorting of those that are kept, about one in `modulus`.
+/// Linear in the number of hashes, plus the sorting of the hashes kept, about one in `modulus`.
 ///
 /// ```
 /// use twindex_sketch::samples::{hash, modular};
@@ -143,7 +142,7 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     let Some(divisor) = Divisor::new(modulus) else { return };
     out.extend(shingles.iter().map(|&shingle| hash(shingle)).filter(|&hash| divisor.divides(hash)));
     if out.len() > 2 * MODULAR_MAX {
-        // Hashes far above the largest that can be kept are not sorted, unless repetitions fill the lower part.
+        // Hashes far above the largest that can be kept are not sorted, unless the lower part consists of repetitions.
         let (lower, ..) = out.select_nth_unstable(2 * MODULAR_MAX);
         lower.sort_unstable();
         let distinct = lower.chunk_by(|a, b| a == b).count();
@@ -156,9 +155,9 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     out.truncate(MODULAR_MAX);
 }
 
-/// Recognises multiples without a division (Granlund and Montgomery, *Division by invariant integers using
-/// multiplication*, 1994, section 9): x is a multiple of `2^k d`, d odd, if and only if `x / d` modulo 2^64,
-/// turned right by k, is at most `(2^64 - 1) / (2^k d)`.
+/// Tests divisibility without a division (Granlund and Montgomery, *Division by invariant integers using
+/// multiplication*, 1994, section 9): x is a multiple of `2^k d`, with d odd, if and only if `x / d` modulo 2^64,
+/// rotated right by k, is at most `(2^64 - 1) / (2^k d)`.
 #[derive(Clone, Copy, Debug)]
 struct Divisor {
     inverse: u64,
@@ -167,13 +166,13 @@ struct Divisor {
 }
 
 impl Divisor {
-    /// `None` for 0, which has no multiple but itself.
+    /// Returns `None` for 0, whose only multiple is 0.
     fn new(divisor: u32) -> Option<Self> {
         let divisor = u64::from(divisor);
         let greatest = u64::MAX.checked_div(divisor)?;
         let shift = divisor.trailing_zeros();
         let odd = divisor >> shift;
-        // Newton's iteration doubles the correct bits: 3 at first, as odd^2 is 1 modulo 8.
+        // Newton's iteration doubles the number of correct bits: 3 at first, as odd^2 is 1 modulo 8.
         let mut inverse = odd;
         for _ in 0..5 {
             inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));
@@ -187,7 +186,7 @@ impl Divisor {
     }
 }
 
-/// The sampled hashes of a document and how they were chosen.
+/// The sampled hashes of a document and the rule that selected them.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -213,9 +212,9 @@ pub struct Sample<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// The smallest ones, this number of them.
+    /// The least hashes, at most this number of them.
     Bottom(usize),
-    /// The hashes that this number divides.
+    /// The hashes divisible by this number.
     Modular(u32),
 }
 
@@ -225,28 +224,28 @@ struct Counts {
     in_first: usize,
     in_both: usize,
     in_union: usize,
-    /// The last hash looked at.
+    /// The last hash compared.
     last: u64,
 }
 
 impl<'a> Sample<'a> {
-    /// The first `t` hashes of what [`bottom`] gave for `t` or more.
+    /// Returns the first `t` hashes of a bottom sketch that [`bottom`] computed for at least `t`.
     #[must_use]
     pub fn bottom(hashes: &'a [u64], t: usize) -> Self {
         Self { hashes: &hashes[..hashes.len().min(t)], choice: Choice::Bottom(t) }
     }
 
-    /// The result of [`modular`] for this modulus.
+    /// Returns a sample of the hashes that [`modular`] computed for this modulus.
     #[must_use]
     pub fn modular(hashes: &'a [u64], modulus: u32) -> Self {
         Self { hashes, choice: Choice::Modular(modulus) }
     }
 
-    /// How much the documents resemble each other: exactly if both samples hold all hashes, otherwise
-    /// estimated. Of two bottom samples of different t, the larger is cut to the t of the smaller.
+    /// The resemblance of the two documents: exact if both samples hold all hashes, otherwise estimated. If two bottom
+    /// samples have different t, the larger one is truncated to the lesser t.
     ///
-    /// `None` if nothing is known: one sample is of another kind or modulus than the other, or no hash of
-    /// either document was sampled. Linear in the samples.
+    /// `None` if the samples are not comparable (of different kinds or moduli) or if no hash of either document was
+    /// sampled. Linear in the samples.
     #[must_use]
     pub fn resemblance(&self, other: &Sample<'_>) -> Option<Resemblance> {
         let (common, sampled, share) = self.common(other)?;
@@ -257,18 +256,17 @@ impl<'a> Sample<'a> {
         Some(Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() })
     }
 
-    /// The numbers of compared hashes of both documents and of either; and their share of all. `None` as
-    /// [`resemblance`](Self::resemblance).
+    /// The numbers of compared hashes in both documents and in their union, and the share of all hashes that was
+    /// compared. `None` as for [`resemblance`](Self::resemblance).
     #[must_use]
     pub fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
         let (counts, share) = self.compare(other)?;
         (counts.in_union > 0 || share >= 1.0).then_some((counts.in_both, counts.in_union, share))
     }
 
-    /// How much of this document is contained in the other.
+    /// The containment of this document in the other one.
     ///
-    /// `None` as [`resemblance`](Self::resemblance), and where no hash of this document is among those looked
-    /// at.
+    /// `None` as for [`resemblance`](Self::resemblance), and if no hash of this document is among the compared hashes.
     #[must_use]
     pub fn containment(&self, other: &Sample<'_>) -> Option<Containment> {
         let (counts, share) = self.compare(other)?;
@@ -276,7 +274,7 @@ impl<'a> Sample<'a> {
         (counts.in_first > 0 || share >= 1.0).then_some(known)
     }
 
-    /// Counts, and the share of all hashes that was checked.
+    /// Counts compared hashes, and returns the counts with the share of all hashes that was compared.
     fn compare(&self, other: &Sample<'_>) -> Option<(Counts, f64)> {
         let all = (1_u64 << HASH_BITS) as f64;
         match (self.choice, other.choice) {
@@ -290,7 +288,7 @@ impl<'a> Sample<'a> {
                     return Some((count(a, b, usize::MAX, u64::MAX), 1.0));
                 }
                 let counts = count(a, b, t, u64::MAX);
-                // No share of less than everything is 1, which means exact.
+                // If not all hashes were compared, the share must be less than 1, which would mean exact.
                 let share = (counts.last as f64 / all).min(1.0 - f64::EPSILON);
                 Some((counts, share))
             }
@@ -317,14 +315,14 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     while counts.in_union < max
         && let (Some(&x), Some(&y)) = (a.get(i), b.get(j))
     {
-        // Without a branch: whose hash is next cannot be foreseen.
+        // Branch-free, because the comparison is unpredictable.
         i += usize::from(x <= y);
         j += usize::from(y <= x);
         counts.in_both += usize::from(x == y);
         counts.in_union += 1;
         counts.last = x.min(y);
     }
-    // One of them has ended, or there are enough.
+    // Here one of the samples is used up, or `max` hashes were counted.
     let mut count_rest = |rest: &[u64]| {
         let more = rest.len().min(max - counts.in_union);
         counts.in_union += more;
@@ -340,16 +338,16 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Containment {
-    /// The number of compared shingles that the other document has, too.
+    /// Number of compared shingles that are also in the other document.
     pub common: usize,
-    /// Shingles looked at.
+    /// Number of shingles of this document that were compared.
     pub sampled: usize,
-    /// The share of all shingles that was checked; 1 if the containment is exact.
+    /// The share of all shingles that was compared; 1 if the containment is exact.
     pub share: f64,
 }
 
 impl Containment {
-    /// Counted on all shingles: `common` of `all` are in the other document, too.
+    /// Exact containment: `common` of `all` shingles are also in the other document.
     ///
     /// ```
     /// let contained = twindex_sketch::Containment::counted(3, 4);
@@ -360,8 +358,8 @@ impl Containment {
         Self { common, sampled: all, share: 1.0 }
     }
 
-    /// Counted on a sample: `common` of the `sampled` hashes are in the other document, too, and `share` of all shingles
-    /// were sampled.
+    /// Estimated containment: `common` of the `sampled` hashes are also in the other document, and the sample covers
+    /// `share` of all shingles.
     #[must_use]
     pub fn estimated(common: usize, sampled: usize, share: f64) -> Self {
         Self { common, sampled, share }
@@ -373,8 +371,8 @@ impl Containment {
         if self.sampled == 0 { 0.0 } else { self.common as f64 / self.sampled as f64 }
     }
 
-    /// The standard deviation of [`value`](Self::value): 0 if it is exact, otherwise positive. Too large
-    /// rather than too small where few shingles were sampled, or the documents are equal.
+    /// The standard deviation of [`value`](Self::value): 0 if it is exact, otherwise positive. An overestimate if few
+    /// shingles were sampled or the documents are equal.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
         let n = self.sampled.max(1) as f64;
@@ -382,7 +380,7 @@ impl Containment {
         (p * (1.0 - p) * (1.0 - self.share).max(0.0) / n).sqrt()
     }
 
-    /// True if all shingles of both documents were checked.
+    /// True if all shingles of both documents were compared.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.share >= 1.0
@@ -423,7 +421,7 @@ mod tests {
         out
     }
 
-    /// Shingle hashes with as many repetitions as asked for.
+    /// Returns `count` shingle hashes with `distinct` different values.
     fn shingles(count: u64, distinct: u64) -> Vec<u64> {
         (0..count).map(|i| mix(i % distinct)).collect()
     }
@@ -440,7 +438,7 @@ mod tests {
             }
             assert_eq!(bottom_of(&shingles, 0), []);
         }
-        // Few values a hundred thousand times, and hashes that are not spread at all.
+        // Covers a few values repeated a hundred thousand times, and hashes that are not uniformly distributed.
         assert_eq!(bottom_of(&shingles(100_000, 3), 100), sampled(&shingles(3, 3)));
         let near: Vec<u64> = (0..100_000).collect();
         assert_eq!(bottom_of(&near, 64), sampled(&near)[..64]);
@@ -494,7 +492,7 @@ mod tests {
             let kept = &all[..all.len().min(MODULAR_MAX)];
             assert_eq!(modular_of(&shingles, 1), kept, "{count} / {distinct}");
         }
-        // Cut off at different hashes, they are compared as far as both go.
+        // Truncated at different hashes: compared up to the lesser of the two last hashes.
         let (a, b): (Vec<u64>, Vec<u64>) = ((0..200_000).collect(), (0..100_000).collect());
         let (a, b) = (modular_of(&a, 1), modular_of(&b, 1));
         let (a, b) = (Sample::modular(&a, 1), Sample::modular(&b, 1));
@@ -512,7 +510,7 @@ mod tests {
         assert_eq!(x.resemblance(&y), Some(Resemblance::Exact { intersection: 40, union: 95 }));
         assert_eq!(x.containment(&y).unwrap().to_string(), "40/60");
         assert_eq!(y.containment(&x).unwrap().to_string(), "40/75");
-        // Whole at 100, but not at 70.
+        // Complete at 100 hashes, but not at 70.
         assert!(!Sample::bottom(x.hashes, 70).containment(&y).unwrap().is_exact());
         assert!(!y.containment(&Sample::bottom(x.hashes, 60)).unwrap().is_exact());
         let (x, y) = (modular_of(&a, 1), modular_of(&b, 1));

@@ -1,24 +1,23 @@
-//! Tokens to shingles: one 64-bit hash for each run of w tokens.
+//! Computes shingles from tokens: one 64-bit hash for each run of w tokens.
 //!
 //! Shingling is Broder's (*On the resemblance and containment of documents*, 1997, section 2): a document is
-//! the set of its runs of w tokens. A document of fewer than w tokens, but at least one, is a single shingle
-//! of them all; one without tokens has no shingle.
+//! the set of its runs of w tokens. A document of at least one and fewer than w tokens is a single shingle of all its
+//! tokens; a document without tokens has no shingle.
 //!
-//! Three hashes can be chosen ([`ShingleHash`]). Broder fingerprints shingles with Rabin's polynomials over the
-//! bytes; that is `rabin`, and with the polynomials over a prime of Karp and Rabin `rabin-karp`. A shingle's bytes
-//! are those from the start of its first token to the end of its last, one space between two words, and its hash
-//! is
+//! Three hashes can be chosen ([`ShingleHash`]). Broder fingerprints shingles with Rabin's polynomials over their bytes:
+//! that is `rabin`. `rabin-karp` uses the polynomials modulo a prime of Karp and Rabin instead. The bytes of a shingle
+//! run from the start of its first token to the end of its last, with one space between two words. Its hash is
 //!
 //! ```text
 //! mix(fingerprint of the byte 1 and the shingle's bytes)
 //! ```
 //!
-//! with the fingerprint of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), which have bounds on the
-//! probability of collisions, and `mix` as below. The rest is about `fast`, the default, a departure: a token is hashed
-//! once, in a few instructions, and a shingle's hash is made from the hashes of its tokens, so that its cost
-//! does not depend on the length of words. All arithmetic is on 64-bit words, wrapping.
+//! with the fingerprint of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), whose collision probabilities
+//! have proven bounds, and `mix` as below. The rest of this page defines `fast`, the default, which departs from the
+//! paper: each token is hashed once, in a few instructions, and the hash of a shingle is computed from the hashes of
+//! its tokens, so that its cost does not depend on the length of words. All arithmetic is on 64-bit words, wrapping.
 //!
-//! **Keys.** `key[i] = mix(seed ^ PI[i])`, where `mix` makes every bit depend on every other:
+//! **Keys.** `key[i] = mix(seed ^ PI[i])`, where every bit of `mix(x)` depends on every bit of `x`:
 //!
 //! ```text
 //! x ^= x >> 30;  x *= 0xbf58476d1ce4e5b9;  x ^= x >> 27;  x *= 0x94d049bb133111eb;  x ^= x >> 31
@@ -28,7 +27,7 @@
 //! digits of pi and of the golden ratio.
 //!
 //! **Token.** `fold(a, b)` is the low half of the 128-bit product `a * b`, xored with its high half. A token
-//! of n bytes is cut into pieces of 16, the last of 1 to 16 bytes, padded with zeros; `lo` and `hi` are the
+//! of n bytes is divided into pieces of 16; the last has 1 to 16 bytes, padded with zeros. `lo` and `hi` are the
 //! two little-endian halves of a piece. Starting from `state = key[0]`,
 //!
 //! ```text
@@ -38,18 +37,18 @@
 //!
 //! Most words are one piece: two loads and one multiplication.
 //!
-//! **Shingle.** The token hashes `h[0] .. h[n-1]` are joined by a cyclic polynomial (Cohen, *Recursive
-//! hashing functions for n-grams*, 1997), which can be rolled or evaluated in parallel lanes at will, and
-//! finished so that all its bits depend on all others:
+//! **Shingle.** The token hashes `h[0] .. h[n-1]` are combined by a cyclic polynomial (Cohen, *Recursive
+//! hashing functions for n-grams*, 1997), which can be computed as a rolling hash or in parallel lanes, and then mixed
+//! so that every bit depends on all others:
 //!
 //! ```text
 //! shingle = mix(rotl(h[0], n-1) ^ rotl(h[1], n-2) ^ .. ^ h[n-1] ^ n * COUNT)
 //! ```
 //!
-//! The polynomials live modulo x^64 + 1 = (x + 1)^64; one of degree w - 1 has at most w - 1 factors x + 1.
-//! So, were token hashes random, two different shingles would collide with a probability of at most
-//! 2^-(65 - w), reached by such as `a b a b` and `b a b a`: 2^-60 for w = 5 and 2^-49 for w = 16. `mix` is a
-//! bijection and adds no collisions.
+//! The polynomials are taken modulo x^64 + 1 = (x + 1)^64; one of degree w - 1 has at most w - 1 factors x + 1.
+//! If token hashes were random, two different shingles would therefore collide with a probability of at most
+//! 2^-(65 - w): 2^-60 for w = 5 and 2^-49 for w = 16. Shingles such as `a b a b` and `b a b a` reach this bound. `mix`
+//! is a bijection and adds no collisions.
 
 use crate::error::Result;
 use crate::params::{ShingleHash, Shingling, Widths};
@@ -61,7 +60,7 @@ use super::cut::{Cutter, Units};
 use super::hash::{Fast, join};
 use super::words::Words;
 
-/// Turns texts into sets of shingles.
+/// Computes the shingles of texts.
 ///
 /// ```
 /// use twindex_sketch::{Buffers, Shingler};
@@ -82,7 +81,7 @@ pub struct Shingler {
     hash: Hash,
 }
 
-/// A shingle hash, ready for use.
+/// The shingle hash, initialized with its seed.
 #[derive(Clone, Debug)]
 enum Hash {
     Fast(Fast),
@@ -109,11 +108,11 @@ impl Buffers {
 }
 
 impl Shingler {
-    /// A shingler for `shingling`.
+    /// Creates a shingler for `shingling`.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) where this build cannot cut text so: it has tables of another
-    /// version of Unicode, or none.
+    /// [`Error::Invalid`](crate::Error::Invalid) if this build has no Unicode tables for this shingling, or has tables of
+    /// another version.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         let hash = match shingling.hash {
             ShingleHash::Fast => Hash::Fast(Fast::new(shingling.seed)),
@@ -123,16 +122,17 @@ impl Shingler {
         Ok(Self { level: Level::chosen(), cutter: Cutter::new(shingling)?, widths: shingling.widths, hash })
     }
 
-    /// The same shingler with the instructions of `level`, for tests and measurements: its shingles are the same.
+    /// Returns the same shingler using the instructions of `level`, for tests and measurements. Its shingles are the
+    /// same.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
     }
 
-    /// Replaces `shingles` by the hashes of the shingles of `text`, every occurrence, in order of the text; of a
-    /// union of widths, the narrowest shingles first.
+    /// Replaces `shingles` with the shingle hashes of `text`: every occurrence, in text order. With several widths, the
+    /// narrowest shingles come first.
     ///
-    /// Linear time; `shingles` grows to one hash a token and width.
+    /// Linear time; `shingles` grows to one hash for each token and width.
     pub fn occurrences(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         shingles.clear();
         let Buffers { words, units, hashes, prefixes, tokens } = buffers;
@@ -170,7 +170,7 @@ impl Shingler {
         }
     }
 
-    /// Turns the token hashes from `start` on to hashes of shingles.
+    /// Replaces the token hashes from `start` on with hashes of shingles.
     fn join(&self, hashes: &mut Vec<u64>, start: usize, width: usize) {
         let shingles = self.level.run(
             #[inline(always)]
@@ -179,8 +179,8 @@ impl Shingler {
         hashes.truncate(start + shingles);
     }
 
-    /// Replaces `shingles` by the document as Broder defines it: the set of its shingles, ascending. Exact
-    /// resemblance is computed on this, see [`jaccard`](super::estimate::jaccard).
+    /// Replaces `shingles` with the set of the text's shingle hashes, ascending: the document as Broder defines it. Exact
+    /// resemblance is computed from these sets, see [`jaccard`](super::estimate::jaccard).
     pub fn distinct(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         self.occurrences(text, buffers, shingles);
         shingles.sort_unstable();
@@ -210,7 +210,7 @@ mod tests {
         shingles
     }
 
-    /// The module's definition, word by word.
+    /// The hash as the module defines it, computed literally.
     fn naive(width: u8, seed: u64, text: &str) -> Vec<u64> {
         let keys = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344].map(|pi| mix(seed ^ pi));
         let fold = |a: u64, b: u64| {
@@ -261,10 +261,10 @@ mod tests {
         assert_eq!(occurrences(5, "one two three four five six").len(), 2);
         assert_eq!(occurrences(1, "one").len(), 1);
         assert_eq!(occurrences(5, " ... "), []);
-        // The result is not a prefix of that of a longer text, and depends on order.
+        // The hash is not a prefix of the hash of a longer text, and depends on the order of tokens.
         assert_ne!(occurrences(5, "one two"), occurrences(5, "one two one"));
         assert_ne!(occurrences(5, "one two"), occurrences(5, "two one"));
-        // Fewer tokens than w: w does not matter.
+        // With fewer than w tokens, the hash does not depend on w.
         assert_eq!(occurrences(5, "one two"), occurrences(9, "one two"));
     }
 

@@ -1,5 +1,5 @@
-//! How text becomes a set of shingles: the choices, their names and their ranges. What they mean for a text is
-//! said, and done, in this crate.
+//! The parameters of shingling, by which text becomes a set of shingles: their names and ranges. Other modules of this
+//! crate define and implement their effect on a text.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
-/// The widest shingle, in tokens.
+/// Maximum width of a shingle, in tokens.
 pub const SHINGLE_WIDTH_MAX: u8 = 16;
 
-/// Refuses a value out of its range.
+/// Refuses a value outside `lo..=hi`.
 ///
 /// # Errors
 /// [`Error::Invalid`] names the parameter and its range.
@@ -23,19 +23,19 @@ pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
     }
 }
 
-/// A version of Unicode, whose tables cut and fold text.
+/// A version of Unicode, whose tables are used to cut and fold text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnicodeVersion(pub u8, pub u8, pub u8);
 
 impl UnicodeVersion {
-    /// That of the tables of word characters and lower case.
+    /// The version of the tables of word characters and lower case.
     pub const OWN: Self = Self(14, 0, 0);
 
-    /// That of the tables of word and sentence boundaries.
+    /// The version of the tables of word and sentence boundaries.
     #[cfg(feature = "languages")]
     pub(crate) const BREAKS: Self = Self(17, 0, 0);
 
-    /// That of the tables of normal forms.
+    /// The version of the tables of normal forms.
     #[cfg(feature = "languages")]
     pub(crate) const NORMAL: Self = Self(18, 0, 0);
 }
@@ -57,7 +57,7 @@ impl FromStr for UnicodeVersion {
     }
 }
 
-/// A closed list of names, each with its value.
+/// Defines an enum whose values have fixed names.
 macro_rules! named {
     ($(#[$of:meta])* $type:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$of])*
@@ -68,10 +68,10 @@ macro_rules! named {
         }
 
         impl $type {
-            /// Every value, in the order of the specification.
+            /// All values, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name that is stored in files and on the command line.
+            /// The name that is used in files and on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -79,7 +79,7 @@ macro_rules! named {
                 }
             }
 
-            /// The value of this name.
+            /// Returns the value with this name; `None` if there is none.
             #[must_use]
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.name() == name)
@@ -96,29 +96,29 @@ macro_rules! named {
 pub(crate) use named;
 
 named! {
-    /// The kind of the tokens.
+    /// The kind of tokens.
     Tokens {
-        /// Runs of word characters, lower-cased; scripts without spaces give a token a character.
+        /// Runs of word characters, lower-cased. In scripts without spaces, each character is a token.
         Words = "words",
-        /// Words by the boundaries of UAX #29, lower-cased: `don't` and `3.14` are one each. Slow.
+        /// Words by the boundaries of UAX #29, lower-cased: `don't` and `3.14` are one token each. Slow.
         UnicodeWords = "unicode-words",
-        /// Each character of each word; what is between words leaves no trace.
+        /// Each character of each word; characters between words are ignored.
         WordCharacters = "word-characters",
         /// Each character of each word, and one space between words.
         Characters = "characters",
         /// Whole sentences by the boundaries of UAX #29, each the sequence of its words. Slow.
         Sentences = "sentences",
-        /// Words, and each other character that is no white space, such as `+`, `=` or an emoji, by itself.
+        /// Words, and as a token of its own each other character that is not white space, such as `+`, `=` or an emoji.
         WordsSymbols = "words-symbols",
-        /// Each character of the text unchanged, in its case; white space is one space however long it is.
+        /// Each character of the text unchanged, including its case; a run of white space becomes one space.
         Raw = "raw",
-        /// No text is cut: callers bring sets or weighted vectors of their own.
+        /// No text is cut: callers supply their own sets or weighted vectors.
         Features = "features",
     }
 }
 
 impl Tokens {
-    /// The version of Unicode by which this build cuts such tokens; `None` if it was built without.
+    /// The version of Unicode by which this build cuts tokens of this kind; `None` if the build does not support them.
     #[must_use]
     pub fn unicode(self) -> Option<UnicodeVersion> {
         match self {
@@ -137,7 +137,7 @@ impl Tokens {
 }
 
 impl Tokens {
-    /// Whether words are among such tokens, which may be left out as stop words or reduced to stems.
+    /// Whether these tokens contain words, which can be left out as stop words or reduced to stems.
     #[must_use]
     pub fn have_words(self) -> bool {
         match self {
@@ -146,7 +146,7 @@ impl Tokens {
         }
     }
 
-    /// The characters that leave no trace in such tokens, as half a sentence; `None` where no text is cut.
+    /// The characters that these tokens ignore, as half a sentence; `None` if no text is cut.
     #[must_use]
     pub fn dropped(self) -> Option<&'static str> {
         Some(match self {
@@ -161,18 +161,18 @@ impl Tokens {
     }
 }
 
-/// The normal form that text is brought into before anything else looks at it.
+/// The normal form that text is converted to before any other step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NormalForm {
-    /// As it comes.
+    /// No conversion.
     None,
-    /// NFKC, by the tables of this version: composed and compatibility characters become the same.
+    /// NFKC, by the tables of this version: composed and compatibility characters become equal.
     Nfkc(UnicodeVersion),
 }
 
 impl NormalForm {
-    /// NFKC by the tables of this build; `None` if it was built without.
+    /// NFKC by the tables of this build; `None` if the build has no such tables.
     #[must_use]
     pub fn nfkc() -> Option<Self> {
         #[cfg(feature = "languages")]
@@ -184,18 +184,19 @@ impl NormalForm {
     }
 }
 
-/// The characters that are dropped before a text is cut (line `fold` of the parameters); none by default.
+/// The characters that are removed before a text is cut (line `fold` of the parameters); none by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Folding {
-    /// Soft hyphens and characters of no width: U+00AD, U+200B to U+200D, U+2060 and U+FEFF.
+    /// Soft hyphens and zero-width characters: U+00AD, U+200B to U+200D, U+2060 and U+FEFF.
     pub invisible: bool,
-    /// Marks of the general category Mn, by the tables of this version: accents, vowel points, harakat.
+    /// Marks of the general category Mn, by the tables of this version: accents, vowel points, harakat. `None` keeps
+    /// them.
     pub marks: Option<UnicodeVersion>,
 }
 
 impl Folding {
-    /// That of marks by the tables of this build; `None` if it was built without.
+    /// The version of this build's tables of marks; `None` if the build has no such tables.
     #[must_use]
     pub fn marks_here() -> Option<UnicodeVersion> {
         #[cfg(feature = "languages")]
@@ -206,13 +207,13 @@ impl Folding {
         None
     }
 
-    /// True if nothing is dropped.
+    /// True if no characters are removed.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Reads what [`fmt::Display`] writes of a folding of something.
+    /// Parses the output of [`fmt::Display`] for a folding that is not empty.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         let mut folding = Self::default();
         for one in text.split('+') {
@@ -240,9 +241,9 @@ impl fmt::Display for Folding {
 }
 
 named! {
-    /// The Snowball stemmer that reduces words to their stems.
+    /// The Snowball stemmer that reduces words to stems.
     Stemming {
-        /// Words stay as they are.
+        /// Words are not reduced.
         None = "none",
         /// Arabic.
         Arabic = "arabic",
@@ -284,13 +285,13 @@ named! {
 }
 
 named! {
-    /// How the bytes of a shingle become 64 bits.
+    /// The hash function that maps the bytes of a shingle to 64 bits.
     ShingleHash {
         /// Folded multiplications of 16 bytes, joined by a cyclic polynomial.
         Fast = "fast",
         /// Rabin's fingerprint, a residue of polynomials over GF(2).
         Rabin = "rabin",
-        /// The rolling hash of Rabin and Karp, a residue of numbers.
+        /// The rolling hash of Rabin and Karp, a residue of integers.
         RabinKarp = "rabin-karp",
     }
 }
@@ -302,15 +303,15 @@ named! {
 pub struct StopWords(Arc<BTreeSet<String>>);
 
 impl StopWords {
-    /// The most words in a list.
+    /// Maximum number of words in a list.
     pub const WORDS_MAX: usize = 4096;
-    /// The most bytes of a list, a separator for each word included.
+    /// Maximum number of bytes in a list, including a separator for each word.
     pub const BYTES_MAX: usize = 1 << 15;
 
-    /// A list of these words, in any order; of equal ones the second is dropped.
+    /// Creates a list of these words, in any order; duplicates are dropped.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an empty word, one with white space or control characters in it, and a list of more
+    /// [`Error::Invalid`] for an empty word, for a word with white space or control characters, and for a list of more
     /// than [`WORDS_MAX`](Self::WORDS_MAX) words or [`BYTES_MAX`](Self::BYTES_MAX) bytes.
     pub fn new<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> Result<Self> {
         let mut list = BTreeSet::new();
@@ -337,13 +338,13 @@ impl StopWords {
         Ok(Self(Arc::new(list)))
     }
 
-    /// True if no word is left out.
+    /// True if the list contains no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether a token is left out.
+    /// Whether the list contains `token`, so that it is left out.
     #[must_use]
     pub fn contains(&self, token: &str) -> bool {
         self.0.contains(token)
@@ -354,14 +355,14 @@ impl StopWords {
         self.0.iter().map(String::as_str)
     }
 
-    /// Reads what [`fmt::Display`] writes.
+    /// Parses the output of [`fmt::Display`].
     pub(crate) fn decode(text: &str) -> Result<Self> {
         if text.is_empty() { Ok(Self::default()) } else { Self::new(text.split(' ')) }
     }
 }
 
 impl fmt::Display for StopWords {
-    /// The words, ascending, a space between two.
+    /// The words, ascending, separated by spaces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, word) in self.iter().enumerate() {
             if i > 0 {
@@ -373,7 +374,7 @@ impl fmt::Display for StopWords {
     }
 }
 
-/// How many tokens a shingle has: one width as a rule, several for the union of their shingles.
+/// The number of tokens in a shingle: usually one width, or several for the union of their shingles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths(u16);
 
@@ -387,10 +388,10 @@ impl Widths {
         Ok(Self(1 << (width - 1)))
     }
 
-    /// Shingles of any of these widths: `[1, 2]` are words and pairs of words.
+    /// Shingles of any of these widths: `[1, 2]` gives single words and pairs of words.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a width out of range, and for no width.
+    /// [`Error::Invalid`] for a width out of range, and for an empty slice.
     pub fn union(widths: &[u8]) -> Result<Self> {
         let mut all = 0;
         for &width in widths {
@@ -407,8 +408,8 @@ impl Widths {
         (0..usize::from(SHINGLE_WIDTH_MAX)).filter(move |bit| self.0 >> bit & 1 == 1).map(|bit| bit + 1)
     }
 
-    /// The widths of the shingles of a document of `units` units: those it is long enough for, or all its units if it is
-    /// too short for any.
+    /// The widths of the shingles of a document of `units` units: the widths up to `units`, or `units` itself if all
+    /// widths are greater. None if `units` is 0.
     pub(crate) fn of_document(self, units: usize) -> impl Iterator<Item = usize> {
         let all = (units > 0 && units < self.narrowest()).then_some(units);
         self.iter().filter(move |&width| width <= units).chain(all)
@@ -426,7 +427,7 @@ impl Widths {
         self.0.ilog2() as usize + 1
     }
 
-    /// The width, if there is only one.
+    /// The width, if there is only one; `None` for a union.
     #[must_use]
     pub fn single(self) -> Option<usize> {
         self.0.is_power_of_two().then(|| self.widest())
@@ -467,30 +468,29 @@ impl FromStr for Widths {
 pub struct Shingling {
     /// The kind of the tokens.
     pub tokens: Tokens,
-    /// The version of Unicode whose tables cut the tokens.
+    /// The version of the Unicode tables that cut the tokens.
     pub unicode: UnicodeVersion,
-    /// The normal form of the text.
+    /// The normal form that the text is converted to.
     pub normal_form: NormalForm,
-    /// The characters that are dropped from the text.
+    /// The characters that are removed from the text.
     pub folding: Folding,
     /// The digest of the list of spans that are left out of a text before it is cut
-    /// ([`LeavesOut`](crate::LeavesOut)); `None` where all of it counts.
+    /// ([`LeavesOut`](crate::LeavesOut)); `None` leaves nothing out.
     pub boilerplate: Option<u128>,
-    /// Tokens left out.
+    /// Tokens that are left out.
     pub stop_words: StopWords,
-    /// How words are reduced to stems.
+    /// The stemmer that reduces words to stems.
     pub stemming: Stemming,
-    /// Tokens in a shingle.
+    /// Number of tokens in a shingle.
     pub widths: Widths,
-    /// How a shingle becomes 64 bits.
+    /// The hash function that maps a shingle to 64 bits.
     pub hash: ShingleHash,
-    /// Chooses the hash functions of tokens and shingles.
+    /// The seed of the hash functions of tokens and shingles.
     pub seed: u64,
 }
 
 impl Shingling {
-    /// Shingles of `width` words, 1 to [`SHINGLE_WIDTH_MAX`] (the nearest of these is taken), hashed by the family
-    /// that `seed` chooses.
+    /// Returns parameters for shingles of `width` words, clamped to 1 to [`SHINGLE_WIDTH_MAX`], hashed with `seed`.
     #[must_use]
     pub fn words(width: u8, seed: u64) -> Self {
         Self {
@@ -507,8 +507,8 @@ impl Shingling {
         }
     }
 
-    /// The same with tokens of another kind, cut by the tables of this build: sets [`tokens`](Self::tokens) and
-    /// [`unicode`](Self::unicode), which belong together.
+    /// Replaces the kind of tokens, which are cut by the tables of this build: sets [`tokens`](Self::tokens) and the
+    /// matching [`unicode`](Self::unicode).
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, Tokens};
@@ -519,7 +519,7 @@ impl Shingling {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for tokens that this build, made without the feature `languages`, cannot cut.
+    /// [`Error::Invalid`] for tokens that this build, without the feature `languages`, cannot cut.
     pub fn with_tokens(self, tokens: Tokens) -> Result<Self> {
         let unicode = tokens.unicode().ok_or_else(|| {
             Error::Invalid(format!(
@@ -529,13 +529,13 @@ impl Shingling {
         Ok(Self { tokens, unicode, ..self })
     }
 
-    /// Whether texts are brought into a normal form, or folded, before they are cut.
+    /// Whether texts are converted to a normal form, or folded, before they are cut.
     #[must_use]
     pub fn normalises(&self) -> bool {
         self.normal_form != NormalForm::None || !self.folding.is_empty()
     }
 
-    /// Refuses combinations that mean nothing.
+    /// Refuses meaningless combinations of parameters.
     ///
     /// # Errors
     /// [`Error::Invalid`].

@@ -1,16 +1,16 @@
-//! Shingles to a 64-bit fingerprint whose Hamming distance measures how far two documents are apart.
+//! Computes a 64-bit fingerprint from shingles; the Hamming distance of two fingerprints measures how much the
+//! documents differ.
 //!
 //! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: every shingle
 //! votes on every bit of the fingerprint, for 1 where its hash has a 1 and for 0 elsewhere, and the majority
-//! decides. Two documents at angle a differ in a bit with probability a / pi.
+//! decides. If the angle between two documents is a, each bit differs with probability a / pi.
 //!
 //! Departures: the hyperplanes are the bits of one hash, as in Manku, Jain and Das Sarma, WWW 2007; a tie
 //! gives 0.
 //!
 //! Unweighted votes are counted bit-sliced: a *plane* holds one binary digit of all 64 counters. Adding a
-//! hash is a carry that ripples through the planes; a tree of full adders (Harley and Seal's way of counting
-//! bits, in Warren, *Hacker's Delight*) takes eight hashes at a time so that the upper planes are touched
-//! once in eight.
+//! hash is a carry that ripples through the planes. A tree of full adders (Harley and Seal's bit count, in Warren,
+//! *Hacker's Delight*) adds eight hashes at a time, so that the upper planes are updated once in eight hashes.
 
 use std::fmt;
 
@@ -37,14 +37,14 @@ impl Fingerprint {
 }
 
 impl fmt::Display for Fingerprint {
-    /// Sixteen hexadecimal digits.
+    /// Formats the fingerprint as sixteen hexadecimal digits.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:016x}", self.0)
     }
 }
 
-/// The fingerprint of a document whose shingles have these hashes, one vote each; a hash that occurs twice
-/// votes twice. Without any hash every bit is a tie, hence 0: keep documents without shingles away.
+/// The fingerprint of a document whose shingles have these hashes. Each hash has one vote; a hash that occurs twice has
+/// two. Without hashes every bit is a tie, so the result is 0: exclude documents without shingles.
 ///
 /// Linear time, no allocation; the order of the hashes does not matter.
 #[must_use]
@@ -52,7 +52,7 @@ pub fn simhash(hashes: &[u64]) -> Fingerprint {
     simhash_at(Level::chosen(), hashes)
 }
 
-/// As [`simhash`], with the instructions of a level, for tests and measurements: the result is the same.
+/// As [`simhash`], using the instructions of a level, for tests and measurements. The result is the same.
 #[must_use]
 pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     level.run(
@@ -61,13 +61,13 @@ pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     )
 }
 
-/// Hashes that are counted side by side, in counters of their own: a vector.
+/// Number of lanes, which count different hashes in counters of their own: one vector.
 const LANES: usize = 8;
 
-/// Hashes from which the lanes pay for being added up in the end.
+/// Minimum number of hashes for which lanes are worth the cost of adding them up in the end.
 const LANES_FROM: usize = 2 * 8 * LANES;
 
-/// No lane counts more than fits its planes.
+/// Maximum number of hashes that the planes of a lane can count.
 const LANES_UP_TO: usize = 1 << 31;
 
 #[inline(always)]
@@ -100,16 +100,16 @@ fn votes(hashes: &[u64]) -> Fingerprint {
             ones.add(0, [hash]);
         }
     }
-    // Votes for 1 minus votes for 0 is twice the ones minus all: positive if the ones are more than half,
-    // rounded down.
+    // Votes for 1 minus votes for 0 equals twice the ones minus the total, so it is positive if the ones are more than
+    // half the total, rounded down.
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 
-/// `N` times 64 counters, bit-sliced: bit j of lane l of plane i is the digit 2^i of the j-th of lane l; none may
-/// reach 2^`P`.
+/// `N` lanes of 64 counters, bit-sliced: bit j of lane l of plane i is the digit 2^i of counter j of lane l. All counters
+/// must stay below 2^`P`.
 struct Counters<const N: usize, const P: usize> {
     planes: [[u64; N]; P],
-    /// Planes from here on are zero.
+    /// Number of planes in use; all later planes are zero.
     used: usize,
 }
 
@@ -131,11 +131,11 @@ impl<const N: usize, const P: usize> Counters<N, P> {
         self.used = self.used.max(plane);
     }
 
-    /// Adds eight hashes to each lane: the ones, twos and fours join their planes, and what is left counts eight
-    /// each.
+    /// Adds eight hashes to each lane: the ones, twos and fours are added in their planes, and the carry, of value eight,
+    /// ripples through the planes above.
     #[inline(always)]
     fn add_eight(&mut self, [a, b, c, d, e, f, g, h]: &[[u64; N]; 8]) {
-        let [ones, twos, fours] = &mut self.planes[..3] else { return }; // there are more than three planes
+        let [ones, twos, fours] = &mut self.planes[..3] else { return }; // never: there are more than three planes
         let twos_a = full_add(ones, a, b);
         let twos_b = full_add(ones, c, d);
         let fours_a = full_add(twos, &twos_a, &twos_b);
@@ -149,7 +149,7 @@ impl<const N: usize, const P: usize> Counters<N, P> {
 }
 
 impl Counters<1, 64> {
-    /// The counters above `limit`, as a mask: all 64 compared at once, from the highest digit down.
+    /// The mask of the counters above `limit`: all 64 are compared at once, from the highest digit down.
     #[inline(always)]
     fn above(&self, limit: u64) -> u64 {
         let (mut above, mut equal) = (0, u64::MAX);
@@ -167,7 +167,7 @@ impl Counters<1, 64> {
     }
 }
 
-/// Adds two digits to a third in each column, and returns the carry.
+/// Adds two digits to a third in each column, and returns the carries.
 #[inline(always)]
 fn full_add<const N: usize>(sum: &mut [u64; N], a: &[u64; N], b: &[u64; N]) -> [u64; N] {
     let mut carry = [0; N];
@@ -184,7 +184,7 @@ mod tests {
     use super::super::hash::mix;
     use super::*;
 
-    /// The definition.
+    /// The fingerprint by its definition.
     fn naive(hashes: &[u64]) -> Fingerprint {
         let mut fingerprint = 0;
         for bit in 0..64 {

@@ -1,24 +1,24 @@
-//! Text to tokens: lower-cased runs of word characters.
+//! Splits text into tokens: lower-cased runs of word characters.
 //!
-//! The convention is that of `\w` in most pattern languages: letters, marks, digits and the underscore belong
-//! to words, everything else separates them. Two rules are added:
+//! Word characters are those of `\w` in most regular expressions: letters, marks, digits and the underscore. All other
+//! characters separate words. Two rules are added:
 //!
 //! - A letter of a script that is written without spaces (Han, kana, Thai, Khmer and so on: the list of
 //!   blocks is in `scripts/token-tables.py`) is a token by itself, together with the marks that follow
 //!   it. Digits of these scripts form runs as elsewhere, and Hangul, which has spaces, forms words.
-//! - A mark continues the token before it and never begins one: a variation selector after an emoji is no
+//! - A mark continues the token before it and never begins one: a variation selector after an emoji is not a
 //!   word.
 //!
 //! `don't` and `3.14` are two tokens each, where the word boundaries of UAX #29 would keep them together.
 //!
-//! Lower case is taken character by character, without looking at the neighbours: no rule for the final
-//! sigma, none for a language. So a token depends on its own characters alone, and tokenising can be cut
-//! anywhere between tokens; the price is that a capital word of Greek that ends in sigma keeps the medial
-//! form. Text is not normalised: a letter composed with its accent and the same letter followed by a
-//! combining accent are different tokens.
+//! Each character is lower-cased independently of its neighbours: there are no rules for the final sigma or for single
+//! languages. So a token depends only on its own characters, and a text can be split between any two tokens before
+//! tokenising. As a drawback, the lower case of a Greek capital word that ends in sigma has the medial form. Text is not
+//! normalised: a letter composed with its accent and the same letter followed by a combining accent are different
+//! tokens.
 //!
-//! Both the classes and the mapping come from tables of our own, made once from the [`UNICODE_VERSION`] they
-//! name. The standard library's tables change with the compiler, and stored fingerprints must not.
+//! Classes and lower case come from tables in this crate, generated from the version of Unicode in [`UNICODE_VERSION`].
+//! The standard library's tables change with the compiler, and stored fingerprints must not.
 
 use std::ops::Range;
 
@@ -29,8 +29,7 @@ pub use super::token_tables::UNICODE_VERSION;
 /// Calls `each` with every token of `text`, lower-cased, in order.
 ///
 /// A token is never empty and is valid UTF-8. `scratch` is working memory: it grows to the longest token
-/// whose lower case differs from what is in the text, and no other memory is allocated. Time is linear in
-/// the text, whatever it holds.
+/// that differs from its lower case, and no other memory is allocated. Time is linear in the text, for any input.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -44,7 +43,7 @@ pub fn tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
     placed_tokens(text, scratch, |_, token| each(token));
 }
 
-/// As [`tokens`], each with the range of bytes where it is in the text.
+/// As [`tokens`], but also passes the byte range of each token in the text.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -82,8 +81,8 @@ pub fn placed_tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
     }
 }
 
-/// Does what [`placed_tokens`] does for a stretch that starts at `start`, where no token is open, and reaches to the
-/// next ASCII separator; returns where to go on after that.
+/// Does the work of [`placed_tokens`] for the stretch from `start`, where no token is open, to the next ASCII separator.
+/// Returns the offset at which to continue.
 fn tokens_beyond_ascii(
     text: &str,
     start: usize,
@@ -91,8 +90,7 @@ fn tokens_beyond_ascii(
     each: &mut impl FnMut(Range<usize>, &[u8]),
 ) -> usize {
     let bytes = text.as_bytes();
-    // The token under way: its kind, where it starts, and whether its lower case had to be written to
-    // `scratch`.
+    // The current token: its kind, its start, and whether its lower case had to be written to `scratch`.
     let mut open = None;
     let mut token = start;
     let mut rewritten = false;
@@ -143,11 +141,11 @@ pub(super) enum Kind {
     Mark,
 }
 
-/// The one character whose lower case is two, `i` and a dot above; the tables leave it as it is.
+/// The only character whose lower case is two characters, `i` and a dot above; the tables leave it unchanged.
 pub(super) const GROWS: char = '\u{130}';
 pub(super) const GROWN: &str = "i\u{307}";
 
-/// The kind of a character and its lower case, [`GROWS`] excepted.
+/// The kind of a character and its lower case, except that of [`GROWS`].
 #[inline]
 pub(super) fn classify(c: char) -> (Kind, char) {
     let code = c as usize;
@@ -161,10 +159,10 @@ pub(super) fn classify(c: char) -> (Kind, char) {
         _ => Kind::Mark,
     };
     let lower = (c as u32).checked_add_signed(packed >> 2).and_then(char::from_u32);
-    (kind, lower.unwrap_or(c)) // the tables' shifts all end on characters
+    (kind, lower.unwrap_or(c)) // the shifts in the tables always give valid characters
 }
 
-/// Traits of bytes, to be or-ed over a run.
+/// Flags of bytes; the flags of a run are combined by or.
 const SEPARATOR: u8 = 0;
 const WORD: u8 = 1;
 const UPPER: u8 = 2;
@@ -271,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_token_of_a_slow_stretch_is_the_token_of_the_fast_path() {
-        // The same words with a separator that only the slow path knows.
+        // The same words with a separator that only the slow path handles.
         let words = "The QUICK brown_fox 7 jumps";
         assert_eq!(split(words), split(&words.replace(' ', "\u{2003}")));
     }

@@ -1,25 +1,25 @@
-//! Weighted votes to a 64-bit fingerprint.
+//! Computes a 64-bit fingerprint from weighted votes.
 //!
 //! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: the fingerprint of a
-//! vector, whose coordinates are hashes here, and whose values are fixed-point weights. A hash votes with its weight
-//! for 1 where it has a 1, and for 0 elsewhere; bit i of the fingerprint is 1 if the votes for 1 are more:
+//! vector. Here coordinates are hashes, and values are fixed-point weights. A hash votes with its weight on every bit,
+//! for 1 where the hash has a 1 and for 0 elsewhere; bit i of the fingerprint is 1 if the votes for 1 are more:
 //!
 //! ```text
 //! bit i = 1   if  sum of weight * (2 * (bit i of hash) - 1)  >  0,   else 0: a tie gives 0
 //! ```
 //!
-//! A weight below 0 counts as its magnitude for the complement of the hash, which is the same vote. So all weights
-//! are magnitudes, and it is enough to sum, for each bit, those of the hashes that have it set, and to compare the
-//! sums with half of the total. Sums are exact: items are taken by the [`ITEMS_MAX`], whose sums the
-//! [kernel](twindex_kernel::weighted) holds in 32 or 64 bits, and those are added to sums of 128.
+//! A negative weight is the same as a vote of its magnitude for the complement of the hash. So all weights can be taken
+//! as magnitudes: for each bit, the weights of the hashes that have it set are summed, and the sum is compared with half
+//! of the total. Sums are exact: items are processed [`ITEMS_MAX`] at a time, the [kernel](twindex_kernel::weighted) sums
+//! them in 32 or 64 bits, and these sums are added in 128 bits.
 
 use super::simhash::Fingerprint;
 use twindex_kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
 
-/// As [`simhash`](super::simhash()), each hash with a weight of its own (fixed-point, any sign: only ratios matter).
+/// As [`simhash`](super::simhash()), but each hash has its own weight (fixed-point, any sign: only ratios matter).
 ///
-/// Sums are exact: they are wide enough for more items than a machine can hold. Linear time, no allocation; runs of
-/// items whose weights are below 2^16 in magnitude take a nanosecond or a few each, others ten times that.
+/// Sums are exact: they cannot overflow with any number of items that fits in memory. Linear time, no allocation. Runs
+/// of items whose weights are below 2^16 in magnitude take a nanosecond or a few each, other items ten times as long.
 ///
 /// ```
 /// use twindex_sketch::weighted;
@@ -61,7 +61,7 @@ pub fn weighted(items: impl IntoIterator<Item = (u64, i64)>) -> Fingerprint {
     }
 }
 
-/// Sums of weights: for each bit those of the hashes that have it set, and all.
+/// Sums of weights: for each bit, of the hashes that have it set; and of all hashes.
 #[derive(Clone, Debug)]
 pub(super) struct Votes {
     ones: [u128; 64],
@@ -103,8 +103,8 @@ impl Votes {
         }
     }
 
-    /// Votes for 1 minus votes for 0 is twice the ones minus all: positive if the ones are more than half, rounded
-    /// down.
+    /// Votes for 1 minus votes for 0 equals twice the sum of ones minus the total, so it is positive if the ones are more
+    /// than half the total, rounded down.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let half = self.total / 2;
         let bits = self.ones.iter().enumerate();
@@ -120,7 +120,7 @@ mod tests {
     use super::super::simhash::simhash;
     use super::*;
 
-    /// The definition.
+    /// The fingerprint by its definition.
     fn naive(items: &[(u64, i64)]) -> Fingerprint {
         let mut fingerprint = 0;
         for bit in 0..64 {

@@ -1,26 +1,26 @@
-//! Weights in whole units, by which weighted resemblance is counted exactly for weights that are fractions.
+//! Weights rounded to whole units, so that weighted resemblance can be counted exactly for fractional weights.
 //!
-//! Sets hold whole elements. So each weight is rounded to a whole number of [units](WeightUnit), and a shingle of n units
-//! is n elements, as a shingle that occurs n times is ([`occurrences`](crate::occurrences)). The resemblance of such sets is
-//! the sum of the lesser rounded weights by the sum of the greater ones, and whatever counts or samples sets counts it, at
-//! the cost of one element for each unit.
+//! Sets contain whole elements. So each weight is rounded to a whole number of [units](WeightUnit), and a shingle of n
+//! units becomes n elements, like a shingle that occurs n times ([`occurrences`](crate::occurrences)). The resemblance of
+//! such sets is the sum of the lesser rounded weights divided by the sum of the greater ones. All code that counts or
+//! samples sets works on them unchanged, at the cost of one element for each unit.
 //!
 //! ```text
 //! elements of a shingle = floor(weight / unit + 1/2)     weight = frequency, or the caller's; times the inverse document
 //!                                                        frequency where that counts; rounded once, after the product
 //! ```
 //!
-//! **Error.** A rounded weight differs from the weight by at most half a unit. Rounding keeps the order of weights, so that
-//! the lesser of two rounded weights is the lesser weight, rounded. Let n be the number of different shingles of two
-//! documents, and M' the sum of their greater rounded weights. Then both sums change by at most n unit / 2, and the
-//! resemblance changes from R to R' with
+//! **Error.** A rounded weight differs from the weight by at most half a unit. Rounding keeps the order of weights, so
+//! that the lesser of two rounded weights is the rounded lesser weight. Let n be the number of different shingles of
+//! two documents, and M' the sum of their greater rounded weights. Then both sums change by at most n unit / 2, and
+//! the resemblance changes from R to R' with
 //!
 //! ```text
 //! |R' - R|  <=  (1 + R) / 2 * unit * n / M'  <=  unit / mean        mean = M' / n, the mean of the greater rounded weights
 //! ```
 //!
-//! Inverse document frequencies are 1 to 33 ([`idf`](crate::idf)): for a mean of 12 and a unit of 1/4, at most 0.021. Of
-//! weights that are whole numbers of units nothing is rounded.
+//! Inverse document frequencies are 1 to 33 ([`idf`](crate::idf)): with a mean of 12 and a unit of 1/4, the error is at
+//! most 0.021. Weights that are whole numbers of units are not rounded.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,10 +28,10 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::occurrences::element;
 
-/// The most elements that the weights of one document may give.
+/// Maximum number of elements from the weights of one document.
 pub const ELEMENTS_MAX: u64 = 1 << 24;
 
-/// A unit of weights, 1/256 to 2: a whole number of 2^-16.
+/// A unit of weights, 1/256 to 2: a multiple of 2^-16.
 ///
 /// ```
 /// use twindex_sketch::whole::WeightUnit;
@@ -49,12 +49,12 @@ pub struct WeightUnit(u32);
 impl WeightUnit {
     /// The unit 1.
     pub const ONE: Self = Self(1 << 16);
-    /// The least, 1/256: as exact as a table of inverse document frequencies.
+    /// The least unit, 1/256: the precision of tables of inverse document frequencies.
     pub const MIN: Self = Self(1 << 8);
-    /// The greatest, 2: the least inverse document frequency, 1, is one element then.
+    /// The greatest unit, 2, with which the least inverse document frequency, 1, still gives one element.
     pub const MAX: Self = Self(1 << 17);
 
-    /// A unit of this number of 2^-16, 2^8 to 2^17.
+    /// Returns the unit of `units` times 2^-16; `units` is 2^8 to 2^17.
     ///
     /// # Errors
     /// [`Error::Invalid`] for any other number.
@@ -65,13 +65,13 @@ impl WeightUnit {
         Err(Error::Invalid(format!("a unit of weights of {units} / 65536: expected 256 to 131072")))
     }
 
-    /// A unit of this value, 1/256 to 2.
+    /// Returns the unit of this value, 1/256 to 2.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a number out of this range, and for one that is no multiple of 2^-16.
+    /// [`Error::Invalid`] for a number out of this range, and for one that is not a multiple of 2^-16.
     pub fn of(value: f64) -> Result<Self> {
         let units = value * f64::from(Self::ONE.0);
-        // No number is in no range.
+        // NaN is in no range.
         if (f64::from(Self::MIN.0)..=f64::from(Self::MAX.0)).contains(&units) && units.fract() == 0.0 {
             #[allow(clippy::cast_sign_loss, reason = "it is in the range")]
             return Ok(Self(units as u32));
@@ -81,20 +81,20 @@ impl WeightUnit {
         )))
     }
 
-    /// The number of 2^-16 that it is.
+    /// The unit in multiples of 2^-16.
     #[must_use]
     pub fn units(self) -> u32 {
         self.0
     }
 
-    /// Its value.
+    /// The unit as a number.
     #[must_use]
     pub fn value(self) -> f64 {
         f64::from(self.0) / f64::from(Self::ONE.0)
     }
 
-    /// How many of these units a weight is, rounded to the nearest number, halves up: `weight` counts 2^-16, and is below
-    /// 2^112; `times` is an inverse document frequency in units of 2^-8, 256 for none.
+    /// Returns a weight in these units, rounded to the nearest whole number, halves up. `weight` is in units of 2^-16,
+    /// and below 2^112; `times` is an inverse document frequency in units of 2^-8, or 256 to use none.
     #[must_use]
     pub fn count(self, weight: u128, times: u16) -> u128 {
         let unit = u128::from(self.0) << 8;
@@ -104,7 +104,7 @@ impl WeightUnit {
 
 impl fmt::Display for WeightUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A whole number of 2^-16, which a double has exactly.
+        // A multiple of 2^-16 in this range is an exact double.
         write!(f, "{}", self.value())
     }
 }
@@ -122,10 +122,10 @@ impl FromStr for WeightUnit {
     }
 }
 
-/// Appends the elements of a shingle of this number of units. A document has each element once.
+/// Appends the elements of a shingle of `count` units. Must be called once for each distinct shingle of a document.
 ///
 /// # Errors
-/// [`Error::Invalid`] where `out` would have more than `elements_max`.
+/// [`Error::Invalid`] if `out` would have more than `elements_max` elements.
 pub fn append(shingle: u64, count: u128, elements_max: u64, out: &mut Vec<u64>) -> Result<()> {
     let all = out.len() as u128 + count;
     if all > u128::from(elements_max) {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against weights that are rounded one by one as fractions, and summed.
+        /// Compares with weights that are rounded one by one as fractions, and summed.
         #[test]
         fn resemblance_of_elements_is_that_of_rounded_weights_and_near_that_of_weights(
             a in proptest::collection::btree_map(0_u64..12, 1_u32..400_000, 0..10),
@@ -166,7 +166,7 @@ mod tests {
             unit in (256_u32..=131_072).prop_map(|units| WeightUnit::new(units & !255).unwrap()),
             by_table in any::<bool>(),
         ) {
-            // Small units of large weights would only cost time.
+            // Large weights in small units would only make the test slow.
             let unit = if by_table { unit.max(WeightUnit(1 << 14)) } else { unit };
             let idf = |shingle: u64| if by_table { idfs[shingle as usize] } else { 256 };
             let (set_a, set_b) = (set(&a, idf, unit), set(&b, idf, unit));

@@ -1,24 +1,24 @@
-//! Plain words, fast: from a text to the hashes of its tokens in one pass.
+//! The fast path for plain words: computes the hashes of a text's tokens in one pass.
 //!
-//! What a token is, [`token`](super::token) defines; here the same is found 64 bytes at a time. A chunk of ASCII
-//! gives two results: its bytes in lower case, and a mask of those that belong to words. Characters beyond ASCII
-//! are looked up one by one, and add their bytes and their bits. Tokens begin and end where neighbouring bits
-//! differ, or where a letter is a token by itself; they are hashed from the lower-cased copy, a block of the
-//! text at a time, so that the copy stays in the nearest cache.
+//! [`token`](super::token) defines tokens; this module finds the same tokens 64 bytes at a time. A chunk of ASCII
+//! gives two results: its bytes in lower case, and a bit mask of the bytes that belong to words. Characters beyond ASCII
+//! are classified one by one, and append their bytes and their bits. Tokens begin and end where neighbouring bits
+//! differ, or where a letter is a token by itself. They are hashed from the lower-cased copy, one block of the text at
+//! a time, so that the copy stays in the first-level cache.
 
 use twindex_kernel::{Kernel, Level, Simd};
 
 use super::hash::Fast;
 use super::token::{GROWN, GROWS, Kind, classify};
 
-/// Bytes of lower-cased text that are cut before their tokens are hashed.
+/// Number of bytes of lower-cased text that are cut before their tokens are hashed.
 const BLOCK: usize = 1 << 13;
 
-/// Bytes that are written past those in use: a chunk that may count only in part, and a character.
+/// Number of bytes that may be written past the bytes in use: a chunk that is used only in part, and a character.
 const SLACK: usize = 64 + 64;
 
-/// Working memory: the part of a token that began before a block, the lower-cased text of the block, and the ends
-/// of the tokens that end in it.
+/// Working memory: the part of a token that began before the block, the lower-cased text of the block, and the starts
+/// and ends of its tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words {
     lower: Vec<u8>,
@@ -26,11 +26,11 @@ pub(super) struct Words {
     ends: Vec<u32>,
 }
 
-/// Texts of at least this number of bytes could have tokens whose places do not fit, as lower case may be half as long
-/// again; they are cut character by character.
+/// Texts of at least this number of bytes are cut character by character: their token offsets might not fit, as lower
+/// case can be half as long again.
 const TEXT_MAX: usize = 1 << 31;
 
-/// The memory that is kept from text to text, in bytes of [`Words::lower`]; more is for tokens longer than that.
+/// Maximum memory kept from text to text, in bytes of [`Words::lower`]; only longer tokens need more.
 const KEPT_MAX: usize = 16 * BLOCK;
 
 impl Words {
@@ -39,7 +39,7 @@ impl Words {
         self.hash_below(TEXT_MAX, level, text, fast, hashes);
     }
 
-    /// As [`hash`](Self::hash), with another limit than [`TEXT_MAX`].
+    /// As [`hash`](Self::hash), with `max` instead of [`TEXT_MAX`].
     fn hash_below(&mut self, max: usize, level: Level, text: &str, fast: Fast, hashes: &mut Vec<u64>) {
         if text.len() >= max {
             super::token::tokens(text, &mut Vec::new(), |token| hashes.push(fast.token(token)));
@@ -47,7 +47,7 @@ impl Words {
         }
         if self.lower.len() < BLOCK + SLACK {
             self.lower.resize(BLOCK + SLACK, 0);
-            // Every other byte of a block may begin a token, and places are written 64 at a time.
+            // At most every other byte of a block begins a token, and positions are written 64 at a time.
             self.starts.resize(BLOCK + SLACK, 0);
             self.ends.resize(BLOCK + SLACK, 0);
         }
@@ -112,21 +112,22 @@ enum LastCharacter {
     Single,
 }
 
-/// The state of cutting a block.
+/// The state of the cutter within a block.
 #[derive(Default)]
 struct CutState {
-    /// Bytes of `lower` in use.
+    /// Number of bytes of `lower` in use.
     filled: usize,
-    /// From this length on, their tokens are hashed; [`SLACK`] bytes of `lower` follow.
+    /// The number of bytes from which on tokens are hashed; [`SLACK`] bytes of `lower` follow it.
     limit: usize,
-    /// Those whose bits have been turned to places; the bits of the others wait in the next two, `waiting` of them.
+    /// Number of bytes whose bits were converted to positions. The bits of the next `waiting` bytes are in `word` and
+    /// `begins`.
     placed: usize,
-    /// Bits of bytes that belong to tokens.
+    /// The bits of bytes that belong to tokens.
     word: u64,
-    /// Bits of bytes that begin a token although the byte before belongs to one.
+    /// The bits of bytes that begin a token although the previous byte belongs to one.
     begins: u64,
     waiting: usize,
-    /// The last bit that was turned to places.
+    /// The last bit of `word` that was converted to positions.
     carry: u64,
     starts: usize,
     ends: usize,
@@ -134,7 +135,7 @@ struct CutState {
 }
 
 impl CutState {
-    /// The first `count` bytes of a chunk that was lower-cased into place.
+    /// Adds the first `count` bytes of a chunk that was already lower-cased into `lower`.
     #[inline(always)]
     fn ascii<S: Simd>(&mut self, simd: S, words: &mut Words, word: u64, count: usize) {
         if count == 0 {
@@ -147,7 +148,7 @@ impl CutState {
         self.push(simd, words, word, begins, count);
     }
 
-    /// The characters beyond ASCII that `text` begins with, as far as the block has space; returns their bytes.
+    /// Adds the characters beyond ASCII at the start of `text`, until the block is full; returns their length in bytes.
     #[inline(always)]
     fn beyond_ascii<S: Simd>(&mut self, simd: S, words: &mut Words, text: &str) -> usize {
         let mut taken = 0;
@@ -165,7 +166,7 @@ impl CutState {
             };
             self.open = open;
             if open == LastCharacter::Nothing {
-                // Any byte that is no word's separates.
+                // A byte that is not part of a word separates tokens; its value does not matter.
                 self.filled += 1;
                 self.push(simd, words, 0, 0, 1);
                 continue;
@@ -184,7 +185,7 @@ impl CutState {
         taken
     }
 
-    /// The bits of the next `count` bytes, 1 to 64.
+    /// Adds the bits of the next `count` bytes, 1 to 64.
     #[inline(always)]
     fn push<S: Simd>(&mut self, simd: S, words: &mut Words, word: u64, begins: u64, count: usize) {
         self.word |= word << self.waiting;
@@ -192,7 +193,7 @@ impl CutState {
         let waiting = self.waiting + count;
         if waiting >= 64 {
             self.mask_places(simd, words);
-            // The bits that did not fit; a shift by 64 leaves none.
+            // Keep the bits that did not fit; a shift by 64 leaves none.
             let fitted = 64 - self.waiting as u32;
             self.word = word.checked_shr(fitted).unwrap_or(0);
             self.begins = begins.checked_shr(fitted).unwrap_or(0);
@@ -203,7 +204,7 @@ impl CutState {
         }
     }
 
-    /// Turns the bits that wait to places of tokens.
+    /// Converts the waiting bits to positions of tokens.
     #[inline(always)]
     fn mask_places<S: Simd>(&mut self, simd: S, words: &mut Words) {
         let before = self.word << 1 | self.carry;
@@ -227,7 +228,7 @@ impl CutState {
         );
     }
 
-    /// Frees space: forgets the tokens that were hashed, and the bytes before the token under way.
+    /// Frees space: removes the tokens that were hashed, and the bytes before the incomplete token.
     #[inline(never)]
     fn drop_front(&mut self, words: &mut Words) {
         let is_open = self.starts > self.ends;
@@ -240,7 +241,7 @@ impl CutState {
         self.starts = usize::from(is_open);
         self.ends = 0;
         words.starts[0] = 0;
-        // After a long token, another block, so that there are never more places than a block has.
+        // After a long token, another block follows, so that there are never more positions than a block has.
         self.limit = self.filled + BLOCK;
         if words.lower.len() < self.limit + SLACK {
             words.lower.resize(self.limit + SLACK, 0);
@@ -255,7 +256,7 @@ mod tests {
     use super::super::token::tokens;
     use super::*;
 
-    /// Token by token, by the definition.
+    /// Hashes token by token, by the definition.
     fn one_by_one(text: &str) -> Vec<u64> {
         let mut hashes = Vec::new();
         tokens(text, &mut Vec::new(), |token| hashes.push(Fast::new(3).token(token)));
@@ -276,7 +277,7 @@ mod tests {
         }
     }
 
-    /// Pieces of every kind that the state distinguishes.
+    /// One piece of text for each case that the state distinguishes.
     const PIECES: [&str; 24] = [
         " ",
         "a",
@@ -363,7 +364,7 @@ mod tests {
         ) {
             let text: String = order.iter().map(|&piece| PIECES[piece]).collect();
             check(&mut Words::default(), &text);
-            // More than a block.
+            // Longer than a block.
             check(&mut Words::default(), &text.repeat(times));
         }
 

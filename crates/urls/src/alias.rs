@@ -1,23 +1,23 @@
-//! Other names of a host, and other addresses of its pages.
+//! Aliases: other names of a host, and other addresses of its pages.
 
 use std::borrow::Cow;
 
 use crate::parts::Parts;
 
-/// Two spellings of a URL for which many hosts give the same answer.
+/// A pair of spellings of a URL for which many hosts return the same page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alias {
     /// `http` and `https`.
     Scheme,
-    /// With `www.` before the host, and without.
+    /// The host with and without a leading `www.`.
     Www,
-    /// A folder, and its `index.html`, or another usual name of that page.
+    /// A folder and its `index.html`, or another usual name of the folder's page.
     Index,
-    /// A path with a `/` at its end, and without.
+    /// The path with and without a trailing `/`.
     Slash,
 }
 
-/// The names of a folder's page.
+/// The usual names of a folder's page.
 const INDEXES: [&str; 11] = [
     "default.asp",
     "default.aspx",
@@ -33,10 +33,10 @@ const INDEXES: [&str; 11] = [
 ];
 
 impl Alias {
-    /// All of them.
+    /// All aliases.
     pub const ALL: [Self; 4] = [Self::Scheme, Self::Www, Self::Index, Self::Slash];
 
-    /// Its name in a table of rules.
+    /// The name of the alias in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Alias {
         }
     }
 
-    /// Replaces one spelling by the other.
+    /// Changes `parts` to the spelling that is used in normal forms.
     ///
     /// ```
     /// use twindex_urls::{Alias, Parts};
@@ -95,7 +95,7 @@ impl Alias {
     }
 }
 
-/// The host without `www.`, and the port: all names of a host have the same.
+/// The host without `www.`, and the port: the same for all names of a host.
 pub(crate) fn unit(parts: &Parts<'_>) -> String {
     let mut parts = parts.clone();
     Alias::Www.apply(&mut parts);

@@ -1,26 +1,26 @@
-//! Sets of places in which URLs of near pages differ.
+//! Candidates for rules: sets of positions in which URLs of near pages differ.
 
 use std::collections::HashMap;
 
 use crate::page::{SitePages, hash_of};
 
-/// Places in which two URLs differ, at most, to be a candidate.
+/// Maximum number of positions in which two URLs of a candidate differ.
 const PLACES_MAX: usize = 8;
-/// Candidates of one site, those of most groups first.
+/// Maximum number of candidates of one site; the ones with the most groups are kept.
 const CANDIDATES_MAX: usize = 256;
-/// The least length by which values of one length may be recognized.
+/// Minimum length of values that may be recognized by their common length.
 const LENGTH_MIN: usize = 6;
 
-/// A place whose part may be left out; with a length, only if its value has this length.
+/// A position whose part may be ignored; with a length, only if its value has this length.
 pub(crate) type Ignored = (u32, Option<usize>);
 
-/// A set of such places, in their order.
+/// A set of ignored positions, in ascending order.
 pub(crate) type IgnoredPlaces = Vec<Ignored>;
 
-/// The candidates of a site, those of most groups first.
+/// The candidates of a site, the ones with the most groups first.
 pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     let mut by_group: Vec<u32> = (0..pages.len() as u32).collect();
-    // URLs are in their order; a stable sort keeps it inside groups.
+    // Pages are sorted by URL; a stable sort keeps this order within groups.
     by_group.sort_by_key(|&page| pages.groups[page as usize]);
     let mut seen: HashMap<IgnoredPlaces, u64> = HashMap::new();
     for group in by_group.chunk_by(|&a, &b| pages.groups[a as usize] == pages.groups[b as usize]) {
@@ -36,9 +36,9 @@ pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Places that alone distinguish URLs of the group: without the part, the URLs are equal.
+/// Counts positions that alone distinguish URLs of the group: without the part, the URLs are equal.
 fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
-    // For each place and rest: the number of URLs, and the length of their values if all have the same.
+    // For each position and rest: the number of URLs, and the length of their values if all have the same length.
     let mut rests: HashMap<(u32, u128), (u32, Option<usize>)> = HashMap::new();
     let whole: std::collections::HashSet<u128> =
         group.iter().map(|&page| pages.hashes[page as usize]).collect();
@@ -65,7 +65,7 @@ fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<Ign
     }
 }
 
-/// The places in which URLs of the group differ from the one before and from the first.
+/// Counts the sets of positions in which URLs of the group differ from the previous URL and from the first.
 fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
     let mut of_group: Vec<IgnoredPlaces> = Vec::new();
     for (before, &page) in group.iter().zip(&group[1..]) {
@@ -80,7 +80,7 @@ fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap
     }
 }
 
-/// Counts a candidate, with the lengths and without.
+/// Counts a candidate, with and without the lengths.
 fn note(mut candidate: IgnoredPlaces, seen: &mut HashMap<IgnoredPlaces, u64>) {
     for (_, length) in &mut candidate {
         *length = length.filter(|length| *length >= LENGTH_MIN);
@@ -92,7 +92,8 @@ fn note(mut candidate: IgnoredPlaces, seen: &mut HashMap<IgnoredPlaces, u64>) {
     *seen.entry(candidate).or_default() += 1;
 }
 
-/// The places in which two URLs differ; none if they differ in none, in one, in too many, or in the form of their paths.
+/// The positions in which two URLs differ. `None` if they differ in fewer than two or too many positions, or if their
+/// paths have different forms.
 fn difference(pages: &SitePages<'_>, a: u32, b: u32) -> Option<IgnoredPlaces> {
     let (mut of_a, mut of_b) = (pages.parts(a).iter().peekable(), pages.parts(b).iter().peekable());
     if pages.depths[a as usize] != pages.depths[b as usize] {

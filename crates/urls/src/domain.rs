@@ -2,9 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The registrable domain of a host by the public suffix list, its private part included: `a.b.example.co.uk` is of
-/// `example.co.uk`, and `me.github.io` of `me.github.io`. An address, a public suffix and a name without a dot are
-/// their own domains. `host` is in lower case, as [`Parts`](crate::Parts) has it; a dot at its end is left out.
+/// The registrable domain of a host by the public suffix list, including its private section: `example.co.uk` for
+/// `a.b.example.co.uk`, and `me.github.io` for `me.github.io`. An IP address, a public suffix, and a name without a dot
+/// are their own domains. `host` must be in lower case, as in [`Parts`](crate::Parts); a trailing dot is removed.
 ///
 /// ```
 /// use twindex_urls::domain;

@@ -1,4 +1,4 @@
-//! Rules from URLs and the groups of their pages.
+//! Learns rules from URLs and the groups of their pages.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,15 +13,16 @@ use crate::rules::Rules;
 use crate::tree::{NormalForms, Tree};
 use crate::value::Summary;
 
-/// Rules of one normal form each, of a site, at most.
+/// Maximum number of rules for a single normal form, for each site.
 const SINGLES_MAX: usize = 64;
 
-/// The support that a rule needs.
+/// The minimum support of a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Normal forms of several URLs each, all near, that a rule with `{}` needs, and an alias; 3 by default, at least 2.
+    /// Number of normal forms, each of several near URLs, that an alias or a rule with `{}` needs; 3 by default, at
+    /// least 2.
     pub min_forms: usize,
-    /// URLs of one page that a rule for this page alone needs; 3 by default, at least 2.
+    /// Number of URLs of one page that a rule for this page only needs; 3 by default, at least 2.
     pub min_urls: usize,
 }
 
@@ -35,22 +36,22 @@ impl Default for Options {
 #[derive(Clone, Debug, Default)]
 pub struct Learner {
     options: Options,
-    /// The URL and group of each page, by unit.
+    /// The URL and group of each page, by unit of hosts.
     units: BTreeMap<String, Vec<(String, u64)>>,
 }
 
 impl Learner {
-    /// No pages yet.
+    /// Creates a learner without pages.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let (min_forms, min_urls) = (options.min_forms.max(2), options.min_urls.max(2));
         Self { options: Options { min_forms, min_urls }, units: BTreeMap::new() }
     }
 
-    /// Adds a page: its URL, and the group of pages that are near each other. A page that is near no other is a group of
-    /// its own. Returns whether it is a URL with a host; if not, it is not learned from.
+    /// Adds a page: its URL, and the group of pages that are near each other. A page that is near no other page is a
+    /// group of its own. Returns false, and ignores the page, if `url` is not a URL with a host.
     ///
-    /// All pages should be added, the unique ones too: a rule is given only if no two pages of different groups get
+    /// Add all pages, including unique ones: a rule is returned only if no two added pages of different groups get
     /// the same normal form.
     pub fn add(&mut self, url: &str, group: u64) -> bool {
         let Some(parts) = Parts::parse(url) else { return false };
@@ -58,17 +59,17 @@ impl Learner {
         true
     }
 
-    /// The unit of hosts that a URL belongs to: rules of one depend on no page of another, so that units may be learned
-    /// one by one. None if it is no URL with a host.
+    /// The unit of hosts that a URL belongs to. Rules of one unit never depend on pages of another, so units may be
+    /// learned one by one. `None` if `url` is not a URL with a host.
     #[must_use]
     pub fn unit(url: &str) -> Option<String> {
         Parts::parse(url).map(|parts| unit(&parts))
     }
 
-    /// The rules. The same pages give the same rules, in whatever order they were added.
+    /// Returns the rules. The same pages give the same rules, independent of the order in which they were added.
     ///
-    /// Takes time in the bytes of the URLs, times a constant number of candidates a host; and some 20 bytes a part of a
-    /// URL.
+    /// Takes time linear in the bytes of the URLs, times a bounded number of candidates for each host, and about 20
+    /// bytes of memory for each part of a URL.
     #[must_use]
     pub fn finish(self) -> Rules {
         let mut rules = Vec::new();
@@ -81,7 +82,7 @@ impl Learner {
     }
 }
 
-/// The rules of the names of one host.
+/// Learns the rules of one unit of hosts.
 fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut rules = aliases(unit, pages, options);
     let known = Rules::of(rules.clone());
@@ -99,7 +100,7 @@ fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     verified(rules, pages)
 }
 
-/// The aliases that have support, alone or two together, and never join pages that are not near.
+/// Finds the aliases that have support, alone or two together, and never merge pages that are not near.
 fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut found: Vec<Rule> = Vec::new();
     let all = Alias::ALL;
@@ -128,18 +129,19 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     found
 }
 
-/// The effect of rules on pages.
+/// The number of normal forms that rules merge rightly and wrongly.
 struct RuleEffect {
-    /// Normal forms of several URLs that are all near.
+    /// Number of normal forms of several URLs whose pages are all near.
     near: usize,
-    /// Normal forms of several URLs that are not.
+    /// Number of normal forms of several URLs whose pages are not all near.
     against: usize,
 }
 
 impl RuleEffect {
-    /// The effect on normal forms `after` of joining several URLs `before`.
+    /// Counts the normal forms by `after` that merge several normal forms by `before`.
     fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
-        // For each form its group, the URL before, and whether it has several URLs, and several groups.
+        // For each form: its group, the form before, whether it has several forms before, and whether it has several
+        // groups.
         let mut forms: HashMap<u128, (u64, u128, bool, bool)> = HashMap::new();
         for (url, group) in pages {
             let first = xxh3_128(before.normalise(url).as_bytes());
@@ -153,7 +155,7 @@ impl RuleEffect {
     }
 }
 
-/// The templates of one site.
+/// Learns the templates of one site.
 fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut pages = SitePages::default();
     for (url, group) in urls {
@@ -170,7 +172,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
         by_hash.entry(pages.hashes[page as usize]).or_insert(page);
     }
     let (mut rules, mut singles) = (Vec::new(), 0);
-    // For each page, the least page that it is known to equal.
+    // For each page, the least page that it is known to be equal to.
     let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
     for candidate in candidates {
         let forms = NormalForms::of(&pages, &candidate, &by_place, &by_hash);
@@ -207,7 +209,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
     rules
 }
 
-/// The representative of all pages that equal a page.
+/// The representative of all pages that are equal to a page.
 fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     while one_with[page as usize] != page {
         one_with[page as usize] = one_with[one_with[page as usize] as usize];
@@ -216,7 +218,7 @@ fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     page
 }
 
-/// The set, if it is large enough for one rule; otherwise its forms one by one, those with enough URLs.
+/// Returns the set if it has enough forms for one rule; otherwise each form that has enough URLs, by itself.
 fn supported(set: &[u32], forms: &NormalForms, options: Options) -> Vec<Vec<u32>> {
     if set.len() >= options.min_forms {
         return vec![set.to_vec()];
@@ -255,7 +257,7 @@ fn rule_of(
     Rule { site, body: RuleBody::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
 }
 
-/// The narrowest segment for all these pages.
+/// The narrowest segment that matches all these pages.
 fn segment_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -266,7 +268,7 @@ fn segment_of(
         UrlPlace::Run { segment: at, .. } | UrlPlace::NoRun { segment: at, .. } => *at == segment,
         UrlPlace::Parameter { .. } => false,
     };
-    // Places of a segment are numbered when its frame comes first, one after the other.
+    // The positions of a segment get consecutive numbers when its frame first occurs.
     let places = |page: u32| -> Vec<u32> {
         pages.parts(page).iter().map(|part| part.place).filter(|&place| is_here(place)).collect()
     };
@@ -305,7 +307,7 @@ fn segment_of(
     PatternSegment::Of(pieces)
 }
 
-/// The parameters that all these pages have, and those that are left out.
+/// The parameters that all these pages have, and the ignored parameters.
 fn parameters_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -345,8 +347,8 @@ fn parameters_of(
     pattern.parameters = found.into_iter().map(|(_, _, required)| required).collect();
 }
 
-/// The rules that hold together: as long as rules join pages that are not near, the one of these with the least support
-/// is removed. Each with its effect.
+/// Removes rules until no rule merges pages that are not near: among the rules that do, the one with the least support is
+/// removed first. Returns the others, each with its effect.
 fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     loop {
         let known = Rules::of(rules);
@@ -366,7 +368,7 @@ fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     }
 }
 
-/// The rules that join pages that are not near, and the effect of each rule.
+/// Returns the rules that merge pages that are not near, and all rules with their effect.
 fn counted(known: &Rules, pages: &[(String, u64)]) -> (HashSet<usize>, Vec<Rule>) {
     struct FormSeen {
         group: u64,

@@ -1,5 +1,5 @@
-//! URLs of near-duplicate pages: hosts, registrable domains, and rules for the parts of a URL that do not change the
-//! page.
+//! Learns rules from the URLs of near-duplicate pages: which hosts are aliases, and which parts of a URL do not change
+//! the page.
 //!
 //! ```text
 //! (URL, group of its page) --Learner::add--> candidates --Learner::finish--> Rules <--> a table of rules
@@ -19,15 +19,15 @@
 //! assert_eq!(rules.normalise("https://shop.example/S-Zz91kkQ2mmP0/"), "https://shop.example/S-*/");
 //! ```
 //!
-//! [`Parts`] takes a URL apart. [`domain`] has registrable domains by the public suffix list. [`Learner`] takes URLs
-//! with the group of near-duplicates of each page, and returns [`Rules`]: aliases of hosts, and templates such as
-//! `https://shop.example/S-*/`, whose `*` is a part that changes between URLs of one page. [`Rules::normalise`] applies
+//! [`Parts`] splits a URL. [`domain`] returns registrable domains by the public suffix list. [`Learner`] takes URLs,
+//! each with the group of near-duplicates of its page, and returns [`Rules`]: aliases of hosts, and templates such as
+//! `https://shop.example/S-*/`, where `*` is a part that differs between URLs of one page. [`Rules::normalise`] applies
 //! them.
 //!
-//! A rule is given only where it was seen to hold: among all pages that were added, no two pages of different groups
-//! get the same normal form. To find the smallest grammar of a set of URLs is NP-hard (Broder, "Algorithms for
-//! duplicate documents"); this crate searches only for rules of one form, in time linear in the bytes of the URLs. In
-//! the literature: Bar-Yossef, Keidar and Schonfeld, "Do not crawl in the DUST" (2007); Dasgupta, Kumar and Sasturkar,
+//! A rule is returned only if no added page contradicts it: no two pages of different groups
+//! get the same normal form. Finding the smallest grammar of a set of URLs is NP-hard (Broder, "Algorithms for
+//! duplicate documents"); this crate searches only for rules of one form, in time linear in the bytes of the URLs.
+//! Literature: Bar-Yossef, Keidar and Schonfeld, "Do not crawl in the DUST" (2007); Dasgupta, Kumar and Sasturkar,
 //! "De-duping URLs via rewrite rules" (2008); Koppula et al., "Learning URL patterns for webpage de-duplication" (2010).
 
 mod alias;
@@ -51,7 +51,7 @@ pub use rules::Rules;
 pub use table::{BadRules, COLUMNS};
 pub use value::{Charset, Kind, Shape};
 
-/// The examples of the README run.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -2,10 +2,10 @@
 
 use std::borrow::Cow;
 
-/// Longer URLs have no parts: they are neither learned from nor changed.
+/// Maximum length of a URL in bytes; longer ones have no parts, and are neither learned from nor changed.
 pub const MAX_BYTES: usize = 8 << 10;
 
-/// The parts of a URL with a host, as [`parse`](Self::parse) finds them. Nothing is decoded.
+/// The parts of a URL with a host, created by [`parse`](Self::parse). Nothing is percent-decoded.
 ///
 /// ```
 /// use twindex_urls::Parts;
@@ -20,15 +20,15 @@ pub const MAX_BYTES: usize = 8 << 10;
 pub struct Parts<'u> {
     /// The scheme in lower case.
     pub scheme: Cow<'u, str>,
-    /// The host in lower case (letters of ASCII), without a dot at its end.
+    /// The host in lower case (ASCII letters only), without a trailing dot.
     pub host: Cow<'u, str>,
-    /// The port, if it is not the scheme's own.
+    /// The port, if it is not the default port of the scheme.
     pub port: Option<u16>,
-    /// The path from its `/` on, without the parameters at its end; `/` if there is none.
+    /// The path, beginning with `/`, without the parameters at its end; `/` if there is none.
     pub path: &'u str,
-    /// The parameters at the end of the path, each after a `;`; empty if there are none.
+    /// The parameters at the end of the path, each preceded by a `;`; empty if there are none.
     pub params: &'u str,
-    /// The part after the `?`.
+    /// The query after the `?`.
     pub query: Option<&'u str>,
 }
 
@@ -41,10 +41,10 @@ fn lower(text: &str) -> Cow<'_, str> {
 }
 
 impl<'u> Parts<'u> {
-    /// Splits a URL. Space around it, user names and the fragment are left out.
+    /// Splits a URL. Space around it, user names and the fragment are removed.
     ///
-    /// Returns `None` for what is no URL with a host: no `scheme://`, no host or one with characters that no host has,
-    /// a port that is no number of 16 bits, space or control characters inside, or more than [`MAX_BYTES`] bytes.
+    /// Returns `None` if `url` is not a URL with a host: there is no `scheme://`, no host or one with invalid characters,
+    /// a port that is not a 16-bit number, space or control characters inside, or more than [`MAX_BYTES`] bytes.
     #[must_use]
     pub fn parse(url: &'u str) -> Option<Self> {
         let url = url.trim_ascii();
@@ -85,7 +85,7 @@ impl<'u> Parts<'u> {
         Some(Self { scheme, host: lower(host), port: port.filter(|_| port != own), path, params, query })
     }
 
-    /// The host, with the port if it is not the scheme's own.
+    /// The host, and the port if it is not the default port of the scheme.
     #[must_use]
     pub fn authority(&self) -> Cow<'_, str> {
         match self.port {
@@ -94,12 +94,12 @@ impl<'u> Parts<'u> {
         }
     }
 
-    /// The segments of the path, which the `/` divides; the first `/` comes before the first one.
+    /// The segments of the path between the `/`; the first segment follows the first `/`.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'u str> + use<'u> {
         self.path.strip_prefix('/').unwrap_or(self.path).split('/')
     }
 
-    /// The parameters of the path and of the query, each as it is written.
+    /// The parameters of the path and of the query, unchanged.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = Parameter<'u>> + use<'u> {
         let of_path = self.params.split(';').skip(1).map(|text| Parameter::of(text, true));
         let of_query = self.query.into_iter().flat_map(|query| query.split('&'));
@@ -117,10 +117,10 @@ impl std::fmt::Display for Parts<'_> {
 /// A parameter of the path or of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Parameter<'u> {
-    /// Whether it is in the path, after a `;`.
+    /// Whether the parameter is in the path, after a `;`.
     pub(crate) in_path: bool,
     pub(crate) name: &'u str,
-    /// Its value; none without a `=`.
+    /// The value; `None` if there is no `=`.
     pub(crate) value: Option<&'u str>,
 }
 

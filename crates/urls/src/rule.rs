@@ -1,4 +1,4 @@
-//! A rule: an alias of a host, or a template of URLs with parts that are left out.
+//! A rule: an alias of a host, or a template of URLs with ignored parts.
 
 use std::fmt::Write;
 
@@ -6,36 +6,36 @@ use crate::alias::Alias;
 use crate::parts::{Parameter, Parts, runs};
 use crate::value::Shape;
 
-/// A piece of a segment.
+/// A piece of the pattern of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternPiece {
     /// The characters between runs.
     Between(String),
-    /// A run, unchanged.
+    /// A literal run.
     Is(String),
     /// Any run.
     Run,
-    /// A run that is left out.
+    /// A run that is ignored.
     Ignored(Shape),
 }
 
 /// A segment of a template.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternSegment {
-    /// Any.
+    /// Any segment.
     Any,
-    /// These pieces.
+    /// A segment that consists of these pieces.
     Of(Vec<PatternPiece>),
 }
 
-/// The value of a parameter of a template.
+/// The pattern of a parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternValue {
     /// There is no `=`.
     None,
     Is(String),
     Any,
-    /// The parameter is left out.
+    /// The parameter is ignored.
     Ignored(Shape),
 }
 
@@ -50,22 +50,23 @@ pub(crate) struct Required {
 /// A template of the paths and queries of a site.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
-    /// The segments of the path, from the first on.
+    /// The patterns of the first segments of the path.
     pub(crate) segments: Vec<PatternSegment>,
     /// Whether more segments may follow.
     pub(crate) open: bool,
-    /// All required parameters must be present, and one or more of the ignored ones, if no segment has an ignored part.
+    /// The parameters. A URL must have all required ones, and, if no segment has an ignored part, at least one of the
+    /// ignored ones.
     pub(crate) parameters: Vec<Required>,
-    /// Whether a URL may have other parameters.
+    /// Whether the URL may have other parameters.
     pub(crate) others: bool,
 }
 
-/// The effect of a rule on a URL that it matches.
+/// The parts of a URL that a rule ignores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// Runs of the path that are left out, from byte to byte of the path.
+    /// Ignored runs, as byte ranges of the path.
     pub(crate) runs: Vec<(usize, usize)>,
-    /// Parameters that are left out, by their places among all of them.
+    /// Ignored parameters, as indices among all parameters.
     pub(crate) parameters: Vec<usize>,
 }
 
@@ -78,30 +79,30 @@ pub(crate) enum RuleBody {
 /// A rule of one host, and its support.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// `scheme://host:port` of a template; for an alias the host without `www.`, and the port.
+    /// `scheme://host:port` of a template; for an alias, the host without `www.`, and the port.
     pub(crate) site: String,
     pub(crate) body: RuleBody,
-    /// A URL that it matches.
+    /// A URL that the rule matches.
     pub example: String,
-    /// URLs that it matched, those of one page included.
+    /// Number of URLs that the rule matches, including several URLs of one page.
     pub pages: u64,
-    /// Normal forms of these.
+    /// Number of normal forms of these URLs.
     pub forms: u64,
-    /// The forms of several URLs whose pages are all near. There was no form of several URLs whose pages were not.
+    /// Number of normal forms of several URLs whose pages are all near. There are none whose pages are not near.
     pub near_forms: u64,
 }
 
-/// Quantile of the normal distribution: 95 % are within this number of deviations.
+/// Quantile of the normal distribution: 95 % of values are within this number of standard deviations.
 const Z: f64 = 1.96;
 
 impl Rule {
-    /// The host that the rule is for, with the port if it is not the scheme's own.
+    /// The host that the rule applies to, and the port if it is not the default port of the scheme.
     #[must_use]
     pub fn host(&self) -> &str {
         self.site.split_once("://").map_or(&self.site, |(_, host)| host)
     }
 
-    /// Whether it makes two names of a host, or two addresses of its pages, one.
+    /// The alias, if the rule merges two names of a host or two addresses of its pages; otherwise `None`.
     #[must_use]
     pub fn alias(&self) -> Option<Alias> {
         match self.body {
@@ -110,23 +111,23 @@ impl Rule {
         }
     }
 
-    /// The share of the URLs that another one with their normal form represents.
+    /// The share of the matched URLs that are duplicates of another URL with the same normal form.
     #[must_use]
     pub fn duplicate_rate(&self) -> f64 {
         if self.pages == 0 { 0.0 } else { (self.pages - self.forms) as f64 / self.pages as f64 }
     }
 
-    /// The lower end of the interval of Wilson, at 95 %, for the share of normal forms whose URLs are near: `n / (n +
-    /// 1.96^2)` of `n` such forms of several URLs.
+    /// The lower bound of the 95 % Wilson score interval for the share of normal forms whose URLs are near: `n / (n +
+    /// 1.96^2)`, where `n` is [`near_forms`](Self::near_forms).
     #[must_use]
     pub fn confidence(&self) -> f64 {
         let n = self.near_forms as f64;
         n / Z.mul_add(Z, n)
     }
 
-    /// The template: `*` is a part that is left out, `{}` any run of letters and digits, `{_}` any segment, `{...}` any
-    /// further segments or parameters. A backslash comes before a `*`, a brace or a backslash of the URL. Of an alias,
-    /// what is left out is in parentheses.
+    /// The template: `*` is an ignored part, `{}` any run of letters and digits, `{_}` any segment, `{...}` any number of
+    /// further segments or parameters. A `*`, brace or backslash of the URL is preceded by a backslash. In an alias,
+    /// the optional part is in parentheses.
     #[must_use]
     pub fn template(&self) -> String {
         match &self.body {
@@ -135,7 +136,7 @@ impl Rule {
         }
     }
 
-    /// The shapes of the `*` of the template, in their order.
+    /// The shapes of the `*` of the template, in order.
     #[must_use]
     pub fn shapes(&self) -> Vec<Shape> {
         match &self.body {
@@ -144,7 +145,7 @@ impl Rule {
         }
     }
 
-    /// The scheme and host of a template's site, or the host of an alias.
+    /// The scheme and host of a template, or the host of an alias.
     #[must_use]
     pub fn site(&self) -> &str {
         &self.site
@@ -173,7 +174,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The pieces of a segment, each with whether it is a run and where it starts.
+/// The pieces of a segment; the flag is true for runs.
 fn pieces(segment: &str) -> impl Iterator<Item = (bool, &str)> {
     let (mut at, mut all) = (0, runs(segment).peekable());
     std::iter::from_fn(move || {
@@ -190,7 +191,7 @@ fn pieces(segment: &str) -> impl Iterator<Item = (bool, &str)> {
 }
 
 impl PatternSegment {
-    /// Whether a segment is one of these; adds the runs that are left out.
+    /// Whether a segment matches this pattern; adds its ignored runs to `marks`.
     fn matches(&self, segment: &str, start: usize, marks: &mut Marks) -> bool {
         let Self::Of(wanted) = self else { return true };
         let (mut found, mut at) = (pieces(segment), start);
@@ -224,7 +225,7 @@ impl PatternSegment {
         }
     }
 
-    /// Reads what [`text`](Self::text) wrote.
+    /// Parses the output of [`text`](Self::text).
     fn parse(text: &str, shapes: &mut impl Iterator<Item = Shape>) -> Option<Self> {
         if text == "{_}" {
             return Some(Self::Any);
@@ -268,7 +269,7 @@ impl PatternSegment {
 }
 
 impl Pattern {
-    /// The parts of the URL that are left out; `None` if the template does not match it.
+    /// The parts of the URL that are ignored; `None` if the template does not match it.
     pub(crate) fn matches(&self, parts: &Parts<'_>, parameters: &[Parameter<'_>]) -> Option<Marks> {
         let (mut marks, mut wanted) = (Marks::default(), self.segments.iter());
         for segment in parts.segments() {
@@ -320,7 +321,7 @@ impl Pattern {
         (kept == required && does_something).then_some(marks)
     }
 
-    /// The shapes of what is left out, in the order in which they stand.
+    /// The shapes of the ignored parts, in the order of the template.
     fn shapes(&self) -> impl Iterator<Item = &Shape> {
         let of_segments = self.segments.iter().flat_map(|segment| match segment {
             PatternSegment::Any => &[][..],
@@ -336,7 +337,7 @@ impl Pattern {
         }))
     }
 
-    /// From the first `/` on.
+    /// The template from the first `/` on.
     fn text(&self) -> String {
         let mut out = String::new();
         for segment in &self.segments {
@@ -374,7 +375,7 @@ impl Pattern {
         out
     }
 
-    /// Reads what [`text`](Self::text) wrote, with the shapes of what is left out.
+    /// Parses the output of [`text`](Self::text), with the shapes of the ignored parts.
     pub(crate) fn parse(text: &str, shapes: &mut impl Iterator<Item = Shape>) -> Option<Self> {
         let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
         let last = path.rfind('/')? + 1;

@@ -1,4 +1,4 @@
-//! Rules together: all that match a URL are applied to it at once.
+//! A set of rules: all rules that match a URL are applied to it at once.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use crate::alias::unit;
 use crate::parts::{Parameter, Parts};
 use crate::rule::{Marks, Rule, RuleBody};
 
-/// Rules of any number of hosts.
+/// Rules for any number of hosts.
 ///
 /// ```
 /// use twindex_urls::Rules;
@@ -21,12 +21,12 @@ use crate::rule::{Marks, Rule, RuleBody};
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// The numbers of the rules, by unit for aliases, and by site for templates.
+    /// The indices of the rules, by unit of hosts for aliases, and by site for templates.
     by_site: HashMap<String, Vec<usize>>,
 }
 
 impl Rules {
-    /// Collects these rules.
+    /// Creates a set of these rules.
     pub(crate) fn of(rules: Vec<Rule>) -> Self {
         let mut by_site: HashMap<String, Vec<usize>> = HashMap::new();
         for (number, rule) in rules.iter().enumerate() {
@@ -35,13 +35,14 @@ impl Rules {
         Self { rules, by_site }
     }
 
-    /// The rules, host by host; of a host aliases first, then templates, those of most forms first.
+    /// The rules, grouped by host; for each host first aliases, then templates in descending order of their number of
+    /// forms.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Adds other rules after these.
+    /// Appends other rules.
     pub fn extend(&mut self, others: Self) {
         for rule in others.rules {
             self.by_site.entry(rule.site.clone()).or_default().push(self.rules.len());
@@ -49,18 +50,19 @@ impl Rules {
         }
     }
 
-    /// The normal form of a URL: with its host in lower case, without the scheme's own port, user names and the
-    /// fragment; spelled as the aliases of its host say; with a `*` in the place of each part of the path that a
-    /// template leaves out, and without the parameters that one leaves out. It is a name of the page, and may be no
-    /// address that answers. What is no URL comes back as it is. The normal form of a normal form is itself.
+    /// The normal form of a URL: with its host in lower case, and without the default port, user names and the
+    /// fragment; with the spelling chosen by the aliases of its host; with a `*` in place of each part of the path
+    /// that a template ignores, and without the parameters that a template ignores. It identifies the page, but may
+    /// not be a valid address. Text that is not a URL is returned unchanged. Idempotent: a normal form is its own
+    /// normal form.
     ///
-    /// Takes time in the length of the URL and the number of rules of its host.
+    /// Takes time proportional to the length of the URL and the number of rules of its host.
     #[must_use]
     pub fn normalise(&self, url: &str) -> String {
         self.normalise_by(url, |_| {})
     }
 
-    /// As [`normalise`](Self::normalise); calls `each` with the numbers of the rules that changed something.
+    /// As [`normalise`](Self::normalise), but calls `each` with the indices of the rules that changed something.
     pub(crate) fn normalise_by(&self, url: &str, mut each: impl FnMut(usize)) -> String {
         let Some(mut parts) = Parts::parse(url) else { return url.to_owned() };
         for &number in self.by_site.get(&unit(&parts)).into_iter().flatten() {
@@ -89,7 +91,7 @@ impl Rules {
     }
 }
 
-/// The URL without what is marked.
+/// Formats the URL without the ignored parts.
 fn written(site: &str, parts: &Parts<'_>, parameters: &[Parameter<'_>], mut marks: Marks) -> String {
     if marks == Marks::default() {
         return parts.to_string();

@@ -11,17 +11,17 @@ use crate::value::Shape;
 pub const COLUMNS: &str =
     "host\ttemplate\tparts\texample\tpages\tforms\tnear_forms\tduplicate_rate\tconfidence";
 
-/// A table of rules that cannot be read.
+/// The error for an invalid table of rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct BadRules {
-    /// The line, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// The expected and the found value.
+    /// The expected and the actual value.
     pub why: String,
 }
 
-/// The line of a rule in a table with the [`COLUMNS`], without a newline.
+/// Formats a rule as a line of a table with the [`COLUMNS`], without a newline.
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = match &self.body {
@@ -35,7 +35,7 @@ impl fmt::Display for Rule {
 }
 
 impl fmt::Display for Rules {
-    /// The whole table, with a line of columns.
+    /// Formats the table, with a line of column names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{COLUMNS}")?;
         self.rules().iter().try_for_each(|rule| writeln!(f, "{rule}"))
@@ -43,12 +43,12 @@ impl fmt::Display for Rules {
 }
 
 impl Rules {
-    /// Reads a table of rules.
+    /// Parses a table of rules.
     ///
     /// # Errors
     ///
-    /// The first line has not the [`COLUMNS`]; a line has more or fewer of them, a template that is none, parts that
-    /// are not those of its template, or a number that is none. Says which line.
+    /// The line number and the reason, if the first line is not [`COLUMNS`], or if a line has another number of
+    /// columns, an invalid template, parts that do not match its template, or an invalid number.
     pub fn read(table: &[u8]) -> Result<Self, BadRules> {
         let mut rules = Vec::new();
         let mut lines = table.split(|&byte| byte == b'\n').enumerate();

@@ -1,47 +1,47 @@
-//! Where a candidate holds: the pages of a site are divided until what is left has no counter-evidence.
+//! Finds where a candidate holds: divides the pages of a site until the remaining sets have no counter-evidence.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::candidates::Ignored;
 use crate::page::{SitePages, hash_of};
 
-/// Divisions below each other.
+/// Maximum depth of nested divisions.
 const DEPTH_MAX: usize = 4;
-/// Values of a place, at most, that a rule is confined to one by one.
+/// Maximum number of values at a position to which a rule is restricted one by one.
 const VALUES_MAX: usize = 64;
 
-/// The rest of URLs without the ignored places, and the pages that have it.
+/// A normal form: the URLs that are equal without the ignored parts.
 pub(crate) struct NormalForm {
-    /// The first of them.
+    /// The first page with this form.
     pub(crate) page: u32,
     group: u64,
-    /// How many URLs.
+    /// Number of URLs with this form.
     pub(crate) urls: u32,
-    /// Whether pages of several groups, or of a URL with several groups, are among them.
+    /// Whether these pages belong to several groups, or one of their URLs does.
     mixed: bool,
 }
 
 impl NormalForm {
-    /// Several URLs, all near.
+    /// Whether the form has several URLs, all near.
     pub(crate) fn is_near(&self) -> bool {
         self.urls > 1 && !self.mixed
     }
 
-    /// Several URLs, not all near.
+    /// Whether the form has several URLs that are not all near.
     pub(crate) fn is_against(&self) -> bool {
         self.urls > 1 && self.mixed
     }
 }
 
-/// All forms of the pages that have ignored places, and the form of each page.
+/// All normal forms of pages that have ignored parts, and the form of each page.
 pub(crate) struct NormalForms {
     pub(crate) forms: Vec<NormalForm>,
-    /// The pages that have one of the parts or more, and the form of each.
+    /// The pages that have at least one of the parts, and the form of each.
     pub(crate) pages: Vec<(u32, u32)>,
 }
 
 impl NormalForms {
-    /// The counts of a candidate. `by_place` has the pages of each place, `by_hash` those of each hash.
+    /// Computes the forms of a candidate. `by_place` has the pages for each position, `by_hash` the pages for each hash.
     pub(crate) fn of(
         pages: &SitePages<'_>,
         candidate: &[Ignored],
@@ -58,7 +58,7 @@ impl NormalForms {
         };
         for (number, &list) in lists.iter().enumerate() {
             for &page in &by_place[list as usize] {
-                // A page of several lists counts in the first.
+                // A page in several lists is counted in the first list only.
                 if lists[..number].iter().any(|&place| pages.find(page, place).is_some()) {
                     continue;
                 }
@@ -68,7 +68,7 @@ impl NormalForms {
             }
         }
         if rarest.is_none() {
-            // Pages without any of the parameters.
+            // Add pages without any of the parameters.
             let mut all: Vec<(u128, u32)> = numbers.into_iter().collect();
             all.sort_unstable_by_key(|&(_, form)| form);
             for (rest, form) in all {
@@ -102,8 +102,8 @@ impl NormalForm {
     }
 }
 
-/// The hash of a page without the parts of a candidate; none if it lacks a part of the path, all of the parameters, or
-/// has a value of another length.
+/// The hash of a page without the parts of a candidate. `None` if the page lacks a part of the path or all of the
+/// parameters, or has a value of another length.
 fn rest(pages: &SitePages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128> {
     let (mut rest, mut has) = (pages.hashes[page as usize], false);
     for &(place, length) in candidate {
@@ -120,14 +120,14 @@ fn rest(pages: &SitePages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128>
     has.then_some(rest)
 }
 
-/// The property that divides forms: the depth of paths, or a place.
+/// The property by which forms are divided: the depth of paths, or a position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Division {
     Depth,
     Place(u32),
 }
 
-/// The counts of the forms with one value.
+/// The numbers of forms with one value of a property.
 #[derive(Clone, Copy, Default)]
 struct FormCounts {
     near: usize,
@@ -135,18 +135,18 @@ struct FormCounts {
     other: usize,
 }
 
-/// Divides forms into sets without counter-evidence, of `min` near forms or more, or of fewer that have one value in
-/// every place. Returns the sets of near forms.
+/// Divides forms into sets without counter-evidence. A set has at least `min` near forms, or fewer if they have one value
+/// at every position. Returns the sets of near forms.
 pub(crate) struct Tree<'t, 'u> {
     pub(crate) pages: &'t SitePages<'u>,
     pub(crate) forms: &'t [NormalForm],
-    /// The places that are left out.
+    /// The ignored positions.
     pub(crate) ignored: HashSet<u32>,
     pub(crate) min: usize,
 }
 
 impl Tree<'_, '_> {
-    /// The sets of near forms of all these.
+    /// Adds to `found` the sets of near forms among `forms`.
     pub(crate) fn divide(&self, forms: Vec<u32>, depth: usize, found: &mut Vec<Vec<u32>>) {
         let near: Vec<u32> = forms.iter().copied().filter(|&form| self.form(form).is_near()).collect();
         if near.is_empty() {
@@ -165,7 +165,7 @@ impl Tree<'_, '_> {
                 }
             }
             None if is_pure => found.push(near),
-            // Each by itself: a rule of one form says nothing about others.
+            // One set for each form: a rule for one form makes no statement about others.
             None => found.extend(near.into_iter().map(|form| vec![form])),
         }
     }
@@ -182,9 +182,9 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// The best division: the one that leaves most near forms in parts without counter-evidence, each with `min` or more.
-    /// Where there is no counter-evidence, one that confines the rule to the values that were near, if these are few and
-    /// others were not.
+    /// The best division: the one with the most near forms in parts that have no counter-evidence and at least `min`
+    /// near forms each. If there is no counter-evidence, the one that restricts the rule to the values of near forms,
+    /// if these are few and other values exist.
     fn best(&self, forms: &[u32], is_pure: bool) -> Option<Division> {
         let mut counts: HashMap<Division, HashMap<u64, FormCounts>> = HashMap::new();
         let (mut all, whole) = (FormCounts::default(), |counts: &mut FormCounts, form: &NormalForm| {
@@ -222,14 +222,15 @@ impl Tree<'_, '_> {
         scored.max().map(|(_, _, std::cmp::Reverse(by))| by)
     }
 
-    /// Near forms in parts without counter-evidence.
+    /// Number of near forms in parts without counter-evidence.
     fn purifies(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let pure = values.values().filter(|counts| counts.against == 0 && counts.near >= self.min);
         let near = pure.map(|counts| counts.near).sum();
         (values.len() > 1 && near > 0).then_some(near)
     }
 
-    /// Forms of values that no near form has, if the values of near forms are few, each with `min` near forms or more.
+    /// Number of forms with values that no near form has, if there are few values of near forms, each with at least
+    /// `min` near forms.
     fn confines(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let near = values.values().filter(|counts| counts.near > 0);
         let is_few = near.clone().count() <= VALUES_MAX && near.clone().all(|counts| counts.near >= self.min);

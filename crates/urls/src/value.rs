@@ -1,8 +1,8 @@
-//! The shape and the kind of the values of a part of URLs.
+//! The shape and the kind of the values of a varying part of URLs.
 
 use std::fmt;
 
-/// The characters of values; each kind includes those before it, as far as their characters are its own.
+/// A character set of values, in ascending order: each includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Charset {
     /// `0-9`.
@@ -13,15 +13,15 @@ pub enum Charset {
     Base36,
     /// `0-9A-Za-z`.
     Base62,
-    /// Anything.
+    /// Any characters.
     Any,
 }
 
 impl Charset {
-    /// All, the narrowest first.
+    /// All character sets, the narrowest first.
     const ALL: [Self; 5] = [Self::Decimal, Self::Hexadecimal, Self::Base36, Self::Base62, Self::Any];
 
-    /// Its name in a table of rules.
+    /// The name of the set in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,23 +43,23 @@ impl Charset {
         }
     }
 
-    /// The narrowest that has all characters of a value.
+    /// The narrowest set that contains all characters of a value.
     fn of(value: &str) -> Self {
         let has_all = |set: &Self| value.bytes().all(|byte| set.has(byte));
         Self::ALL.into_iter().find(has_all).unwrap_or(Self::Any)
     }
 }
 
-/// The kind of a varying part, by its name and its values. It is only for people: rules do not depend on it.
+/// The kind of a varying part, guessed from its name and its values. For information only: rules do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// Chosen for each visit: the "cookie crumb".
+    /// An id of a session or a user: the "cookie crumb".
     Session,
     /// A number.
     Counter,
     /// A date, or seconds or milliseconds since 1970.
     Date,
-    /// Says where a visitor came from.
+    /// A parameter that records where a visitor came from.
     Tracking,
     /// A language by ISO 639-1, with or without a region.
     Language,
@@ -71,7 +71,7 @@ impl Kind {
     const ALL: [Self; 6] =
         [Self::Session, Self::Counter, Self::Date, Self::Tracking, Self::Language, Self::Other];
 
-    /// Its name in a table of rules.
+    /// The name of the kind in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,27 +85,27 @@ impl Kind {
     }
 }
 
-/// The form of the values of a part that varies.
+/// The shape of the values of a varying part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Their characters.
+    /// The character set of the values.
     pub charset: Charset,
-    /// The least characters of one, in bytes.
+    /// Minimum length of a value in bytes.
     pub min: usize,
-    /// The most; `usize::MAX` for any number.
+    /// Maximum length of a value in bytes; `usize::MAX` if unlimited.
     pub max: usize,
-    /// Their kind.
+    /// The kind of the values.
     pub kind: Kind,
 }
 
 impl Shape {
-    /// Whether a value has this form.
+    /// Whether a value has this shape.
     #[must_use]
     pub fn has(&self, value: &str) -> bool {
         (self.min..=self.max).contains(&value.len()) && value.bytes().all(|byte| self.charset.has(byte))
     }
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Parses the output of [`Display`](fmt::Display).
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (kind, form) = text.split_once(": ")?;
         let kind = Kind::ALL.into_iter().find(|one| one.name() == kind)?;
@@ -122,7 +122,7 @@ impl Shape {
     }
 }
 
-/// `session id: 12 base-62`, `counter: 1+ decimal`, `other: 2-5 any`.
+/// Formats a shape: `session id: 12 base-62`, `counter: 1+ decimal`, `other: 2-5 any`.
 impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.kind.name())?;
@@ -135,7 +135,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Names of parameters that say where a visitor came from.
+/// Names of parameters that record where a visitor came from.
 const TRACKING: [&str; 34] = [
     "_ga",
     "_gl",
@@ -172,7 +172,7 @@ const TRACKING: [&str; 34] = [
     "wbraid",
     "yclid",
 ];
-/// Names of parameters that have the id of a session or a user.
+/// Names of parameters that contain the id of a session or a user.
 const SESSION: [&str; 22] = [
     "aspsessionid",
     "cfid",
@@ -203,7 +203,7 @@ const LANGUAGES: &str = "aaabaeafakamanarasavayazbabebgbhbibmbnbobrbscacechcocrc
     mnmrmsmtmynanbndnenlnonrnvnyocojomorospapiplpsptqurmrnrorurwsascsdsesgsiskslsmsnsosqsrssstsusvswtatetgthtitktltn\
     totrtstttwtyugukuruzvevivovwaweowoxhyiyozazhzu";
 
-/// A value of a part, with which a [`Summary`] is made.
+/// Statistics of the values of a part, from which its [`Shape`] is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
     charset: Charset,
@@ -212,7 +212,7 @@ pub(crate) struct Summary {
     values: usize,
     dates: usize,
     languages: usize,
-    /// Values with digits and letters, or with letters of both cases.
+    /// Number of values with digits and letters, or with letters of both cases.
     mixed: usize,
 }
 
@@ -224,7 +224,7 @@ impl Summary {
 
     pub(crate) fn add(&mut self, value: &str) {
         let charset = Charset::of(value);
-        // If neither of two character sets contains the other, the next larger one contains both.
+        // Character sets are nested, so the greater of two contains both.
         self.charset = self.charset.max(charset);
         (self.min, self.max) = (self.min.min(value.len()), self.max.max(value.len()));
         self.values += 1;
@@ -237,8 +237,8 @@ impl Summary {
         self.mixed += usize::from(kinds > 1);
     }
 
-    /// The form of all values of the part with this name, or without a name. Where values have several lengths, longer
-    /// ones than those that were seen have the form, too: counters grow.
+    /// The shape of all values of the part, which may have a name. If values have different lengths, the maximum
+    /// length is unlimited, because counters grow.
     pub(crate) fn shape(&self, name: Option<&str>) -> Shape {
         let kind = self.kind(name);
         let max = if self.min == self.max { self.max } else { usize::MAX };
@@ -272,14 +272,14 @@ impl Summary {
     }
 }
 
-/// Whether the bytes begin with `YYYY-MM-DD`, and nothing more of a word.
+/// Whether the bytes begin with `YYYY-MM-DD`, not followed by a letter or digit.
 pub(crate) fn is_dashed_date(bytes: &[u8]) -> bool {
     let Some(date) = bytes.get(..10) else { return false };
     let ends = bytes.get(10).is_none_or(|byte| !byte.is_ascii_alphanumeric());
     ends && date[4] == b'-' && date[7] == b'-' && is_day(&[&date[..4], &date[5..7], &date[8..]].concat())
 }
 
-/// Whether eight bytes are a day of the years 1970 to 2099.
+/// Whether eight bytes are a date `YYYYMMDD` of the years 1970 to 2099.
 fn is_day(digits: &[u8]) -> bool {
     let Some(number) = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u32>().ok()) else {
         return false;
@@ -288,7 +288,7 @@ fn is_day(digits: &[u8]) -> bool {
     digits.len() == 8 && (1970..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day)
 }
 
-/// A day, or a time of the years 2001 to 2100 in seconds or milliseconds.
+/// Whether a value is a day, or a time of the years 2001 to 2100 in seconds or milliseconds.
 fn is_date(value: &str) -> bool {
     let bytes = value.as_bytes();
     if is_dashed_date(bytes) && bytes.len() == 10 || is_day(bytes) {
@@ -302,7 +302,7 @@ fn is_date(value: &str) -> bool {
     seconds.is_ok_and(|seconds| (1_000_000_000..4_102_444_800).contains(&seconds))
 }
 
-/// `en`, `pt-BR`, `zh_TW`.
+/// Whether a value is a language, such as `en`, `pt-BR` or `zh_TW`.
 fn is_language(value: &str) -> bool {
     let (language, region) = value.split_once(['-', '_']).map_or((value, None), |(l, r)| (l, Some(r)));
     let is_region = |region: &str| region.len() == 2 && region.bytes().all(|byte| byte.is_ascii_alphabetic());

@@ -1,7 +1,7 @@
 //! The family *linear*: `a x + b` modulo a prime.
 //!
 //! The linear transformations of Broder, Charikar, Frieze and Mitzenmacher (*Min-wise independent
-//! permutations*, 1998, section 4), the `(a x + b) % c` of lectures and of most programs. For a shingle hash x
+//! permutations*, 1998, section 4): the `(a x + b) % c` of lectures and of most programs. For a shingle hash x
 //! and the Mersenne prime p = 2^61 - 1,
 //!
 //! ```text
@@ -14,12 +14,12 @@
 //! with `LINEAR = 0x452821e638d01377` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
 //!
 //! **Which bits are kept.** The least of n values is about p / n, so its upper log2(n) bits are zeros. The low
-//! 32 are as good as random for sets of up to 2^29 elements, and any b of them differ for different minima with
-//! probability 1 - 2^-b. All 61 bits decide what is least, so there are no ties.
+//! 32 bits are nearly random for sets of up to 2^29 elements: any b of them differ for different minima with
+//! probability 1 - 2^-b. All 61 bits are compared to find the least value, so there are no ties.
 //!
-//! **How good it is.** No linear family is exactly min-wise independent: of a set like 0, 1, .. n - 1, the
-//! element 0 is the least too often, by a factor that grows with log n. Over sets of mixed hashes, which these
-//! are, no departure from independent minima can be seen (`tests/it/sketch_accuracy.rs`).
+//! **Accuracy.** No linear family is exactly min-wise independent: in a set like 0, 1, .. n - 1, the
+//! element 0 is the least too often, by a factor that grows with log n. For sets of mixed hashes, as here,
+//! no departure from independent minima is measurable (`tests/it/sketch_accuracy.rs`).
 //!
 //! Time: 4 multiplications of 32 bits for each shingle and minimum. Memory: 24 bytes a minimum.
 
@@ -33,21 +33,21 @@ const LINEAR: u64 = 0x4528_21e6_38d0_1377;
 /// The modulus, 2^61 - 1.
 const PRIME: u64 = (1 << 61) - 1;
 
-/// The bits of the low half of x.
+/// Number of bits in the low half of x.
 const LOW_BITS: u32 = 31;
 
-/// Components that are computed together: 32 bytes each, which a first-level cache holds.
+/// Number of components that are computed together: at 32 bytes each they fit in a first-level cache.
 const BLOCK: usize = 256;
 
-/// The coefficients of t transformations, ready to be multiplied by the low 31 bits of x and by the others, and
-/// in halves of 32 and 29 bits.
+/// The coefficients of t transformations. `a` is for the low 31 bits of x, `raised` for the others; both are split into
+/// a low half of 32 bits and a high half of 29.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Linear {
-    /// a.
+    /// The coefficients a.
     a: [Arc<[u32]>; 2],
-    /// 2^31 a mod p.
+    /// The coefficients 2^31 a mod p.
     raised: [Arc<[u32]>; 2],
-    /// b + 1, see [`lower`].
+    /// The coefficients b + 1, see [`lower`].
     next_b: Arc<[u64]>,
 }
 
@@ -68,7 +68,7 @@ impl Linear {
         self.next_b.len()
     }
 
-    /// Replaces `signature` by the minima of at least one hash.
+    /// Replaces `signature` with the minima of `hashes`, which must not be empty.
     #[inline(always)]
     pub(crate) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
@@ -83,8 +83,8 @@ impl Linear {
         }
     }
 
-    /// Lowers one more than the minima, of the components from `start` on, to those of hashes; the components
-    /// are the inner loop.
+    /// Lowers `minima` to the minima of `hashes`, for the components from `start` on. Each value is one more than the
+    /// minimum. The components are the inner loop.
     ///
     /// Below, x = x1 2^31 + x0 and c = 2^31 a mod p, so that a x = a x0 + c x1 modulo p; and a = a1 2^32 + a0
     /// and c likewise. Because 2^61 = 1 modulo p,
@@ -94,12 +94,13 @@ impl Linear {
     ///             = (high >> 29) + (high mod 2^29) 2^32 + low  modulo p
     /// ```
     ///
-    /// Here x is a hash folded once, which leaves at most p + 7. So x0 is below 2^31 and x1 below 2^30, or x1 is
-    /// 2^30 and x0 below 8; high is below 2^61, low below 3 * 2^62 - 2^33, and the sum s with b + 1 below 2^64.
+    /// Here x is a hash folded once, which leaves at most p + 7. So either x0 is below 2^31 and x1 below 2^30, or x1 is
+    /// 2^30 and x0 below 8; high is below 2^61, low below 3 * 2^62 - 2^33, and their sum s with b + 1 below 2^64.
     ///
-    /// For s = q 2^61 + r, the number wanted is q + r, less p if that is p or more; q + 1 replaces q exactly
-    /// then. As s is one too large, so is the result: 1 to p, which masking by p leaves alone. Values are below
-    /// 2^61, so they can be compared as signed ones, which AVX2 does and unsigned ones it does not.
+    /// With s = q 2^61 + r, s is congruent to q + r, from which p is subtracted if it is greater than p; exactly then
+    /// the computed quotient is q + 1. As s is one too large, so is the result: 1 to p, which masking by p does not
+    /// change. Values are below 2^61, so they can be compared as signed numbers, which AVX2 supports, unlike unsigned
+    /// ones.
     #[inline(always)]
     fn lower(&self, minima: &mut [i64], hashes: &[u64], start: usize) {
         let components = start..start + minima.len();
@@ -123,7 +124,7 @@ impl Linear {
     }
 }
 
-/// a and b of component j.
+/// The coefficients a and b of component j.
 fn coefficients(j: u64) -> (u64, u64) {
     let drawn = |i: u64| mix(LINEAR.wrapping_add(i));
     (1 + drawn(2 * j) % (PRIME - 1), drawn(2 * j + 1) % PRIME)
@@ -133,7 +134,7 @@ fn coefficients(j: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// The module's definition.
+    /// The minima by the definition of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let p = u128::from(PRIME);
         let of = |x: u64, (a, b): (u64, u64)| (u128::from(a) * (u128::from(x) % p) + u128::from(b)) % p;
@@ -141,7 +142,7 @@ mod tests {
         (0..minima as u64).filter_map(min).collect()
     }
 
-    /// Hashes near all the places where something is carried or folded, and random ones.
+    /// Returns hashes near all values at which something is carried or folded, and random ones.
     fn edges() -> Vec<u64> {
         let near = |x: u64| (0..9).flat_map(move |d| [x.wrapping_add(d), x.wrapping_sub(d)]);
         let multiples = (0..8).map(|k: u64| k.wrapping_mul(PRIME));
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn every_hash_alone_is_transformed_as_defined() {
-        // A minimum hides what is too large; one hash alone hides nothing.
+        // A minimum hides values that are too large; a single hash cannot.
         let linear = Linear::new(40);
         let mut signature = Vec::new();
         for hash in edges() {
@@ -174,7 +175,7 @@ mod tests {
 
     #[test]
     fn results_that_wrap_exactly_are_reduced() {
-        // b and x chosen so that a x + b is 0, 1, p - 1 and their neighbours, which random ones never reach.
+        // b and x are chosen so that a x + b is 0, 1, p - 1 and their neighbours, which random values never reach.
         let linear = Linear::new(84);
         for j in 0..84_u64 {
             let (a, b) = coefficients(j);

@@ -1,8 +1,8 @@
 //! The family *matrix*: a random matrix over GF(2), and a random vector.
 //!
-//! One of the families that Broder and Feige name (*Min-wise versus linear independence*, 2000); the random
+//! One of the families in Broder and Feige (*Min-wise versus linear independence*, 2000); the random
 //! linear transformations of Broder, Burrows and Manasse are of this kind. A shingle hash x is a vector of 64
-//! bits, x\[c\] its bit c, the lowest being 0. Component j has a matrix of 32 rows and 64 columns, given by its
+//! bits, where x\[c\] is bit c, and bit 0 the lowest. Component j has a matrix of 32 rows and 64 columns, given by its
 //! columns of 32 bits, and a vector of 32 bits:
 //!
 //! ```text
@@ -15,16 +15,16 @@
 //!
 //! with `MATRIX = 0xc0ac29b7c97c50dd` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
 //!
-//! **Which bits are kept.** The 32 that there are. Of n values the least has about log2(n) zeros on top; the
-//! low b bits are as good as random for sets of up to 2^(32 - b) elements. Different elements tie for the
-//! minimum with a chance of about n / 2^32. Over a random matrix, any two elements are transformed
+//! **Which bits are kept.** All 32. The least of n values has about log2(n) leading zeros; the
+//! low b bits are nearly random for sets of up to 2^(32 - b) elements. Different elements tie for the
+//! minimum with a probability of about n / 2^32. For a random matrix, any two elements are transformed
 //! independently; three are not, if one is the sum of the others.
 //!
-//! **How it is evaluated.** A table for each 4 bits of x has the 16 sums of their columns: 16 look-ups and sums
-//! for each shingle and minimum. 32 components share a block of tables of 32 KiB, which the first level of a
-//! cache holds, and all shingles are looked up in one block before the next is touched. Tables of 8 bits would
-//! need half the look-ups, in a second-level cache, and 8 times the memory: 32 MiB for 4,096 minima instead of
-//! the 4 MiB here.
+//! **Evaluation.** For each 4 bits of x, a table has the 16 sums of their columns, which takes 16 look-ups and sums
+//! for each shingle and minimum. 32 components share a block of tables of 32 KiB, which fits in a first-level
+//! cache, and all shingles are looked up in one block before the next is used. Tables of 8 bits would
+//! need half the look-ups, but in a second-level cache and with 8 times the memory: 32 MiB for 4,096 minima instead of
+//! 4 MiB.
 
 use std::fmt;
 use std::sync::Arc;
@@ -34,36 +34,36 @@ use crate::hash::mix;
 /// The seed of the matrices: the seventh 64 bits of the fraction of pi.
 const MATRIX: u64 = 0xc0ac_29b7_c97c_50dd;
 
-/// Components that are computed together.
+/// Number of components that are computed together.
 const LANES: usize = 32;
 
-/// Bits of a hash that are looked up together.
+/// Number of bits of a hash that are looked up together.
 const BITS: usize = 4;
 
-/// Tables of a hash.
+/// Number of tables for a hash.
 const PLACES: usize = 64 / BITS;
 
-/// A value for each component, aligned so that no load crosses a cache line; that costs a third of the speed.
+/// A value for each component, aligned so that no load crosses a cache line, which would cost a third of the speed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(align(64))]
 struct Row([u32; LANES]);
 
-/// For each value that some bits of a hash have: the sum of their columns.
+/// For each value of [`BITS`] bits of a hash, the sum of their columns.
 type Table = [Row; 1 << BITS];
 
-/// The tables of a block, that of the lowest [`BITS`] bits first. It has the vector in it.
+/// The tables of a block, beginning with the lowest [`BITS`] bits. The first table includes the vector.
 type Tables = [Table; PLACES];
 
 /// The tables of t transformations.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Matrix {
     minima: usize,
-    /// [`PLACES`] for each block.
+    /// [`PLACES`] tables for each block.
     blocks: Arc<[Table]>,
 }
 
 impl fmt::Debug for Matrix {
-    /// Without megabytes of tables.
+    /// Formats the matrix without its tables, which are megabytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Matrix").field("minima", &self.minima).finish_non_exhaustive()
     }
@@ -82,7 +82,7 @@ impl Matrix {
         self.minima
     }
 
-    /// Replaces `signature` by the minima of at least one hash.
+    /// Replaces `signature` with the minima of `hashes`, which must not be empty.
     #[inline(always)]
     pub(crate) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
@@ -93,7 +93,7 @@ impl Matrix {
     }
 }
 
-/// The minima of a block.
+/// Computes the minima of a block.
 #[inline(always)]
 fn column_minima(tables: &Tables, hashes: &[u64]) -> [u32; LANES] {
     let mut minima = [u32::MAX; LANES];
@@ -112,14 +112,14 @@ fn column_minima(tables: &Tables, hashes: &[u64]) -> [u32; LANES] {
     minima
 }
 
-/// Makes the tables of the components from `start` on.
+/// Fills the tables of the components from `start` on.
 fn fill(tables: &mut Tables, start: usize) {
     for lane in 0..LANES {
         let (columns, vector) = matrix((start + lane) as u64);
         for (place, table) in tables.iter_mut().enumerate() {
             table[0].0[lane] = if place == 0 { vector } else { 0 };
             for value in 1..1_usize << BITS {
-                // Without its highest bit it is an earlier value of the table.
+                // `value` without its highest bit is an earlier entry of the table.
                 let bit = value.ilog2() as usize;
                 table[value].0[lane] = table[value ^ 1 << bit].0[lane] ^ columns[BITS * place + bit];
             }
@@ -137,7 +137,7 @@ fn matrix(j: u64) -> ([u32; 64], u32) {
 mod tests {
     use super::*;
 
-    /// The module's definition.
+    /// The minima by the definition of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let of = |x: u64, (columns, vector): &([u32; 64], u32)| {
             (0..64).filter(|c| x >> c & 1 == 1).fold(*vector, |sum, c| sum ^ columns[c])

@@ -1,4 +1,4 @@
-//! Systems of the literature that can be chosen by name. The defaults use none of them.
+//! Methods of the literature that can be selected by name. The defaults use none of them.
 //!
 //! | system | chosen by | default in its place |
 //! |---|---|---|
@@ -7,10 +7,10 @@
 //! | [`linear`], [`multiply_shift`], [`matrix`]: a hash function for each minimum | `minhash=` and the name | `one-permutation-filled`, in [`minhash`](crate::minhash) |
 //!
 //! [`rolling`] computes shingle hashes by the first two, for [`Shingler`](crate::Shingler).
-//! [`MinHasher`](crate::MinHasher) uses the families.
+//! [`MinHasher`](crate::MinHasher) uses the families of the third row.
 //!
-//! They are for those who need a proven bound on collisions, exactly the probability J^s, or results that can be
-//! compared with a paper. Indexes with them are read and written like all others, so their numbers never change.
+//! They are for users who need a proven bound on collisions, exactly the probability J^s, or results that can be
+//! compared with a paper. Indexes that use them are read and written like all others, so their constants never change.
 
 pub(crate) mod linear;
 pub(crate) mod matrix;

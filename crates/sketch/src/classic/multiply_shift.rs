@@ -13,14 +13,14 @@
 //! with `MULTIPLY_SHIFT = 0xbe5466cf34e90c6c` and `mix` of [`shingle`](crate::shingle); sums of 64 bits
 //! wrap.
 //!
-//! **Not the upper half of a 128-bit product.** `(a * x) >> 64` does not depend on a but for its scale: it
-//! grows with x, so that every component has its minimum at the same element, and t minima are worth one: the
-//! variance is t times that of independent ones. Here the product is taken modulo 2^64, which a carries around
-//! many times, and no second mix is needed (`tests/it/sketch_accuracy.rs` has both).
+//! **Not the upper half of a 128-bit product.** `(a * x) >> 64` depends on a only by its scale: it
+//! grows with x, so that every component has its minimum at the same element. Then t minima are worth one: the
+//! variance is t times that of independent minima. Here the product is taken modulo 2^64, which a wraps around
+//! many times, and no second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
 //!
-//! **Which bits are kept.** The 32 that decide. Of n values the least has about log2(n) zeros on top; the low b
-//! bits are as good as random for sets of up to 2^(32 - b) elements. Different elements tie for the minimum
-//! with a chance of about n / 2^32.
+//! **Which bits are kept.** All 32 that are compared. The least of n values has about log2(n) leading zeros; the low b
+//! bits are nearly random for sets of up to 2^(32 - b) elements. Different elements tie for the minimum
+//! with a probability of about n / 2^32.
 //!
 //! Time: 3 multiplications of 32 bits for each shingle and minimum. Memory: 16 bytes a minimum.
 
@@ -31,10 +31,10 @@ use crate::hash::mix;
 /// The seed of the coefficients: the sixth 64 bits of the fraction of pi.
 const MULTIPLY_SHIFT: u64 = 0xbe54_66cf_34e9_0c6c;
 
-/// Components that are computed together: 20 bytes each, which a first-level cache holds.
+/// Number of components that are computed together: at 20 bytes each they fit in a first-level cache.
 const BLOCK: usize = 512;
 
-/// The coefficients of t transformations, a by halves.
+/// The coefficients of t transformations; a is split into its halves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MultiplyShift {
     a_low: Arc<[u32]>,
@@ -56,7 +56,7 @@ impl MultiplyShift {
         self.b.len()
     }
 
-    /// Replaces `signature` by the minima of at least one hash.
+    /// Replaces `signature` with the minima of `hashes`, which must not be empty.
     #[inline(always)]
     pub(crate) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
@@ -68,9 +68,9 @@ impl MultiplyShift {
     }
 }
 
-/// Lowers minima to those of hashes; the components, as many as the slices have, are the inner loop.
+/// Lowers `minima` to the minima of `hashes`; the components are the inner loop.
 ///
-/// Only the upper half of `a x + b` is wanted: of the product's four partial ones, one is needed whole, two by
+/// Only the upper half of `a x + b` is needed. Of the four partial products, one is used in full, two only by
 /// their low halves, and the fourth not at all.
 #[inline(always)]
 fn lower(minima: &mut [u32], hashes: &[u64], a_low: &[u32], a_high: &[u32], b: &[u64]) {
@@ -84,7 +84,7 @@ fn lower(minima: &mut [u32], hashes: &[u64], a_low: &[u32], a_high: &[u32], b: &
     }
 }
 
-/// a and b of component j.
+/// The coefficients a and b of component j.
 fn coefficients(j: u64) -> (u64, u64) {
     let drawn = |i: u64| mix(MULTIPLY_SHIFT.wrapping_add(i));
     (drawn(2 * j) | 1, drawn(2 * j + 1))
@@ -94,7 +94,7 @@ fn coefficients(j: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// The module's definition.
+    /// The minima by the definition of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let of = |x: u64, (a, b): (u64, u64)| (a.wrapping_mul(x).wrapping_add(b) >> 32) as u32;
         let min = |j| hashes.iter().map(|&x| of(x, coefficients(j))).min();

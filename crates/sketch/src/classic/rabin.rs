@@ -1,6 +1,6 @@
 //! Rabin's fingerprints: residues of polynomials over GF(2).
 //!
-//! A string is the polynomial whose coefficients are its bits, the highest bit of the first byte first; its
+//! A string is the polynomial whose coefficients are its bits, beginning with the highest bit of the first byte. Its
 //! fingerprint is the residue modulo an irreducible polynomial P of degree 64 (Rabin, *Fingerprinting by
 //! random polynomials*, 1981; Broder, *Some applications of Rabin's fingerprinting method*, 1993):
 //!
@@ -11,23 +11,23 @@
 //! In a number of 64 bits, and in the eight bytes of a fingerprint, the highest bit is the coefficient of
 //! x^63.
 //!
-//! **Extension.** With strings written one after the other, f(a.b) = f(f(a).b), the fingerprint being a
-//! string of eight bytes ([`Rabin::extend`]); and f(a.b) = f(a) x^(8 |b|) + f(b) ([`Rabin::concat`]), from
+//! **Extension.** For concatenated strings, f(a.b) = f(f(a).b), where the fingerprint is used as a
+//! string of eight bytes ([`Rabin::extend`]); and f(a.b) = f(a) x^(8 |b|) + f(b) ([`Rabin::concat`]), by
 //! which windows slide in constant time ([`Rabin::windows`]). Plus and minus are xor.
 //!
-//! **Leading zeros.** Zeros before a polynomial mean nothing: NULs at the beginning of a string leave its
-//! fingerprint as it is, f("") = 0, and strings shorter than eight bytes are their own fingerprints. Where
-//! the strings have one length, as windows have, that is harmless. Where they do not, begin with a 1, as
-//! Broder does: `rabin.extend(Rabin::ONE, string)` is f("\x01" . string), extends and concatenates like any
-//! other, and sets all strings apart from those with more zeros in front. Shingles are hashed so.
+//! **Leading zeros.** Leading zero coefficients do not change a polynomial: NULs at the beginning of a string do not
+//! change its fingerprint, f("") = 0, and strings shorter than eight bytes are their own fingerprints. This is harmless
+//! if all strings have the same length, as windows do. If they do not, begin with a 1, as
+//! Broder does: `rabin.extend(Rabin::ONE, string)` is f("\x01" . string). It can be extended and concatenated like any
+//! other, and distinguishes a string from the same string with more leading zeros. Shingles are hashed this way.
 //!
-//! **Collisions.** Let two strings be different, of at most n bits, and chosen without knowledge of P. The
-//! difference of their polynomials, led by a 1 or of one length, has a degree of at most n, so at most n/64
-//! of the (2^64 - 2^32)/64 irreducible polynomials of degree 64 divide it. With P chosen uniformly the
+//! **Collisions.** Take two different strings of at most n bits, which were chosen without knowledge of P, and which
+//! begin with a 1 or have the same length. The difference of their polynomials has a degree of at most n, so at most n/64
+//! of the (2^64 - 2^32)/64 irreducible polynomials of degree 64 divide it. If P is chosen uniformly, the
 //! fingerprints collide with a probability of at most n / (2^64 - 2^32), and any two of N strings with at
-//! most about N^2 n / 2^65: 10^-5 for a million shingles of 50 bytes. That is a theorem, which hash functions
-//! like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast) do not have. It says nothing of how the bits
-//! are distributed: what takes bits of a fingerprint for random mixes them first.
+//! most about N^2 n / 2^65: 10^-5 for a million shingles of 50 bytes. This is a theorem; hash functions
+//! like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast) have none. It does not make the bits of a fingerprint
+//! uniformly distributed: mix them before they are used as random bits.
 //!
 //! **The polynomial of a seed.** With `mix` and `COUNT` as in [`shingle`](crate::shingle), let `key =
 //! mix(seed ^ 0x452821e638d01377)`, the fifth word of the fraction of pi. P is x^64 plus the first of
@@ -49,20 +49,20 @@ use twindex_kernel::clmul::{Body, Modulus, Multiply, Portable, fastest};
 
 use crate::hash::{COUNT, mix};
 
-/// The fifth word of the fraction of pi: sets polynomials apart from what else is made of a seed.
+/// The fifth word of the fraction of pi: makes polynomials independent of other values computed from a seed.
 const POLYNOMIALS: u64 = 0x4528_21e6_38d0_1377;
 
-/// Strings from this length on are folded by carry-less multiplications; shorter ones are read by tables.
+/// Minimum length in bytes of strings that are folded by carry-less multiplications; shorter ones use tables.
 #[cfg(target_arch = "x86_64")]
 const FOLDED_MIN: usize = 128;
 
-/// Whether a polynomial over GF(2) has no divisors but 1 and itself, and has a degree of 1 at least. Bit i is
-/// the coefficient of x^i.
+/// Whether a polynomial over GF(2) is irreducible: its degree is at least 1, and its only divisors are 1 and itself.
+/// Bit i is the coefficient of x^i.
 ///
 /// Ben-Or's test (*Probabilistic algorithms in finite fields*, 1981): x^(2^i) - x is the product of all
 /// irreducible polynomials whose degree divides i, so a polynomial of degree d is irreducible if it has no
-/// factor in common with any of these for i from 1 to d/2. Exact; about d^2 steps for most polynomials, which
-/// have a small factor, and d^3 at most.
+/// factor in common with any of these for i from 1 to d/2. Exact. Takes about d^2 steps for most polynomials, which
+/// have a small factor, and at most d^3.
 ///
 /// ```
 /// use twindex_sketch::rabin::is_irreducible;
@@ -86,14 +86,14 @@ pub fn is_irreducible(polynomial: u128) -> bool {
     true
 }
 
-/// The square of `a` modulo a polynomial of a higher degree, 2 at least.
+/// The square of `a` modulo a polynomial of a higher degree, which must be at least 2.
 fn square(a: u128, polynomial: u128) -> u128 {
     let degree = polynomial.ilog2();
     let shifted = |a: u128| if a >> (degree - 1) & 1 == 1 { a << 1 ^ polynomial } else { a << 1 };
     (0..degree).rev().fold(0, |sum, i| shifted(shifted(sum)) ^ (a >> i & 1))
 }
 
-/// The greatest common divisor.
+/// The greatest common divisor of two polynomials.
 fn common(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         let degree = b.ilog2();
@@ -105,8 +105,7 @@ fn common(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// Fingerprints modulo one irreducible polynomial of degree 64. Cheap to clone, and shared by threads at
-/// will.
+/// Fingerprints modulo one irreducible polynomial of degree 64. Cheap to clone, and can be shared by threads.
 ///
 /// ```
 /// use twindex_sketch::Rabin;
@@ -126,21 +125,21 @@ pub struct Rabin {
 
 struct Tables {
     modulus: Modulus,
-    /// For each byte of a polynomial of degree below 64, the lowest first: its value times x^64.
+    /// For each byte of a polynomial of degree below 64, the lowest byte first: the byte's value times x^64.
     up: [[u64; 256]; 8],
-    /// x^(8n).
+    /// The powers x^(8n) for n from 0 to 255.
     powers: [u64; 256],
 }
 
 impl Rabin {
-    /// The fingerprint of the byte 1. Extended by a string, it makes zeros at the string's beginning count.
+    /// The fingerprint of the byte 1. Extending it by a string makes leading zeros of the string significant.
     pub const ONE: u64 = 1;
 
-    /// Fingerprints modulo the polynomial that `seed` chooses, as the [module](self) says. About 0.1 ms.
+    /// Creates the fingerprint function for the polynomial that the [module](self) defines for `seed`. About 0.1 ms.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let key = mix(seed ^ POLYNOMIALS);
-        // Ends: one in 32 is irreducible, and `mix` is a bijection, so that the stream has them all.
+        // Terminates: one in 32 is irreducible, and `mix` is a bijection, so the sequence contains all of them.
         let mut state = key;
         loop {
             state = state.wrapping_add(COUNT);
@@ -151,10 +150,10 @@ impl Rabin {
         }
     }
 
-    /// Fingerprints modulo this polynomial; bit i is the coefficient of x^i.
+    /// Creates the fingerprint function modulo this polynomial; bit i is the coefficient of x^i.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a polynomial that has another degree than 64 or is not irreducible.
+    /// [`Error::Invalid`] for a polynomial whose degree is not 64 or that is not irreducible.
     pub fn with_polynomial(polynomial: u128) -> Result<Self> {
         if polynomial >> 64 != 1 || !is_irreducible(polynomial) {
             return Err(Error::Invalid(format!(
@@ -179,21 +178,21 @@ impl Rabin {
         Self { tables: Arc::new(Tables { modulus: Modulus::new(low), up, powers }) }
     }
 
-    /// The polynomial: bit i is the coefficient of x^i, 64 the highest.
+    /// The polynomial: bit i is the coefficient of x^i, and bit 64 the highest.
     #[must_use]
     pub fn polynomial(&self) -> u128 {
         1 << 64 | u128::from(self.tables.modulus.low())
     }
 
-    /// The fingerprint of a string, f(A) in the [module](self)'s words. Linear time, no memory.
+    /// The fingerprint of a string, f(A) of the [module](self). Linear time; allocates nothing.
     ///
-    /// NULs at the beginning do not count; see there.
+    /// NULs at the beginning do not change it; see **Leading zeros** there.
     #[must_use]
     pub fn fingerprint(&self, string: &[u8]) -> u64 {
         self.extend(0, string)
     }
 
-    /// The fingerprint of a.b from that of a and the string b. Linear time in b.
+    /// The fingerprint of a.b from the fingerprint of a and the string b. Linear time in b.
     #[must_use]
     #[inline]
     pub fn extend(&self, fingerprint: u64, string: &[u8]) -> u64 {
@@ -207,9 +206,9 @@ impl Rabin {
         self.extend_by_tables(fingerprint, string)
     }
 
-    /// [`extend`](Self::extend) in plain instructions, eight bytes at a time: the definition.
+    /// As [`extend`](Self::extend), without special instructions, eight bytes at a time: the reference implementation.
     ///
-    /// It is public for comparisons; the result never differs.
+    /// Public for comparisons; the result is always the same.
     #[must_use]
     #[inline]
     pub fn extend_by_tables(&self, mut fingerprint: u64, string: &[u8]) -> u64 {
@@ -224,17 +223,17 @@ impl Rabin {
         self.up(fingerprint >> (64 - bits)) ^ fingerprint << bits ^ number(rest)
     }
 
-    /// Times x^64.
+    /// Multiplies a polynomial by x^64.
     #[inline(always)]
     fn up(&self, polynomial: u64) -> u64 {
         let bytes = polynomial.to_le_bytes();
         (0..8).fold(0, |sum, i| sum ^ self.tables.up[i][usize::from(bytes[i])])
     }
 
-    /// The fingerprint of a.b from those of a and b and the length of b in bytes. Constant time for up to 255
+    /// The fingerprint of a.b from the fingerprints of a and b and the length of b in bytes. Constant time for up to 255
     /// bytes, and logarithmic beyond.
     ///
-    /// As plus and minus are the same, it also takes a prefix off: f(b) is `concat(f(a), f(a.b), |b|)`.
+    /// As plus and minus are the same, it can also remove a prefix: f(b) is `concat(f(a), f(a.b), |b|)`.
     #[must_use]
     pub fn concat(&self, a: u64, b: u64, length_of_b: u64) -> u64 {
         struct Concat<'a>(&'a Rabin, u64, u64);
@@ -251,13 +250,13 @@ impl Rabin {
         b ^ fastest(Concat(self, a, length_of_b))
     }
 
-    /// x^(8n) mod P: what a fingerprint is multiplied by when n bytes follow.
+    /// x^(8n) mod P: the factor by which a fingerprint is multiplied when n bytes follow.
     #[must_use]
     pub fn power(&self, n: u64) -> u64 {
         self.concat(Self::ONE, 0, n)
     }
 
-    /// A fingerprint times x^(8n).
+    /// Multiplies a fingerprint by x^(8n).
     #[inline(always)]
     pub(super) fn shifted(&self, multiply: impl Multiply, fingerprint: u64, n: u64) -> u64 {
         let Tables { modulus, powers, .. } = &*self.tables;
@@ -266,8 +265,8 @@ impl Rabin {
         modulus.times(multiply, fingerprint, power)
     }
 
-    /// As [`shifted`](Self::shifted), in plain instructions only. Few zeros are read from the tables faster
-    /// than a product is made.
+    /// As [`shifted`](Self::shifted), without special instructions. For small n, appending zeros by the tables is faster
+    /// than a multiplication.
     #[inline(always)]
     pub(super) fn shifted_by_tables(&self, fingerprint: u64, n: u64) -> u64 {
         if n > 96 {
@@ -278,7 +277,7 @@ impl Rabin {
         if bits == 0 { whole } else { self.up(whole >> (64 - bits)) ^ whole << bits }
     }
 
-    /// x^(2048 n) mod P, by squaring.
+    /// Computes x^(2048 n) mod P, by squaring.
     #[inline(always)]
     fn far(&self, multiply: impl Multiply, mut n: u64) -> u64 {
         let Tables { modulus, powers, .. } = &*self.tables;
@@ -293,17 +292,17 @@ impl Rabin {
         power
     }
 
-    /// A window of `length` bytes that slides along a string.
+    /// Returns a window of `length` bytes that can slide along a string.
     #[must_use]
     pub fn roller(&self, length: usize) -> Roller {
         let leaving = multiples(self.power(length as u64), self.tables.modulus.low());
         Roller { rabin: self.clone(), leaving: Box::new(leaving) }
     }
 
-    /// The fingerprints of all runs of `length` bytes, in order; none if `length` is 0 or more than there
-    /// are.
+    /// Returns the fingerprints of all runs of `length` bytes, in order; none if `length` is 0 or greater than the length
+    /// of the string.
     ///
-    /// Two table lookups a byte, whatever the length.
+    /// Takes two table look-ups for each byte, independent of `length`.
     #[must_use]
     pub fn windows<'a>(&self, string: &'a [u8], length: usize) -> Windows<'a> {
         let ahead =
@@ -323,18 +322,16 @@ impl fmt::Debug for Rabin {
     }
 }
 
-/// Slides a window: from the fingerprint of some bytes to that of the same without the first and with one
-/// more. Made by [`Rabin::roller`].
+/// A sliding window: computes a window's fingerprint from the previous one. Made by [`Rabin::roller`].
 #[derive(Clone, Debug)]
 pub struct Roller {
     rabin: Rabin,
-    /// For each byte: its value times x^(8 length).
+    /// For each byte: the byte's value times x^(8 length).
     leaving: Box<[u64; 256]>,
 }
 
 impl Roller {
-    /// The next window's fingerprint, from this one's, the oldest byte, which leaves, and the one that
-    /// enters.
+    /// Computes a window's fingerprint from the previous one: removes the oldest byte, `leaves`, and appends `enters`.
     ///
     /// ```
     /// let rabin = twindex_sketch::Rabin::new(0);
@@ -349,7 +346,7 @@ impl Roller {
     }
 }
 
-/// Fingerprints of sliding windows. Made by [`Rabin::windows`].
+/// An iterator over the fingerprints of sliding windows. Made by [`Rabin::windows`].
 #[derive(Clone, Debug)]
 pub struct Windows<'a> {
     roller: Roller,
@@ -381,7 +378,7 @@ impl Iterator for Windows<'_> {
 
 impl ExactSizeIterator for Windows<'_> {}
 
-/// A polynomial of degree below 64 times x, modulo x^64 + `low`.
+/// Multiplies a polynomial of degree below 64 by x, modulo x^64 + `low`.
 fn times_x(polynomial: u64, low: u64) -> u64 {
     polynomial << 1 ^ (polynomial >> 63).wrapping_neg() & low
 }
@@ -401,8 +398,8 @@ fn multiples(first: u64, low: u64) -> [u64; 256] {
     table
 }
 
-/// The bytes of a string of 1 to 8 as a number, the first highest. By loads that overlap: where they do, they
-/// bring the same bits.
+/// Reads a string of 1 to 8 bytes as a big-endian number. Uses overlapping loads; overlapping bytes set the same bits
+/// twice.
 #[inline(always)]
 fn number(string: &[u8]) -> u64 {
     let n = string.len();
@@ -415,13 +412,13 @@ fn number(string: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    //! The definition is long division, bit by bit; everything faster is compared with it.
+    //! The reference is long division, bit by bit; all faster implementations are compared with it.
 
     use proptest::prelude::*;
 
     use super::*;
 
-    /// The definition.
+    /// The fingerprint by long division.
     fn divided(polynomial: u128, string: &[u8]) -> u64 {
         let bits = string.iter().flat_map(|byte| (0..8).rev().map(move |i| byte >> i & 1));
         bits.fold(0_u128, |rest, bit| {
@@ -446,7 +443,7 @@ mod tests {
 
     #[test]
     fn small_polynomials_are_irreducible_if_nothing_smaller_divides_them() {
-        // Every product of two polynomials of degree 1 at least, up to degree 11: all that are reducible.
+        // Every product of two polynomials of degree at least 1, up to degree 11: all reducible polynomials.
         let mut reducible = vec![false; 1 << 12];
         for a in 2..1_u128 << 11 {
             for b in 2..=a {
@@ -482,7 +479,8 @@ mod tests {
         }
         // By Swan no trinomial x^64 + x^k + 1 is irreducible, as 8 divides 64.
         assert!((1..64).all(|k| !is_irreducible(terms(&[64, k, 0]))));
-        // Products of two irreducible polynomials whose degrees sum to 64: the hardest to see, 32 and 32.
+        // Products of two irreducible polynomials whose degrees add up to 64; degrees 32 and 32 are the hardest to
+        // detect.
         let of_degree =
             |d: u32| (1_u128 << d..2 << d).filter(|&p| is_irreducible(p)).take(3).collect::<Vec<_>>();
         for d in [1, 2, 7, 21, 31, 32] {
@@ -522,10 +520,10 @@ mod tests {
 
     #[test]
     fn the_bits_of_a_string_are_the_coefficients_of_its_polynomial() {
-        // 10011 is x^4 + x + 1; what is shorter than 64 bits is its own residue.
+        // 10011 is x^4 + x + 1; a polynomial of degree below 64 is its own residue.
         assert_eq!(Rabin::new(0).fingerprint(&[0b10011]), 0b10011);
         assert_eq!(Rabin::new(0).fingerprint(b"fingers!"), u64::from_be_bytes(*b"fingers!"));
-        // And x^64 is what the polynomial has below.
+        // x^64 is congruent to the lower terms of the polynomial.
         let rabin = Rabin::new(0);
         let low = rabin.polynomial() as u64;
         assert_eq!(rabin.fingerprint(&[1, 0, 0, 0, 0, 0, 0, 0, 0]), low);
@@ -579,7 +577,7 @@ mod tests {
             let length = b.len() as u64;
             prop_assert_eq!(f(&[&a, &b]), rabin.concat(of_a, f(&[&b]), length));
             prop_assert_eq!(f(&[&b]), rabin.concat(of_a, f(&[&a, &b]), length));
-            // Also where both are led by a one.
+            // Also if both begin with a 1.
             let led = rabin.extend(Rabin::ONE, &a);
             prop_assert_eq!(rabin.extend(led, &b), f(&[&[1], &a, &b]));
         }

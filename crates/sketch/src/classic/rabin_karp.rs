@@ -1,4 +1,4 @@
-//! The rolling hash of Rabin and Karp: strings as numbers modulo a prime.
+//! The rolling hash of Rabin and Karp: strings as integers modulo a prime.
 //!
 //! A string of k symbols is a number with k digits in base d, and its hash is the residue modulo a prime q
 //! (Karp and Rabin, *Efficient randomized pattern-matching algorithms*, 1987):
@@ -10,16 +10,16 @@
 //!
 //! Symbols are numbers: bytes, characters, hashes of words. They need not be smaller than d.
 //!
-//! **Leading zeros** do not count, as in numbers: the hash of no symbol is 0, and symbols 0 at the beginning
-//! leave a hash as it is. Where strings have different lengths, begin with a 1: `hash.extend(1, string)`.
-//! Shingles are hashed so.
+//! **Leading zeros** do not change the hash, as with integers: the hash of no symbols is 0, and symbols 0 at the
+//! beginning have no effect. If strings have different lengths, begin with a 1: `hash.extend(1, string)`.
+//! Shingles are hashed this way.
 //!
-//! **Collisions.** Let two strings be different, of at most n symbols below q, led by a 1 or of one length,
-//! and chosen without knowledge of d. Their difference is a polynomial in d of degree at most n, which has at
-//! most n roots modulo a prime. With d chosen uniformly they collide with a probability of at most n / (q -
-//! 2): for a million shingles of 50 bytes and q = 2^61 - 1 some two collide with at most 10^-5. A base that
-//! anybody knows, such as 256, gives no such bound. As with Rabin's [fingerprints](super::rabin), bits that
-//! are to be taken for random are mixed first.
+//! **Collisions.** Take two different strings of at most n symbols below q, which were chosen without knowledge of d, and
+//! which begin with a 1 or have the same length. Their difference is a polynomial in d of degree at most n, which has at
+//! most n roots modulo a prime. If d is chosen uniformly, they collide with a probability of at most n / (q -
+//! 2): for a million shingles of 50 bytes and q = 2^61 - 1, any two collide with at most 10^-5. A publicly known base,
+//! such as 256, gives no such bound. As with Rabin's [fingerprints](super::rabin), the bits
+//! must be mixed before they are used as random bits.
 //!
 //! **The base of a seed**, with q = 2^61 - 1 ([`RabinKarp::seeded`]). With `mix` and `COUNT` as in
 //! [`shingle`](crate::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`, the sixth word of the fraction of
@@ -29,13 +29,13 @@
 //! mix(key + 1 * COUNT) mod 2^61,   mix(key + 2 * COUNT) mod 2^61,   ...
 //! ```
 //!
-//! that is above 1 and below q: the very first but for a few seeds in 2^61.
+//! that is greater than 1 and less than q: the first one, except for a few seeds in 2^61.
 
 use crate::error::{Error, Result};
 
 use crate::hash::{COUNT, mix};
 
-/// The sixth word of the fraction of pi: sets bases apart from what else is made of a seed.
+/// The sixth word of the fraction of pi: makes bases independent of other values computed from a seed.
 const BASES: u64 = 0xbe54_66cf_34e9_0c6c;
 
 /// The rolling hash with one base and one modulus.
@@ -56,10 +56,10 @@ pub struct RabinKarp {
 }
 
 impl RabinKarp {
-    /// The prime 2^61 - 1, modulo which residues need no division.
+    /// The prime 2^61 - 1, for which residues are computed without a division.
     pub const MERSENNE_61: u64 = (1 << 61) - 1;
 
-    /// The hash with `base` d and `modulus` q, any prime of 64 bits.
+    /// Creates the hash with `base` d and `modulus` q, any 64-bit prime.
     ///
     /// # Errors
     /// [`Error::Invalid`] unless q is prime and 1 < d < q.
@@ -75,11 +75,11 @@ impl RabinKarp {
         Ok(Self { base, modulus })
     }
 
-    /// The hash modulo 2^61 - 1 whose base `seed` chooses, as the [module](self) says.
+    /// Creates the hash modulo 2^61 - 1 with the base that the [module](self) defines for `seed`.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut state = mix(seed ^ BASES);
-        // Ends: `mix` is a bijection, so all but a few numbers of the stream will do.
+        // Terminates: `mix` is a bijection, so all but a few numbers of the sequence are valid.
         loop {
             state = state.wrapping_add(COUNT);
             let base = mix(state) & Self::MERSENNE_61;
@@ -101,27 +101,27 @@ impl RabinKarp {
         self.modulus
     }
 
-    /// The hash of a string of symbols. Linear time, no memory.
+    /// The hash of a string of symbols. Linear time; allocates nothing.
     ///
-    /// Zeros at the beginning do not count; see the [module](self).
+    /// Leading zeros do not change it; see the [module](self).
     #[must_use]
     pub fn hash<S: Copy + Into<u64>>(&self, symbols: &[S]) -> u64 {
         self.extend(0, symbols)
     }
 
-    /// The hash of a.b from that of a, any number below q, and the symbols of b. Linear time in b.
+    /// The hash of a.b from the hash of a, any number below q, and the symbols of b. Linear time in b.
     #[must_use]
     pub fn extend<S: Copy + Into<u64>>(&self, hash: u64, symbols: &[S]) -> u64 {
         symbols.iter().fold(hash, |hash, &symbol| self.next(hash, symbol.into()))
     }
 
-    /// The hash of a.b from those of a and b and the length of b. Logarithmic time.
+    /// The hash of a.b from the hashes of a and b and the length of b. Logarithmic time.
     #[must_use]
     pub fn concat(&self, a: u64, b: u64, length_of_b: u64) -> u64 {
         self.residue(self.product(a, self.power(length_of_b)) + u128::from(b))
     }
 
-    /// d^n modulo q: what a hash is multiplied by when n symbols follow. Logarithmic time.
+    /// d^n modulo q: the factor by which a hash is multiplied when n symbols follow. Logarithmic time.
     #[must_use]
     pub fn power(&self, n: u64) -> u64 {
         let (mut power, mut base, mut n) = (1, self.base, n);
@@ -135,17 +135,18 @@ impl RabinKarp {
         power
     }
 
-    /// A window of `length` symbols that slides along a string.
+    /// Returns a window of `length` symbols that can slide along a string.
     #[must_use]
     pub fn roller(&self, length: usize) -> Roller {
-        // The symbol that leaves has been multiplied by d^(length - 1), and by another d with this step.
+        // The oldest symbol was multiplied by d^(length - 1), and is multiplied by d once more in this step.
         let gone = self.power(length as u64);
         Roller { hash: *self, leaving: if gone == 0 { 0 } else { self.modulus - gone } }
     }
 
-    /// The hashes of all runs of `length` symbols, in order; none if `length` is 0 or more than there are.
+    /// Returns the hashes of all runs of `length` symbols, in order; none if `length` is 0 or greater than the length
+    /// of the string.
     ///
-    /// Two multiplications a symbol, whatever the length.
+    /// Takes two multiplications for each symbol, independent of `length`.
     #[must_use]
     pub fn windows<'a, S: Copy + Into<u64>>(&self, symbols: &'a [S], length: usize) -> Windows<'a, S> {
         let ahead = if length == 0 { None } else { symbols.get(..length).map(|first| self.hash(first)) };
@@ -158,7 +159,7 @@ impl RabinKarp {
         self.residue(self.product(hash, self.base) + u128::from(symbol))
     }
 
-    /// A product of residues: at most (2^64 - 1)^2, so that two more numbers of 64 bits can be added.
+    /// The product of two residues: at most (2^64 - 1)^2, so that two more 64-bit numbers can be added.
     #[expect(clippy::unused_self, reason = "read beside `times` and `residue`")]
     #[inline(always)]
     pub(super) fn product(&self, a: u64, b: u64) -> u128 {
@@ -180,8 +181,7 @@ impl RabinKarp {
     }
 }
 
-/// The residue of a number below 2^124 modulo q = 2^61 - 1: as 2^61 is 1 modulo q, groups of 61 bits are
-/// added.
+/// The residue of a number below 2^124 modulo q = 2^61 - 1: groups of 61 bits are added, as 2^61 is 1 modulo q.
 #[inline(always)]
 pub(super) fn residue_61(number: u128) -> u64 {
     const Q: u64 = RabinKarp::MERSENNE_61;
@@ -190,17 +190,16 @@ pub(super) fn residue_61(number: u128) -> u64 {
     if sum >= Q { sum - Q } else { sum }
 }
 
-/// Slides a window: from the hash of some symbols to that of the same without the first and with one more.
-/// Made by [`RabinKarp::roller`].
+/// A sliding window: computes a window's hash from the previous one. Made by [`RabinKarp::roller`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roller {
     hash: RabinKarp,
-    /// -d^length: times the symbol that leaves, what is added to take it off.
+    /// -d^length: times the oldest symbol, the number to add to remove it.
     leaving: u64,
 }
 
 impl Roller {
-    /// The next window's hash, from this one's, the oldest symbol, which leaves, and the one that enters.
+    /// Computes a window's hash from the previous one: removes the oldest symbol, `leaves`, and appends `enters`.
     ///
     /// (x - s d^(k-1)) d + e is computed as x d - s d^k + e.
     #[must_use]
@@ -211,7 +210,7 @@ impl Roller {
     }
 }
 
-/// Hashes of sliding windows. Made by [`RabinKarp::windows`].
+/// An iterator over the hashes of sliding windows. Made by [`RabinKarp::windows`].
 #[derive(Clone, Debug)]
 pub struct Windows<'a, S> {
     roller: Roller,
@@ -243,8 +242,8 @@ impl<S: Copy + Into<u64>> Iterator for Windows<'_, S> {
 
 impl<S: Copy + Into<u64>> ExactSizeIterator for Windows<'_, S> {}
 
-/// Whether a number is prime: Miller and Rabin's test with the first twelve primes as bases, which no
-/// composite number of 64 bits passes (Sorenson and Webster, *Strong pseudoprimes to twelve prime bases*,
+/// Whether a number is prime, by Miller and Rabin's test with the first twelve primes as bases, which no
+/// composite 64-bit number passes (Sorenson and Webster, *Strong pseudoprimes to twelve prime bases*,
 /// 2017).
 ///
 /// ```
@@ -291,7 +290,7 @@ mod tests {
 
     use super::*;
 
-    /// Primes of every size, the greatest of 64 bits among them.
+    /// Primes of different sizes, including the greatest 64-bit prime.
     const PRIMES: [u64; 8] = [
         3,
         257,
@@ -303,7 +302,7 @@ mod tests {
         18_446_744_073_709_551_557,
     ];
 
-    /// The definition, in wider numbers: the sum of symbols times powers.
+    /// The hash by its definition, in wider numbers: the sum of symbols times powers.
     fn defined(base: u64, modulus: u64, symbols: &[u64]) -> u64 {
         let q = u128::from(modulus);
         let (mut sum, mut power) = (0, 1);

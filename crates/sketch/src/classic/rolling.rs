@@ -1,15 +1,14 @@
-//! Shingle hashes that slide along the bytes of a text: Rabin's fingerprints and the hash of Rabin and Karp.
+//! Shingle hashes computed by rolling: Rabin's fingerprints and the hash of Rabin and Karp.
 //!
 //! A shingle is the string of the bytes of its units, from the start of the first to the end of the last,
-//! with what is between them: one space between two words. Its hash is `mix(f(1.string))`, f being the
-//! [fingerprint](super::rabin) or the [rolling hash](super::rabin_karp) of the seed, and the 1 in front
-//! making its length count. `mix`, the bijection of [`shingle`](crate::shingle), adds no collision:
-//! fingerprints are unique, but their bits are not distributed like those of random numbers, and minima and
-//! votes on bits need that.
+//! including the bytes between them: one space between two words. Its hash is `mix(f(1.string))`, where f is the
+//! [fingerprint](super::rabin) or the [rolling hash](super::rabin_karp) of the seed; the leading 1
+//! makes leading zeros significant. `mix`, the bijection of [`shingle`](crate::shingle), adds no collisions. It is needed
+//! because minima and votes on bits require uniformly distributed bits, which fingerprints do not have.
 //!
-//! No byte is read more than twice. With F(i) for the hash of the first i bytes of all units, the hash of the
-//! bytes from a to b is F(b) - F(a) x^(8 (b - a)), and with a 1 in front F(b) - (F(a) - 1) x^(8 (b - a)): one
-//! multiplication for each shingle, whatever its length.
+//! No byte is read more than twice. Let F(i) be the hash of the first i bytes of all units. Then the hash of the
+//! bytes from a to b is F(b) - F(a) x^(8 (b - a)), and with a leading 1 it is F(b) - (F(a) - 1) x^(8 (b - a)): one
+//! multiplication for each shingle, independent of its length.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ pub(crate) fn by_rabin(
     by_rabin_with(available(), rabin, units, widths, prefixes, shingles);
 }
 
-/// As [`by_rabin`], with products or by tables alone.
+/// As [`by_rabin`], by carry-less multiplications or by tables only.
 fn by_rabin_with(
     products: bool,
     rabin: &Rabin,
@@ -67,7 +66,7 @@ fn by_rabin_with(
     }
 }
 
-/// The hash of Rabin and Karp for bytes, modulo 2^61 - 1, with the powers of its base computed beforehand.
+/// The hash of Rabin and Karp for bytes, modulo 2^61 - 1, with precomputed powers of its base.
 #[derive(Clone, Debug)]
 pub(crate) struct RabinKarpBytes {
     hash: RabinKarp,
@@ -84,7 +83,7 @@ impl RabinKarpBytes {
         Self { hash, powers: Arc::new(powers) }
     }
 
-    /// As [`RabinKarp::extend`], eight bytes at a time, so that most products do not wait for each other.
+    /// As [`RabinKarp::extend`], eight bytes at a time, so that most products do not depend on each other.
     #[inline(always)]
     fn extend(&self, mut hash: u64, bytes: &[u8]) -> u64 {
         for piece in bytes.chunks(8) {
@@ -123,7 +122,7 @@ pub(crate) fn by_rabin_karp(
     });
 }
 
-/// The hashes of all bytes up to the start and up to the end of each unit.
+/// Computes for each unit the hashes of all bytes up to its start and up to its end.
 #[inline(always)]
 fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64, &[u8]) -> u64) {
     prefixes.clear();
@@ -131,8 +130,8 @@ fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64,
     let (mut whole, mut at) = (0, 0);
     for unit in units.ranges() {
         let Range { start, end } = unit;
-        // From the end of the last unit, not from this one's start: one step where a word and its space have
-        // no more than eight bytes.
+        // Extend from the end of the last unit and not from the start of this one: one step if a word and its space
+        // have at most eight bytes.
         let before = if at == start { whole } else { extend(whole, &bytes[at..start]) };
         whole = extend(whole, &bytes[at..end]);
         at = end;
@@ -140,7 +139,7 @@ fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64,
     }
 }
 
-/// The hashes of the shingles, from `(hash up to its start, hash up to its end, length in bytes)`.
+/// Appends the hashes of the shingles, computed from `(hash up to its start, hash up to its end, length in bytes)`.
 #[inline(always)]
 fn shingles_of(
     units: &Units,
@@ -167,7 +166,7 @@ mod tests {
     use crate::cut::Cutter;
     use crate::params::Shingling;
 
-    /// The definition, which reads all bytes of every shingle.
+    /// The hashes by their definition, which reads all bytes of every shingle.
     fn defined(units: &Units, widths: Widths, led: impl Fn(&[u8]) -> u64) -> Vec<u64> {
         let mut shingles = Vec::new();
         for width in widths.of_document(units.len()) {
@@ -178,13 +177,13 @@ mod tests {
         shingles
     }
 
-    /// Compares all ways to hash the shingles of some units with the definition.
+    /// Compares all implementations of the shingle hashes of some units with the definition.
     fn check(units: &Units, widths: Widths, seed: u64) {
         let (rabin, hash, plain) = (Rabin::new(seed), RabinKarpBytes::new(seed), RabinKarp::seeded(seed));
         let mut prefixes = vec![[7; 2]; 3];
         let expected = defined(units, widths, |shingle| rabin.fingerprint(&[b"\x01", shingle].concat()));
         for products in [false, true] {
-            // The content of the vector stays.
+            // The previous content of the vector must not change.
             let mut found = vec![1, 2, 3];
             by_rabin_with(products, &rabin, units, widths, &mut prefixes, &mut found);
             assert_eq!(found[..3], [1, 2, 3]);
@@ -238,7 +237,7 @@ mod tests {
             width in 0_usize..19,
             seed in 0_u64..3,
         ) {
-            // Units of 0 to 11 bytes, NULs among them, with a byte between them or none.
+            // Units of 0 to 11 bytes, including NULs, with one byte between them or none.
             let units = Units::of(units.iter().map(Vec::as_slice), separator);
             check(&units, all_widths()[width], seed);
         }

@@ -1,60 +1,63 @@
-//! Text to units: the words, characters or sentences that shingles are runs of.
+//! Cuts text into units: the words, characters or sentences that shingles are runs of.
 //!
 //! ```text
 //! text --normal form, folding--> text --tokens--> words, lower-cased --stop words--> fewer --stemming--> stems --> units
 //! ```
 //!
-//! What a unit is, [`Tokens`] says:
+//! The kind of [`Tokens`] defines the units:
 //!
-//! - **Words** are the tokens of [`tokens`], which has its definition and does all that is needed
-//!   where no other choice is made. *Word character* means here what it means there.
+//! - **Words** are the tokens of [`tokens`], which defines them and does all the work if no other parameter is set.
+//!   *Word character* is defined there, too.
 //! - **Unicode words** are the segments between word boundaries of UAX #29 (no tailoring, rules WB1 to WB999) that
-//!   hold a word character other than a mark. A segment is kept whole, with the apostrophe in `don't`, the point in
+//!   contain a word character other than a mark. A segment is kept whole, with the apostrophe in `don't`, the point in
 //!   `3.14` and a soft hyphen; each of its characters is lower-cased as [`tokens`] does. Han, Hiragana, Thai, Lao,
-//!   Khmer and Myanmar letters are words by themselves with the marks that follow, Katakana forms runs.
-//! - **Word characters** are the code points of the words of [`tokens`], one after the other.
-//! - **Characters** are the same, and one space wherever the text has anything between two words; none at the ends,
-//!   and none between neighbours such as two Han characters, which are two words with nothing between them.
-//! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that have a word left; such
-//!   a unit is its words, as [`tokens`] finds them, with a space between two. See below for a limit.
-//! - **Words and symbols** are the words of [`tokens`], and each character between them that is no white space, with the
-//!   marks that follow it. So `C++` is `c`, `+`, `+`, and no character of a text is lost but white space. A run of
-//!   symbols is cut, because `();` and `( ) ;` mean the same, and because rules of 60 and of 80 hyphens should.
-//! - **Raw** characters are those of the whole text, in their case. A run of white space is one space; at the ends of the
-//!   text it is nothing, so that a file with a line feed at its end is one without.
+//!   Khmer and Myanmar letters are words by themselves with the marks that follow; Katakana forms runs.
+//! - **Word characters** are the code points of the words of [`tokens`], in order.
+//! - **Characters** are the same, plus one space wherever the text has any other characters between two words. There
+//!   is no space at the ends, nor between neighbours such as two Han characters, which are two words with nothing
+//!   between them.
+//! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that contain at least one
+//!   word after stop words are removed. The unit consists of its words, as found by [`tokens`], separated by spaces.
+//!   See **Long gaps** for a limit.
+//! - **Words and symbols** are the words of [`tokens`], and each character between them that is not white space, with the
+//!   marks that follow it. So `C++` is `c`, `+`, `+`, and only white space is lost. Each symbol of a run is a unit of its
+//!   own, because `();` and `( ) ;` mean the same, and because rules of 60 and of 80 hyphens should be similar.
+//! - **Raw** characters are those of the whole text, in their case. A run of white space becomes one space; at the
+//!   ends of the text it is removed, so that a final line feed makes no difference.
 //!
-//! *White space* is what has the property `White_Space` of Unicode: 25 characters, the same since version 6.3.
+//! *White space* is every character with the property `White_Space` of Unicode: 25 characters, unchanged since version
+//! 6.3.
 //!
-//! A *character* is a code point. Marks are characters, so that `é` is one character where it is composed and two
-//! where it is not, unless NFKC makes it one; this is what slicing a string means in most languages, and what the
-//! character grams of other programs are.
+//! A *character* is a code point. Marks are characters, so that `é` is one character if it is composed and two
+//! if it is not, unless NFKC composes it. This is also the unit of string slicing in most languages, and of the
+//! character n-grams of other programs.
 //!
-//! The union of widths ([`Widths`](crate::params::Widths)) covers what is called phrase detection: with `1+2`, words
-//! and pairs of words are features of a document, without a list of phrases to be made and kept.
+//! The union of widths ([`Widths`](crate::params::Widths)) replaces phrase detection: with `1+2`, words
+//! and pairs of words are features of a document, and no list of phrases has to be maintained.
 //!
-//! **Normal form.** NFKC comes first, over the whole text, and case is lost afterwards. A handful of capitals have no
-//! composed form where their small letters have one (H with a line below, T with a diaeresis, W and Y with a ring, J
-//! with a caron): they stay in two code points when lower-cased.
+//! **Normal form.** NFKC is applied first, to the whole text, and lower-casing afterwards. A few capitals have no
+//! composed form although their small letters have one (H with a line below, T with a diaeresis, W and Y with a ring, J
+//! with a caron): they remain two code points when lower-cased.
 //!
-//! **Folding** ([`Folding`]) drops characters. *Invisible* ones go before all else, as if they
-//! were not in the text: U+00AD (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* go after the normal
-//! form: the text is decomposed (NFD), characters of the general category Mn are left out, and the rest is composed (NFC),
-//! so that canonically equivalent texts stay equal. Accents go so, harakat and niqqud, and also the dots of `ё` and `й`,
-//! the hamza above alef, the sound marks of kana (`が` is `か`), and signs of vowels in Indic scripts and Thai, where words
-//! then run together that differ. A stroke is no mark: `ø`, `ł` and `đ` stay.
+//! **Folding** ([`Folding`]) removes characters. *Invisible* characters are removed before all other steps: U+00AD
+//! (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* are removed after the normal form: the text is
+//! decomposed (NFD), characters of the general category Mn are removed, and the rest is composed (NFC), so that
+//! canonically equivalent texts stay equal. This removes accents, harakat and niqqud, but also the dots of `ё` and
+//! `й`, the hamza above alef, the sound marks of kana (`が` becomes `か`), and vowel signs in Indic scripts and Thai,
+//! where different words may then become equal. A stroke is not a mark: `ø`, `ł` and `đ` are kept.
 //!
-//! **Stop words** are compared with lower-cased words and leave no trace: the words around one are neighbours. A
-//! document of stop words alone has no units.
+//! **Stop words** are compared with lower-cased words and removed: the words around a stop word become neighbours. A
+//! document that consists of stop words has no units.
 //!
-//! **Stems** are those of the Snowball stemmers of the crate `rust-stemmers` 1.2.0. A word that a stemmer would reduce
-//! to nothing, and a word of more than [`STEM_MAX`] bytes, are their own stems. A newer version of the crate is accepted
-//! for each language whose stemmer still makes the same stems of some hundred chosen words; for another language
-//! [`Cutter::new`] fails.
+//! **Stems** are those of the Snowball stemmers of the crate `rust-stemmers` 1.2.0. If a stemmer would reduce a word
+//! to the empty string, or if a word has more than [`STEM_MAX`] bytes, the word is its own stem. A newer version of the
+//! crate is accepted for each language whose stemmer still gives the same stems for some hundred test words; for other
+//! languages [`Cutter::new`] fails.
 //!
-//! **Long gaps.** Rule SB8 looks ahead without bound from each character after a full stop, which takes quadratic time
-//! where a line has thousands of spaces after one. So, of a gap between two words of a line (by [`tokens`]; before the
-//! first and after the last too) only the first [`GAP_MAX`] characters count for where sentences end. A line ends with
-//! LF, CR, U+0085, U+2028 or U+2029, as sentences do.
+//! **Long gaps.** Rule SB8 looks ahead without limit from each character after a full stop, which takes quadratic time
+//! if a line has thousands of spaces after one. So only the first [`GAP_MAX`] characters of a gap between two words of
+//! a line are used to find the ends of sentences. Words are those of [`tokens`]; the gaps before the first word and
+//! after the last are limited, too. A line ends with LF, CR, U+0085, U+2028 or U+2029, as sentences do.
 
 #[cfg(feature = "languages")]
 mod breaks;
@@ -84,13 +87,13 @@ pub use segments::sentence_places;
 use stems::{Stemmer, Stems};
 pub use units::Units;
 
-/// The longest word that is reduced to its stem, in bytes. Stemmers take quadratic time for long words.
+/// Maximum length in bytes of words that are reduced to their stems. Stemmers take quadratic time for long words.
 pub const STEM_MAX: usize = 255;
 
-/// The characters of a gap between two words that are checked for the end of a sentence.
+/// Maximum number of characters of a gap between two words that are used to find the end of a sentence.
 pub const GAP_MAX: usize = 32;
 
-/// Cuts texts into units as a [`Shingling`] says.
+/// Cuts texts into units by the rules of a [`Shingling`].
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, Stemming, StopWords, Tokens};
@@ -120,29 +123,29 @@ pub struct Cutter {
 /// Working memory of a [`Cutter`], kept in [`Units`].
 #[derive(Clone, Debug, Default)]
 struct CutScratch {
-    /// A word in lower case.
+    /// The lower case of a word.
     lower: Vec<u8>,
-    /// The text in its normal form, where it is not so already.
+    /// The text in its normal form, if that differs.
     #[cfg(feature = "languages")]
     normal: normal::CutScratch,
-    /// The text without marks, where it has some.
+    /// The text without marks, if it has some.
     #[cfg(feature = "languages")]
     unmarked: normal::CutScratch,
-    /// The text without invisible characters, where it has some.
+    /// The text without invisible characters, if it has some.
     visible: String,
-    /// A line with its long gaps cut short.
+    /// A line with its long gaps shortened.
     #[cfg(feature = "languages")]
     line: String,
     stems: Stems,
 }
 
 impl Cutter {
-    /// A cutter for `shingling`, whose widths, hash and seed do not matter here.
+    /// Creates a cutter for `shingling`, whose widths, hash and seed are not used here.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the field if this build has tables of another version of Unicode than the parameters
-    /// ask for, a stemmer that makes other stems, or was made without the feature `languages` that the field needs; and
-    /// for combinations that mean nothing, such as stop words with characters.
+    /// [`Error::Invalid`] names the field if this build cannot support it: its tables are for another version of Unicode,
+    /// its stemmer gives other stems, or it was built without the required feature `languages`. Also for
+    /// meaningless combinations, such as stop words with characters.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         shingling.check()?;
         let tokens = shingling.tokens;
@@ -167,7 +170,7 @@ impl Cutter {
         })
     }
 
-    /// True if the units are the tokens of [`tokens`], which are cheaper to come by.
+    /// True if the units are exactly the tokens of [`tokens`], which are faster to compute.
     pub(super) fn is_plain(&self) -> bool {
         self.tokens == Tokens::Words
             && !self.normalises()
@@ -175,13 +178,14 @@ impl Cutter {
             && self.stemmer.is_none()
     }
 
-    /// Whether texts are brought into a normal form, or folded, before they are cut.
+    /// Whether texts are converted to a normal form, or folded, before they are cut.
     #[must_use]
     pub fn normalises(&self) -> bool {
         self.normal_form != NormalForm::None || !self.folding.is_empty()
     }
 
-    /// The text as it is cut: in its normal form, and folded. `units` is working memory, and loses what it holds.
+    /// Returns the text in its normal form and folded, as it will be cut. `units` is working memory; its units are
+    /// removed.
     ///
     /// ```
     /// use twindex_sketch::params::{Folding, Shingling};
@@ -232,11 +236,10 @@ impl Cutter {
         text
     }
 
-    /// Replaces `units` by those of a text; for [`Tokens::Features`], which come from no text, by none.
+    /// Replaces `units` with the units of a text. [`Tokens::Features`] do not come from text and give no units.
     ///
-    /// Linear time, whatever the text holds. Once `units` has grown to the longest document no memory is allocated,
-    /// but for the stems of words that the table does not have, which the stemmers allocate, and for runs of more than a
-    /// few marks that NFKC sorts.
+    /// Linear time for any text. No memory is allocated once `units` has grown to the longest document, except by the
+    /// stemmers, for words that are not in the cache of stems, and by NFKC, to sort runs of more than a few marks.
     pub fn cut(&self, text: &str, units: &mut Units) {
         units.clear(match self.tokens {
             Tokens::Words | Tokens::UnicodeWords | Tokens::WordsSymbols => Some(b' '),
@@ -297,12 +300,12 @@ impl Cutter {
                 });
                 sentence_of.finish();
             }),
-            // Of no text; and without the feature no cutter is made for the others.
+            // Features have no text, and without the feature `languages` no cutter exists for the others.
             _ => {}
         }
     }
 
-    /// The token, or none if it is a stop word: for tokens without stems.
+    /// Returns the token, or `None` if it is a stop word: for tokens that are not stemmed.
     fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() {
             return Some(token);
@@ -310,7 +313,7 @@ impl Cutter {
         (!self.stop_words.contains(text_of(token))).then_some(token)
     }
 
-    /// The stem of a lower-cased word; none for a stop word.
+    /// Returns the stem of a lower-cased word; `None` for a stop word.
     fn reduced<'a>(&self, word: &'a [u8], stems: &'a mut Stems) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() && self.stemmer.is_none() {
             return Some(word);
@@ -326,11 +329,11 @@ impl Cutter {
     }
 }
 
-/// Advice for a build without the tables and stemmers.
+/// The advice in errors of a build without the tables and stemmers.
 const WITHOUT_LANGUAGES: &str =
     "for which this build of twindex was not made: build it with the feature `languages`";
 
-/// Refuses a version of Unicode other than this build's: the text would be cut, but not into the same units.
+/// Refuses a version of Unicode other than this build's, which would cut the text into other units.
 fn check_version(
     field: &str,
     name: &str,
@@ -347,13 +350,13 @@ fn check_version(
     }
 }
 
-/// The characters of a token.
+/// The token as a string.
 fn text_of(token: &[u8]) -> &str {
     std::str::from_utf8(token).expect("tokens are cut from text at characters")
 }
 
-/// The text without soft hyphens and characters of no width: itself where it has none, otherwise written to `visible`.
-/// Its pieces, if they are wanted.
+/// Returns the text without soft hyphens and zero-width characters: `text` itself if it has none, otherwise the copy in
+/// `visible`. Fills `pieces` if it is given.
 fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     let is_invisible = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
     if let Some(pieces) = &mut pieces {
@@ -376,7 +379,7 @@ fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Opt
     visible
 }
 
-/// The characters of the property `White_Space`, in a list of our own: the standard library's may grow with the compiler.
+/// Whether a character has the property `White_Space`. The list is fixed here: the standard library's may change.
 fn is_white_space(c: char) -> bool {
     matches!(
         c,
@@ -394,7 +397,7 @@ fn is_white_space(c: char) -> bool {
     )
 }
 
-/// All characters, a run of white space as one space and none at the ends.
+/// Appends all characters; a run of white space becomes one space, or none at the ends of the text.
 fn raw(text: &str, units: &mut Units) {
     let mut between = false;
     for c in text.chars() {
@@ -409,11 +412,11 @@ fn raw(text: &str, units: &mut Units) {
     }
 }
 
-/// Calls `each` with every word of [`tokens`], and with every other character that is no white space, and the marks
-/// after it, in order; with its place in the text, and whether it is a word.
+/// Calls `each`, in order, for every word of [`tokens`], and for every other character that is not white space,
+/// including the marks after it. Passes the byte range in the text, and whether it is a word.
 fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, bool, &[u8])) {
     let bytes = text.as_bytes();
-    // The token under way: its kind (that of a symbol is `Other`), and its characters in `scratch`.
+    // The current token: its kind (`Other` for a symbol), and its characters in `scratch`.
     let (mut open, mut start) = (None, 0);
     scratch.clear();
     for (at, c) in text.char_indices() {
@@ -432,7 +435,7 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
                 continue;
             }
             start = at;
-            // A mark after nothing is a symbol, too.
+            // A mark that follows no token is a symbol, too.
             open = Some(if kind == Kind::Mark { Kind::Other } else { kind });
         }
         if c == GROWS {
@@ -448,9 +451,9 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
     }
 }
 
-/// The code points of all words; with `spaces`, and one space where there is something between two.
+/// Appends the code points of all words; with `spaces`, also one space between two words that other characters separate.
 fn characters(text: &str, spaces: bool, units: &mut Units) {
-    // A mark continues the word before it, and there is none yet.
+    // A mark continues the word before it; at the start of the text there is none.
     let mut between = true;
     for c in text.chars() {
         let (kind, lower) = classify(c);

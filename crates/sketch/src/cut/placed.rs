@@ -1,4 +1,4 @@
-//! Tokens with the places of the text that they came from.
+//! Tokens with the positions in the text that they came from.
 
 use std::ops::Range;
 
@@ -23,15 +23,15 @@ pub struct PlacedUnits {
     normal: normal::CutScratch,
     #[cfg(feature = "languages")]
     unmarked: normal::CutScratch,
-    /// The pieces of the text without invisible characters, of its normal form, and of that without marks.
+    /// The pieces of the text without invisible characters, of its normal form, and of the text without marks.
     pieces: [Pieces; 3],
 }
 
-/// A text that was rewritten: the length that it had before, and its pieces, if it changed.
+/// One rewriting of a text: the length before it, and its pieces. `None` if it changed nothing.
 type Step<'p> = Option<(usize, &'p Pieces)>;
 
 impl Cutter {
-    /// Whether [`for_each_placed`](Self::for_each_placed) knows the places of such tokens.
+    /// Checks that [`for_each_placed`](Self::for_each_placed) supports the kind of tokens.
     ///
     /// # Errors
     /// [`Error::Invalid`] for tokens other than words, Unicode words, and words and symbols.
@@ -44,13 +44,13 @@ impl Cutter {
         }
     }
 
-    /// Passes each unit of [`cut`](Self::cut) to `each`, in order, with the range of bytes of `text` that it came from.
+    /// Calls `each` for each unit of [`cut`](Self::cut), in order, with the byte range of `text` that it came from.
     ///
-    /// Ranges begin and end at characters and ascend. They do not overlap, except where the normal form makes several
-    /// units of one character (`½`), or of a stray part of a Hangul syllable and what is before it: each of these has the
-    /// range of them all. A mark that is dropped belongs
-    /// to the character before it. Time: linear, and logarithmic in the characters that the normal form changes for each unit.
-    /// Other tokens than [`check_placed`](Self::check_placed) accepts give no units.
+    /// Ranges begin and end at character boundaries and ascend. They do not overlap, with two exceptions: if the
+    /// normal form makes several units of one character (`½`), or of a separate part of a Hangul syllable and the text
+    /// before it, each of these units has the range of them all. A mark that is removed belongs to the character
+    /// before it. Takes linear time, plus for each unit time logarithmic in the number of characters that the normal
+    /// form changes. Kinds of tokens that [`check_placed`](Self::check_placed) refuses give no units.
     ///
     /// ```
     /// use twindex_sketch::cut::PlacedUnits;
@@ -111,7 +111,7 @@ impl Cutter {
         });
     }
 
-    /// The units of a text that is in its form already.
+    /// Calls `each` for the units of a text that is already normalised.
     fn place_units(
         &self,
         text: &str,
@@ -141,7 +141,7 @@ impl Cutter {
     }
 }
 
-/// The step from a text to its new form, if that is another one.
+/// The rewriting step from a text to its new form; `None` if it is the same text.
 fn step<'p>(old: &str, new: &str, pieces: &'p Pieces) -> Step<'p> {
     (!std::ptr::eq(old, new)).then_some((old.len(), pieces))
 }
@@ -247,7 +247,7 @@ mod tests {
                 prop_assert!(pair[0].end <= pair[1].start || pair[0] == pair[1] || nfkc, "{places:?}");
             }
             for (place, unit) in places.iter().zip(&found) {
-                // The place alone has the unit, beside those that come from the same character.
+                // Cutting only this range gives the unit, perhaps with others that come from the same character.
                 let mut alone = Units::default();
                 cutter.cut(&text[place.clone()], &mut alone);
                 let is_there = alone.iter().any(|other| other == unit.as_slice());

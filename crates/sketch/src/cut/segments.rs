@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::super::token::{GROWN, GROWS, Kind, classify};
 use super::{GAP_MAX, Pieces, breaks};
 
-/// Calls `each` with every segment of the text that holds a word character, its place in the text and its characters in
-/// lower case.
+/// Calls `each` for every segment of the text that contains a word character, with its byte range in the text and its
+/// characters in lower case.
 pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, &[u8])) {
     let mut end = 0;
     for segment in breaks::words(text) {
@@ -23,7 +23,7 @@ pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(Range<
     }
 }
 
-/// Appends a character in lower case and returns what it is.
+/// Appends the lower case of a character and returns its kind.
 #[inline]
 fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
     let (kind, small) = classify(c);
@@ -33,18 +33,18 @@ fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
     kind
 }
 
-/// Calls `each` with every sentence of the text, its long gaps cut short; some have no word. `line` is working memory.
+/// Calls `each` with every sentence of the text, with long gaps shortened; some have no word. `line` is working memory.
 pub(super) fn sentences(text: &str, line: &mut String, mut each: impl FnMut(&str)) {
-    // A sentence ends where a line ends (SB4), and the next starts like a text.
+    // A sentence ends where a line ends (SB4), and the next line starts like a new text.
     for whole in text.split_inclusive(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) {
         breaks::sentences(shorten_gaps(whole, line, None)).for_each(&mut each);
     }
 }
 
-/// Passes the place of each sentence of the text to `each`; together they are the whole text, and some have no word.
+/// Calls `each` with the byte range of each sentence of the text. The ranges cover the whole text; some have no word.
 ///
-/// A sentence ends by the rules of UAX #29, where a line ends among others; of long gaps between words only the first
-/// characters count, so that the time is linear.
+/// Sentences end by the rules of UAX #29, and therefore at every end of a line. Only the first characters of long gaps
+/// between words are used, so that the time is linear.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -71,11 +71,11 @@ pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// A line without what comes after the first [`GAP_MAX`] characters of a gap: itself if no gap is so long, otherwise
-/// written to `short`. Its pieces, if they are wanted.
+/// Shortens each gap of a line to its first [`GAP_MAX`] characters. Returns `line` itself if no gap is longer, otherwise
+/// the copy in `short`. Fills `pieces` if it is given.
 fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();
-    // Characters since the last word; a mark belongs to the word before it, if there is one.
+    // The number of characters since the last word; a mark after a word belongs to the word.
     let mut gap = 0;
     let mut started = false;
     let mut copied = 0;
@@ -131,7 +131,8 @@ mod tests {
             format!("{}a.{}b{}", gap(GAP_MAX), gap(GAP_MAX - 1), gap(GAP_MAX))
         );
         assert_eq!(shortened(&gap(50)), gap(GAP_MAX));
-        // Marks belong to the word before them, however many, and after anything else to the gap.
+        // Marks belong to the word before them, however many there are; after any other character, they belong to the
+        // gap.
         let marks = "\u{301}".repeat(100);
         assert_eq!(shortened(&format!("e{marks}b")), format!("e{marks}b"));
         assert_eq!(shortened(&format!("e.{marks}b")), format!("e.{}b", "\u{301}".repeat(GAP_MAX - 1)));

@@ -1,4 +1,4 @@
-//! Words to stems.
+//! Reduces words to stems.
 
 #[cfg(all(feature = "languages", test))]
 pub(super) use with_languages::probe;
@@ -19,16 +19,16 @@ mod with_languages {
     use crate::error::{Error, Result};
     use crate::params::Stemming;
 
-    /// A language's stemmer.
+    /// The stemmer of a language.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Stemmer(Algorithm);
 
     impl Stemmer {
-        /// The stemmer of a language; `None` for [`Stemming::None`].
+        /// Returns the stemmer of a language; `None` for [`Stemming::None`].
         ///
         /// # Errors
-        /// [`Error::Invalid`] if it makes other stems than those that indexes were made with. Each language is probed
-        /// once in a process, in less than a millisecond.
+        /// [`Error::Invalid`] if it gives other stems than the version that indexes were made with. Each language is
+        /// tested once in a process, in less than a millisecond.
         pub(crate) fn new(stemming: Stemming) -> Result<Option<Self>> {
             static PROBED: [OnceLock<Result<()>>; PROBES.len()] = [const { OnceLock::new() }; PROBES.len()];
             let Some(algorithm) = algorithm(stemming) else { return Ok(None) };
@@ -68,7 +68,7 @@ mod with_languages {
         })
     }
 
-    /// Refuses a stemmer that makes other stems of the words of a probe.
+    /// Refuses a stemmer that gives other stems for the words of a probe.
     pub(in crate::cut) fn probe<'a>(
         &(stemming, words, digest): &(Stemming, &'a str, u64),
         stem: impl Fn(&'a str) -> Cow<'a, str>,
@@ -88,11 +88,11 @@ mod with_languages {
         )))
     }
 
-    /// The number of words that the table holds.
+    /// Number of words in the cache.
     const SLOTS: usize = 1 << 12;
 
-    /// Stems of the words seen last. A stemmer takes a microsecond and allocates; most words of a text have been seen
-    /// before. Each word has one slot, which the next word with that slot takes over.
+    /// A cache of stems of recent words. A stemmer takes a microsecond and allocates, and most words of a text are
+    /// repeated. Each word has one slot, which the next word with that slot overwrites.
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Stems {
         of: Option<Stemmer>,
@@ -101,13 +101,13 @@ mod with_languages {
 
     #[derive(Clone, Debug, Default)]
     struct Slot {
-        /// The word and, after it, its stem.
+        /// The word followed by its stem.
         bytes: Vec<u8>,
         word: usize,
     }
 
     impl Stems {
-        /// The stem of a word; the word itself, should nothing remain of it.
+        /// Returns the stem of a word, or the word itself if its stem is empty.
         pub(crate) fn of(&mut self, stemmer: Stemmer, word: &str) -> &[u8] {
             if self.of != Some(stemmer) {
                 self.of = Some(stemmer);
@@ -134,7 +134,7 @@ mod without {
     use crate::error::{Error, Result};
     use crate::params::Stemming;
 
-    /// There is none.
+    /// No stemmer: this build has none.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Stemmer {}
 

@@ -1,4 +1,4 @@
-//! What the ways to cut a text have in common, and where they differ.
+//! Tests of properties that all kinds of tokens share, and of their differences.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn with(change: impl FnOnce(&mut Shingling)) -> Shingling {
     shingling
 }
 
-/// Tokens of this kind, by this build's tables.
+/// Shingling with tokens of this kind, by this build's tables.
 fn of(tokens: Tokens) -> Shingling {
     Shingling::words(1, 0).with_tokens(tokens).unwrap()
 }
@@ -93,7 +93,7 @@ fn words_and_symbols_keep_all_but_case_and_white_space() {
     assert_eq!(cut(&symbols, "-5 % of 1,000.5_x"), ["-", "5", "%", "of", "1", ",", "000", ".", "5_x"]);
     assert_eq!(cut(&symbols, "東京タワー、2号"), ["東", "京", "タ", "ワ", "ー", "、", "2", "号"]);
     assert_eq!(cut(&symbols, "İstanbul ẞ Ⱥ"), ["i\u{307}stanbul", "ß", "ⱥ"]);
-    // Any white space is none, and nothing else is.
+    // All white space is removed, and no other characters.
     assert_eq!(
         cut(&symbols, "a\u{a0}\u{2003}\u{3000}\u{85}\u{2028}b\u{200b}\0"),
         ["a", "b", "\u{200b}", "\0"]
@@ -142,10 +142,10 @@ fn invisible_characters_are_dropped_before_all_else() {
     assert_eq!(cut(&visible(Tokens::Raw), text).concat(), "cooperate xyz!");
     assert_eq!(cut(&visible(Tokens::WordsSymbols), text), ["cooperate", "xyz", "!"]);
     assert_ne!(plain(text), ["cooperate", "xyz"]);
-    // The neighbours of those that go, and other characters that cannot be seen, stay.
+    // Characters next to the invisible ranges, and other characters that are not visible, are kept.
     let kept = "\u{ac}\u{ae}\u{200a}\u{200e}\u{200f}\u{205f}\u{2061}\u{180e}\u{fefe}\u{ff00}";
     assert_eq!(Cutter::new(&visible(Tokens::Words)).unwrap().normalised(kept, &mut Units::default()), kept);
-    // A mark after one joins the letter before it.
+    // A mark after an invisible character joins the letter before it.
     #[cfg(feature = "languages")]
     {
         let composed = Shingling { normal_form: NormalForm::nfkc().unwrap(), ..visible(Tokens::Words) };
@@ -253,7 +253,7 @@ mod with_languages {
         assert_eq!(unmarked("مُحَمَّد أحمد شَلوُم"), ["محمد", "احمد", "شلوم"]);
         assert_eq!(unmarked("שָׁלוֹם"), ["שלום"]);
         assert_eq!(unmarked("が か\u{3099} 한국어"), ["か", "か", "한국어"]);
-        // Characters without a decomposition stay, and so do marks that take up space.
+        // Characters without a decomposition are kept, and so are spacing marks.
         assert_eq!(unmarked("øłđ ßæ"), ["øłđ", "ßæ"]);
         assert_eq!(unmarked("\u{915}\u{93e}\u{941}"), ["\u{915}\u{93e}"]);
         assert_eq!(unmarked("❤\u{fe0f} \u{301}"), [""; 0]);
@@ -270,7 +270,7 @@ mod with_languages {
             ["東", "京", "タワー", "2", "号", "ที่", "นี่", "한국어"]
         );
         assert_eq!(cut(&unicode, "İSTANBUL"), ["i\u{307}stanbul"]);
-        // A circled letter belongs to a segment, and makes none.
+        // A circled letter can be part of a segment, but a segment of circled letters only is not a word.
         assert_eq!(cut(&unicode, "Ⓐ aⒶ"), ["aⒶ"]);
     }
 
@@ -287,7 +287,7 @@ mod with_languages {
         some.stop_words = StopWords::new(["in", "yes"]).unwrap();
         some.stemming = crate::params::Stemming::English;
         assert_eq!(cut(&some, text), ["mr", "fox isn t", "he paid 3 14", "realli", "a line"]);
-        // The end of a sentence is marked in the bytes of a shingle.
+        // Sentence boundaries are part of the bytes of a shingle.
         let mut units = Units::default();
         let cutter = Cutter::new(&sentences).unwrap();
         cutter.cut("One two. Three.", &mut units);
@@ -367,7 +367,7 @@ mod with_languages {
     fn stems_do_not_depend_on_earlier_words() {
         use rust_stemmers::{Algorithm, Stemmer};
 
-        // More words than are remembered, many of one length; each twice, and in two languages by turns.
+        // More words than the cache has slots, many of the same length; each twice, in two languages by turns.
         let endings = ["ing", "ungen", "edly", "heit", "s"];
         let words: Vec<String> =
             (0..20_000).map(|n| format!("w{}o{}", n % 9_000, endings[n % endings.len()])).collect();
@@ -384,7 +384,7 @@ mod with_languages {
 
     #[test]
     fn hostile_text_takes_linear_time() {
-        // Quadratic time would be hours.
+        // Quadratic time would take hours.
         let million = 1_000_000;
         let marks = "\u{301}\u{323}".repeat(million);
         for (text, units) in [
@@ -418,7 +418,7 @@ mod with_languages {
         }
     }
 
-    /// A bit or two for each choice.
+    /// A shingling whose options are selected by one or two bits each.
     fn choices(bits: usize) -> Shingling {
         let tokens = [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences, Tokens::Characters][bits & 3];
         let mut shingling = of(tokens);
@@ -472,7 +472,7 @@ const PIECES: [&str; 32] = [
     "running",
 ];
 
-/// Texts of these, and any text.
+/// Texts that consist of these pieces, and arbitrary texts.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40).prop_map(|pieces| pieces.concat()),
@@ -489,7 +489,7 @@ proptest! {
         let found = cut(&of(Tokens::WordsSymbols), &text);
         let words: Vec<String> =
             found.iter().filter(|unit| !plain(unit).is_empty()).cloned().collect();
-        // After a symbol a mark is part of that, and plain words drop it likewise.
+        // A mark after a symbol is part of the symbol, and plain words ignore both.
         prop_assert_eq!(words, plain(&text));
         let lower = |text: &str| -> String {
             let lower = |c: char| if c == GROWS { GROWN.to_owned() } else { classify(c).1.to_string() };

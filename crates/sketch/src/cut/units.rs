@@ -1,18 +1,18 @@
-//! Units side by side in one buffer.
+//! The units of a document in one buffer.
 
 use std::ops::Range;
 
 use super::CutScratch;
 
-/// The units of one document, in the order of the text: what shingles are runs of.
+/// The units of one document, in text order; shingles are runs of them.
 ///
-/// They are in one buffer, words with a space between two, sentences with a line feed, characters with nothing, so
-/// that the bytes of a shingle are a range of it. Made by [`Cutter::cut`](super::Cutter::cut), and reused from document
-/// to document; 8 bytes a unit, and the text.
+/// The units are in one buffer: words are separated by a space, sentences by a line feed, and characters by nothing, so
+/// that the bytes of a shingle are a range of the buffer. Filled by [`Cutter::cut`](super::Cutter::cut), and reused for
+/// the next document. Memory: 8 bytes a unit, plus the text.
 #[derive(Clone, Debug, Default)]
 pub struct Units {
     bytes: Vec<u8>,
-    /// The end of each unit.
+    /// The end of each unit in `bytes`.
     ends: Vec<usize>,
     /// The separator between two units.
     separator: Option<u8>,
@@ -32,33 +32,33 @@ impl Units {
         self.ends.is_empty()
     }
 
-    /// The bytes of each unit, which are UTF-8; none is empty.
+    /// The bytes of each unit, which are valid UTF-8 and not empty.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|unit| &self.bytes[self.start(unit)..self.ends[unit]])
     }
 
-    /// The bytes of the shingle of the `width` units from `first` on: from the start of the first to the end of the
+    /// The bytes of the shingle of the `width` units from `first` on: from the start of the first unit to the end of the
     /// last.
     ///
     /// # Panics
-    /// If there are no such units, or `width` is 0; as an index out of range does.
+    /// If there are no such units, or `width` is 0.
     #[must_use]
     pub fn shingle(&self, first: usize, width: usize) -> &[u8] {
         &self.bytes[self.start(first)..self.ends[first + width - 1]]
     }
 
-    /// The bytes of all units, and what is between them.
+    /// The bytes of all units and their separators.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The ranges of the units in [`bytes`](Self::bytes): ascending, no two overlap.
+    /// The ranges of the units in [`bytes`](Self::bytes), ascending and not overlapping.
     pub(crate) fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
         (0..self.len()).map(|unit| self.start(unit)..self.ends[unit])
     }
 
-    /// Units of any bytes.
+    /// Creates units with arbitrary bytes.
     #[cfg(test)]
     pub(crate) fn of<'a>(units: impl IntoIterator<Item = &'a [u8]>, separator: Option<u8>) -> Self {
         let mut all = Self { separator, ..Self::default() };
@@ -75,14 +75,14 @@ impl Units {
         }
     }
 
-    /// Starts over.
+    /// Removes all units and sets the separator.
     pub(super) fn clear(&mut self, separator: Option<u8>) {
         self.bytes.clear();
         self.ends.clear();
         self.separator = separator;
     }
 
-    /// Appends a unit, which is not empty.
+    /// Appends a unit, which must not be empty.
     #[inline]
     pub(super) fn push(&mut self, unit: &[u8]) {
         self.separate();
@@ -108,7 +108,7 @@ impl Units {
     }
 }
 
-/// A unit that comes word by word.
+/// A unit that is built word by word.
 #[cfg(feature = "languages")]
 pub(super) struct Sentence<'a> {
     units: &'a mut Units,
@@ -134,7 +134,7 @@ impl Sentence<'_> {
         self.words += 1;
     }
 
-    /// The unit is complete; without a word it is none.
+    /// Completes the unit; a sentence without words is not a unit.
     pub(super) fn finish(self) {
         if self.words > 0 {
             self.units.ends.push(self.units.bytes.len());

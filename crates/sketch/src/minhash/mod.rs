@@ -1,14 +1,14 @@
-//! Shingles to a signature of t minima. The fraction of minima that two documents share estimates their
+//! Computes from shingles a signature of t minima. The fraction of equal minima of two documents estimates their
 //! resemblance.
 //!
 //! Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze and
 //! Mitzenmacher, *Min-wise independent permutations*, 1998: under a random order, the least elements of two
-//! sets are the same with a probability equal to the sets' resemblance. Each of the t minima is taken under
-//! an order of its own.
+//! sets are the same with a probability equal to the sets' resemblance. Each of the t minima uses
+//! its own order.
 //!
-//! Which orders, is the [`Family`]. All are defined to the last bit, give 1 to 4,096 minima, and are held
-//! against theory by `tests/it/sketch_accuracy.rs`: no bias, and the variance of independent minima, J (1 - J) /
-//! t, or less, for sets of 5 to 1,000 shingles.
+//! The [`Family`] selects the orders. All families are defined to the last bit and give 1 to 4,096 minima.
+//! `tests/it/sketch_accuracy.rs` compares them with theory, for sets of 5 to 1,000 shingles: they have no bias, and at
+//! most the variance of independent minima, J (1 - J) / t.
 //!
 //! | family | variance over J (1 - J) / t | cost of a shingle |
 //! |---|---|---|
@@ -18,9 +18,10 @@
 //! | [`Matrix`](Family::Matrix) | 1 | t steps of 16 look-ups |
 //! | [`Darts`](Family::Darts) | 1 | 1 to 2 steps, and t ln t a document; [`darts`](crate::darts) |
 //!
-//! The first is the default, by its speed; it is here, in `one_permutation.rs`. Those who want what the literature
-//! analyses, or features that match with exactly the probability J^s, take another one: of one permutation, a group
-//! of s minima matches a little less often (0.9 to 0.98 of J^14 for J = .8). The other three are in `classic/`.
+//! The first is the default, because it is the fastest; it is in `one_permutation.rs`. Use another family if the
+//! results should be covered by the literature's analysis, or if features should match with exactly the probability J^s:
+//! with one permutation, a group of s minima matches a little less often (0.9 to 0.98 of J^14 for J = .8). Three of the
+//! others are in `classic/`.
 
 mod one_permutation;
 mod signature;
@@ -62,15 +63,15 @@ enum Orders {
 }
 
 impl MinHasher {
-    /// For signatures of `minima` minima of the family [`Family::OnePermutationFilled`]; 1 to
+    /// Creates a hasher for signatures of `minima` minima of the family [`Family::OnePermutationFilled`]; 1 to
     /// [`MINIMA_MAX`](crate::params::MINIMA_MAX) can be stored.
     #[must_use]
     pub fn new(minima: usize) -> Self {
         Self::of(Family::OnePermutationFilled, minima)
     }
 
-    /// For signatures of `minima` minima of a family. Takes time and memory in proportion to `minima`: 4 bytes
-    /// each for the default family, 24 for the linear one, 16 for multiply-shift, and 1 KiB for matrices.
+    /// Creates a hasher for signatures of `minima` minima of a family. Time and memory are proportional to `minima`: 4
+    /// bytes each for the default family, 24 for the linear one, 16 for multiply-shift, and 1 KiB for matrices.
     ///
     /// ```
     /// use twindex_sketch::params::Family;
@@ -97,7 +98,7 @@ impl MinHasher {
         Self { level: Level::chosen(), orders }
     }
 
-    /// The same hasher with the instructions of `level`, for tests and measurements: its minima are the same.
+    /// Returns the same hasher using the instructions of `level`, for tests and measurements. Its minima are the same.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
@@ -115,16 +116,16 @@ impl MinHasher {
         }
     }
 
-    /// Replaces `signature` by the minima of a set of well-mixed 64-bit hashes, such as shingle hashes; no
-    /// hashes, no minima. Order and repetitions do not matter, and nothing is allocated once `signature` has
-    /// the capacity.
+    /// Replaces `signature` with the minima of a set of well-mixed 64-bit hashes, such as shingle hashes. Without hashes
+    /// there are no minima. Order and repetitions do not matter. Allocates nothing once `signature` has enough capacity.
     pub fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         if hashes.is_empty() {
             signature.clear();
             return;
         }
         let level = match &self.orders {
-            // With 512 bits the compiler emits gathers, which are seven times slower than the loads that it emits with 256.
+            // With 512-bit vectors the compiler emits gathers, which are seven times slower than the loads it emits
+            // with 256 bits.
             Orders::Matrix(_) => self.level.min(Level::Avx2),
             _ => self.level,
         };
@@ -142,7 +143,7 @@ impl MinHasher {
         );
     }
 
-    /// The hasher of weighted sets, where the family is that of [`darts`](crate::darts).
+    /// The hasher of weighted sets, if the family is [`darts`](crate::darts); otherwise `None`.
     #[must_use]
     pub fn weighted(&self) -> Option<&WeightedMinHasher> {
         match &self.orders {

@@ -1,7 +1,7 @@
 //! The family *one-permutation-filled*.
 //!
-//! One-permutation hashing (Li, Owen and Zhang, 2012), with bins that stay empty filled by minima of their
-//! own. For a shingle hash x and t bins,
+//! One-permutation hashing (Li, Owen and Zhang, 2012), except that empty bins are filled by minima of separate hash
+//! functions. For a shingle hash x and t bins,
 //!
 //! ```text
 //! bin(x)     = ((x >> 32) * t) >> 32
@@ -16,26 +16,26 @@
 //!                                    mix is that of `shingle`
 //! ```
 //!
-//! **Why this is unbiased.** Component j is the minimum under one order of *all* shingles: first those of bin
-//! j, by value, then all others, by `fill(x, j)`. The top bit keeps the two kinds apart. The order does not
-//! depend on the set, so two sets agree in component j exactly if the least element of their union is in
-//! both, with probability J. Borrowing from neighbouring bins (rotation, "densification") makes components
-//! depend on one another instead, which multiplies the variance for short documents, and features of
-//! neighbouring minima fail to be rare.
+//! **Why this is unbiased.** Component j is the minimum under one order of *all* shingles: first the shingles of bin
+//! j, by value, then all others, by `fill(x, j)`. The top bit separates the two groups. The order does not
+//! depend on the set, so two sets agree in component j if and only if the least element of their union is in
+//! both, with probability J. Borrowing from neighbouring bins instead (rotation, "densification") makes components
+//! depend on one another. That multiplies the variance for short documents, and features of
+//! neighbouring minima are no longer rare.
 //!
-//! Departure: 31-bit values stand for elements, so different elements may tie, with a chance of about n /
-//! 2^31 for n shingles in a bin. Shingle hashes are already mixed and seeded, so bins and values are plain
-//! bits of them.
+//! Departure: elements are represented by 31-bit values, so different elements may tie, with a probability of about n /
+//! 2^31 for n shingles in a bin. Shingle hashes are already mixed and seeded, so bins and values are taken directly from
+//! their bits.
 //!
 //! One pass over the shingles, and one more for every 32 bins that stayed empty: n shingles leave about
 //! t * exp(-n / t) bins empty. Repeated shingles change nothing.
 
 use crate::hash::mix;
 
-/// Values of filled bins; those of hit bins are below.
+/// The least value of a filled bin; values of occupied bins are below.
 const FILLED: u32 = 1 << 31;
 
-/// No value of a hit bin.
+/// Marks an empty bin; no value of an occupied bin equals it.
 const EMPTY: u32 = u32::MAX;
 
 /// The seed of the keys of [`fill`]: the third 64 bits of the fraction of pi.
@@ -44,10 +44,10 @@ const KEYS: u64 = 0xa409_3822_299f_31d0;
 /// Multipliers of [`fill`], from the 32-bit finalizer of Appleby's `MurmurHash3`.
 const FILL: [u32; 2] = [0x85eb_ca6b, 0xc2b2_ae35];
 
-/// How many empty bins are filled in one pass over the shingles: their minima stay in registers.
+/// Number of empty bins that are filled in one pass over the shingles, so that their minima stay in registers.
 const LANES: usize = 32;
 
-/// The keys of its bins.
+/// The family with the keys of its bins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OnePermutation {
     keys: Vec<u32>,
@@ -62,7 +62,7 @@ impl OnePermutation {
         self.keys.len()
     }
 
-    /// Replaces `signature` by the minima of at least one hash.
+    /// Replaces `signature` with the minima of `hashes`, which must not be empty.
     #[inline(always)]
     pub(super) fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         signature.clear();
@@ -93,7 +93,7 @@ impl OnePermutation {
     }
 }
 
-/// Empty bins that are filled in one pass.
+/// The empty bins that are filled in one pass.
 struct EmptyBins {
     bins: [usize; LANES],
     keys: [u32; LANES],
@@ -101,10 +101,10 @@ struct EmptyBins {
 }
 
 impl EmptyBins {
-    /// Fills them, at most `N`, and forgets them.
+    /// Fills the collected bins, at most `N`, and removes them from the collection.
     ///
-    /// The hashes are the outer loop and the bins the inner one, without branches and in whole vectors: of
-    /// short documents, which leave many bins empty, there are few hashes.
+    /// The hashes are the outer loop and the bins the inner one, branch-free and in whole vectors, because short
+    /// documents have few hashes and leave many bins empty.
     #[inline(always)]
     fn fill<const N: usize>(&mut self, hashes: &[u64], signature: &mut [u32]) {
         let Some(keys) = self.keys.first_chunk::<N>() else { return };
@@ -121,8 +121,8 @@ impl EmptyBins {
     }
 }
 
-/// The value of a hash in a bin it does not fall in, but for the top bit. Signed, but never negative: only
-/// signed numbers can be compared by every vector unit.
+/// The value of a hash in a bin that it does not fall in, without the top bit. Signed, but never negative, because some
+/// vector instruction sets compare only signed numbers.
 #[inline(always)]
 fn fill(hash: u64, key: u32) -> i32 {
     let mut y = (hash as u32 ^ key).wrapping_mul(FILL[0]);
@@ -147,7 +147,7 @@ mod tests {
         signature
     }
 
-    /// The module's definition: each component as the least of one order of all hashes.
+    /// The definition of the module: each component as the minimum of all hashes under one order.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let keys: Vec<u32> = (0..minima as u64).map(|j| mix(KEYS + j) as u32).collect();
         let rank = |x: u64, j: usize| {

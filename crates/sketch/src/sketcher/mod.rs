@@ -1,4 +1,4 @@
-//! The sketcher: all sketches of a document with one set of parameters.
+//! The sketcher: computes all sketches of a document with one set of parameters.
 
 mod sketch;
 mod stored;
@@ -20,7 +20,7 @@ use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
 use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
 use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
-/// Makes [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and shared by threads at will.
+/// Computes the [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and can be shared by threads.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -43,21 +43,21 @@ pub struct Sketcher {
     digest: u128,
     level: Level,
     shingler: Shingler,
-    /// Hashes the names of features.
+    /// Hashes feature names.
     names: Fast,
     weights: Option<SimhashWeights>,
     /// The weights of shingles in minima, samples and sets.
     minhash_weights: MinhashWeights,
-    /// The unit in which these weights are whole, if they are rounded.
+    /// The unit to which these weights are rounded; `None` if they are not rounded.
     unit: Option<WeightUnit>,
-    /// The most units of a document.
+    /// Maximum number of units of a document.
     elements_max: u64,
-    /// There if one of the weights says so.
+    /// Present if `weights` or `minhash_weights` use it.
     idf: Option<Arc<IdfTable>>,
-    /// There if the parameters name a list.
+    /// Present if the parameters name a list of spans.
     leaves_out: Option<Arc<dyn LeavesOut>>,
     minhash: Option<Minhash>,
-    /// Whether sets of texts with tokens are made, where the parameters keep sets.
+    /// Whether sets are made for texts with tokens, if the parameters keep sets.
     makes_sets: bool,
 }
 
@@ -76,42 +76,41 @@ pub struct Scratch {
     bytes: Vec<u8>,
     hashes: Vec<u64>,
     vector: Vec<(u64, i64)>,
-    /// The elements of a document whose shingles count as often as they occur, or as many units as they weigh.
+    /// The elements of a document whose shingles are weighted by their occurrences or by whole units.
     elements: Vec<u64>,
-    /// Whether `elements` are those of the document sketched last; its shingles are otherwise.
+    /// Whether the elements of the last document are in `elements`; otherwise they are its `shingles`.
     has_elements: bool,
     /// Elements with their weights.
     weighted: Vec<(u64, u64)>,
     tokens: usize,
-    /// The text without the spans of the list.
+    /// The text without the spans that the list leaves out.
     rest: String,
     left_out: LeftOut,
 }
 
 impl Scratch {
-    /// The amount that was left out of the last text: none if the parameters name no list of spans.
+    /// The amount that was left out of the last text; 0 if the parameters name no list of spans.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }
 
-    /// The number of tokens of the document sketched last; of a set or vector of the caller's, the number of features
-    /// that count.
+    /// The number of tokens of the last document. For a set or vector supplied by the caller, the number of features
+    /// used.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// The shingle hashes of the document sketched last, as they went into its sketch: occurrences in the order of
-    /// the text, or the sorted distinct ones where [`SimhashWeights::Distinct`] asks for those and
-    /// [`MinhashWeights::Distinct`] does, too.
+    /// The shingle hashes of the last document, as used for its sketch: occurrences in text order, or, with both
+    /// [`SimhashWeights::Distinct`] and [`MinhashWeights::Distinct`], the distinct hashes in ascending order.
     #[must_use]
     pub fn shingles(&self) -> &[u64] {
         &self.shingles
     }
 
-    /// The elements of the last document: its shingle hashes, in any order and perhaps repeated; or with
-    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences), in any order; or the [whole
+    /// The elements of the last document, in any order: its shingle hashes, possibly repeated; with
+    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences); with a unit, the [whole
     /// units](crate::whole) of its weights.
     #[must_use]
     pub fn elements(&self) -> &[u64] {
@@ -119,7 +118,7 @@ impl Scratch {
     }
 }
 
-/// Refuses parameters that leave out the spans of a list, where none is given.
+/// Refuses parameters that name a list of spans, if no list is given.
 fn check_no_list(params: &SketchParams) -> Result<()> {
     match params.shingling.boilerplate {
         None => Ok(()),
@@ -130,7 +129,7 @@ fn check_no_list(params: &SketchParams) -> Result<()> {
     }
 }
 
-/// Refuses another list than the one that the parameters name.
+/// Refuses a list that is not the one named by the parameters.
 fn check_list(params: &SketchParams, list: &dyn LeavesOut) -> Result<()> {
     match params.shingling.boilerplate {
         Some(named) if named == list.digest() => Ok(()),
@@ -144,12 +143,12 @@ fn check_list(params: &SketchParams, list: &dyn LeavesOut) -> Result<()> {
 }
 
 impl Sketcher {
-    /// A sketcher for these parameters.
+    /// Creates a sketcher for these parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where this build of the crate cannot cut text as they say, and where they weight shingles
-    /// by an IDF table, which [`with_idf`](Self::with_idf) takes, or leave the spans of a list out of texts, which
-    /// [`with_boilerplate`](Self::with_boilerplate) takes.
+    /// [`Error::Invalid`] if this build of the crate cannot cut text as the parameters require, if they weight
+    /// shingles by an IDF table (see [`with_idf`](Self::with_idf)), or if they leave out the spans of a list (see
+    /// [`with_boilerplate`](Self::with_boilerplate)).
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -167,11 +166,11 @@ impl Sketcher {
         Self::made(params, None, None)
     }
 
-    /// A sketcher for parameters that weight shingles by this table.
+    /// Creates a sketcher for parameters that weight shingles by this table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a table that is not the one that the parameters name, or whose documents were cut in
-    /// another way; otherwise as [`new`](Self::new).
+    /// [`Error::Invalid`] for a table that is not the one named by the parameters, or whose documents were cut
+    /// differently; otherwise as [`new`](Self::new).
     pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
         let params = params.into();
         table.check(&params)?;
@@ -179,11 +178,11 @@ impl Sketcher {
         Self::made(params, Some(table), None)
     }
 
-    /// A sketcher for parameters by which the spans of this list are left out of texts: what is left of a text is what
-    /// is cut into shingles.
+    /// Creates a sketcher for parameters that leave the spans of this list out of texts. The remaining text is cut into
+    /// shingles.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a list that is not the one that the parameters name; otherwise as [`new`](Self::new).
+    /// [`Error::Invalid`] for a list that is not the one named by the parameters; otherwise as [`new`](Self::new).
     pub fn with_boilerplate(params: impl Into<SketchParams>, list: Arc<dyn LeavesOut>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -196,8 +195,9 @@ impl Sketcher {
         Self::made(params, None, Some(list))
     }
 
-    /// A sketcher for parameters that weight shingles by this table, and by which the spans of this list are left out of
-    /// texts: the shingles of what is left have the weights of the table, which may have counted all words.
+    /// Creates a sketcher for parameters that weight shingles by this table and leave the spans of this list out of
+    /// texts. The shingles of the remaining text are weighted by the table, which may have been counted on the full
+    /// texts.
     ///
     /// # Errors
     /// As [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
@@ -238,24 +238,25 @@ impl Sketcher {
         })
     }
 
-    /// The same sketcher, whose sketches have [sets](Sketch::set) of texts without tokens alone: for callers that
-    /// have the shingle hashes of the others anyway.
+    /// Returns the same sketcher, which makes [sets](Sketch::set) only for texts without tokens: for callers that
+    /// already have the shingle hashes of the other texts.
     #[must_use]
     pub fn with_sets_of_wordless_only(mut self) -> Self {
         self.makes_sets = false;
         self
     }
 
-    /// The same sketcher, which refuses documents whose weights are more than this number of
-    /// [units](crate::params::MinhashParams::unit), 8 bytes each; [`ELEMENTS_MAX`] is the most. For callers with little memory.
+    /// Returns the same sketcher, which refuses documents of more than `elements`
+    /// [units](crate::params::MinhashParams::unit) in all, at 8 bytes of memory each. The maximum is [`ELEMENTS_MAX`].
+    /// For callers with little memory.
     #[must_use]
     pub fn with_elements_max(mut self, elements: u64) -> Self {
         self.elements_max = elements.min(ELEMENTS_MAX);
         self
     }
 
-    /// The same sketcher with the instructions of `level`, for tests and measurements: its sketches are the same.
-    /// Weighted votes and the shingle hashes `rabin` and `rabin-karp` stay with the level of the process,
+    /// Returns the same sketcher using the instructions of `level`, for tests and measurements. Its sketches are the
+    /// same. Weighted votes and the shingle hashes `rabin` and `rabin-karp` keep using the level of the process,
     /// [`Level::chosen`].
     #[must_use]
     pub fn at(mut self, level: Level) -> Self {
@@ -265,23 +266,23 @@ impl Sketcher {
         self
     }
 
-    /// The sketch of one document.
+    /// Computes the sketch of one document.
     ///
-    /// Time is linear in the text, plus t steps for each shingle of documents of fewer than about t shingles,
-    /// for t minima. Memory is 8 bytes a token, and twice the longest token. For many documents, see
+    /// Time is linear in the text; documents of fewer than about t shingles, for t minima, take t more steps for each
+    /// shingle. Memory is 8 bytes a token, and twice the longest token. For many documents, see
     /// [`sketch_into`](Self::sketch_into).
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for features that callers bring ([`Tokens::Features`]), not for
-    /// texts; where weights are in [units](crate::params::MinhashParams::unit), for a text of more than
-    /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) of them.
+    /// [`Error::Invalid`] if the parameters are for features supplied by the caller ([`Tokens::Features`]) and not for
+    /// texts, or, with weights in [units](crate::params::MinhashParams::unit), if the text has more than
+    /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units.
     pub fn sketch(&self, text: &str) -> Result<Sketch> {
         let mut sketch = Sketch::default();
         self.sketch_into(text, &mut Scratch::default(), &mut sketch)?;
         Ok(sketch)
     }
 
-    /// As [`sketch`](Self::sketch), for bytes that should be UTF-8.
+    /// As [`sketch`](Self::sketch), for bytes that are expected to be UTF-8.
     ///
     /// ```
     /// # use twindex_sketch::{SketchParams, Sketcher, params::{Shingling, SimhashWeights}};
@@ -304,8 +305,8 @@ impl Sketcher {
         }
     }
 
-    /// As [`sketch`](Self::sketch), replacing what `sketch` holds: no memory is allocated once `scratch` and
-    /// `sketch` have grown to the longest document.
+    /// As [`sketch`](Self::sketch), but overwrites `sketch`. Allocates no memory once `scratch` and `sketch` have
+    /// grown to the longest document.
     ///
     /// # Errors
     /// As [`sketch`](Self::sketch).
@@ -320,26 +321,26 @@ impl Sketcher {
             None => LeftOut::default(),
             Some(list) => list.leave_out(text, rest)?,
         };
-        // Spans of the list are not cut into shingles.
+        // The spans of the list are excluded from the text that is cut into shingles.
         let counted = if left_out.words > 0 { &**rest } else { text };
         if self.takes_distinct() {
             self.shingler.distinct(counted, buffers, shingles);
         } else {
-            // Minima do not mind repetitions.
+            // Repeated shingles do not change minima.
             self.shingler.occurrences(counted, buffers, shingles);
         }
         scratch.tokens = scratch.buffers.tokens();
         self.finish_unweighted(scratch, sketch)?;
         if self.params.sets && scratch.shingles.is_empty() {
-            // The whole text, also where nothing of it counts: near such a document are its copies alone.
+            // The hash of the whole text, including the spans left out, so that only copies are near such a document.
             sketch.set.push(self.names.single(text.as_bytes()));
         }
         Ok(())
     }
 
-    /// Replaces the [set](Sketch::set) of a sketch by that of a document which is near only to copies of its bytes: one
-    /// whose text could not be read in full, say, so that the rest must not decide. Changes nothing where no sets
-    /// are kept.
+    /// Replaces the [set](Sketch::set) of a sketch with a set that only documents with the same `bytes` have, for example
+    /// if the text could not be decoded in full and the readable part alone must not decide. Does nothing if the
+    /// parameters keep no sets.
     ///
     /// ```
     /// # use twindex_sketch::{SketchParams, Sketcher, params::Shingling};
@@ -359,8 +360,8 @@ impl Sketcher {
         }
     }
 
-    /// The hash by which a set or vector of the caller's names one of its elements: that of the shingle whose only
-    /// token has these bytes, with the parameters' seed.
+    /// Returns the hash that identifies an element of a set or vector supplied by the caller: the hash, with the
+    /// parameters' seed, of the shingle whose only token is `name`.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, SketchParams, Tokens};
@@ -379,23 +380,21 @@ impl Sketcher {
         self.names.single(name)
     }
 
-    /// As [`feature`](Self::feature), for an element that is a number: the hash of its eight bytes, the low ones
-    /// first.
+    /// As [`feature`](Self::feature), for an element that is a number: the hash of its eight little-endian bytes.
     #[must_use]
     pub fn feature_number(&self, number: u64) -> u64 {
         self.names.single(&number.to_le_bytes())
     }
 
-    /// The sketch of a set of the caller's, replacing what `sketch` holds: of an image, a sound, a program, or
-    /// whatever else was reduced to features. A feature is a well-mixed 64-bit hash, as [`feature`](Self::feature)
-    /// makes one.
+    /// Computes the sketch of a set supplied by the caller, overwriting `sketch`: the features of an image, a sound, a
+    /// program or any other object. A feature is a well-mixed 64-bit hash, as returned by [`feature`](Self::feature).
     ///
-    /// A feature that is given several times votes in the simhash as often, unless the parameters say
+    /// A feature that is given n times has n votes in the simhash, unless the parameters use
     /// [`SimhashWeights::Distinct`]. No features give an empty sketch. The order does not matter.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for texts: only those with [`Tokens::Features`] are for features, so
-    /// that the two are never mixed in one index by accident.
+    /// [`Error::Invalid`] if the parameters are for texts. Features need parameters with [`Tokens::Features`], so that
+    /// the two are never mixed in one index by accident.
     pub fn sketch_features(
         &self,
         features: &[u64],
@@ -413,32 +412,32 @@ impl Sketcher {
         self.finish_unweighted(scratch, sketch)
     }
 
-    /// Whether nothing in a sketch depends on how often a shingle occurs.
+    /// Whether no part of the sketch depends on the number of occurrences of a shingle.
     fn takes_distinct(&self) -> bool {
         self.weights == Some(SimhashWeights::Distinct) && self.minhash_weights == MinhashWeights::Distinct
     }
 
-    /// The sketch of a weighted vector of the caller's, replacing what `sketch` holds: pairs of a feature, as in
-    /// [`sketch_features`](Self::sketch_features), and its weight.
+    /// Computes the sketch of a weighted vector supplied by the caller, overwriting `sketch`. The vector is given as
+    /// pairs of a feature, as in [`sketch_features`](Self::sketch_features), and its weight.
     ///
-    /// - The simhash is that of the vector, [`weighted`] (times the features' inverse document frequencies, if the
-    ///   parameters say [`SimhashWeights::Idf`]): a weight of any sign votes with its value, in fixed point
-    ///   of the caller's choice, as only ratios matter. Weights of a feature that is given several times add up.
-    /// - Minima, and other sketches of sets, are those of the set of features whose weights add up to more than 0. Where
-    ///   minima are [weighted](crate::params::MinhashParams::weights), they are those of the weights, which count units of
-    ///   2^-16 then, 1/16 to 2^24; times the features' inverse document frequencies, if the parameters say
-    ///   [`MinhashWeights::Idf`].
-    ///   With a [unit](crate::params::MinhashParams::unit), weights of half a unit and more are rounded to whole units, each an
-    ///   element of minima of any family, of samples and of sets.
-    /// - The sketch is empty if the weights of each feature add up to 0, and, where the parameters keep sketches of
-    ///   sets, if none of these sums is above 0.
+    /// - The simhash is computed from the vector by [`weighted`], with the weights multiplied by the features' inverse
+    ///   document frequencies if the parameters use [`SimhashWeights::Idf`]. A weight of either sign votes with its
+    ///   value, in a fixed point of the caller's choice, as only ratios matter. The weights of a repeated feature are
+    ///   added.
+    /// - Minima, samples and sets are computed from the features whose total weight is above 0. If the minima are
+    ///   [weighted](crate::params::MinhashParams::weights), they use these weights instead, in units of 2^-16, from
+    ///   1/16 to 2^24, multiplied by the features' inverse document frequencies if the parameters use
+    ///   [`MinhashWeights::Idf`]. With a [unit](crate::params::MinhashParams::unit), weights of at least half a unit
+    ///   are rounded to whole units. Each unit is an element of minima of any family, of samples and of sets.
+    /// - The sketch is empty if the total weight of every feature is 0, or if the parameters keep minima, samples or sets
+    ///   and no total weight is above 0.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or say
-    /// that each distinct feature votes once ([`SimhashWeights::Distinct`]), which leaves weights no meaning; where minima
-    /// are weighted, for a weight out of its range; and without a unit, for another family than
-    /// [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep sets or samples, which hold whole
-    /// elements.
+    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or give
+    /// each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are
+    /// weighted, also for a weight out of range, and, without a unit, for a family other than
+    /// [`Family::Darts`](crate::params::Family::Darts) and for parameters that keep sets or samples, which contain
+    /// whole elements only.
     pub fn sketch_weighted(
         &self,
         features: &[(u64, i64)],
@@ -501,7 +500,7 @@ impl Sketcher {
         Ok(())
     }
 
-    /// The sketch of a fingerprint that the caller brought, made by no text, replacing what `sketch` holds.
+    /// Stores in `sketch` a fingerprint supplied by the caller, which was computed from no text.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams, Tokens};
@@ -518,8 +517,8 @@ impl Sketcher {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters keep no simhash, or anything that a fingerprint does not say: minima, samples or
-    /// sets.
+    /// [`Error::Invalid`] if the parameters keep no simhash, or if they keep minima, samples or sets, which cannot be
+    /// computed from a fingerprint.
     pub fn sketch_fingerprint(
         &self,
         fingerprint: Fingerprint,
@@ -541,7 +540,7 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Refuses vectors where their weights would count in minima, and the parameters keep what cannot hold them.
+    /// Refuses vectors if their weights would apply to minima and the parameters include sketches without such weights.
     fn check_vectors(&self) -> Result<()> {
         if self.minhash_weights == MinhashWeights::Distinct || self.unit.is_some() {
             return Ok(());
@@ -561,24 +560,24 @@ impl Sketcher {
         Ok(())
     }
 
-    /// The hasher of weighted sets, if there is one.
+    /// The hasher of weighted sets; `None` for other families.
     fn darts(&self) -> Option<&WeightedMinHasher> {
         self.minhash.as_ref().and_then(|minhash| minhash.hasher.weighted())
     }
 
-    /// The table that fingerprints are weighted by.
+    /// The table that weights fingerprints; `None` if they do not use one.
     fn idf_of_fingerprints(&self) -> Option<&IdfTable> {
         self.idf.as_deref().filter(|_| matches!(self.weights, Some(SimhashWeights::Idf { .. })))
     }
 
-    /// A weight in units of 2^-16, times the shingle's inverse document frequency where minima are weighted by it. The
-    /// greatest weight is that of all above it, too.
+    /// Multiplies a weight in units of 2^-16 by the shingle's inverse document frequency, if minima are weighted by
+    /// it. The result is clamped to the range of weights.
     fn by_idf(&self, shingle: u64, units: u64) -> u64 {
-        // Weights of the table are below 2^14, and units below 2^40.
+        // Weights of the table are below 2^14, and `units` below 2^40.
         ((units * u64::from(self.idf_of_minima(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
     }
 
-    /// The inverse document frequency of a shingle in units of 2^-8 where minima are weighted by it, otherwise 1.
+    /// The inverse document frequency of a shingle in units of 2^-8 if minima are weighted by it, otherwise 256 (1.0).
     fn idf_of_minima(&self, shingle: u64) -> u16 {
         let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
         self.idf.as_deref().filter(|_| by_table).map_or(1 << 8, |idf| idf.weight(shingle))
@@ -594,7 +593,7 @@ impl Sketcher {
         )))
     }
 
-    /// From the shingles in `scratch`, a vote for each occurrence, to the sketch.
+    /// Computes the sketch from the shingles in `scratch`, with one vote for each occurrence.
     fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
         let Scratch { shingles, hashes, elements, has_elements, weighted, .. } = &mut *scratch;
         weighted.clear();
@@ -636,7 +635,7 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Removes what `sketch` holds of a document.
+    /// Removes the data of the previous document from `sketch`.
     fn clear(&self, sketch: &mut Sketch) {
         if sketch.digest != self.digest {
             sketch.params = Some(Arc::clone(&self.params));
@@ -650,8 +649,8 @@ impl Sketcher {
         sketch.set.clear();
     }
 
-    /// From the shingles in `scratch`, with their elements or weights where these count, and their fingerprint to the
-    /// sketch.
+    /// Completes the sketch from `fingerprint` and the shingles in `scratch`, using their elements or weights if the
+    /// parameters require them.
     fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
         let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
         self.clear(sketch);
@@ -683,7 +682,7 @@ impl Sketcher {
         }
     }
 
-    /// The first half of sketching alone, for exact comparisons.
+    /// The shingler, which computes shingles only, for exact comparisons.
     #[must_use]
     pub fn shingler(&self) -> &Shingler {
         &self.shingler
@@ -695,14 +694,15 @@ impl Sketcher {
         &self.params
     }
 
-    /// The digest of the parameters, [`SketchParams::digest`]; it is in every sketch.
+    /// The digest of the parameters, [`SketchParams::digest`], which every sketch contains.
     #[must_use]
     pub fn params_digest(&self) -> u128 {
         self.digest
     }
 }
 
-/// A number of units as a weight of darts; only ratios of weights matter. Numbers that are too great are refused as elements.
+/// Converts a number of units to a weight of darts; only ratios of weights matter. Numbers above the range were already
+/// refused as elements.
 fn whole_weight(count: u128) -> u64 {
     u64::try_from(count << 16).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX)
 }

@@ -1,15 +1,16 @@
-//! Sketches as bytes, which are read back by another process.
+//! Encodes sketches as bytes, which another process can decode.
 
 use super::{Sketch, Sketcher};
 use crate::error::{Error, Result};
 use crate::{Fingerprint, pack};
 
-/// The values of a sketch, each of its lists with its length.
+/// Number of lists in an encoded sketch; each is preceded by its length.
 const LISTS: usize = 5;
 
 impl Sketch {
-    /// Appends the sketch as bytes, which [`Sketcher::restore`] takes back: the first `whole` minima as they are, and of the
-    /// others the bits that the parameters keep of each. What is [packed](crate::pack) from either is the same.
+    /// Appends the encoded sketch, which [`Sketcher::restore`] decodes. The first `whole` minima keep all 32 bits, the
+    /// others only the bits that the parameters keep. [Packing](crate::pack) the original or the decoded minima gives the
+    /// same bytes.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, SketchParams};
@@ -46,11 +47,11 @@ impl Sketch {
 }
 
 impl Sketcher {
-    /// Replaces what `sketch` holds by what [`Sketch::store`] made of a sketch of this sketcher, with the same `whole`, at the
-    /// beginning of `bytes`, and returns what comes after it.
+    /// Decodes into `sketch` the encoded sketch at the beginning of `bytes`, and returns the bytes after it. The
+    /// sketch must have been encoded by [`Sketch::store`] with the same `whole` and the parameters of this sketcher.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for bytes that are not those of a sketch with these parameters.
+    /// [`Error::Invalid`] if `bytes` does not begin with a sketch of these parameters.
     pub fn restore<'b>(&self, whole: usize, bytes: &'b [u8], sketch: &mut Sketch) -> Result<&'b [u8]> {
         self.restored(whole, bytes, sketch)
             .ok_or_else(|| Error::Invalid("these are not the bytes of a sketch with these parameters".into()))
@@ -94,13 +95,13 @@ impl Sketcher {
     }
 }
 
-/// Bits that the parameters of a sketch keep of each minimum.
+/// Number of bits that the parameters of a sketch keep of each minimum.
 fn bits_of(sketch: &Sketch) -> u8 {
     let minhash = sketch.params.as_ref().and_then(|params| params.minhash);
     minhash.map_or(0, |minhash| minhash.signature_bits)
 }
 
-/// Appends the low `bits` bits of `count` minima, in the order of [`pack`].
+/// Appends `count` minima of `bits` bits each, decoded from the format of [`pack`].
 fn unpack(packed: &[u8], bits: u8, count: usize, minima: &mut Vec<u32>) {
     let bits = u32::from(bits);
     let kept = (1_u64 << bits) - 1;
@@ -165,7 +166,7 @@ mod tests {
                 assert!(rest.unwrap_err().to_string().contains("not the bytes of a sketch"));
             }
             let mut wrong = bytes.clone();
-            wrong[13] = 7; // features of another number of bands
+            wrong[13] = 7; // a number of features that differs from the number of bands
             assert!(sketcher.restore(whole, &wrong, &mut again).is_err());
         }
     }

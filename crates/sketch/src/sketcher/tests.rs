@@ -46,8 +46,8 @@ fn bytes_are_sketched_as_utf8_and_refused_with_the_offset_of_the_first_invalid_o
     assert_eq!(sketcher.sketch_bytes(text.as_bytes()).unwrap(), sketcher.sketch(text).unwrap());
     for (bytes, said) in [
         (&b"ab\xff"[..], "byte 0xff at offset 2"),
-        (b"\xe4\xb8", "byte 0xe4 at offset 0"), // a character that breaks off
-        (b"a\xc0\x80", "byte 0xc0 at offset 1"), // a longer spelling of zero
+        (b"\xe4\xb8", "byte 0xe4 at offset 0"),  // a truncated character
+        (b"a\xc0\x80", "byte 0xc0 at offset 1"), // an overlong encoding of zero
         (b"\xed\xa0\x80", "byte 0xed at offset 0"), // a surrogate
     ] {
         let error = sketcher.sketch_bytes(bytes).unwrap_err().to_string();
@@ -77,8 +77,7 @@ fn weights_matter_to_the_fingerprint_only() {
     assert_eq!(of(&distinct, text), of(&distinct, once));
     assert_ne!(of(&occurrences, text).fingerprint(), of(&occurrences, once).fingerprint());
     assert_eq!(of(&occurrences, text).signature(), of(&distinct, text).signature());
-    // Four of the eight votes are x's and three are y's and z's together: x decides where they are
-    // divided.
+    // Four of the eight votes are from x, and three from y and z together: x decides the bits in which y and z differ.
     assert_eq!(of(&occurrences, "x x x y z").fingerprint(), of(&occurrences, "x").fingerprint());
 }
 
@@ -89,7 +88,7 @@ fn for_features(change: impl FnOnce(SketchParams) -> SketchParams) -> Sketcher {
 }
 
 fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
-    // The state of the last document must not matter.
+    // The state left by the last document must not matter.
     let mut sketch = of_weighted(sketcher, &[(5, 5)]).unwrap_or_default();
     sketcher.sketch_features(features, &mut Scratch::default(), &mut sketch).unwrap();
     sketch
@@ -205,7 +204,7 @@ const TEXTS: [&str; 2] = ["a rose is a rose is a rose", "a rose is no tulip and 
 
 #[test]
 fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
-    // a and rose thrice in both, is twice and once; no and tulip twice, and.
+    // a and rose occur three times in both texts, is twice and once; no and tulip occur twice, and once, in one of them.
     let exact = f64::from(3 + 3 + 1) / f64::from(3 + 3 + 2 + 2 + 2 + 1);
     for &family in Family::ALL {
         let mut params = weighted_params(family, MinhashWeights::Frequencies);
@@ -216,7 +215,7 @@ fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
         let error = estimate.standard_error();
         assert!((estimate.value() - exact).abs() < 4.0 * error, "{family}: {estimate:?}");
         assert_eq!(crate::jaccard(a.set(), b.set()), (7, 13), "{family}");
-        // The fingerprint is that of distinct shingles all the same.
+        // The fingerprint is still that of the distinct shingles.
         let plain = SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Distinct);
         let plain = Sketcher::new(plain).unwrap().sketch(TEXTS[1]).unwrap();
         assert_eq!(b.fingerprint(), plain.fingerprint());
@@ -239,7 +238,7 @@ fn dart_minima_use_frequencies_table_weights_and_vector_weights() {
     assert_eq!(of_features(&sketcher, &[one, two, one, one]).signature(), counted);
     let vector = [(two, 40_000), (one, 70_000), (two, 25_536), (one, -5), (5, -1), (one, 126_613)];
     assert_eq!(of_weighted(&sketcher, &vector).unwrap().signature(), counted);
-    // Weight 1 of all: the same as a set.
+    // If all weights are 1, the result is the same as for a set.
     let mut plain = params.clone();
     plain.minhash.as_mut().unwrap().weights = MinhashWeights::Distinct;
     let plain = Sketcher::new(plain).unwrap();
@@ -289,7 +288,7 @@ fn weights_out_of_range_are_refused() {
     }
 }
 
-/// Elements in whole units, written out, of shingles with their weights in units of 2^-16.
+/// Computes the elements in whole units of shingles with weights in units of 2^-16, in a simple way.
 #[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
 fn in_units(weights: &[(u64, u64)], unit: WeightUnit) -> (Vec<u64>, Vec<(u64, u64)>) {
     let (mut elements, mut darts) = (Vec::new(), Vec::new());

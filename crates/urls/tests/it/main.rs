@@ -1,4 +1,4 @@
-//! Tests of the crate as its users see it.
+//! Tests of the public interface of the crate.
 
 mod planted;
 mod tables;

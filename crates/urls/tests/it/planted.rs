@@ -1,12 +1,13 @@
-//! Session ids, counters, dates and tracking parameters that were put into URLs are found, and what only looks like one
-//! is not: a rule that makes one of pages that differ loses pages, which is worse than a rule that is missing.
+//! Tests that session ids, counters, dates and tracking parameters that were put into URLs are found, and that parts
+//! which only look like them are kept: a rule that merges different pages loses pages, which is worse than a missing
+//! rule.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use twindex_urls::{Learner, Options, Rules};
 
-/// Numbers that look drawn, the same each time.
+/// Pseudorandom numbers, the same in every run.
 struct RandomNumbers(u64);
 
 impl RandomNumbers {
@@ -30,11 +31,11 @@ const BASE62: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrst
 const HEX: &[u8] = b"0123456789abcdef";
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
-/// The templates of a host. The last two look like the first two; there what varies says which page it is.
+/// Number of templates of a host. The last two look like the first two, but their varying part identifies the page.
 const TEMPLATES: usize = 20;
 const LOOK_ALIKE: [usize; 2] = [18, 19];
 
-/// A URL of a page of a template: another one each time it is drawn.
+/// Returns a URL of a page of a template, a different one in each call.
 fn url(host: &str, template: usize, page: &str, draw: &mut RandomNumbers) -> String {
     let session = draw.text(12, BASE62);
     let hex = draw.text(32, HEX);
@@ -67,7 +68,7 @@ fn url(host: &str, template: usize, page: &str, draw: &mut RandomNumbers) -> Str
         15 => format!("/m/{page}?fbclid={session}&sid={hex}"),
         16 => format!("/go/{count}/{count}/{page}"),
         17 => format!("/img/{page}.png?v={count}"),
-        // The random text names the page.
+        // The random text identifies the page.
         18 => format!("/S-{page}/{}/{}", ["docs", "law"][count as usize % 2], word.len()),
         _ => format!("/raw{}?id={}&sid={page}", count % 2, count % 5),
     };
@@ -86,7 +87,7 @@ fn name(template: usize, draw: &mut RandomNumbers) -> String {
 /// A page's URL and group.
 type Page = (String, u64);
 
-/// Pages of hosts, each of up to five URLs.
+/// Creates pages of hosts, each with up to five URLs.
 fn crawl(hosts: usize, pages: usize, seed: u64) -> Vec<Page> {
     let (mut draw, mut all, mut group) = (RandomNumbers(seed), Vec::new(), 0);
     while all.len() < pages {
@@ -111,7 +112,8 @@ fn learned(pages: &[Page]) -> Rules {
     learner.finish()
 }
 
-/// Pairs of URLs with one normal form, of these those of one page, and all pairs of one page.
+/// The number of pairs of URLs with equal normal forms, the number of those pairs that belong to one page, and the number
+/// of all pairs of one page.
 fn pairs(rules: &Rules, pages: &[Page]) -> (u64, u64, u64) {
     let (mut forms, mut groups, mut both) = (HashMap::new(), HashMap::new(), HashMap::new());
     let mut distinct = pages.to_vec();
@@ -141,7 +143,7 @@ fn planted_parts_are_found_and_pages_that_differ_stay_apart() {
     assert!(near > 10_000);
     assert_eq!(merged, right, "pages that differ are made one");
     assert!(right as f64 >= 0.95 * near as f64, "{right} of {near}\n{rules}");
-    // Nothing is known of pages that were not seen; of those of the same templates most is as it was.
+    // New pages of the same templates: most of their duplicates are found, although they were not seen when learning.
     let (merged, right, near) = seen("new", &crawl(20, 10_000, 8));
     assert!(right as f64 >= 0.999 * merged as f64, "{right} of {merged}");
     assert!(right as f64 >= 0.85 * near as f64, "{right} of {near}");
@@ -182,7 +184,7 @@ fn aliases_of_hosts_are_found_where_pages_are_near_and_only_there() {
         }
         pages.push((format!("https://one.example/f{page}/"), 100 + page));
         pages.push((format!("https://one.example/f{page}/index.html"), 100 + page));
-        // On this host `www.` distinguishes pages.
+        // On this host, `www.` distinguishes pages.
         pages.push((format!("https://two.example/p{page}"), 200 + page));
         pages.push((format!("https://www.two.example/p{page}"), 300 + page));
     }

@@ -1,4 +1,4 @@
-//! Tables of rules come back as they were written, and what is no table is refused.
+//! Tests that tables of rules are read back as they were written, and that invalid tables are refused.
 
 use twindex_urls::{COLUMNS, Learner, Options, Rules};
 

@@ -22,7 +22,7 @@ pub(super) enum Sentence {
     SContinue,
 }
 
-/// How much of the end of a sentence there is: `SATerm Close* Sp*`.
+/// The part of the end of a sentence, `SATerm Close* Sp*`, that was seen so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Nothing,
@@ -31,8 +31,8 @@ enum End {
     Space,
 }
 
-/// The sentences of `text`, each with the space after it. Linear time: SB8 looks ahead once after each full stop, and no
-/// further than to the next one.
+/// The sentences of `text`, each including the space after it. Linear time: SB8 looks ahead once after each full stop,
+/// and only as far as the next one.
 pub(in crate::cut) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     Pieces { text, at: 0, end_of }
 }
@@ -41,7 +41,7 @@ fn end_of(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start;
     let mut end = End::Nothing;
-    // Whether the terminator is `ATerm`, and follows a letter that has case.
+    // Whether the terminator is `ATerm`, and whether it follows a letter that has case.
     let (mut full_stop, mut cased) = (false, false);
     // The last character that SB5 does not ignore.
     let mut before = Sentence::Other;
@@ -98,7 +98,7 @@ fn end_of(text: &str, start: usize) -> usize {
     at
 }
 
-/// Whether the next letter is a small one, and no terminator or end of a paragraph comes before it: the rest of SB8.
+/// The rest of SB8: whether the next letter is lower-case, before any terminator or end of a paragraph.
 fn lower_follows(text: &str, mut at: usize) -> bool {
     while at < text.len() {
         let ((_, sentence), next) = traits_at(text, at);

@@ -1,4 +1,4 @@
-//! Compared with the crate `unicode-segmentation`, in the version that cut the text of the first indexes.
+//! Compares with the crate `unicode-segmentation`, in the version that cut the text of the first indexes.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ fn check(text: &str) {
     assert!(sentences(text).eq(text.split_sentence_bounds()), "sentences of {}", text.escape_unicode());
 }
 
-/// The first character of each value that `of` computes from the properties.
+/// Returns one character for each value that `of` computes from the properties.
 fn representatives<T: Ord>(of: impl Fn((Word, Sentence)) -> T) -> Vec<char> {
     let mut seen = BTreeSet::new();
     ('\0'..=char::MAX).filter(|&c| seen.insert(of(traits(c)))).collect()
@@ -71,7 +71,7 @@ fn every_five_values_end_sentences_where_the_crate_does() {
     });
 }
 
-/// Every sequence of `N` of the characters.
+/// Calls `each` with every sequence of `N` of the characters.
 fn for_each_sequence<const N: usize>(characters: &[char], mut each: impl FnMut(&str)) {
     let mut text = String::new();
     for number in 0..characters.len().pow(N as u32) {

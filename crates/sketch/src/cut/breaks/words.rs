@@ -2,7 +2,7 @@
 
 use super::{ASCII, Pieces, traits_at};
 
-/// The property `Word_Break`, with pictographs (`Extended_Pictographic`) as values of their own.
+/// The property `Word_Break`; pictographs (`Extended_Pictographic`) have separate values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Word {
@@ -25,13 +25,13 @@ pub(super) enum Word {
     Numeric,
     ExtendNumLet,
     WSegSpace,
-    /// A pictograph that is `Other`.
+    /// A pictograph whose `Word_Break` is `Other`.
     Pictograph,
-    /// A pictograph that is `ALetter`.
+    /// A pictograph whose `Word_Break` is `ALetter`.
     PictographLetter,
 }
 
-/// A set of values, a bit each.
+/// A set of `Word` values, one bit each.
 type Words = u32;
 
 /// The letters that the rules call `AHLetter`.
@@ -44,7 +44,7 @@ const CONNECTORS: Words = set(&[Word::ExtendNumLet]);
 const IGNORED: Words = set(&[Word::Extend, Word::Format, Word::Zwj]);
 const NEWLINES: Words = set(&[Word::CR, Word::LF, Word::Newline]);
 const PICTOGRAPHS: Words = set(&[Word::Pictograph, Word::PictographLetter]);
-/// The punctuation between two letters, and between two digits, that keeps them in one word.
+/// The punctuation that does not separate two letters, and two digits.
 const WITHIN_LETTERS: Words = set(&[Word::MidLetter, Word::MidNumLet, Word::SingleQuote]);
 const WITHIN_NUMBERS: Words = set(&[Word::MidNum, Word::MidNumLet, Word::SingleQuote]);
 
@@ -64,7 +64,7 @@ impl Word {
         set >> self as u32 & 1 == 1
     }
 
-    /// The values that continue a word directly after this one: WB5, 8, 9, 10, 13, 13a, 13b.
+    /// The values that continue a word directly after this value: WB5, 8, 9, 10, 13, 13a, 13b.
     const fn continued_by(self) -> Words {
         match self {
             Self::ALetter | Self::PictographLetter | Self::HebrewLetter | Self::Numeric => {
@@ -76,8 +76,7 @@ impl Word {
         }
     }
 
-    /// The values that keep `punctuation` in the word of this one, if one of them follows it: WB6, 7, 7b, 7c,
-    /// 11, 12.
+    /// The values that, if they follow `punctuation`, keep it in the word of this value: WB6, 7, 7b, 7c, 11, 12.
     const fn bridged_to(self, punctuation: Self) -> Words {
         if self.is_in(LETTERS) && punctuation.is_in(WITHIN_LETTERS) {
             LETTERS
@@ -93,8 +92,8 @@ impl Word {
 
 /// The segments of `text` between word boundaries: words, punctuation, space. Linear time.
 ///
-/// One case departs from the rules, because the first indexes were made so: a pictograph after a joiner (U+200D, rule
-/// 3c) never counts as a letter, and punctuation before the joiner stays in the word. So in `a\u{200d}ℹb` a word ends
+/// One case departs from the rules, for compatibility with the first indexes: a pictograph after a joiner (U+200D, rule
+/// 3c) is never treated as a letter, and punctuation before the joiner stays in the word. So in `a\u{200d}ℹb` a word ends
 /// before `b`, although `ℹ` is a letter, and `a:\u{200d}😀` is one segment.
 pub(in crate::cut) fn words(text: &str) -> impl Iterator<Item = &str> {
     Pieces { text, at: 0, end_of }
@@ -109,7 +108,7 @@ fn end_of(text: &str, start: usize) -> usize {
     }
     // The character before `at`, and the last one that WB4 does not ignore.
     let (mut neighbour, mut before) = (first, first);
-    // Whether a regional indicator lacks its partner: WB15, 16.
+    // Whether the last regional indicator has no partner yet: WB15, 16.
     let mut flag = first == Word::RegionalIndicator;
     while at < bytes.len() {
         if before.is_in(LETTERS | NUMERIC | CONNECTORS) {
@@ -151,8 +150,9 @@ fn end_of(text: &str, start: usize) -> usize {
     at
 }
 
-/// The first character from `at` on that rule WB4 does not ignore, and where the next one begins. `Pictograph` for any
-/// pictograph after a joiner, which rule 3c keeps in the word; `None` for another pictograph that is no letter.
+/// The first character from `at` on that rule WB4 does not ignore, and the start of the next one. Returns `Pictograph`
+/// for any pictograph after a joiner, which rule 3c keeps in the word, and `None` for another pictograph that is not a
+/// letter.
 fn after_ignored(text: &str, mut at: usize) -> Option<(Word, usize)> {
     let mut neighbour = Word::Other;
     while at < text.len() {

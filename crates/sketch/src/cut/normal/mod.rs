@@ -1,9 +1,9 @@
-//! NFKC (UAX #15), and texts without their marks, with tables of our own. Only stretches that may not be so already are
-//! worked on.
+//! NFKC (UAX #15), and the removal of marks, with tables of our own. Only stretches that may not be in normal form are
+//! processed.
 //!
-//! [`tables`] has the decompositions, compositions and combining classes of one version of Unicode, which the parameters
-//! of an index name. Later versions assign more characters but never change the normal form of those assigned. Here
-//! characters that this version does not assign stay as they are, whatever a newer dependency would know of them.
+//! [`tables`] has the decompositions, compositions and combining classes of one version of Unicode, which is named in the
+//! parameters of an index. Later versions assign more characters but never change the normal form of assigned ones.
+//! Characters that this version does not assign are never changed, even if newer libraries have data for them.
 
 mod canonical;
 mod tables;
@@ -30,15 +30,15 @@ pub(super) struct CutScratch {
     stretch: Vec<(u8, char)>,
 }
 
-/// The text in NFKC: itself where it is so already, otherwise written to `work`.
+/// Returns the text in NFKC: `text` itself if it is in NFKC already, otherwise the copy in `work`.
 ///
-/// A character of combining class 0 that never changes and composes with nothing before it can be normalised apart from
-/// everything before it. Most characters are so, and all of ASCII. The text is cut before each of them. A stretch of
-/// one such character and what follows is normalised only if it may not be in NFKC. Time is linear but for long runs of
-/// marks, which are sorted.
+/// A character of combining class 0 that never changes and never composes with a character before it can be normalised
+/// independently of the text before it. Most characters are of this kind, including all of ASCII. The text is split
+/// before each of them. A stretch of one such character and the text up to the next is normalised only if it may not
+/// be in NFKC. Time is linear except for long runs of marks, which are sorted.
 ///
-/// `pieces` says where the parts of the result came from, if that is wanted: a stretch is cut before each character that
-/// is decomposed to a starter which composes with nothing before it.
+/// Fills `pieces`, if it is given, with the origins of the parts of the result. For this, a stretch is also split before
+/// each character that decomposes to a starter that never composes with a character before it.
 pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Option<&mut Pieces>) -> &'a str {
     let CutScratch { text: normal, stretch } = work;
     let bytes = text.as_bytes();
@@ -46,7 +46,7 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Opti
     if let Some(pieces) = &mut pieces {
         pieces.clear();
     }
-    // The text before `copied` is in `normal`; the stretch that `at` is in begins at `start`.
+    // The text before `copied` is in `normal`; the current stretch begins at `start`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let mut class = 0;
     while at < bytes.len() {
@@ -89,8 +89,8 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Opti
     normal
 }
 
-/// Appends the text from `copied` on to `normal`, and what becomes of its `stretch`: as a whole, or piece by piece where
-/// pieces are wanted. A piece begins with each character for which `begins` says so.
+/// Appends to `normal` the text from `copied` on and the normalised `stretch`. The stretch is normalised as a whole, or
+/// piece by piece if pieces are requested. A piece begins with each character for which `begins` returns true.
 fn push_pieces(
     (text, copied, places): (&str, usize, Range<usize>),
     pieces: Option<&mut Pieces>,
@@ -119,7 +119,7 @@ fn push_pieces(
     }
 }
 
-/// Appends the NFKC of `text` to `normal`, by the definition: decompose, order, compose.
+/// Appends the NFKC of `text` to `normal`, by the definition: decomposes, sorts by class, composes.
 fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut String) {
     stretch.clear();
     for c in text.chars() {
@@ -128,12 +128,12 @@ fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut Strin
     push_composed(stretch, normal);
 }
 
-/// The flags of characters that dropping marks may change, or that may join one before them.
+/// The flags of characters that may change when marks are removed, or that may compose with a character before them.
 const TOUCHED: u8 = NOT_NFC | MAY_JOIN | MARK | MARKED | SHIFTS;
 
-/// The text without characters of the category Mn, and otherwise in NFC: itself where it is so already, otherwise written
-/// to `work`. What the marks of a decomposed text leave is composed again. `pieces` as for [`nfkc`]; a mark is in the piece
-/// of the character before it.
+/// Returns the text without characters of the category Mn and in NFC: `text` itself if it is so already, otherwise the
+/// copy in `work`. The decomposed text without its marks is composed again. `pieces` as for [`nfkc`]; a mark is in the
+/// piece of the character before it.
 pub(super) fn without_marks<'a>(
     text: &'a str,
     work: &'a mut CutScratch,
@@ -189,18 +189,18 @@ pub(super) fn without_marks<'a>(
     unmarked
 }
 
-/// How letters with marks are written in a text.
+/// The forms in which a text has letters with marks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
-    /// Some are in one character, as in NFC: `é`, `й`, `が`, `각`.
+    /// The text has letters with marks that are one character, as in NFC: `é`, `й`, `が`, `각`.
     pub composed: bool,
-    /// NFC would change the text, as some are in several characters.
+    /// NFC would change the text, because some letters with marks are several characters.
     pub decomposed: bool,
 }
 
-/// How letters with marks are written in a text.
+/// Determines the forms in which a text has letters with marks.
 ///
-/// Linear time: a table is asked for each character beyond ASCII, and no memory is taken for a text in NFC.
+/// Linear time: each character beyond ASCII is looked up in a table. Allocates no memory for a text in NFC.
 #[must_use]
 pub fn letters(text: &str) -> Letters {
     let mut found = Letters::default();
@@ -237,7 +237,7 @@ pub fn letters(text: &str) -> Letters {
     found
 }
 
-/// Appends characters that are decomposed, in canonical order and composed again.
+/// Appends the composition of decomposed characters, which are first sorted into canonical order.
 fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     for marks in stretch.chunk_by_mut(|a, b| a.0 > 0 && b.0 > 0) {
         marks.sort_by_key(|&(class, _)| class);
@@ -248,7 +248,7 @@ fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     let mut kept = 0;
     for i in 0..stretch.len() {
         let (class, c) = stretch[i];
-        // Blocked: by a character of the same or a higher class, or by another starter.
+        // Composition is blocked by a character of the same or a higher class, or by another starter.
         if let Some(starter) = starter
             && (starter + 1 == kept || class_before < class)
             && let Some(composed) = composition(stretch[starter].1, c)
@@ -266,11 +266,12 @@ fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     normal.extend(stretch[..kept].iter().map(|&(_, c)| c));
 }
 
-/// Hangul syllables, which are composed by arithmetic: a leading consonant, a vowel, and perhaps a trailing consonant.
+/// The first of the Hangul syllables, which are composed by arithmetic from a leading consonant, a vowel, and optionally
+/// a trailing consonant.
 const SYLLABLE: u32 = 0xac00;
 const LEADING: u32 = 0x1100;
 const VOWEL: u32 = 0x1161;
-/// One before the first trailing consonant.
+/// One less than the first trailing consonant.
 const TRAILING: u32 = 0x11a7;
 const VOWELS: u32 = 21;
 const TRAILINGS: u32 = 28;
@@ -316,7 +317,7 @@ fn push_decomposed(c: char, stretch: &mut Vec<(u8, char)>) {
     CHARACTERS[characters].iter().copied().for_each(push);
 }
 
-/// The character that two compose to.
+/// The character that two characters compose to, if any.
 fn composition(first: char, second: char) -> Option<char> {
     let (a, b) = (first as u32, second as u32);
     let (leading, vowel) = (a.wrapping_sub(LEADING), b.wrapping_sub(VOWEL));
@@ -334,13 +335,13 @@ fn composition(first: char, second: char) -> Option<char> {
     char::from_u32(COMPOSITIONS[found].2)
 }
 
-/// The combining class of a character and what else decides whether it may stay: 0 for most.
+/// The combining class of a character and the flags that decide whether it may change; 0 for most characters.
 #[inline]
 fn trait_of(c: char) -> u16 {
     TRAITS[usize::from(TRAIT_BLOCKS[place(&TRAIT_BLOCK_OF, TRAIT_BITS, c)])]
 }
 
-/// The flags that decide how a character is written without marks: 0 for most.
+/// The flags that decide how a character is written without marks; 0 for most characters.
 #[inline]
 fn flags_of(c: char) -> u8 {
     FLAG_BLOCKS[place(&FLAG_BLOCK_OF, FLAG_BITS, c)]
@@ -350,7 +351,7 @@ fn combining_class(c: char) -> u8 {
     trait_of(c) as u8 // its low eight bits
 }
 
-/// The position of a character's value in the blocks of a table.
+/// The index of a character's value in the blocks of a table.
 #[inline]
 fn place(block_of: &[u8], bits: u32, c: char) -> usize {
     let code = c as usize;

@@ -1,4 +1,4 @@
-//! Compared with the crate `unicode-normalization`, in the version that normalised the text of the first indexes.
+//! Compares with the crate `unicode-normalization`, in the version that normalised the text of the first indexes.
 
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
@@ -8,8 +8,8 @@ use super::tables::VERSION;
 use super::*;
 use crate::params::UnicodeVersion;
 
-/// Characters worth mixing: ASCII, marks, characters that compose and decompose, Hangul, compatibility characters, and
-/// characters that were added late or are not assigned.
+/// Characters of all kinds: ASCII, marks, characters that compose and decompose, Hangul, compatibility characters, and
+/// characters that were assigned late or not at all.
 const LETTERS: [char; 40] = [
     'a',
     'e',
@@ -67,7 +67,7 @@ fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() 
     assert_eq!(VERSION, canonical::VERSION);
 }
 
-/// Checks against the definition: decompose, leave out, compose.
+/// Compares with the definition: decompose, remove marks, compose.
 fn check_unmarked(text: &str, work: &mut CutScratch) {
     let kept: String = text.nfd().filter(|&c| flags_of(c) & MARK == 0).collect();
     let expected: String = kept.nfc().collect();
@@ -81,7 +81,7 @@ fn marks_are_among_the_combining_marks_of_the_crate_and_classes_agree() {
             .filter(move |&c| is_combining_mark(c) && (flags_of(c) & MARK != 0) == wanted)
             .count()
     };
-    // Mn is the greater part of M; and nothing else is one.
+    // Mn is most of M, and no characters outside of M are in it.
     assert!(marks(true) > 2000 && marks(false) < 600, "{} and {}", marks(true), marks(false));
     assert!(('\0'..=char::MAX).all(|c| flags_of(c) & MARK == 0 || is_combining_mark(c)));
     for (c, is_mark) in [
