@@ -70,7 +70,7 @@ impl RoundSize {
 /// The documents without a leader that are near the documents of a round.
 #[derive(Debug)]
 pub(super) struct NearDocuments {
-    /// The query of each document of the round; `NONE` for a document that is near nothing.
+    /// The number of the query for each document of the round; `NONE` for a document that is near nothing.
     query_of: Vec<u32>,
     /// Number of queries made.
     pub(super) queries: u64,
