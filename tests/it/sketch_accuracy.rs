@@ -3,8 +3,8 @@
 //! group of minima matches. So the tests measure these, for every family that an index can have.
 //!
 //! Seeds are fixed, so a test always gives the same result. The bounds are the theoretical values plus three standard errors
-//! of the measurement; with other seeds, each cell would pass in 99.7 % of runs. The measured values are printed by `cargo
-//! test --test it sketch_accuracy:: -- --nocapture`.
+//! of the measurement; with other seeds, each cell would pass in 99.7 % of runs. The measured values are printed by
+//! `cargo test --test it sketch_accuracy:: -- --nocapture`.
 
 use twindex::params::{self, FeatureScheme};
 use twindex::params::{Family, Shingling};

@@ -1,9 +1,10 @@
 //! Groups of near documents: each document has a leader, by a rule that depends only on the live documents.
 //!
-//! Documents are ordered by priority: the caller's number ([`ParamsBuilder::priorities`](crate::params::ParamsBuilder::priorities)),
-//! then the hash of the key ([`Key::priority_hash`]), then the key. A document is a *leader* if no leader before it is near
-//! it; every other document belongs to the first leader that is near it. Leaders are the lexicographically first maximal
-//! independent set of the graph in which near documents are neighbours. It is the rule of `dedup --keep key-hash`.
+//! Documents are ordered by priority: the caller's number
+//! ([`ParamsBuilder::priorities`](crate::params::ParamsBuilder::priorities)), then the hash of the key
+//! ([`Key::priority_hash`]), then the key. A document is a *leader* if it is near no earlier leader. Every other
+//! document belongs to the first leader that is near it. The leaders are the lexicographically first maximal
+//! independent set of the graph in which near documents are neighbours. This is the rule of `dedup --keep key-hash`.
 //!
 //! - `near`: the documents near a stored one, and their order;
 //! - `candidates`: the documents that may be near a document and precede it, in the order of priority;
