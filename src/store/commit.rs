@@ -37,7 +37,7 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
         let found = bytes.len() as u64;
         return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
     }
-    // After a crash between steps 2 and 4, a manifest of this generation may exist; nothing names it.
+    // After a crash between steps 2 and 4, a manifest of this generation may exist. `CURRENT` does not name it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }

@@ -77,7 +77,7 @@ pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, 
 
 /// Returns the digest of the IDF table that the parameters name; `None` if they name none.
 pub(super) fn named_by(params: &Params) -> Option<u128> {
-    // Parameters with two tables are refused when they are read.
+    // Parameters with two tables were refused when they were read, so this cannot fail.
     params.sketch().idf_table().ok().flatten()
 }
 

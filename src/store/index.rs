@@ -46,7 +46,7 @@ pub(super) struct SharedIndex {
     pub(super) dir: PathBuf,
     /// How the bytes of segments are read.
     pub(super) access: Access,
-    /// The state for the next snapshot; a commit replaces it as a whole.
+    /// The published state, which new snapshots show. A commit replaces it as a whole.
     pub(super) published: RwLock<Arc<State>>,
     /// The IDF table, loaded at the first request. It never changes, because the parameters never change.
     idf: OnceLock<Arc<IdfTable>>,

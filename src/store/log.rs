@@ -17,7 +17,7 @@ use crate::format::wire::Fault;
 use crate::sys::Vfs;
 use crate::sys::vfs::{AppendFile, ReadFile};
 
-/// Bytes read from a log at a time.
+/// Number of bytes read from a log at a time.
 const WINDOW: u64 = 1 << 20;
 /// The maximum gap between commit numbers in a log. Each batch has one number, and manifests in between use some.
 const COMMITS_APART_MAX: u64 = 1 << 40;

@@ -1,4 +1,4 @@
-//! An index in a directory that changes over time.
+//! An index in a directory, to which documents are added and from which they are removed over time.
 //!
 //! - [`index`]: creates and opens an index; [`writer`]: adds and removes documents in batches; [`snapshot`]: an
 //!   immutable view of the index, and its queries.

@@ -29,7 +29,7 @@ pub struct Hit {
     /// Number of bits in which the fingerprints of the query and the document differ; `None` if one has no fingerprint.
     pub distance: Option<u32>,
     /// The resemblance to the query's document: exact if the index stores sets, otherwise estimated from the stored
-    /// signatures. `None` if the index stores neither or the query has no sketch.
+    /// signatures. `None` if the index stores neither, or if the query has neither a sketch nor a set.
     pub resemblance: Option<Resemblance>,
     /// The share of the query's document that is contained in this one, estimated from the stored samples
     /// ([`sketch::samples`](twindex_sketch::samples)). `None` if the index stores no samples or the query has no

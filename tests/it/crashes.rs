@@ -27,7 +27,7 @@ fn number_of(key: &KeyBuf) -> u64 {
     key.as_u64().unwrap_or_else(|| key.as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap())
 }
 
-/// The documents of a snapshot.
+/// Returns the documents of a snapshot.
 fn documents(snapshot: &Snapshot) -> Result<Documents> {
     let mut found = Documents::new();
     for (segment, deleted) in snapshot.segments() {

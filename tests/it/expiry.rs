@@ -122,7 +122,7 @@ fn stamps_far_back_or_far_ahead_expire_nothing_early() {
     put(&mut writer, 4, 1000 + AGE);
     writer.commit().unwrap();
     assert_eq!(keys(&index.snapshot()), [4], "as far as allowed is allowed");
-    // If the stamp is correct, the caller can allow it.
+    // If the stamp is correct, the caller can raise the limit.
     writer.set_max_jump(u64::MAX);
     put(&mut writer, 5, 1 << 40);
     writer.commit().unwrap();

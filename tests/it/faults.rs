@@ -165,7 +165,7 @@ fn living(path: &Path) {
 
 #[test]
 fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit() {
-    // All states, each once, in order.
+    // All states of the documents after a commit, each once, in order.
     let states = RefCell::new(Vec::new());
     {
         let dir = tempfile::tempdir().unwrap();

@@ -120,7 +120,7 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The names in a directory, sorted, without the lock file, which contains a process number.
+/// Returns the names of the files in a directory, sorted, without the lock file, which contains a process number.
 fn names(dir: &Path) -> Vec<String> {
     let names = RealVfs.list(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();

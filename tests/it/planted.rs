@@ -13,7 +13,7 @@ use twindex::sys::RealVfs;
 use crate::support::near::{self, FARTHEST, NearOrdinals, expected, flip, scan};
 use crate::support::random::Random;
 
-/// The number of fingerprints and of queries; each query has a neighbour at every distance up to `PLANTED`.
+/// Number of fingerprints and of queries; each query has a neighbour at every distance up to `PLANTED`.
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 2000;
 const PLANTED: u32 = 12;

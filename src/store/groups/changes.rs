@@ -22,9 +22,9 @@ use crate::store::snapshot::Snapshot;
 pub struct LeaderChange {
     /// The key of the document.
     pub key: KeyBuf,
-    /// The key of the leader in the earlier snapshot; `None` if the document did not exist.
+    /// The key of the leader in the snapshot `since`; `None` if `since` does not have the document.
     pub before: Option<KeyBuf>,
-    /// The key of the leader in the later snapshot; `None` if the document was deleted.
+    /// The key of the leader in the other snapshot; `None` if that does not have the document.
     pub after: Option<KeyBuf>,
 }
 

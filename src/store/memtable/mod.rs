@@ -261,7 +261,7 @@ pub(super) struct Rows {
     keys: Chains,
     /// The fingerprints of all rows, 0 for a row without a sketch; empty if the index stores none.
     fingerprints: ChunkedVec<u64>,
-    /// Rows by their fingerprints.
+    /// For each fingerprint, the chain of its rows.
     same_fingerprint: Chains,
     /// The number of rows that have been added to the blocks, where only the first row of each fingerprint is linked.
     linked: usize,

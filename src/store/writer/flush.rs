@@ -363,7 +363,7 @@ impl Writer {
     /// Adds a segment to the next generation.
     pub(super) fn add(&mut self, built: BuiltSegment) -> Result<()> {
         if built.documents == 0 {
-            return Ok(()); // only deletes
+            return Ok(()); // the batch has only deletes
         }
         self.coming = NextGeneration::Changed;
         let entry = SegmentEntry {

@@ -60,7 +60,7 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// The settings of a new writer.
+    /// Returns the default settings of a writer.
     pub(super) fn of(params: &Params) -> Self {
         Self {
             memory: MEMORY,
