@@ -1,22 +1,22 @@
-//! How a generation becomes the current one.
+//! The steps by which a generation becomes the current one.
 //!
-//! 1. Segments, and an index's IDF table when it is created, are written and synced under temporary names, then
-//!    renamed (before this module comes in).
+//! 1. Segments, and for a new index its IDF table, are written and synced under temporary names, then renamed (before
+//!    the functions of this module are called).
 //! 2. The manifest is written and synced under a temporary name, then renamed to `MANIFEST-<generation>`.
-//! 3. The directory is synced: the names of segments and manifest are durable. Without this, a crash could keep
-//!    the new `CURRENT` and lose what it names.
-//! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one: from here on, and not
-//!    before, readers that open the index see the new generation.
-//! 5. The directory is synced: the commit is durable. A generation that adds no documents to the one before, and begins
-//!    no log, skips this step: if the old `CURRENT` comes back after a crash, its files still exist.
-//!
-//! An index that is created or salvaged skips step 3: its directory has no name yet under which a reader could open it.
+//! 3. The directory is synced, which makes the names of segments and manifest durable. Without this, a crash could keep
+//!    the new `CURRENT` and lose the files that it depends on.
+//! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one. From this point on,
+//!    and not before, readers that open the index see the new generation.
+//! 5. The directory is synced: the commit is durable. A generation that adds no documents to the previous one and
+//!    begins no log skips this step: if the old `CURRENT` comes back after a crash, its files still exist.
 //! 6. Manifests before the last two, and segments and logs that no longer belong to the index, are unlinked. A failure
-//!    here costs space only, and the next commit tries again. A generation that only moves documents between files may
-//!    leave the files of the one before until the next generation, as a fallback.
+//!    here only costs space, and the next commit tries again. A generation that only moves documents between files may
+//!    keep the files of the previous generation until the next one, as a fallback.
 //!
-//! Most commits are not published this way: they are a record of a log that the manifest names, and a sync of the log
-//! (`store::log`).
+//! An index that is being created or salvaged skips step 3, because readers cannot open its directory yet.
+//!
+//! Most commits are not published in this way: they are a record of a log that the manifest names, and a sync of the
+//! log (`store::log`).
 
 use std::path::{Path, PathBuf};
 
@@ -37,20 +37,20 @@ pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> 
         let found = bytes.len() as u64;
         return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
     }
-    // After a crash between steps 2 and 4, a manifest of this generation may exist; nothing names it.
+    // After a crash between steps 2 and 4, a manifest of this generation may exist. `CURRENT` does not name it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 
-/// Step 4. Sets `pointed` as soon as the new generation may be current: a failure after that leaves it undecided
-/// whether it is.
+/// Step 4. Sets `pointed` as soon as the new generation may be current: if a later operation fails, it is unknown
+/// whether the generation is current.
 pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
     let file = write_current(vfs, dir, current)?;
     *pointed = true;
     replace_current(dir, file)
 }
 
-/// Step 4 up to the rename: only a temporary file has been written.
+/// Step 4 up to the rename: writes only a temporary file.
 pub(super) fn write_current(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Box<dyn TemporaryFile>> {
     write_temporary(vfs, dir, &names::current(dir), current.as_bytes())
 }
@@ -86,15 +86,15 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
 pub(super) struct Garbage {
     pub(super) path: PathBuf,
     pub(super) length: u64,
-    /// Whether this or an earlier writer gave the file its number: no other file gets it.
+    /// Whether the file has a number that was assigned before, so that no other file will get it.
     pub(super) is_numbered: bool,
 }
 
-/// Step 6: removes the files found by [`garbage`] for an index whose current manifest is `manifest`. Returns the bytes
-/// removed.
+/// Step 6: removes the files returned by [`garbage`] for an index whose current manifest is `manifest`. Returns the
+/// number of bytes removed.
 ///
 /// # Errors
-/// The directory cannot be listed.
+/// [`Error::Io`] if the directory cannot be listed.
 pub(super) fn sweep(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -105,18 +105,18 @@ pub(super) fn sweep(
     Ok(remove(vfs, &garbage(vfs, dir, manifest, kept, busy)?))
 }
 
-/// Removes files. A file that cannot be removed costs space and is named by nothing; the next sweep tries again.
-/// Returns the bytes removed.
+/// Removes files. A file that cannot be removed only costs space, and the next sweep tries again. Returns the number of
+/// bytes removed.
 pub(super) fn remove(vfs: &dyn Vfs, garbage: &[Garbage]) -> u64 {
     let removed = garbage.iter().filter(|file| vfs.unlink(&file.path).is_ok());
     removed.map(|file| file.length).sum()
 }
 
-/// The files that belong neither to an index whose current manifest is `manifest`, nor to the generation `kept` before
-/// it. Excludes the segments with the numbers `busy`, which are being written, then all temporary files too, and files
-/// whose names are not ours. Only the writer calls this.
+/// Returns the files that belong neither to an index whose current manifest is `manifest`, nor to the previous
+/// generation `kept`. Excludes segments with the numbers `busy`, which are being written; if there are any, all
+/// temporary files; and files whose names twindex does not use. Only the writer calls this.
 /// # Errors
-/// The directory cannot be listed.
+/// [`Error::Io`] if the directory cannot be listed.
 pub(super) fn garbage(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -131,7 +131,7 @@ pub(super) fn garbage(
             _ => None,
         })
     };
-    // The generation before the current one stays, for readers that are just opening it.
+    // The manifest of the previous generation is kept, for readers that are just opening it.
     let before = generations().filter(|&generation| generation < manifest.generation).max();
     let named = |is: &dyn Fn(&Manifest) -> bool| is(manifest) || kept.is_some_and(is);
     let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Copies of an index that share its files, and the merge of shards into one index.
+//! Copies of an index that share its files, and merging of several indexes (shards) into one.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -18,20 +18,20 @@ use crate::segment::spilled::SpillBudget;
 use crate::segment::{BuiltSegment, Segment, build};
 use crate::sys::Vfs;
 
-/// Bytes copied at a time if a file cannot be linked.
+/// Buffer size for copying a file that cannot be linked.
 const COPIED: usize = 1 << 20;
-/// How often a copy starts again because a concurrent writer removed files.
+/// Number of attempts to copy an index while a concurrent writer removes its files.
 const ATTEMPTS: usize = 8;
 
-/// The handling of a key that shards of [`Index::merge`] have with different records.
+/// What [`Index::merge`] does with a key that several shards contain with different records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
-    /// It is an error.
+    /// Returns an error.
     #[default]
     Refuse,
-    /// The record of the shard that is named first wins.
+    /// Keeps the record of the first of these shards, in the order of the arguments.
     First,
-    /// The record of the shard that is named last wins.
+    /// Keeps the record of the last of these shards, in the order of the arguments.
     Last,
 }
 
@@ -39,11 +39,11 @@ pub enum OnConflict {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergedShards {
-    /// Documents of the new index.
+    /// Number of documents in the new index.
     pub documents: u64,
-    /// Keys that several shards had with the same record.
+    /// Number of keys that several shards contain with the same record.
     pub repeated: u64,
-    /// Keys that several shards had with different records.
+    /// Number of keys that several shards contain with different records.
     pub conflicts: u64,
 }
 
@@ -58,7 +58,7 @@ fn entry_of(number: u64, built: &BuiltSegment) -> SegmentEntry {
     }
 }
 
-/// Links a file that never changes; copies it if it cannot be linked, as across file systems.
+/// Links an immutable file. Copies it if it cannot be linked, for example across file systems.
 pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> {
     match vfs.hard_link(from, to) {
         Ok(()) => return Ok(()),
@@ -82,13 +82,12 @@ pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> 
 }
 
 impl Index {
-    /// Makes a copy of the index as it is now in a new directory. Segments are linked if the file system supports it,
-    /// so a copy takes little time and space; the documents in the log become a segment of the copy. All or nothing; a
+    /// Copies the current state of the index to a new directory. Segments are linked if the file system supports it, so
+    /// a copy takes little time and space. Documents in logs become a segment of the copy. The copy is atomic, and a
     /// writer may continue meanwhile. Returns the number of the copied commit.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path,
-    /// [`Error::Io`].
+    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory, [`Error::Io`].
     pub fn copy_to(&self, path: impl AsRef<Path>) -> Result<u64> {
         let path = path.as_ref();
         let vfs = &*self.shared.vfs;
@@ -97,7 +96,7 @@ impl Index {
             self.refresh()?;
             let snapshot = self.snapshot();
             match directory::make(vfs, path, |dir| self.fill_copy(&snapshot, dir)) {
-                // A writer has merged away the segment that was to be linked.
+                // A writer has merged and removed a segment that was to be linked.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
                 done => return done.map(|()| snapshot.generation()),
@@ -129,7 +128,7 @@ impl Index {
         manifest.segments.retain(|entry| entry.deleted.len() < entry.documents);
         manifest.generation = state.view.commit;
         manifest.now = state.view.now();
-        // From here on the copy is independent.
+        // From this point on the copy is an index of its own.
         // guard: a copy is an index of its own
         manifest.uuid = directory::new_uuid(dir)?;
         if let Some(logged) = &mut manifest.logged {
@@ -142,17 +141,17 @@ impl Index {
         Ok(manifest)
     }
 
-    /// Merges indexes of the same parameters into a new one with a single segment: the segment that one index of all
-    /// their documents has after [`compact`](Self::compact). `memory` bounds the memory for keys and tables; the shards
-    /// stay as they are.
+    /// Merges indexes with the same parameters into a new index with a single segment. The segment is the one that a
+    /// single index with all their documents has after [`compact`](Self::compact). `memory` bounds the memory for keys
+    /// and tables. The shards are not changed.
     ///
-    /// Records are equal if [`Snapshot::get`] returns equal ones. If the index stores bands but no signatures, equality
-    /// cannot be decided, and a key in several shards is a conflict.
+    /// Records are equal if [`Snapshot::get`] returns equal values for them. If the index stores bands but no
+    /// signatures, equality cannot be decided, and every key that is in several shards is a conflict.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path;
-    /// [`Error::ParamsMismatch`]; [`Error::Invalid`] for no
-    /// shards, or a conflict that is refused, naming the key; [`Error::Io`], [`Error::Corrupt`].
+    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`];
+    /// [`Error::Invalid`] if there are no shards, or for a refused conflict, with the key; [`Error::Io`],
+    /// [`Error::Corrupt`].
     pub fn merge(
         path: impl AsRef<Path>,
         shards: &[Index],
@@ -180,7 +179,7 @@ impl Index {
         }
         directory::check_free(vfs, path)?;
         let snapshots: Vec<Snapshot> = shards.iter().map(Index::snapshot).collect();
-        // The time is that of the most advanced shard.
+        // The time of the new index is that of the shard with the latest time.
         let now = snapshots.iter().filter_map(Snapshot::now).max();
         let mut merged = MergedShards::default();
         directory::make(vfs, path, |dir| {
@@ -220,7 +219,7 @@ impl Index {
     }
 }
 
-/// For each segment of all snapshots, in order, the ordinals to drop from the merged index.
+/// Returns the ordinals to leave out of the merged index, for each segment of all snapshots in order.
 fn conflicts(
     shards: &[Index],
     snapshots: &[Snapshot],
@@ -242,7 +241,7 @@ fn conflicts(
     }
     let gone = left_out.clone();
     let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));
-    // Segments are in the order of shards, so among equal keys that of the first shard comes first.
+    // Segments are in the order of shards, so of equal keys the one from the first shard comes first.
     let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
     let mut kept: Option<(KeyBuf, usize, u32)> = None;
     while let Some((place, (key, ordinal))) = merge.next()? {

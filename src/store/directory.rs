@@ -1,5 +1,5 @@
-//! Makes the directory of a new index: under a temporary name, renamed when it is complete. An existing empty
-//! directory, such as a fresh volume, is filled in place: it becomes an index when `CURRENT` gets its name.
+//! Creation of the directory of an index: under a temporary name, renamed when it is complete. An existing empty
+//! directory, such as a fresh volume, is filled in place, and becomes an index when `CURRENT` gets its name.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::format::manifest::Manifest;
 use crate::sys::Vfs;
 use crate::sys::vfs::{LockFailure, TEMPORARY_PREFIX};
 
-/// The absolute path of a directory, which need not exist yet.
+/// Returns the parent directory of a path, or `.` if the path has only one component.
 pub(super) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -20,15 +20,15 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// How long to wait for a directory that another process is filling: 10 seconds.
+/// The number of waits for a directory that another process is filling: 10 seconds in total.
 const WAITS: usize = 1000;
 const WAIT: Duration = Duration::from_millis(10);
 
-/// Refuses a path unless nothing or an empty directory is there. Accepts a directory that another process is filling:
-/// [`make`] waits for it.
+/// Returns an error unless the path does not exist or is an empty directory. Accepts a directory that another process
+/// is filling: [`make`] waits for it.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`]; [`Error::Io`] where the directory cannot be listed.
+/// [`Error::AlreadyExists`]; [`Error::Io`] if the directory cannot be listed.
 pub(super) fn check_free(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     if !exists(vfs, path)? {
         return Ok(());
@@ -53,18 +53,19 @@ fn taken(path: &Path) -> Error {
     Error::AlreadyExists { path: path.to_owned() }
 }
 
-/// A random identity for a new index.
+/// Returns a random identity for a new index.
 pub(super) fn new_uuid(path: &Path) -> Result<u128> {
     let mut uuid = [0; 16];
     getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;
     Ok(u128::from_le_bytes(uuid))
 }
 
-/// Makes an index at `path`, where nothing or an empty directory is. `fill` writes and syncs the files of its manifest
-/// in the directory that it receives, and returns the manifest. All or nothing; `path` is durable when this returns.
+/// Creates an index at `path`, which must not exist or be an empty directory. `fill` writes and syncs the files of the
+/// index in the directory that it receives, and returns the manifest. Creation is atomic; `path` is durable when this
+/// returns.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] where another process was faster; that of `fill`; [`Error::Io`].
+/// [`Error::AlreadyExists`] if another process was faster; the error of `fill`; [`Error::Io`].
 pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     if exists(vfs, path)? {
         return make_in_place(vfs, path, fill);
@@ -78,7 +79,7 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         .and_then(|current| commit::point(vfs, &temporary, &current, &mut false))
         .and_then(|()| commit::sync_dir(vfs, &temporary))
         .and_then(|()| {
-            // On some systems a rename replaces an empty directory that was made meanwhile; nothing is lost.
+            // On some systems a rename replaces an empty directory that was created meanwhile; nothing is lost.
             vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
                 // Another process was faster.
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
@@ -97,11 +98,11 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
 }
 
 /// Removes a directory that did not become an index, as far as possible. The caller returns the error that stopped the
-/// creation; a failure here only leaves files under a temporary name, which no reader opens.
+/// creation. A failure here only leaves files under a temporary name, which no reader opens.
 pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
     // If the directory cannot be listed, either nothing was made yet, or its removal fails for the same reason.
     for name in vfs.list(temporary).unwrap_or_default() {
-        // A file that cannot be removed only keeps the directory from being removed.
+        // A file that cannot be removed only prevents the removal of the directory.
         let _ = vfs.unlink(&temporary.join(name));
     }
     // guard: a failed creation takes its directory away
@@ -111,7 +112,7 @@ pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
 /// As [`make`], in an existing empty directory. It may be a mount point, which a rename cannot replace.
 fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     let list = || vfs.list(path).map_err(|e| Error::io("list", path, e));
-    // One process fills the directory; the others wait, and find an index.
+    // One process fills the directory; the others wait until it is an index.
     let lock_path = names::lock(path);
     let mut waits = 0;
     let lock = loop {

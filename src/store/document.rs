@@ -11,8 +11,8 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 /// The argument of [`Writer::put`](super::Writer::put) and [`Writer::admit`](super::Writer::admit): the content of a
 /// document, and the value, stamp and fields that the index stores with it.
 ///
-/// The content is a sketch, or a fingerprint made elsewhere, for an index that keeps simhash and no MinHash or samples.
-/// A sketch or fingerprint alone is a document without value and stamp, so that `writer.put("a", &sketch)` suffices.
+/// The content is a sketch or, for an index with simhash and without MinHash and samples, a fingerprint computed by the
+/// caller. A sketch or a fingerprint converts into a document without value and stamp: `writer.put("a", &sketch)`.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -41,7 +41,7 @@ pub struct Document<'a> {
     priority: Option<u64>,
 }
 
-/// The set of a document, as the caller gave it.
+/// The set of a document, in the form that the caller passed.
 #[derive(Clone, Copy, Debug)]
 enum GivenSet<'a> {
     Nothing,
@@ -61,58 +61,58 @@ impl<'a> Document<'a> {
         Self { content, attached: Attached::default(), set: GivenSet::Nothing, is_marked: false, priority: None }
     }
 
-    /// A document that was sketched elsewhere: a row of a [file of sketches](crate::format::sketches) made with the
-    /// parameters `made_with`. `None` is an empty sketch.
+    /// Creates a document that was sketched before: a row of a [file of sketches](crate::format::sketches) made with
+    /// the parameters `made_with`. A `row` of `None` is an empty sketch.
     pub fn from_row(made_with: &'a Params, row: Option<Row<'a>>) -> Self {
         Self::new(Content::Row { made_with, row })
     }
 
-    /// Sets the value: at most 65,536 bytes, for an index that [keeps values](crate::params::ParamsBuilder::values).
-    /// An empty value, the default, is no value.
+    /// Sets the value: at most 65,536 bytes, for an index that [stores values](crate::params::ParamsBuilder::values).
+    /// The default is empty, which means no value.
     pub fn with_value(mut self, value: &'a [u8]) -> Self {
         self.attached.value = value;
         self
     }
 
-    /// Sets the stamp: when the document happened, in the unit of [`Params::expire_after`]. An index whose documents
-    /// expire needs a stamp with each; another index takes none. The default is none.
+    /// Sets the stamp: the time of the document, in the unit of [`Params::expire_after`]. If documents of the index
+    /// expire, each needs a stamp; otherwise a stamp is refused. The default is `None`.
     pub fn with_stamp(mut self, stamp: impl Into<Option<u64>>) -> Self {
         self.attached.stamp = stamp.into();
         self
     }
 
-    /// Sets the distinct shingle hashes of the document, ascending, for an index that
-    /// [keeps sets](crate::params::ParamsBuilder::sets). A sketch of such an index has them; a row or a fingerprint
-    /// does not.
+    /// Sets the distinct shingle hashes of the document, ascending, for an index that [stores
+    /// sets](crate::params::ParamsBuilder::sets). Needed for a row or a fingerprint; a sketch made for such an index
+    /// contains its set.
     pub fn with_set(mut self, set: &'a [u64]) -> Self {
         self.set = GivenSet::Hashes(set);
         self
     }
 
-    /// Marks the document as a duplicate, for an index that [keeps marks](crate::params::ParamsBuilder::marks):
-    /// [`Writer::admit`](super::Writer::admit) only compares with documents without a mark.
+    /// Marks the document as a duplicate, for an index that [stores marks](crate::params::ParamsBuilder::marks).
+    /// [`Writer::admit`](super::Writer::admit) compares new documents only with unmarked ones.
     pub fn as_duplicate(mut self) -> Self {
         self.is_marked = true;
         self
     }
 
-    /// Sets the priority, for an index that [keeps them](crate::params::ParamsBuilder::priorities): the smallest number
-    /// comes first in a group. Without one, the default, a document comes last.
+    /// Sets the priority, for an index that [stores priorities](crate::params::ParamsBuilder::priorities): the document
+    /// with the smallest number is first in a group. Documents without a priority (the default) come last.
     pub fn with_priority(mut self, priority: impl Into<Option<u64>>) -> Self {
         self.priority = priority.into();
         self
     }
 
-    /// Sets the set, as a [file of sketches](crate::format::sketches::Rows::next_with_set) encodes it.
+    /// Sets the set in the encoding of a [file of sketches](crate::format::sketches::Rows::next_with_set).
     pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
         self.set = GivenSet::Encoded(set);
         self
     }
 
-    /// Replaces `out` by the fields of this document in an index with these parameters, and `set` by its set.
+    /// Replaces `out` by the encoded fields of this document in an index with these parameters, and `set` by its set.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where the index keeps sets and this document has none.
+    /// [`Error::Invalid`] if the index stores sets and this document has none.
     pub(super) fn fields_into(&self, params: &Params, out: &mut Vec<u8>, set: &mut Vec<u64>) -> Result<()> {
         set.clear();
         if self.is_marked && !params.marks {
@@ -144,7 +144,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Replaces `out` by the fields of this document with this set, with or without a mark.
+    /// Replaces `out` by the encoded fields of this document, with the given set and mark.
     pub(super) fn encode_fields(&self, params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
         fields::encode(params, is_marked, set, out);
         if let Some(priority) = self.priority {
@@ -152,7 +152,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// A document as a file of an index with these parameters stores it.
+    /// Creates a document from the form in which a file of an index with these parameters stores it.
     pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
         let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
         let document = document.with_encoded_set(attached.fields).with_priority(attached.fields.priority());
@@ -163,8 +163,8 @@ impl<'a> Document<'a> {
         self.attached
     }
 
-    /// The part of the content that an index with these parameters stores; `None` for an empty sketch. `sketch_digest`
-    /// is the digest of the sketch parameters; `packed` is a buffer for the signature of a sketch.
+    /// Returns the part of the content that an index with these parameters stores; `None` for an empty sketch.
+    /// `sketch_digest` is the digest of the sketch parameters; `packed` is a buffer for the signature of a sketch.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for content made with other parameters; [`Error::Invalid`] for a fingerprint if the

@@ -1,4 +1,4 @@
-//! Files of IDF tables, inside of an index and standalone.
+//! Files of IDF tables, inside an index and standalone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,16 +13,16 @@ use crate::params::Params;
 use crate::sys::{RealVfs, Vfs};
 use twindex_sketch::IdfTable;
 
-/// Reads and checks the file of a table, which `twindex idf` or [`save_idf`] made.
+/// Reads and checks a file that `twindex idf` or [`save_idf`] wrote.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a damaged file or one that is no table, [`Error::Unsupported`] for a table of a newer
-/// version, [`Error::Io`].
+/// [`Error::Corrupt`] for a damaged file or a file that is not an IDF table, [`Error::Unsupported`] for a table of a
+/// newer version, [`Error::Io`].
 pub fn open_idf(path: impl AsRef<Path>) -> Result<IdfTable> {
     read(&RealVfs, path.as_ref())
 }
 
-/// Writes a table to a file, durably: the file is complete, or as it was.
+/// Writes a table to a file, atomically and durably: after a failure the file is unchanged.
 ///
 /// ```
 /// use twindex::{IdfBuilder, Params, open_idf, save_idf};
@@ -39,24 +39,24 @@ pub fn open_idf(path: impl AsRef<Path>) -> Result<IdfTable> {
 /// ```
 ///
 /// # Errors
-/// [`Error::Io`]; without `replace`, also if the file exists.
+/// [`Error::Io`], also if the file exists and `replace` is false.
 pub fn save_idf(path: impl AsRef<Path>, table: &IdfTable, replace: bool) -> Result<()> {
     write(&RealVfs, path.as_ref(), table, replace)
 }
 
-/// Reads and checks a table at any path.
+/// Reads and checks a table from a file.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a damaged file or one that is no table, [`Error::Unsupported`] for a table of a newer
-/// version, [`Error::Io`].
+/// [`Error::Corrupt`] for a damaged file or a file that is not an IDF table, [`Error::Unsupported`] for a table of a
+/// newer version, [`Error::Io`].
 pub fn read(vfs: &dyn Vfs, path: &Path) -> Result<IdfTable> {
     from_bytes(&read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
 }
 
-/// Writes a table under a temporary name in the same folder, then renames it: the file is complete, or as it was.
+/// Writes a table under a temporary name in the same folder, then renames it: after a failure the file is unchanged.
 ///
 /// # Errors
-/// [`Error::Io`]; without `replace`, also if the file exists.
+/// [`Error::Io`], also if the file exists and `replace` is false.
 pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let dir = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -66,7 +66,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// As [`write`], but the name is durable only once the directory `dir` is synced.
+/// As [`write`], but the name becomes durable only when the caller syncs the directory `dir`.
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;
@@ -75,13 +75,13 @@ pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, 
     file.publish(path, replace).map_err(|e| Error::io("publish", path, e))
 }
 
-/// The digest of the table that the parameters name.
+/// Returns the digest of the IDF table that the parameters name; `None` if they name none.
 pub(super) fn named_by(params: &Params) -> Option<u128> {
-    // Parameters with two tables are refused when they are read.
+    // Parameters with two tables were refused when they were read, so this cannot fail.
     params.sketch().idf_table().ok().flatten()
 }
 
-/// The table of an index with these parameters; `None` if they name none.
+/// Returns the IDF table of an index with these parameters; `None` if they name none.
 pub(super) fn of_index(vfs: &dyn Vfs, dir: &Path, params: &Params) -> Result<Option<Arc<IdfTable>>> {
     let Some(digest) = named_by(params) else { return Ok(None) };
     let path = names::idf(dir, digest);

@@ -1,4 +1,4 @@
-//! Creates and opens an index.
+//! Creating, opening and configuring an index.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -19,7 +19,7 @@ use crate::sys::{Access, RealVfs, Vfs};
 use crate::trace::span;
 use twindex_sketch::{Cutter, IdfTable, Sketcher};
 
-/// An open index: cheap to clone, and shared by any number of threads.
+/// A handle to an open index. Cheap to clone; can be shared by any number of threads.
 ///
 /// ```
 /// use twindex::{Index, Params};
@@ -46,23 +46,25 @@ pub(super) struct SharedIndex {
     pub(super) dir: PathBuf,
     /// How the bytes of segments are read.
     pub(super) access: Access,
-    /// The state for the next snapshot; a commit replaces it as a whole.
+    /// The published state, which new snapshots show. A commit replaces it as a whole.
     pub(super) published: RwLock<Arc<State>>,
-    /// The IDF table, once requested; parameters, and with them the table, never change.
+    /// The IDF table, loaded at the first request. It never changes, because the parameters never change.
     idf: OnceLock<Arc<IdfTable>>,
-    /// True while a writer of this process, made from this index, publishes here itself.
+    /// Whether a writer created from this index exists. That writer publishes its commits here, so `refresh` does
+    /// nothing.
     pub(super) writing: AtomicBool,
-    /// Held by a thread that reads the changes of other processes.
+    /// Held by the thread that reads the commits of other processes.
     pub(super) refreshing: Mutex<()>,
-    /// Opened at a chosen generation, which need not be the newest: not refreshed.
+    /// Whether the index was opened at a chosen generation, which need not be the newest. Such an index is not
+    /// refreshed.
     pub(super) pinned: bool,
     /// Counters of the writers of this process.
     pub(super) counters: MetricCounters,
 }
 
 impl SharedIndex {
-    /// Makes a state visible to all later snapshots. The old state may be the last that keeps a memtable or segments
-    /// open: it is dropped after the lock is released.
+    /// Makes a state visible to all later snapshots. Drops the old state only after the lock is released: if it holds
+    /// the last reference to a memtable or to segments, dropping it closes them.
     pub(super) fn publish(&self, state: State) {
         let state = Arc::new(state);
         let before = std::mem::replace(&mut *self.published.write(), state);
@@ -70,7 +72,7 @@ impl SharedIndex {
     }
 }
 
-/// How to open an index; [`Index::options`] makes it, with the choices of [`Index::open`].
+/// Options for opening an index. [`Index::options`] returns the defaults, which [`Index::open`] uses.
 ///
 /// ```
 /// use twindex::sys::Access;
@@ -99,27 +101,29 @@ impl std::fmt::Debug for OpenOptions<'_> {
 }
 
 impl<'a> OpenOptions<'a> {
-    /// How the bytes of segments are read; the default is [`Access::Map`]. Also applies to the segments that
+    /// Sets how the bytes of segments are read; the default is [`Access::Map`]. This also applies to the segments that
     /// [`Index::refresh`] and [`Index::writer`] open later.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Opens the generation of this number, whose manifest is `MANIFEST-<number>`, instead of the one that `CURRENT`
-    /// names. Use it to read the generation before, if the newest is damaged; opening never falls back to it by itself.
-    /// Such an index has no writer and is not refreshed; [`Index::copy_to`] makes an independent index of it.
+    /// Opens the generation with this number, whose manifest is `MANIFEST-<number>`, instead of the one that `CURRENT`
+    /// names. Use it to read the previous generation if the newest is damaged: opening never falls back to an older
+    /// generation by itself. An index opened this way has no writer and is not refreshed; [`Index::copy_to`] makes an
+    /// independent index from it.
     ///
-    /// The files of the generation before the newest exist until the next one is published, if the newest only moved
-    /// documents between files. Otherwise a missing file is an error that names it.
+    /// If the newest generation only moved documents between files, the files of the previous generation are kept until
+    /// the next generation is published. Otherwise some may be missing, which is reported as an error that names the
+    /// file.
     pub fn at_generation(mut self, generation: u64) -> Self {
         self.generation = Some(generation);
         self
     }
 
-    /// Sets a callback for an opening that takes longer than a second. It is called ten times a second with the bytes
-    /// of the logs read so far, and their total. Opening takes time in proportion to the logs, which are short unless a
-    /// writer commits for long without making a segment.
+    /// Sets a callback that is called ten times a second if opening takes longer than a second. Its arguments are the
+    /// number of log bytes read so far and the total number of log bytes. The time to open grows with the length of the
+    /// logs, which are short unless a writer commits for a long time without making a segment.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -152,8 +156,8 @@ impl<'a> OpenOptions<'a> {
     /// # Errors
     /// As [`Index::open`].
     pub fn open_with(mut self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
-        // Without a current directory, or for an empty path, the path is used as it is, and opening it fails with the
-        // reason.
+        // If there is no current directory, or the path is empty, the path is used unchanged; opening it then fails and
+        // reports the reason.
         let dir = vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = dir.as_path();
         span!("open", path = %path.display());
@@ -179,20 +183,19 @@ impl<'a> OpenOptions<'a> {
 }
 
 impl Index {
-    /// Creates an empty index in a new directory, and opens it. All or nothing: the directory gets its name when it is
-    /// complete.
+    /// Creates an empty index in a new directory and opens it. Creation is atomic: the directory gets its name only
+    /// when it is complete.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path,
-    /// [`Error::Io`]; [`Error::Invalid`] for parameters
-    /// that weight shingles by an IDF table, see [`create_with_idf`](Self::create_with_idf), and for such that this
-    /// build cannot cut text by, see [`Cutter::new`].
+    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::Io`]; [`Error::Invalid`] for
+    /// parameters that weight shingles by an IDF table (use [`create_with_idf`](Self::create_with_idf)), and for
+    /// parameters whose way of splitting text this build does not support (see [`Cutter::new`]).
     pub fn create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
         Self::create_with(Arc::new(RealVfs), path.as_ref(), params)
     }
 
-    /// Opens the index at this path, or creates it if there is nothing or an empty directory. Any number of processes
-    /// may do so at once: one creates it, and all open the same.
+    /// Opens the index at this path, or creates it if the path does not exist or is an empty directory. Several
+    /// processes may do so at once: one of them creates the index, and all open the same index.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -207,8 +210,8 @@ impl Index {
     /// ```
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] where there is an index of other parameters, which names the first that differs;
-    /// otherwise as [`create`](Self::create) and [`open`](Self::open).
+    /// [`Error::ParamsMismatch`] if an index with other parameters exists; the error names the first parameter that
+    /// differs. Otherwise as [`create`](Self::create) and [`open`](Self::open).
     pub fn open_or_create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
         Self::open_or_create_from(Arc::new(RealVfs), path.as_ref(), params, None)
     }
@@ -221,7 +224,7 @@ impl Index {
         Self::open_or_create_from(vfs, path, params, None)
     }
 
-    /// As [`open_or_create`](Self::open_or_create), for parameters that weight shingles by this table.
+    /// As [`open_or_create`](Self::open_or_create), for parameters that weight shingles by the IDF table `table`.
     ///
     /// # Errors
     /// As [`open_or_create`](Self::open_or_create) and [`create_with_idf`](Self::create_with_idf).
@@ -264,11 +267,12 @@ impl Index {
         Self::create_from(vfs, path, params, None)
     }
 
-    /// As [`create`](Self::create), for parameters that weight shingles by this table, which is stored in the index.
+    /// As [`create`](Self::create), for parameters that weight shingles by the IDF table `table`. The index stores a
+    /// copy of the table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a table other than the parameters name, or whose documents were cut in another way;
-    /// otherwise as [`create`](Self::create).
+    /// [`Error::Invalid`] if the parameters name another table, or if the documents of this table were split into
+    /// shingles in another way; otherwise as [`create`](Self::create).
     pub fn create_with_idf(path: impl AsRef<Path>, params: Params, table: &IdfTable) -> Result<Self> {
         Self::create_from(Arc::new(RealVfs), path.as_ref(), params, Some(table))
     }
@@ -317,8 +321,8 @@ impl Index {
 
     /// Opens an index; never creates one.
     ///
-    /// Reads `CURRENT`, the manifest and the head, contents and checksums of each segment; maps the rest. For other
-    /// ways to read it, see [`options`](Self::options).
+    /// Reads `CURRENT`, the manifest, and the header, table of contents and checksums of each segment; maps the rest.
+    /// To read segments without mapping them, see [`options`](Self::options).
     ///
     /// # Errors
     /// [`Error::NotAnIndex`], [`Error::Unsupported`], [`Error::Corrupt`], [`Error::Io`].
@@ -334,33 +338,34 @@ impl Index {
         Self::options().open_with(vfs, path)
     }
 
-    /// The options for opening an index.
+    /// Returns the default options for opening an index.
     pub fn options() -> OpenOptions<'static> {
         OpenOptions::default()
     }
 
-    /// How the bytes of its segments are read.
+    /// Returns how the bytes of segments are read.
     #[must_use]
     pub fn access(&self) -> Access {
         self.shared.access
     }
 
-    /// The directory.
+    /// Returns the directory of the index.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.shared.dir
     }
 
-    /// The parameters: what the index stores and how it is computed; fixed at creation.
+    /// Returns the parameters of the index: what it stores and how that is computed. They are fixed at creation.
     #[must_use]
     pub fn params(&self) -> Params {
         self.shared.published.read().manifest.params.clone()
     }
 
-    /// A sketcher with the index's parameters, and its IDF table if they name one.
+    /// Returns a sketcher with the parameters of the index and, if they name one, its IDF table.
     ///
     /// # Errors
-    /// As [`Sketcher::new`] and [`idf`](Self::idf); the index can be read and queried by sketches all the same.
+    /// As [`Sketcher::new`] and [`idf`](Self::idf). If this fails, the index can still be read and queried with
+    /// sketches.
     pub fn sketcher(&self) -> Result<Sketcher> {
         let params = self.params();
         match self.idf()? {
@@ -369,11 +374,11 @@ impl Index {
         }
     }
 
-    /// The table by which shingles are weighted; `None` unless the parameters name one. It is read and checked at the
-    /// first call: opening, and querying by sketches, do not need it.
+    /// Returns the IDF table by which shingles are weighted; `None` if the parameters name no table. The table is read
+    /// and checked at the first call: opening the index and querying it with sketches do not need it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where it is missing or damaged, [`Error::Io`].
+    /// [`Error::Corrupt`] if the table is missing or damaged, [`Error::Io`].
     pub fn idf(&self) -> Result<Option<Arc<IdfTable>>> {
         if let Some(table) = self.shared.idf.get() {
             return Ok(Some(Arc::clone(table)));
@@ -382,16 +387,17 @@ impl Index {
         Ok(table.map(|table| Arc::clone(self.shared.idf.get_or_init(|| table))))
     }
 
-    /// The index as it is now. Later commits do not change it; it holds its files open as long as it lives.
+    /// Returns a snapshot of the current state. Later commits do not change it. It holds its files open until it is
+    /// dropped.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.shared.published.read()))
     }
 
-    /// Reads the commits of other processes. Returns true if there were any.
+    /// Makes commits of other processes visible to later snapshots. Returns whether there were any.
     ///
     /// # Errors
-    /// As [`open`](Self::open); the index stays as it was.
+    /// As [`open`](Self::open); after an error the index is unchanged.
     pub fn refresh(&self) -> Result<bool> {
         // guard: one thread at a time takes in what other processes did
         let _refreshing = self.shared.refreshing.lock();
@@ -415,20 +421,20 @@ impl Index {
         }
         let mut published = self.shared.published.write();
         let (now, before) = (state.view.commit, published.view.commit);
-        // The same commit is returned again if it has become durable since.
+        // A state with the same commit is published as well if more of it has become durable.
         if now < before || now == before && state.durable_commit() <= published.durable_commit() {
             return Ok(false);
         }
         let old = std::mem::replace(&mut *published, Arc::new(state));
         drop(published);
-        drop(old); // may close files; done after the lock, so that no snapshot waits for it
+        drop(old); // outside the lock, as closing files would delay snapshots
         Ok(now > before)
     }
 
-    /// Takes the writer's lock, and removes the files that a crashed writer left.
+    /// Acquires the writer lock, removes the files that a crashed writer left, and returns the writer.
     ///
     /// # Errors
-    /// [`Error::Locked`] where there is a writer, in this process or another; otherwise as [`open`](Self::open).
+    /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise as [`open`](Self::open).
     pub fn writer(&self) -> Result<Writer> {
         if self.shared.pinned {
             return Err(Error::Invalid(format!(
@@ -439,24 +445,24 @@ impl Index {
         Writer::new(self, &names::lock(&self.shared.dir))
     }
 
-    /// Numbers about the index, and about the work done through this handle and its clones since it was opened. Costs a
-    /// pass over each segment's page bitmap: some microseconds.
+    /// Returns statistics about the index, and about the work done through this handle and its clones since it was
+    /// opened. Reads the page bitmap of each segment, which takes some microseconds.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let state = Arc::clone(&self.shared.published.read());
         self.shared.counters.of(&state)
     }
 
-    /// Checks all files of the newest generation to the last byte: [`verify_with`] with the access of this index. It
-    /// reads all files again, takes as long as reading them, and changes nothing; a problem of one file does not hide
-    /// others.
+    /// Reads and checks every byte of all files of the newest generation: [`verify_with`] with the access of this
+    /// index. It takes as long as reading all files, and changes nothing. A problem in one file does not hide problems
+    /// in others.
     #[must_use]
     pub fn verify(&self) -> Findings {
         verify_with(&*self.shared.vfs, &self.shared.dir, self.shared.access, |_| {})
     }
 
-    /// Removes the files that neither the newest generation nor anything else of the index needs: [`Writer::gc`] by a
-    /// temporary writer. Returns the bytes removed.
+    /// Removes the files that the index does not need: [`Writer::gc`] with a temporary writer. Returns the number of
+    /// bytes removed.
     ///
     /// # Errors
     /// As [`writer`](Self::writer).
@@ -464,7 +470,7 @@ impl Index {
         self.writer()?.gc()
     }
 
-    /// Merges all segments into one: [`Writer::compact`] by a temporary writer. Returns the generation.
+    /// Merges all segments into one: [`Writer::compact`] with a temporary writer. Returns the new generation.
     ///
     /// # Errors
     /// As [`writer`](Self::writer) and [`Writer::compact`].

@@ -1,9 +1,9 @@
-//! Publish, refresh and gc with threads in any order: `scripts/races` builds the library's own tests so that shuttle
-//! runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
+//! Tests of publish, refresh and gc under many thread schedules. `scripts/races` builds the library's unit tests so
+//! that shuttle runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
 //!
-//! The tests run the code of the store over a disk in memory. Another process is simulated by another [`Index`] on the
-//! same disk. They do not cover memory shared without locks: the store has none, and the parts that have
-//! (`segment::pages`, `sys::guard`) are tested by `scripts/sanitize`.
+//! The tests run the code of the store on a disk in memory. Another process is simulated by another [`Index`] on the
+//! same disk. They do not cover memory that is shared without locks: the store has none, and `scripts/sanitize` tests
+//! the parts that have (`segment::pages`, `sys::guard`).
 
 #[path = "../../tests/support/model.rs"]
 mod model;
@@ -25,13 +25,13 @@ use crate::params::Params;
 use crate::store::{Index, Snapshot, Writer};
 
 const DIR: &str = "/index";
-/// Schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
+/// Number of schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
 const SCHEDULES: usize = 200;
-/// For schedules by priorities: the number of random preemptions.
+/// Number of random preemptions in a schedule by priorities.
 const OVERTAKEN: usize = 3;
-/// Commits of a writer.
+/// Number of commits of a writer.
 const COMMITS: u64 = 3;
-/// Documents that a large batch adds and removes again: more than memtables of three rows hold.
+/// Number of documents that a large batch adds and removes again: more than memtables of three rows hold.
 const PASSING: u64 = 7;
 
 /// Runs a test under many schedules: uniformly random, and by priorities, which finds bugs that need few but rare
@@ -61,7 +61,7 @@ fn writer(index: &Index) -> Result<Writer, Error> {
     Ok(writer)
 }
 
-/// After the n-th commit the keys are 0, n and n - 1, and 0 has the fingerprint n.
+/// Puts documents so that after the n-th commit the keys are 0, n and n - 1, and 0 has the fingerprint n.
 fn put(writer: &mut Writer, n: u64) {
     writer.put(0, Fingerprint(n)).unwrap();
     writer.put(n, Fingerprint(n)).unwrap();
@@ -70,8 +70,8 @@ fn put(writer: &mut Writer, n: u64) {
     }
 }
 
-/// A batch of the same outcome as [`put`], larger than the memtables of [`small_memtables`]: threads make segments of it
-/// before it is committed.
+/// A batch with the same result as [`put`], but larger than the memtables of [`small_memtables`]: threads write
+/// segments of it before it is committed.
 fn put_much(writer: &mut Writer, n: u64) {
     let passing = || 10 * COMMITS..10 * COMMITS + PASSING;
     writer.put(n, Fingerprint(n + 1)).unwrap();
@@ -84,14 +84,15 @@ fn put_much(writer: &mut Writer, n: u64) {
     }
 }
 
-/// A writer whose memtables are full after three rows, so that threads make segments, merge them and remove files.
+/// Returns a writer whose memtables are full after three rows, so that threads write segments, merge them and remove
+/// files.
 fn small_memtables(index: &Index) -> Writer {
     let mut writer = index.writer().unwrap();
     writer.set_memtable(3, usize::MAX);
     writer
 }
 
-/// The commit that a snapshot shows: exactly one, and completely.
+/// Returns the number of the commit that a snapshot shows; checks that it shows exactly one, completely.
 fn commit_of(snapshot: &Snapshot) -> u64 {
     let get = |key: u64| snapshot.get(key).unwrap().map(|record| record.fingerprint.unwrap().0);
     let n = get(0).unwrap_or(0);
@@ -103,7 +104,7 @@ fn commit_of(snapshot: &Snapshot) -> u64 {
     n
 }
 
-/// As [`commit_of`], by queries that let the lock of the memtable go between two rows.
+/// As [`commit_of`], by queries that release the lock of the memtable between two rows.
 fn commit_near(snapshot: &Snapshot) -> u64 {
     let near = |fingerprint: u64| {
         let hits = snapshot.within(Fingerprint(fingerprint), 0).run().unwrap().hits;
@@ -119,7 +120,7 @@ fn commit_near(snapshot: &Snapshot) -> u64 {
     n
 }
 
-/// Commits, and then everything that moves documents between files, and removes files.
+/// Commits, and then runs all operations that move documents between files or remove files.
 fn write(index: &Index, acknowledged: &AtomicUsize) {
     let mut writer = writer(index).unwrap();
     for n in 1..=COMMITS {
@@ -137,7 +138,8 @@ fn write(index: &Index, acknowledged: &AtomicUsize) {
     index.gc().unwrap();
 }
 
-/// A thread that checks several times, by `look`, that it sees a whole commit no older than those acknowledged before.
+/// Starts a thread that checks `times` times that `look` finds a complete commit, at least as new as those acknowledged
+/// before.
 fn watch(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -146,7 +148,7 @@ fn watch(
     watch_by(acknowledged, times, commit_of, look)
 }
 
-/// As [`watch`], where `commit` says which commit a snapshot is of.
+/// As [`watch`], where `commit` returns the number of the commit that a snapshot shows.
 fn watch_by(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -165,7 +167,8 @@ fn watch_by(
     })
 }
 
-/// Threads that watch the writer's index, `times` times the index of another process, and indexes that they open.
+/// Starts threads that watch the writer's index, the index of another process (`times` times), and indexes that they
+/// open.
 fn watch_everywhere(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -184,7 +187,7 @@ fn watch_everywhere(
     ]
 }
 
-/// Runs the writer's thread beside the watching threads.
+/// Runs the writer's thread concurrently with the watching threads.
 fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::JoinHandle<()>>) {
     let (index, acknowledged) = (index.clone(), Arc::clone(acknowledged));
     let writer = thread::spawn(move || write(&index, &acknowledged));
@@ -299,8 +302,7 @@ fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // Documents that are not committed must not be visible, and no reader waits for the segment in
-                // progress.
+                // Uncommitted documents must not be visible, and no reader waits for the segment in progress.
                 writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         };
@@ -330,12 +332,12 @@ fn large_batches_whose_segments_threads_make_are_whole_commits_or_nothing_here_a
             thread::spawn(move || {
                 let mut writer = small_memtables(&index);
                 for n in 1..=COMMITS {
-                    // A small batch between the large ones: what is in its log is in the next segment.
+                    // A small batch between the large ones: the rows in its log are in the next segment.
                     if n % 2 == 1 { put_much(&mut writer, n) } else { put(&mut writer, n) }
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // A large batch that is abandoned: its segments go with it.
+                // A large batch that is abandoned: its segments are removed with it.
                 put_much(&mut writer, COMMITS + 1);
             })
         };

@@ -1,27 +1,27 @@
-//! Group answers that a snapshot remembers, so that they are not computed twice. They change no answer.
+//! A cache of group leaders in a snapshot. It changes no result.
 
 use std::collections::HashMap;
 
 use crate::sync::Mutex;
 
-/// Remembered answers at most: some 50 MB.
+/// The maximum number of cached leaders; about 50 MB.
 const ANSWERS_MAX: usize = 1 << 20;
 
-/// A document of a snapshot: the number of its part, and its ordinal there.
+/// A document of a snapshot: the number of its part, and its ordinal in the part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct DocRef {
     pub(super) part: u32,
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries that decide it without remembered answers.
+/// The leader of a document, and the number of queries that decide it without cached results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownLeader {
     pub(super) leader: DocRef,
     pub(super) queries: u64,
 }
 
-/// Leaders of documents.
+/// The cached leaders of documents.
 #[derive(Debug, Default)]
 pub(super) struct KnownLeaders {
     answers: Mutex<HashMap<DocRef, KnownLeader>>,

@@ -1,8 +1,8 @@
-//! Logs as files: reading what is complete, distinguishing a torn tail from damage, and appending.
+//! Log files: replaying complete batches, distinguishing a torn tail from damage, and appending.
 //!
-//! Only the writer that made a log appends to it; the next writer begins a new file. The durable part of the old log
-//! stays there, and is sealed by its length in the manifest. The batches after that are written again to the new file,
-//! so that nothing depends on bytes that may exist only in the page cache.
+//! Only the writer that created a log appends to it; the next writer begins a new file. The durable part of the old log
+//! is kept, and the manifest records its length. Batches after that are copied to the new file, so that nothing depends
+//! on bytes that may exist only in the page cache.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,15 +17,15 @@ use crate::format::wire::Fault;
 use crate::sys::Vfs;
 use crate::sys::vfs::{AppendFile, ReadFile};
 
-/// Bytes read from a log at a time.
+/// Number of bytes read from a log at a time.
 const WINDOW: u64 = 1 << 20;
-/// The largest gap between commit numbers in a log: each batch has one, and manifests in between take some.
+/// The maximum gap between commit numbers in a log. Each batch has one number, and manifests in between use some.
 const COMMITS_APART_MAX: u64 = 1 << 40;
 
 /// How far a log has been read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
-    /// The log's number.
+    /// The number of the log.
     pub(super) number: u64,
     /// The offset of the next record.
     pub(super) offset: u64,
@@ -33,31 +33,31 @@ pub(super) struct Position {
     pub(super) batches: u64,
     /// The length up to which the file is known to be synced.
     pub(super) synced: u64,
-    /// The last commit that was read.
+    /// The number of the last commit that was read.
     pub(super) commit: u64,
-    /// The last commit that is known to be synced; 0 for none.
+    /// The number of the last commit that is known to be synced; 0 if there is none.
     pub(super) durable: u64,
 }
 
 impl Position {
-    /// Before the head of a log, after this commit.
+    /// Returns the position before the head of a log that follows this commit.
     pub(super) fn before(number: u64, commit: u64) -> Self {
         Self { number, offset: 0, batches: 0, synced: 0, commit, durable: 0 }
     }
 }
 
-/// Bytes of a log, read piece by piece.
+/// A reader of a log through a window of limited size.
 struct LogReader<'a> {
     path: &'a Path,
     file: Box<dyn ReadFile>,
-    /// The length of the file that counts.
+    /// The offset at which reading ends.
     end: u64,
     window: Vec<u8>,
     start: u64,
 }
 
 impl LogReader<'_> {
-    /// The bytes from `offset` on, at least `length` of them; `None` if there are fewer.
+    /// Returns at least `length` bytes from `offset` on; `None` if there are fewer.
     fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
         if offset < self.start || end > self.start + self.window.len() as u64 {
@@ -73,7 +73,7 @@ impl LogReader<'_> {
         Ok(self.window.get(from..from + length as usize))
     }
 
-    /// The head of an intact record at `offset`, if there is one.
+    /// Returns the head of the intact record at `offset`; `None` if there is none.
     fn sound(&mut self, salt: u128, offset: u64) -> Result<Option<RecordHead>> {
         let head = self.get(offset, RECORD_HEAD_BYTES as u64)?.and_then(RecordHead::read);
         let Some(head) = head else { return Ok(None) };
@@ -81,7 +81,7 @@ impl LogReader<'_> {
         Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
     }
 
-    /// The payload of the record at `offset` that [`sound`](Self::sound) returned.
+    /// Returns the payload of the record at `offset`, for the head returned by [`sound`](Self::sound).
     fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
         let (path, end) = (self.path, self.end);
         let payload = RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.length as usize;
@@ -92,7 +92,7 @@ impl LogReader<'_> {
         })
     }
 
-    /// The synced offset that the record at `offset` states.
+    /// Returns the synced offset recorded in the record at `offset`.
     fn synced(&mut self, offset: u64, head: &RecordHead) -> Result<std::result::Result<u64, Fault>> {
         let payload = self.payload(offset, head)?;
         Ok(match head.kind {
@@ -101,8 +101,8 @@ impl LogReader<'_> {
         })
     }
 
-    /// The highest synced offset that any intact record after `bad` states; `None` if the search would cost too much,
-    /// as for crafted bytes that look like the heads of many records.
+    /// Returns the highest synced offset recorded in an intact record after `bad`. Returns `None` if the search would
+    /// cost too much, for example for crafted bytes that look like the heads of many records.
     fn synced_after(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
         let mut highest = 0;
         let mut budget = (self.end - bad).saturating_mul(4).max(1 << 16);
@@ -117,7 +117,7 @@ impl LogReader<'_> {
             let Some(left) = budget.checked_sub(head.record_bytes()) else { return Ok(None) };
             budget = left;
             if self.sound(salt, offset)?.is_some() {
-                // An intact record that cannot be decoded is damage, as if the whole file had been synced.
+                // An intact record that cannot be decoded is damage, so the whole file counts as synced.
                 highest = highest.max(self.synced(offset, &head)?.unwrap_or(u64::MAX));
                 offset += head.record_bytes();
             } else {
@@ -128,10 +128,10 @@ impl LogReader<'_> {
     }
 }
 
-/// Hands each complete batch after `from` and the offset of its payload to `each`, and returns where the log ends.
+/// Calls `each` with each complete batch after `from` and the offset of its payload. Returns where the log ends.
 ///
 /// # Errors
-/// [`Error::Corrupt`] for a bad record in the synced part of the file; [`Error::Io`]; what `each` returns.
+/// [`Error::Corrupt`] for a bad record in the synced part of the file; [`Error::Io`]; the error that `each` returns.
 pub(super) fn replay(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -154,7 +154,7 @@ pub(super) fn replay(
     let mut reader = LogReader { path: &path, file, end, window: Vec::new(), start: 0 };
     let mut at = from;
     if at.offset == 0 {
-        // Fewer bytes than a head are refused like an empty file.
+        // A file that is shorter than a head is refused like an empty file.
         let head = reader.get(0, LOG_HEAD_BYTES)?.unwrap_or_default();
         let first = log::decode_head(head, manifest.uuid, &manifest.params, entry.number)
             .map_err(|refusal| refused(&path, "log", refusal))?;
@@ -169,15 +169,15 @@ pub(super) fn replay(
     }
     at.synced = at.synced.max(entry.length);
     let start = at.offset;
-    // The ends of records that are not known to be synced yet.
+    // The end and commit of each record that is not known to be synced yet.
     let mut ends: VecDeque<(u64, u64)> = VecDeque::new();
-    // The ends of all records read, ascending: 8 bytes a record.
+    // The ends of all records read, ascending: 8 bytes per record.
     let mut all_ends: Vec<u64> = Vec::new();
     let mut last_batch = None;
     while at.offset < end {
         let Some(head) = reader.sound(salt, at.offset)? else {
             let after = reader.synced_after(salt, at.offset, at.commit)?;
-            // If the search would cost too much, a bad record counts as damage.
+            // If the search would cost too much, the bad record is treated as damage.
             let synced = after.unwrap_or(u64::MAX).max(at.synced);
             // guard: what is bad below the synced offset is damage
             if at.offset < synced {
@@ -203,7 +203,7 @@ pub(super) fn replay(
             return Err(lies(Fault::new(0, "a place where a record ends", synced)));
         }
         if synced > at.synced {
-            // The next writer continues from there.
+            // Removes the records that are known to be synced now; the next writer continues after them.
             while let Some(&(end, commit)) = ends.front()
                 && end <= synced
             {
@@ -254,23 +254,23 @@ pub(super) struct OpenLog {
     file: Box<dyn AppendFile>,
     path: PathBuf,
     salt: u128,
-    /// Bytes in the file.
+    /// Number of bytes written to the file.
     offset: u64,
-    /// Bytes that are known to be durable.
+    /// Number of bytes that are known to be durable.
     synced: u64,
     /// Records that are not written to the file yet.
     buffer: Vec<u8>,
     last: u64,
-    /// The end of its last batch.
+    /// The end of the last batch in the log.
     batches: u64,
-    /// The last commit that is durable in it.
+    /// The number of the last commit in the log that is durable.
     durable: u64,
-    /// The synced offset that its records state.
+    /// The highest synced offset recorded in the log.
     said: u64,
 }
 
 impl OpenLog {
-    /// A new file with only a head, not synced.
+    /// Creates a log file that contains only a head, without syncing it.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -296,47 +296,47 @@ impl OpenLog {
         })
     }
 
-    /// The offset of the next record.
+    /// Returns the offset of the next record.
     pub(super) fn end(&self) -> u64 {
         self.offset + self.buffer.len() as u64
     }
 
-    /// Bytes of the log that are known to be durable.
+    /// Returns the number of bytes of the log that are known to be durable.
     pub(super) fn synced(&self) -> u64 {
         self.synced
     }
 
-    /// The end of the log for a reader that has read everything up to this commit.
+    /// Returns the end of the log, as the position of a reader that has read everything up to this commit.
     pub(super) fn position(&self, number: u64, commit: u64) -> Position {
         let synced = self.synced.max(LOG_HEAD_BYTES);
         Position { number, offset: self.end(), batches: self.batches, synced, commit, durable: self.durable }
     }
 
-    /// Adds a batch, in memory.
+    /// Appends a batch to the buffer.
     pub(super) fn add(&mut self, batch: &LogBatch, commit: u64, payload: Option<&[u8]>) {
         let (offset, synced) = (self.end(), self.synced);
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced, payload);
         (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
-    /// Adds a batch of another log, in memory.
+    /// Appends a batch of another log to the buffer.
     pub(super) fn add_again(&mut self, batch: &BatchView<'_>, commit: u64) {
         let (offset, synced) = (self.end(), self.synced);
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced);
         (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
-    /// True if all of it is durable.
+    /// Returns whether the whole log is durable.
     pub(super) fn is_synced(&self) -> bool {
         self.synced == self.end()
     }
 
-    /// Bytes that are not written yet.
+    /// Returns the number of bytes in the buffer that are not written yet.
     pub(super) fn held(&self) -> usize {
         self.buffer.len()
     }
 
-    /// Writes the buffered records to the file: from here on they survive the end of the process.
+    /// Writes the buffered records to the file. They then survive the end of the process.
     pub(super) fn write(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
             if let Err(error) = self.file.append(&self.buffer) {
@@ -362,21 +362,21 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Appends a mark that states what is synced, so that damage of it is distinguished from a torn tail, and other
-    /// processes know which commits are durable. If the disk has no space for the mark, nothing is lost: commits are
-    /// durable without it.
+    /// Appends a mark that records the synced offset. It allows readers to distinguish damage of the synced part from a
+    /// torn tail, and other processes to know which commits are durable. If the disk has no space for the mark, nothing
+    /// is lost: commits are durable without it.
     ///
     /// # Errors
-    /// [`Error::Io`] if the log could not be truncated to its last batch again: a later record would be lost.
+    /// [`Error::Io`] if the log could not be truncated to its last batch again; a later record would be lost then.
     pub(super) fn mark(&mut self) -> Result<()> {
         if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
-            return Ok(()); // a later batch will state it, or one has
+            return Ok(()); // a later batch will record the offset, or an earlier one has
         }
         log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
         if self.write().is_ok() {
             self.said = self.synced;
         } else {
-            // The log ends where it ended before: no reader may expect the mark.
+            // The log ends at its previous end: no reader may expect the mark.
             // guard: a mark that could not be written is not looked for
             self.buffer.clear();
             self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;

@@ -1,7 +1,7 @@
-//! Rows of a memtable as a part of an index.
+//! The rows of a memtable as a part of an index.
 //!
-//! A query holds the lock of the rows for a bounded number of steps, then releases it: the writer may be waiting for
-//! it, and all later readers wait after the writer. Rows added meanwhile are invisible to the query.
+//! A query holds the lock of the rows for a bounded number of steps, then releases it. Otherwise the writer would have
+//! to wait, and all later readers after the writer. Rows that are added meanwhile are invisible to the query.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::ControlFlow;
@@ -12,23 +12,23 @@ use super::memtable::{ScanPosition, Memtable, Rows};
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
 
-/// Steps for which the lock is held: a step is a row that is read or compared, and takes at most some 100 ns. In random
-/// schedules of threads (`scripts/races`) the lock is free after each.
+/// Number of steps for which the lock is held. A step reads or compares one row, in at most about 100 ns. In random
+/// schedules of threads (`scripts/races`) the lock is released after each step.
 const STEPS: u32 = if cfg!(all(test, twindex_shuttle)) { 1 } else { 1 << 12 };
-/// Elements of a set that are compared, or looked up, in the time of one step.
+/// Number of set elements that are compared or looked up in the time of one step.
 const ELEMENTS: usize = 16;
-/// Hashes that are looked up together.
+/// Number of hashes that are looked up in one batch.
 const TOGETHER: usize = 256;
 
-/// The first rows of a memtable; for a frozen one, without those deleted since.
+/// The first rows of a memtable. For a frozen memtable, without documents deleted since.
 pub(super) struct MemtablePart<'a> {
     table: &'a Memtable,
     pub(super) limit: u32,
     deleted: Option<&'a RoaringBitmap>,
     pub(super) params: &'a Params,
-    /// The lock, while it is held.
+    /// The guard of the lock, while it is held.
     rows: RefCell<Option<RwLockReadGuard<'a, Rows>>>,
-    /// Steps since the lock was taken.
+    /// Number of steps since the lock was acquired.
     steps: Cell<u32>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> MemtablePart<'a> {
         Self { table, limit, deleted, params, rows: RefCell::new(None), steps: Cell::new(0) }
     }
 
-    /// The rows, locked. The caller must drop the guard before it calls a method that releases the lock.
+    /// Locks the rows. The caller must drop the guard before it calls a method that releases the lock.
     fn rows(&self) -> Ref<'_, Rows> {
         if self.rows.borrow().is_none() {
             *self.rows.borrow_mut() = Some(self.table.read());
@@ -53,7 +53,7 @@ impl<'a> MemtablePart<'a> {
         })
     }
 
-    /// Counts finished steps; after many of them, releases the lock for a moment.
+    /// Counts finished steps. After [`STEPS`] of them, releases the lock for a moment.
     fn give_way(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
         self.steps.set(steps);
@@ -65,19 +65,19 @@ impl<'a> MemtablePart<'a> {
         }
     }
 
-    /// Reads a property of a row.
+    /// Calls `read` with the locked rows, as one step.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1);
         read(&self.rows())
     }
 
-    /// As [`read`](Self::read), for a property with this number of elements of a set.
+    /// As [`read`](Self::read), for a property that contains this number of set elements.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);
         read(&self.rows())
     }
 
-    /// Repeats a query in steps until it has read all rows.
+    /// Repeats `step` until the query has read all rows.
     fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut ScanPosition, u32)) -> u32) {
         let mut at = ScanPosition::Start;
         while at != ScanPosition::End {
@@ -94,7 +94,7 @@ impl<'a> MemtablePart<'a> {
         self.deleted.is_some_and(|deleted| deleted.contains(row))
     }
 
-    /// Hands each live row within the radius, and its distance, to `each`, with all rows; a break ends the query.
+    /// Calls `each` with each live row within the radius, its distance, and the locked rows; a break ends the query.
     pub(super) fn within(
         &self,
         fingerprint: u64,
@@ -121,7 +121,7 @@ impl<'a> MemtablePart<'a> {
         });
     }
 
-    /// Hands each live row that can be near a set to `each`, as
+    /// Calls `each` with each live row that can be near a set, as
     /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does.
     pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, mut each: impl FnMut(u32)) {
         let hashes = self.rows().set_hashes(set, marked);

@@ -1,48 +1,49 @@
-//! Which segments are merged when. A pure function of their sizes.
+//! The merge policy: decides which segments are merged, and when. A pure function of their sizes.
 //!
-//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). Segments are in tiers whose sizes grow
-//! by a factor. When a tier has as many segments as the factor, they are merged into one of the next tier. The largest
-//! segment is a tier of its own; the others are merged into it only when together they have a certain share of its
-//! size. So a record is rewritten once a tier, with few tiers, and a query searches few segments.
+//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). The sizes of tiers grow by a constant
+//! factor. When a tier has as many segments as this factor, they are merged into one segment of the next tier. The
+//! largest segment is a tier of its own. The others are merged into it only when their total size reaches a certain
+//! share of its size. So each record is rewritten once per tier, tiers are few, and a query searches few segments.
 
-/// The sizes of a segment, as the plan sees them.
+/// The size of a segment in documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Live documents in it.
+    /// Number of its live documents.
     pub live: u64,
-    /// Documents in it.
+    /// Number of its documents, live or not.
     pub documents: u64,
 }
 
-/// Segments of a tier that trigger a merge.
+/// Number of segments in a tier that triggers a merge.
 const FACTOR: usize = 4;
-/// The most segments that are left.
+/// The maximum number of segments after all due merges.
 pub const SEGMENTS_MAX: usize = 8;
-/// All are merged into the largest when the others together have one in n of its documents.
+/// All segments are merged into the largest when the others together have at least 1/n of its live documents.
 const SHARE: u64 = 2;
-/// A segment in which only one in n documents is live is merged for that reason alone.
+/// A segment is rewritten on its own if fewer than 1/n of its documents are live.
 const DEAD: u64 = 2;
-/// Segments below this size, that of a memtable, are in the same tier.
+/// The unit of sizes for tiers, in live documents. Smaller segments are in the lowest tier.
 const LEAST: u64 = 1 << 12;
 
-/// The tier of a segment: 0 up to [`LEAST`] documents, then one more for each [`FACTOR`].
+/// Returns the tier of a segment: the logarithm to the base [`FACTOR`], rounded down, of its live documents in units of
+/// [`LEAST`].
 fn tier(size: &Size) -> u32 {
     (size.live.max(1).div_ceil(LEAST)).ilog(FACTOR as u64)
 }
 
-/// The segments, by position, to merge now; empty if all may stay. At most one merge is in progress, and uses the
-/// positions `busy`.
+/// Returns the positions of the segments to merge now; empty if no merge is due. `busy` has the positions of the
+/// segments in the merge in progress, if there is one; there is at most one.
 #[must_use]
 pub fn choose(sizes: &[Size], busy: &[usize]) -> Vec<usize> {
     let mut free: Vec<usize> = (0..sizes.len()).filter(|place| !busy.contains(place)).collect();
     free.sort_by_key(|&place| (sizes[place].live, place));
     let Some((&largest, others)) = free.split_last() else { return Vec::new() };
     let of_others: u64 = others.iter().map(|&place| sizes[place].live).sum();
-    // The small segments are more than half of the index: merge everything.
+    // The small segments are at least half as large as the largest one: merge everything.
     if others.len() >= FACTOR && of_others >= sizes[largest].live / SHARE {
         return sorted(free);
     }
-    // From the lowest tier: its output may fill the next.
+    // Starts at the lowest tier, because its output may fill the next one.
     let mut start = 0;
     while start < free.len() {
         let of = tier(&sizes[free[start]]);

@@ -1,5 +1,5 @@
-//! Segments that are built concurrently with commits, from other segments or from a full memtable, and how they replace
-//! their sources.
+//! Building a segment concurrently with commits, from other segments or a full memtable, and replacing its sources by
+//! it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::sys::paced::Paced;
 use crate::trace::span;
 use crate::sys::{Access, Vfs};
 
-/// The most documents deleted during a merge that a commit looks up in the output. If there are more, a thread looks
-/// them up first.
+/// Maximum number of documents deleted during a merge that the commit itself looks up in the output. If there are more,
+/// a thread looks them up first.
 const LATE: u64 = 1 << 10;
 
 /// The source of a new segment's documents.
 #[derive(Clone, Debug)]
 pub(super) enum DocumentSource {
-    /// The segment of this number.
+    /// The segment with this number.
     Segment(u64, Arc<Segment>),
     /// The frozen memtable; ordinals are rows.
     Frozen(Arc<Memtable>),
@@ -48,7 +48,7 @@ impl DocumentSource {
         }
     }
 
-    /// Its documents that are no longer live; `None` if the source is no longer in the view.
+    /// Returns the source's documents that are no longer live; `None` if the source is no longer in the view.
     fn deleted<'a>(&self, next: &Manifest, view: &'a LiveView) -> Option<&'a Arc<RoaringBitmap>> {
         match self {
             Self::Segment(number, _) => {
@@ -63,32 +63,32 @@ impl DocumentSource {
     }
 }
 
-/// The sources of a segment, as they were when the work began.
+/// The work of building a segment, with its sources as they were at the start.
 #[derive(Debug)]
 pub(super) struct MergeWork {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
     pub(super) access: Access,
-    /// Its parameters are those of all segments.
+    /// A manifest with the parameters that all segments share.
     pub(super) manifest: Manifest,
-    /// The number of the output.
+    /// The number of the output segment.
     pub(super) number: u64,
-    /// Bytes of memory that it may use.
+    /// The memory budget in bytes.
     pub(super) memory: usize,
-    /// The sources, and their documents that were no longer live: segments, or one memtable.
+    /// The sources, each with the documents that were no longer live: segments, or one memtable.
     pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
 
-/// A segment that can replace its sources.
+/// A finished segment that can replace its sources.
 #[derive(Debug)]
 pub(super) struct FinishedMerge {
-    /// The sources, and their dead documents: these are not in the output, or are among `deleted`.
+    /// The sources, each with its dead documents. These are not in the output, or are in `deleted`.
     inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
-    /// `None` where nothing was live.
+    /// The output; `None` if no document was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
     /// The documents of the output that are no longer live.
     deleted: RoaringBitmap,
-    /// How long it took to make.
+    /// The time it took to build the output.
     took: Duration,
 }
 
@@ -100,13 +100,13 @@ impl MergeWork {
         })
     }
 
-    /// Refuses the work if the disk has no space for the output.
+    /// Returns an error if the disk has not enough space for the output.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Io`].
     pub(super) fn check_space(&self) -> Result<()> {
-        // The output has at most the bytes of its inputs, which stay meanwhile; records that do not fit in memory pass
-        // through scratch files once more.
+        // The output has at most as many bytes as its inputs, which are kept meanwhile. Records that do not fit in
+        // memory are written to scratch files once.
         let inputs: u64 = self.segments().map(|(segment, _)| segment.length()).sum();
         let needed = if inputs > self.memory as u64 { 2 * inputs } else { inputs };
         let free =
@@ -119,8 +119,8 @@ impl MergeWork {
         }
     }
 
-    /// Builds the segment, gives it its name and reads it again, so that a damaged one is not published. No manifest
-    /// names it yet.
+    /// Builds the segment, gives it its name and reads it again, so that a damaged segment is not published. No
+    /// manifest names it yet.
     ///
     /// # Errors
     /// As [`merge::merge`], [`build::build`] and [`open_segment`].
@@ -143,7 +143,7 @@ impl MergeWork {
             match sound {
                 Ok(segment) => output = Some((entry, segment)),
                 Err(error) => {
-                    // No manifest names the segment; if it stays, the next sweep removes it.
+                    // No manifest names the segment; if it cannot be removed, the next sweep removes it.
                     let _ = self.vfs.unlink(&names::segment(&self.dir, self.number));
                     return Err(error);
                 }
@@ -175,7 +175,7 @@ impl MergeWork {
         Ok(Some(built))
     }
 
-    /// As [`run`](Self::run), on a thread of its own, at `rate` bytes a second.
+    /// Does the work of [`run`](Self::run) on a thread, writing at most `rate` bytes per second.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
@@ -188,17 +188,17 @@ impl MergeWork {
     }
 }
 
-/// A segment in progress. Dropping it stops the thread and waits for it.
+/// A segment that a thread is building. Dropping this value stops the thread and waits for it.
 #[derive(Debug)]
 pub(super) struct Merging {
     thread: Option<sync::JoinHandle<Result<FinishedMerge>>>,
     done: Arc<sync::AtomicBool>,
     stop: Arc<AtomicBool>,
     dir: PathBuf,
-    /// The number of the output.
+    /// The number of the output segment.
     pub(super) number: u64,
-    /// Its sources. Segments stay in the generations meanwhile, live or not: a document deleted from them must be
-    /// deleted from the output.
+    /// The sources. Source segments stay in the generations meanwhile, even without live documents: a document deleted
+    /// from them must also be deleted from the output.
     inputs: Vec<DocumentSource>,
 }
 
@@ -223,7 +223,7 @@ impl Merging {
         Ok(Self { thread: Some(thread), done, stop, dir, number, inputs })
     }
 
-    /// True for a segment that is a source of the output.
+    /// Returns whether the segment with this number is a source.
     pub(super) fn takes(&self, number: u64) -> bool {
         self.inputs.iter().any(|source| matches!(source, DocumentSource::Segment(of, _) if *of == number))
     }
@@ -232,10 +232,10 @@ impl Merging {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Waits for the end of the work.
+    /// Waits for the end of the work, and returns its output.
     ///
     /// # Errors
-    /// The failure of the work.
+    /// The error of the work.
     pub(super) fn join(&mut self) -> Result<FinishedMerge> {
         match self.thread.take().map(sync::JoinHandle::join) {
             Some(Ok(merged)) => merged,
@@ -244,11 +244,11 @@ impl Merging {
         }
     }
 
-    /// Takes the output if it is ready to replace its sources in a commit. Otherwise a thread continues, and `self`
-    /// stays.
+    /// Returns the output if it is ready to replace its sources in a commit. Otherwise returns `None`, and the thread
+    /// continues.
     ///
     /// # Errors
-    /// The failure of the work. After a failure or an output, the work has ended.
+    /// The error of the work. After an error or an output, the work has ended.
     pub(super) fn poll(&mut self, next: &Manifest, view: &LiveView) -> Result<Option<FinishedMerge>> {
         if !self.is_done() {
             return Ok(None);
@@ -283,27 +283,27 @@ impl Drop for Merging {
 }
 
 impl FinishedMerge {
-    /// The number of the output, if there is one.
+    /// Returns the number of the output segment; `None` if there is no output.
     pub(super) fn number(&self) -> Option<u64> {
         self.output.as_ref().map(|(entry, _)| entry.number)
     }
 
-    /// Counts the work as finished.
+    /// Adds the work to the counter.
     pub(super) fn count(&self, counter: &Counter) {
         counter.add(self.took, self.bytes());
     }
 
-    /// Bytes of the output.
+    /// Returns the number of bytes of the output; 0 if there is none.
     pub(super) fn bytes(&self) -> u64 {
         self.output.as_ref().map_or(0, |(entry, _)| entry.length)
     }
 
-    /// True if all its sources are present, to be replaced.
+    /// Returns whether all sources are present, so that they can be replaced.
     pub(super) fn fits(&self, next: &Manifest, view: &LiveView) -> bool {
         self.inputs.iter().all(|(source, _)| source.deleted(next, view).is_some())
     }
 
-    /// The number of deleted documents that must be looked up in the output.
+    /// Returns the number of deleted documents that must be looked up in the output.
     fn late(&self, next: &Manifest, view: &LiveView) -> u64 {
         let late = self.inputs.iter().filter_map(|(source, before)| {
             let now = source.deleted(next, view)?;
@@ -312,7 +312,8 @@ impl FinishedMerge {
         late.sum()
     }
 
-    /// Deletes from the output what was deleted from its sources since; `now` has the dead documents of each source.
+    /// Deletes the documents from the output that were deleted from its sources since; `now` has the dead documents of
+    /// each source.
     fn catch_up(&mut self, now: &[Arc<RoaringBitmap>]) -> Result<()> {
         for ((source, before), now) in self.inputs.iter_mut().zip(now) {
             if let Some((_, output)) = &self.output {
@@ -329,7 +330,7 @@ impl FinishedMerge {
     }
 
     /// Replaces the sources by the output, which must [fit](Self::fits). Documents deleted since the work began are
-    /// deleted in the output.
+    /// deleted from the output.
     pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut LiveView) -> Result<()> {
         let now: Vec<Arc<RoaringBitmap>> =
             self.inputs.iter().filter_map(|(source, _)| source.deleted(next, view).map(Arc::clone)).collect();

@@ -1,56 +1,56 @@
-//! Numbers about an index and its writers.
+//! Statistics of an index and its writers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::state::State;
 
-/// An activity that takes time and writes bytes, with its count.
+/// Statistics of a repeated activity: its count, time, bytes written and failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// The number of times.
+    /// Number of times the activity was done.
     pub count: u64,
-    /// The total time.
+    /// Total time in seconds.
     pub seconds: f64,
-    /// Bytes that were written.
+    /// Number of bytes written.
     pub bytes: u64,
-    /// The number of failures.
+    /// Number of failures.
     pub failures: u64,
 }
 
-/// Numbers about an index, and about the work done through this [`Index`](crate::Index) since it was opened, returned
-/// by [`Index::metrics`](crate::Index::metrics). Clones of an `Index` count together; other processes count for
-/// themselves.
+/// Statistics of an index, and of the work done through this [`Index`](crate::Index) and its clones since it was
+/// opened. Returned by [`Index::metrics`](crate::Index::metrics). The work of other processes is not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Metrics {
-    /// The last commit.
+    /// The number of the last commit.
     pub commit: u64,
-    /// Live documents.
+    /// Number of live documents.
     pub documents: u64,
-    /// Live documents that are in no segment yet.
+    /// Number of live documents that are in no segment yet.
     pub logged_documents: u64,
-    /// Segments on disk.
+    /// Number of segments on disk.
     pub segments: u64,
-    /// Bytes of the memtable, and of the one that is becoming a segment.
+    /// Bytes of the memtable and of the frozen memtable that is being flushed.
     pub memtable_bytes: u64,
     /// Bytes of segments and logs.
     pub disk_bytes: u64,
-    /// Bytes of the pages of segments whose checksums were compared. Each page is compared once.
+    /// Bytes of segment pages whose checksums have been compared. Each page is compared once.
     pub verified_bytes: u64,
-    /// Commits to the log, and the bytes that they added.
+    /// Commits to the log, and the bytes that they appended.
     pub commits: Activity,
-    /// Segments that were built from memtables.
+    /// Segments built from memtables.
     pub flushes: Activity,
-    /// Segments that were merged in the background.
+    /// Background merges of segments.
     pub merges: Activity,
-    /// Commits that waited because the memtable was full while the one before was still being flushed.
+    /// Commits that waited because the memtable was full while the previous one was still being flushed.
     pub stalls: Activity,
 }
 
 impl Metrics {
-    /// How often a committed byte has been written, by logs, flushes and merges; `None` before the first commit.
+    /// Number of times a committed byte has been written by logs, flushes and merges together; `None` before the first
+    /// commit.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.commits.bytes + self.flushes.bytes + self.merges.bytes;
@@ -88,7 +88,7 @@ impl Counter {
     }
 }
 
-/// The counters of an index's writers.
+/// The counters of the writers of an index.
 #[derive(Debug, Default)]
 pub(super) struct MetricCounters {
     pub(super) commits: Counter,

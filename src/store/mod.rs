@@ -1,17 +1,18 @@
-//! An index in a directory that changes over time.
+//! An index in a directory, to which documents are added and from which they are removed over time.
 //!
-//! - [`index`]: creates and opens it; [`writer`]: batches; [`snapshot`]: a view that never changes, and its queries.
+//! - [`index`]: creates and opens an index; [`writer`]: adds and removes documents in batches; [`snapshot`]: an
+//!   immutable view of the index, and its queries.
 //!
-//! - [`merge_plan`]: which segments are merged when; [`verify`]: the slow check of everything; [`salvage`]: recovers
-//!   what is intact; [`idf`]: files of IDF tables.
+//! - [`merge_plan`]: decides which segments are merged, and when; [`verify`]: checks every byte of an index;
+//!   [`salvage`]: recovers the intact documents of a damaged index; [`idf`]: files of IDF tables.
 //!
 //! Internal modules: `names` makes and parses file names; `state` is an index at one commit, read from its files; `log`
-//! holds batches on their way to a segment as files, and `memtable` holds them in memory; `part` gives segments and
-//! memtable one interface; `commit` makes a generation the current one, in a durable order; `recovery` is what opening
-//! does after a crash, step by step.
+//! stores batches in files until they are in a segment, and `memtable` holds them in memory; `part` gives segments and
+//! memtables one interface; `commit` makes a generation the current one, in a durable order; `recovery` has the steps
+//! of opening an index after a crash.
 //!
-//! A small batch goes to the log and the memtable, and one sync makes it durable. A full memtable becomes a segment; a
-//! large batch becomes one at once. Segments are merged so that they stay few.
+//! A small batch is written to the log and the memtable, and one sync makes it durable. A full memtable becomes a
+//! segment; a large batch becomes a segment directly. Segments are merged to keep their number small.
 
 mod commit;
 mod copies;

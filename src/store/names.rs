@@ -1,27 +1,27 @@
-//! The names of an index's files.
+//! File names in an index directory.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use crate::sys::vfs::TEMPORARY_PREFIX;
 
-/// The prefix of an IDF table's name, before the 32 digits of its digest.
+/// The prefix of an IDF table's file name; the 32 hexadecimal digits of its digest follow.
 const IDF_PREFIX: &str = "IDF-";
 
-/// The kind of a file, by its name in an index directory.
+/// The kind of a file in an index directory, derived from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileKind {
-    /// Points to the newest manifest.
+    /// `CURRENT`, which points to the newest manifest.
     Current,
-    /// The manifest of a generation.
+    /// The manifest of the generation with this number.
     Manifest(u64),
-    /// A segment.
+    /// The segment with this number.
     Segment(u64),
-    /// A log.
+    /// The log with this number.
     Log(u64),
-    /// The IDF table of this digest.
+    /// The IDF table with this digest.
     Idf(u128),
-    /// The writer's lock.
+    /// The lock file of the writer.
     Lock,
     /// A temporary file, in use or left by a crash.
     Temporary,
@@ -51,10 +51,10 @@ pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
     dir.join(format!("{IDF_PREFIX}{digest:032x}"))
 }
 
-/// The kind of a file; `None` for a name that is not ours, which is left alone.
+/// Returns the kind of a file; `None` for a name that twindex does not use. The caller must not touch that file.
 pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
-    // Only the spelling that we write: `7.seg` is not `000007.seg`.
+    // Accepts only the spelling that twindex writes: `000007.seg`, not `7.seg`.
     let number = |digits: &str| {
         let number = digits.parse().ok()?;
         // guard: only names that are ours are ours
@@ -81,7 +81,7 @@ pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     }
 }
 
-/// True for a name that this version gives to the files of an index, including temporary files.
+/// Returns whether this version uses the name for a file of an index, including temporary files.
 #[must_use]
 pub fn is_of_an_index(name: &OsStr) -> bool {
     parse(name).is_some()

@@ -1,4 +1,4 @@
-//! The nearest document by fingerprint, for `admit`: only the best answer, at the least cost.
+//! Search for the nearest document by fingerprint, for `admit`. Returns only the best match.
 
 use std::ops::ControlFlow;
 
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::key::KeyBuf;
 use crate::segment::{SearchOptions, SearchScratch};
 
-/// The live document nearest to `fingerprint` within a radius, and its distance; among equally near ones, that with the
-/// smallest key.
+/// Returns the live document nearest to `fingerprint` within a radius, and its distance. Of equally near documents, it
+/// returns the one with the smallest key.
 ///
-/// Of a segment's documents with one fingerprint, the first live one is enough, as ordinals ascend with keys. So a
-/// fingerprint that very many documents share costs one list and one key.
+/// Within a segment, only the first live document with a given fingerprint is read, because ordinals ascend with keys.
+/// So a fingerprint that very many documents share costs one list and one key.
 pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = IndexPart<'a>>,
     fingerprint: u64,

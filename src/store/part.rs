@@ -1,4 +1,4 @@
-//! A part of an index: a segment, or rows of the memtable. Both answer the same queries.
+//! A part of an index: a segment, or the rows of a memtable. Both support the same queries.
 
 use std::ops::ControlFlow;
 
@@ -13,14 +13,14 @@ use crate::key::{Key, KeyBuf};
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::Nearness;
 
-/// Documents that are queried together. Ordinals count within the part.
+/// Documents that are queried together. Ordinals are relative to the part.
 pub(super) enum IndexPart<'a> {
     Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
     Memory(MemtablePart<'a>),
 }
 
 impl IndexPart<'_> {
-    /// As [`Segment::check_map`]: must be called before an answer is used.
+    /// As [`Segment::check_map`]. Must be called before the result of a read is used.
     pub(super) fn check_map(&self) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.check_map(),
@@ -28,7 +28,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Hands each live document within the radius, and its distance, to `each`; a break ends the query. Returns the
+    /// Calls `each` with each live document within the radius and its distance; a break ends the query. Returns the
     /// number of skipped buckets.
     pub(super) fn search(
         &self,
@@ -48,7 +48,7 @@ impl IndexPart<'_> {
                 Ok(scratch.left_out())
             }
             Self::Memory(memory) => {
-                // Refuses what the tables of this design would refuse, even while there are none.
+                // Refuses a radius that the tables of this design cannot search, even if no segment exists yet.
                 if let Some(DesignChoice::Named(name)) = memory.params.simhash.map(|simhash| simhash.design) {
                     name.check_within(ask.within)?;
                 }
@@ -58,7 +58,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Hands each document that has this feature in this band to `each`, including documents that are no longer live.
+    /// Calls `each` with each document that has this feature in this band, including documents that are no longer live.
     pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
@@ -69,8 +69,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), for features that begin with the same `bits` bits, of those that are
-    /// stored.
+    /// As [`same_feature`](Self::same_feature), for features whose first `bits` stored bits are equal.
     pub(super) fn same_feature_bits(
         &self,
         band: usize,
@@ -92,11 +91,11 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Prefetches for queries of these features, one a band, by their first `bits` bits.
+    /// Prefetches for queries of these features, one per band, by their first `bits` bits.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
         match self {
             Self::Segment { segment, .. } => segment.hint_features(features, bits),
-            // With fewer bits, all rows are read.
+            // With fewer bits than are stored, the query reads all rows anyway.
             Self::Memory(memory) if bits == bands::bits_of(memory.params) => {
                 memory.read_set(features.len(), |rows| rows.warm_features(features));
             }
@@ -104,9 +103,9 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Hands each document that can be near a set to `each`, as
-    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does. A segment includes documents that are
-    /// no longer live; the memtable passes the place 0.
+    /// Calls `each` with each document that can be near a set, as
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does. A segment also passes documents that
+    /// are no longer live. The memtable always passes position 0.
     pub(super) fn sharing_prefix(
         &self,
         set: &[u64],
@@ -123,7 +122,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Whether a document was marked as a duplicate, if marks are stored.
+    /// Returns whether a document is marked as a duplicate; false if marks are not stored.
     pub(super) fn is_marked(&self, ordinal: u32) -> Result<bool> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.is_marked()),
@@ -144,7 +143,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The priority of a document; `None` if it has none.
+    /// Returns the priority of a document; `None` if it has none.
     pub(super) fn priority(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.fields(ordinal)?.priority()),
@@ -154,7 +153,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The number of shingle hashes of a document's set, if sets are stored.
+    /// Returns the number of shingle hashes in a document's set, if sets are stored.
     pub(super) fn set_size(&self, ordinal: u32) -> Result<usize> {
         match self {
             Self::Segment { segment, .. } => segment.set_size(ordinal),
@@ -164,8 +163,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The number of hashes that a document's set shares with `set`, if at least `min`. `scratch` is a reusable
-    /// buffer.
+    /// Returns the number of hashes that a document's set shares with `set`; `None` if it is below `min`. `scratch` is
+    /// a reusable buffer.
     pub(super) fn shared_from(
         &self,
         ordinal: u32,
@@ -183,7 +182,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Replaces `out` by the set of a document; empty if sets are not stored.
+    /// Replaces `out` by the set of a document, or by nothing if sets are not stored.
     pub(super) fn set(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.set(ordinal, out),
@@ -201,7 +200,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The live document of this key.
+    /// Returns the ordinal of the live document with this key; `None` if there is none.
     pub(super) fn find(&self, key: Key<'_>) -> Result<Option<u32>> {
         let found = match self {
             Self::Segment { segment, .. } => segment.find(key)?,
@@ -217,7 +216,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The fingerprint of a document; `None` without a sketch, and if fingerprints are not stored.
+    /// Returns the fingerprint of a document; `None` if it has no sketch, or fingerprints are not stored.
     pub(super) fn fingerprint(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => {
@@ -228,7 +227,7 @@ impl IndexPart<'_> {
     }
 
     /// Replaces `out` by the stored bits of the features of a memtable row. Returns false for a row without a sketch,
-    /// and for a segment, which does not store features by document.
+    /// and for a segment, which does not store features per document.
     pub(super) fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         match self {
@@ -244,7 +243,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Reads the signature of a document.
+    /// Calls `read` with the signature of a document.
     #[inline]
     pub(super) fn signature<T>(&self, ordinal: u32, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         match self {
@@ -253,7 +252,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The value of a document; empty if it has none.
+    /// Returns the value of a document; empty if it has none.
     pub(super) fn value(&self, ordinal: u32) -> Result<Vec<u8>> {
         match self {
             Self::Segment { segment, .. } => Ok(segment.value(ordinal)?.to_vec()),
@@ -261,7 +260,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// The stamp of a document, if stamps are stored.
+    /// Returns the stamp of a document; `None` if stamps are not stored.
     pub(super) fn stamp(&self, ordinal: u32) -> Result<Option<u64>> {
         match self {
             Self::Segment { segment, .. } => segment.stamp(ordinal),
@@ -269,7 +268,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Replaces `out` by the stored samples, bottom and modular.
+    /// Replaces `out` by the stored bottom and modular samples of a document.
     pub(super) fn samples(&self, ordinal: u32, out: &mut [Vec<u64>; 2]) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => {

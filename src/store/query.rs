@@ -1,4 +1,4 @@
-//! Queries on a snapshot, and their answers.
+//! Queries on a snapshot, and their results.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -19,32 +19,34 @@ use crate::segment::records::Kept;
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
 
-/// A near document. Ordered by distance (unknown last), then resemblance (highest first, unknown last), then key.
+/// A document found by a query. Ordered by distance (unknown last), then by resemblance (highest first, unknown last),
+/// then by key.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Hit {
-    /// Its key.
+    /// The key of the document.
     pub key: KeyBuf,
-    /// Bits in which the fingerprints differ, if both have one.
+    /// Number of bits in which the fingerprints of the query and the document differ; `None` if one has no fingerprint.
     pub distance: Option<u32>,
-    /// Counted if the index stores sets. Otherwise an estimate from the stored signatures, if there are any and the
-    /// query has a sketch.
+    /// The resemblance to the query's document: exact if the index stores sets, otherwise estimated from the stored
+    /// signatures. `None` if the index stores neither, or if the query has neither a sketch nor a set.
     pub resemblance: Option<Resemblance>,
-    /// The share of the query's document that is contained in this one, from the stored samples
-    /// ([`sketch::samples`](twindex_sketch::samples)), if there are any and the query has a sketch.
+    /// The share of the query's document that is contained in this one, estimated from the stored samples
+    /// ([`sketch::samples`](twindex_sketch::samples)). `None` if the index stores no samples or the query has no
+    /// sketch.
     pub query_in_hit: Option<Containment>,
-    /// The share of this document that is contained in the query's document.
+    /// The share of this document that is contained in the query's document; `None` as for `query_in_hit`.
     pub hit_in_query: Option<Containment>,
 }
 
 impl Hit {
-    /// A hit with only its distance known.
+    /// Creates a hit with a known distance and nothing else.
     pub(super) fn at_distance(key: KeyBuf, distance: u32) -> Self {
         Self { key, distance: Some(distance), resemblance: None, query_in_hit: None, hit_in_query: None }
     }
 }
 
-/// Nearer first: by distance, unknown last, then by resemblance, highest first, unknown last.
+/// Compares by distance, unknown last, then by resemblance, highest first, unknown last.
 fn by_nearness(
     a_distance: Option<u32>,
     a_resemblance: Option<Resemblance>,
@@ -83,39 +85,39 @@ impl Ord for Hit {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Answers {
-    /// In the order of [`Hit`].
+    /// The hits, in the order of [`Hit`].
     pub hits: Vec<Hit>,
-    /// The number of hits beyond the limit.
+    /// The number of hits dropped because of the limit.
     pub left_out: u64,
-    /// Buckets of the tables that were skipped because of [`visit_limit`](Query::visit_limit); there may be hits in
-    /// them. 0 without a limit.
+    /// The number of buckets of the tables that were skipped because of [`visit_limit`](Query::visit_limit); they may
+    /// contain further hits. 0 without a limit.
     pub unvisited: u64,
 }
 
 /// A query, made by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
-/// [`resembling`](crate::Snapshot::resembling). Iterate it, or [`run`](Query::run) it. A query that cannot be answered
-/// fails then, and only then.
+/// [`resembling`](crate::Snapshot::resembling). Iterate over it, or call [`run`](Query::run). A query that cannot be
+/// answered fails when it is run, not when it is made.
 #[derive(Debug)]
 #[must_use]
 pub struct Query {
     state: Arc<State>,
     within: Option<(Fingerprint, u32)>,
     bands: Option<Bands>,
-    /// Of `bands`, the number of features that must agree.
+    /// The number of features of `bands` that must agree.
     sharing: usize,
-    /// The number of leading bits in which they must agree.
+    /// The number of leading bits of a feature that are compared.
     feature_bits: u32,
-    /// Whether sharing is sufficient, at any resemblance.
+    /// Whether a document that shares enough bands is a hit at any resemblance.
     unverified: bool,
-    /// Whether resemblance is estimated, though sets are stored.
+    /// Whether resemblance is estimated even if sets are stored.
     estimated: bool,
     /// Whether documents with a mark are excluded.
     unmarked: bool,
     /// The shingle hashes of the query's document, if the index stores sets.
     set: Option<Vec<u64>>,
-    /// The fingerprint from which distances of hits are measured.
+    /// The fingerprint to which distances of hits are measured.
     measured_from: Option<Fingerprint>,
-    /// The samples of the query's document, bottom and modular, if the index stores them.
+    /// The bottom and the modular sample of the query's document, if the index stores samples.
     samples: Option<[Vec<u64>; 2]>,
     limit: usize,
     visits: Option<u64>,
@@ -130,7 +132,7 @@ struct Bands {
     threshold: f64,
 }
 
-/// A document that was found, before its key is read.
+/// A found document whose key has not been read yet.
 pub(super) struct FoundDocument {
     pub(super) ordinal: u32,
     distance: Option<u32>,
@@ -159,8 +161,8 @@ impl Query {
         }
     }
 
-    /// As [`Snapshot::near`](crate::Snapshot::near), for a document as this index stores it; without a sketch for one
-    /// without tokens.
+    /// As [`Snapshot::near`](crate::Snapshot::near), for a document in its stored form. `kept` is `None` for a document
+    /// without tokens, which has no sketch.
     pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
         let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
         let kept = kept.unwrap_or_default();
@@ -200,7 +202,7 @@ impl Query {
         self
     }
 
-    /// Counts with the set of this sketch, if the index stores sets.
+    /// Uses the set of this sketch to compute exact resemblance, if the index stores sets.
     pub(super) fn set(self, sketch: &Sketch) -> Self {
         if sketch.has_set() { self.hashes(sketch.set()) } else { self }
     }
@@ -210,8 +212,8 @@ impl Query {
         self
     }
 
-    /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate): the hits are those that decide
-    /// about new documents. No effect if the index stores no [marks](crate::params::ParamsBuilder::marks).
+    /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate), as the decision about a new
+    /// document does. No effect if the index stores no [marks](crate::params::ParamsBuilder::marks).
     ///
     /// ```
     /// use twindex::{Document, Index, Params};
@@ -238,10 +240,10 @@ impl Query {
         self
     }
 
-    /// For queries by resemblance: returns only documents that share at least this many bands; the default is 1. With
-    /// two, this is Broder's rule for 6 features of 14 minima: documents are *fungible* if at least r features agree.
-    /// The share of documents with resemblance J that are fungible is
-    /// [`FeatureScheme::fungible`](crate::params::FeatureScheme::fungible).
+    /// For queries by resemblance: returns only documents that share at least this many bands; the default is 1.
+    /// Broder's rule for 6 features of 14 minima calls documents *fungible* if at least r of their features agree; pass
+    /// 2 for r = 2. [`FeatureScheme::fungible`](crate::params::FeatureScheme::fungible) computes the share of documents
+    /// with resemblance J that are fungible.
     ///
     /// ```
     /// use twindex::params::Preset;
@@ -263,9 +265,9 @@ impl Query {
         self
     }
 
-    /// For queries by resemblance: all documents that share a band are hits, at any resemblance; hits have their
-    /// resemblance if signatures are stored. An index without signatures answers no other query for resemblance above
-    /// 0, as the documents it finds need not be near.
+    /// For queries by resemblance: returns all documents that share a band, at any resemblance. Hits have a resemblance
+    /// if signatures are stored. An index without signatures needs this for thresholds above 0, because it cannot check
+    /// whether the documents that it finds are near.
     ///
     /// ```
     /// use twindex::{Error, Index, Params};
@@ -283,18 +285,18 @@ impl Query {
         self
     }
 
-    /// Estimates resemblance from the signatures, for documents that share a band, even if the index stores
-    /// [sets](crate::params::ParamsBuilder::sets) and could count. An index without sets always estimates.
+    /// Estimates resemblance from the signatures of documents that share a band, even if the index stores
+    /// [sets](crate::params::ParamsBuilder::sets) and could compute it exactly. An index without sets always estimates.
     pub fn estimated(mut self) -> Self {
         self.estimated = true;
         self
     }
 
-    /// Compares only the first `bits` bits of features, from 1 to the number that the index stores
-    /// ([`MinhashParams::feature_bits`]), which is the default. With 8, and 3 of 8 features that agree
+    /// Compares only the first `bits` bits of each feature: 1 up to the number that the index stores
+    /// ([`MinhashParams::feature_bits`]), which is the default. With 8 bits, and at least 3 of 8 features that agree
     /// ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
-    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes for which sizes. Each byte matches one
-    /// document in 256, and all of them are read.
+    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes the sizes for which the rule is suitable.
+    /// A feature of 8 bits matches one document in 256, and the query reads all of these documents.
     pub fn feature_bits(mut self, bits: u32) -> Self {
         if let Some(Err(why)) = self.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
             self.refused.get_or_insert(why.into());
@@ -303,29 +305,28 @@ impl Query {
         self
     }
 
-    /// Returns at most this many hits, the nearest; [`Answers::left_out`] counts the others.
+    /// Returns at most `limit` hits, the nearest ones. [`Answers::left_out`] is the number of others.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Visits at most this many rows of the fingerprint tables' buckets in each segment; [`Answers::unvisited`] counts
-    /// the skipped buckets. It bounds the cost of a query for any fingerprints; the same query always visits the same
-    /// buckets.
+    /// Visits at most `rows` rows of the fingerprint tables' buckets in each segment. This bounds the cost of a query.
+    /// [`Answers::unvisited`] is the number of skipped buckets. The same query always visits the same buckets.
     pub fn visit_limit(mut self, rows: u64) -> Self {
         self.visits = Some(rows);
         self
     }
 
-    /// Probes the fingerprint tables by this strategy, which their codecs must support, instead of the fastest one.
-    /// Answers do not depend on it.
+    /// Probes the fingerprint tables with this strategy instead of the fastest one. The codecs of the tables must
+    /// support it. The hits do not depend on the strategy.
     pub fn probe(mut self, probe: Probe) -> Self {
         self.probe = Some(probe);
         self
     }
 
-    /// The number of live documents that match, without their keys: the cheapest way for queries about distance alone.
-    /// Ignores the limit.
+    /// Returns the number of matching live documents without reading their keys. Cheapest for queries by distance
+    /// alone. Ignores the limit.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -340,8 +341,8 @@ impl Query {
         Ok(count)
     }
 
-    /// The first hit found, which need not be the nearest; `None` if there is none. Stops at the first hit: use it to
-    /// test whether there is any. For the nearest use [`limit(1)`](Self::limit).
+    /// Returns the first hit found, which need not be the nearest; `None` if there is none. Use it to test whether
+    /// there is a hit, as it stops at the first one. For the nearest hit use [`limit(1)`](Self::limit).
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params};
@@ -384,7 +385,7 @@ impl Query {
         Ok(None)
     }
 
-    /// Refuses a query that cannot be answered.
+    /// Returns an error if the query cannot be answered.
     pub(super) fn check(&mut self) -> Result<()> {
         if let Some(error) = self.refused.take() {
             return Err(error);
@@ -418,12 +419,12 @@ impl Query {
         self.within.map_or(Ok(()), |(_, within)| self.state.check_within(within))
     }
 
-    /// The set by which resemblance is counted; `None` if it is estimated or unknown.
+    /// Returns the set for exact resemblance; `None` if resemblance is estimated or unknown.
     fn counted(&self) -> Option<&[u64]> {
         self.set.as_deref().filter(|_| !self.unverified && !self.estimated)
     }
 
-    /// Whether documents are found by the prefixes of their sets instead of by bands.
+    /// Whether candidates are found by the prefixes of their sets instead of by bands.
     fn is_by_prefixes(&self) -> bool {
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         let all_bits = self.feature_bits == bands::bits_of(self.params());
@@ -434,7 +435,7 @@ impl Query {
         SearchOptions { within: self.within.map_or(0, |(_, within)| within), probe: self.probe, visits: self.visits }
     }
 
-    /// The facts about a found document that become its hit.
+    /// Builds the hit of a found document: reads its key and computes containment.
     fn hit(&self, part: &IndexPart<'_>, found: &FoundDocument, stored: &mut [Vec<u64>; 2]) -> Result<Hit> {
         let key = part.key(found.ordinal)?;
         let [query_in_hit, hit_in_query] = self.contained(part, found.ordinal, stored)?;
@@ -442,10 +443,11 @@ impl Query {
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
 
-    /// As [`run`](Self::run), with the sets of documents from the caller, for an index that stores none. `mine` are the
-    /// distinct shingle hashes of the query's document, ascending; `set_of` replaces its last argument by those of the
-    /// document of a key. Resemblance is counted on these sets, for documents that share a band. So every hit is near,
-    /// and the share of near documents that are found is [`Banding::recall`](crate::Banding::recall).
+    /// As [`run`](Self::run), for an index without sets: the caller supplies the sets of documents. `mine` has the
+    /// distinct shingle hashes of the query's document, ascending. `set_of` replaces the content of its last argument
+    /// by the hashes of the document with the given key. The resemblance of all documents that share a band is computed
+    /// from these sets. So every hit is near, and [`Banding::recall`](crate::Banding::recall) is the share of near
+    /// documents that are found.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -471,7 +473,7 @@ impl Query {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run), and what `set_of` returns.
+    /// As [`run`](Self::run), or the error that `set_of` returns.
     pub fn run_counting(
         mut self,
         mine: &[u64],
@@ -483,7 +485,7 @@ impl Query {
         let Some(threshold) = self.bands.as_ref().map(|bands| bands.threshold) else {
             return Err(Error::Invalid("sets count resemblance, and this query is about distance alone".into()));
         };
-        // All documents that share a band are candidates; their resemblance without the sets is irrelevant.
+        // All documents that share a band are candidates; an estimate of their resemblance is not needed.
         let limit = std::mem::replace(&mut self.limit, usize::MAX);
         let within = self.within.map(|(_, within)| within);
         self.unverified = true;
@@ -505,11 +507,11 @@ impl Query {
         Ok(Answers { hits: near, ..answers })
     }
 
-    /// All hits up to the limit, sorted.
+    /// Runs the query and returns its hits, sorted, up to the limit.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for a sketch of other parameters, [`Error::Invalid`] for a radius that is not
-    /// answered, [`Error::Corrupt`]: an answer that may be incomplete is an error, never a shorter answer.
+    /// [`Error::ParamsMismatch`] for a sketch with other parameters, [`Error::Invalid`] for a radius that the index
+    /// does not support, [`Error::Corrupt`]. If the result might be incomplete, an error is returned instead.
     pub fn run(mut self) -> Result<Answers> {
         self.check()?;
         let mut nearest: BinaryHeap<Hit> = BinaryHeap::new();
@@ -517,7 +519,8 @@ impl Query {
         let mut stored = [Vec::new(), Vec::new()];
         for part in self.state.parts() {
             for found in self.find_in(&part, &mut unvisited)? {
-                // Keys cost more than distances: the key of a document that cannot be among the nearest is not read.
+                // Reading a key costs more than computing a distance, so keys of documents that cannot be among the
+                // nearest are not read.
                 let farther = |worst: &Hit| {
                     by_nearness(worst.distance, worst.resemblance, found.distance, found.resemblance).is_lt()
                 };
@@ -536,12 +539,12 @@ impl Query {
         Ok(Answers { hits: nearest.into_sorted_vec(), left_out, unvisited })
     }
 
-    /// The matching documents of one part, each once.
+    /// Returns the matching documents of one part, each once. Adds the number of skipped buckets to `unvisited`.
     pub(super) fn find_in(&self, part: &IndexPart<'_>, unvisited: &mut u64) -> Result<Vec<FoundDocument>> {
         self.find_among(part, unvisited, &mut |_| Ok(true))
     }
 
-    /// The same, for documents that satisfy `wanted`; others are not compared.
+    /// As [`find_in`](Self::find_in), for documents that satisfy `is_wanted`; others are not compared.
     pub(super) fn find_among(
         &self,
         part: &IndexPart<'_>,
@@ -603,8 +606,8 @@ impl Query {
         Ok(found)
     }
 
-    /// Passes each bucket of a segment that can contain near documents to `each`, with whether all of its documents are
-    /// near.
+    /// Calls `each` with each bucket of a segment that can contain near documents. The flag is whether all documents of
+    /// the bucket are near.
     pub(super) fn for_each_bucket(
         &self,
         segment: &Segment,
@@ -632,8 +635,8 @@ impl Query {
         keys.enumerate().try_for_each(|(band, key)| each(Bucket::Band(band, key), false))
     }
 
-    /// Passes each live document of a part that can be near to `each`, with whether it is known to be; some of them
-    /// repeatedly.
+    /// Calls `each` with each live document of a part that can be near. The flag is whether the document is known to be
+    /// near. A document may be passed several times.
     pub(super) fn for_each_candidate(&self, part: &IndexPart<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
             SearchScratch::lend(|scratch| {
@@ -650,7 +653,7 @@ impl Query {
         Ok(())
     }
 
-    /// Whether a candidate found by its set or its bands is near. `scratch` is a reusable buffer.
+    /// Whether a candidate that was found by its set or its bands is near. `scratch` is a reusable buffer.
     pub(super) fn resembles(&self, part: &IndexPart<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
         if let Some(set) = self.counted() {
@@ -660,8 +663,8 @@ impl Query {
         Ok(self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)))
     }
 
-    /// Documents that can be near, each once, possibly no longer live; with a lower bound on the hashes of the query's
-    /// set that the document does not have.
+    /// Returns the documents that can be near, each once, including documents that are no longer live. Each has a lower
+    /// bound on the number of hashes of the query's set that the document does not contain.
     fn candidates(&self, part: &IndexPart<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
         if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
             let near = Nearness::Resemblance(bands.threshold);
@@ -679,12 +682,12 @@ impl Query {
             part.same_feature_bits(band, feature, self.feature_bits, |ordinal| candidates.push(ordinal))?;
         }
         candidates.sort_unstable();
-        // A document comes once for each band.
+        // A document occurs once for each band that it shares.
         let enough = candidates.chunk_by(|a, b| a == b).filter(|same| same.len() >= self.sharing);
         Ok(enough.map(|same| (same[0], 0)).collect())
     }
 
-    /// How much of the query's document is contained in a stored one, and the reverse.
+    /// Returns the containment of the query's document in a stored one, and the reverse.
     fn contained(
         &self,
         part: &IndexPart<'_>,
@@ -704,7 +707,7 @@ impl Query {
     }
 }
 
-/// The samples that an index with these parameters keeps.
+/// Returns the kinds of samples that an index with these parameters stores; `None` for the other kinds.
 fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Option<Sample<'a>>; 2] {
     [
         (params.bottom > 0).then(|| Sample::bottom(bottom, params.bottom.into())),
@@ -712,22 +715,23 @@ fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Opt
     ]
 }
 
-/// The containment of `a` in `b` by the kind of sample that has more of `a`. The choice does not depend on what they
-/// have in common, so it adds no bias.
+/// Returns the containment of `a` in `b`, by the kind of sample that has more elements of `a`. The choice does not
+/// depend on the common elements of `a` and `b`, so it adds no bias.
 fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
     let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
     known.max_by_key(|known| (known.is_exact(), known.sampled))
 }
 
-/// The resemblance of a set and the set of a document, which is read into `other`.
+/// Returns the exact resemblance of `set` and the set of a document, which is read into `other`.
 fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) -> Result<Resemblance> {
     part.set(ordinal, other)?;
     let intersection = intersection_from(set, other, 0).unwrap_or(0);
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
-/// The same, if it is at least the threshold. `missing` elements of the set are known not to be in the document's: so
-/// most documents are excluded by their size, others as soon as the rest of the sets is too small.
+/// As [`count`], but returns `None` if the resemblance is below the threshold. At least `missing` elements of the set
+/// are not in the document's set. This excludes most documents by their size alone, and others as soon as too few
+/// elements remain to reach the threshold.
 fn count_from(
     part: &IndexPart<'_>,
     ordinal: u32,
@@ -762,7 +766,7 @@ fn estimate(
 }
 
 impl Query {
-    /// As [`run`](Self::run), with the stored record of each hit: its value and stamp, among others.
+    /// As [`run`](Self::run), and returns the stored record of each hit, with its value and stamp among others.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -770,7 +774,7 @@ impl Query {
         let state = Arc::clone(&self.state);
         let with_record = |hit: Hit| {
             let record = Record::find(&state, hit.key.as_key())?;
-            // A state never changes, and the hit is in it.
+            // Every hit has a record, because a state never changes.
             Ok(record.map(|record| (hit, record)))
         };
         self.run()?.hits.into_iter().map(with_record).filter_map(Result::transpose).collect()
@@ -781,7 +785,7 @@ impl IntoIterator for Query {
     type Item = Result<Hit>;
     type IntoIter = std::vec::IntoIter<Result<Hit>>;
 
-    /// Runs the query; a failure comes as the only item.
+    /// Runs the query. If it fails, the error is the only item.
     fn into_iter(self) -> Self::IntoIter {
         match self.run() {
             Ok(answers) => answers.hits.into_iter().map(Ok).collect::<Vec<_>>().into_iter(),

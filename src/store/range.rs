@@ -1,4 +1,4 @@
-//! Keys in order, from one bound to another.
+//! Iteration over keys in order, between two bounds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,31 +10,32 @@ use crate::error::{Error, Result};
 use crate::key::{Key, KeyBuf};
 use crate::params::KeyKind;
 
-/// The keys of live documents in a range, ascending: made by [`Snapshot::range`](crate::Snapshot::range),
+/// Iterator over the keys of live documents in a range, ascending. Made by [`Snapshot::range`](crate::Snapshot::range),
 /// [`Snapshot::prefix`](crate::Snapshot::prefix) and [`Snapshot::keys`](crate::Snapshot::keys).
 ///
-/// Keys of segments are read lazily. Keys of the memtable are collected when the iterator is made. After an error the
-/// iterator ends.
+/// Keys of segments are read lazily. Keys of the memtable are collected when the iterator is made. The iterator ends
+/// after an error.
 #[derive(Debug)]
 pub struct Keys {
     state: Arc<State>,
     cursors: Vec<Cursor>,
-    /// The next key of each cursor that has one.
+    /// The next key of each cursor that is not exhausted.
     heads: BinaryHeap<Reverse<(KeyBuf, usize)>>,
     failed: Option<Error>,
 }
 
-/// A source of keys: the rest of a segment, or the keys of the memtables.
+/// A source of keys: the remaining keys of a segment, or the keys of the memtables.
 #[derive(Debug)]
 enum Cursor {
     Segment { place: usize, next: u32, end: u32 },
     Memory(std::vec::IntoIter<KeyBuf>),
 }
 
-/// The bounds of all keys that begin with `prefix`.
+/// Returns the bounds of all keys that begin with `prefix`.
 pub(super) fn of_prefix(prefix: &[u8]) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
     let key = |bytes: &[u8]| KeyBuf::Bytes(bytes.into());
-    // The least key after all of them: increments the last byte that can be incremented, and ends the key there.
+    // The smallest key after all of them: the prefix, truncated after its last byte below 255, with that byte
+    // incremented.
     let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
         let mut end = prefix[..=last].to_vec();
         end[last] += 1;
@@ -58,10 +59,10 @@ fn check_kind(bound: &Bound<KeyBuf>, kind: KeyKind) -> Result<()> {
 }
 
 impl Keys {
-    /// The keys of a state between these bounds.
+    /// Returns an iterator over the keys of a state between these bounds.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for bounds of the other kind, [`Error::Corrupt`].
+    /// [`Error::Invalid`] for bounds of the wrong kind (numbers or bytes), [`Error::Corrupt`].
     pub(super) fn new(state: Arc<State>, from: &Bound<KeyBuf>, to: &Bound<KeyBuf>) -> Result<Self> {
         let kind = state.manifest.params.key;
         check_kind(from, kind)?;
@@ -106,7 +107,7 @@ impl Keys {
     }
 }
 
-/// The ordinals of each segment whose keys are between these bounds, live or not.
+/// Returns the range of ordinals of each segment whose keys are between these bounds, live or not.
 pub(super) fn of_segments(
     state: &State,
     from: &Bound<KeyBuf>,
@@ -138,7 +139,7 @@ impl Iterator for Keys {
             return Some(Err(error));
         }
         let Reverse((key, of)) = self.heads.pop()?;
-        // The key already read is returned before the failure to read the next.
+        // The key that was already read is returned before the error of reading the next one.
         self.failed = self.advance(of).err();
         Some(Ok(key))
     }

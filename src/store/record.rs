@@ -1,4 +1,4 @@
-//! The stored record of one document, by its key.
+//! The stored record of a document.
 
 use super::state::State;
 use crate::error::Result;
@@ -9,29 +9,30 @@ use twindex_sketch::Fingerprint;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Record {
-    /// Its fingerprint; `None` for a document without tokens or an index without simhash.
+    /// The fingerprint; `None` for a document without tokens or an index without simhash.
     pub fingerprint: Option<Fingerprint>,
-    /// Its packed signature; empty if the index stores none.
+    /// The packed signature; empty if the index stores none.
     pub signature: Vec<u8>,
-    /// Its least hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty if the index stores none.
+    /// The smallest shingle hashes, for [`Sample::bottom`](twindex_sketch::Sample::bottom); empty if the index stores
+    /// none.
     pub bottom: Vec<u64>,
-    /// Its hashes that the modulus divides, for [`Sample::modular`](twindex_sketch::Sample::modular); empty if the
-    /// index stores none.
+    /// The shingle hashes divisible by the modulus, for [`Sample::modular`](twindex_sketch::Sample::modular); empty if
+    /// the index stores none.
     pub modular: Vec<u64>,
-    /// The caller's value; empty if it has none.
+    /// The caller's value; empty if the document has none.
     pub value: Vec<u8>,
-    /// Its stamp, where documents expire.
+    /// The stamp; `None` if documents do not expire.
     pub stamp: Option<u64>,
-    /// Its distinct shingle hashes, ascending; empty if the index stores none.
+    /// The distinct shingle hashes, ascending; empty if the index stores none.
     pub set: Vec<u64>,
-    /// Whether it has the mark of a duplicate.
+    /// Whether the document is marked as a duplicate.
     pub is_duplicate: bool,
-    /// Its priority, if the index stores them and it has one.
+    /// The priority; `None` if the index stores no priorities or the document has none.
     pub priority: Option<u64>,
 }
 
 impl Record {
-    /// The record of the live document with this key.
+    /// Returns the record of the live document with this key; `None` if there is none.
     pub(super) fn find(state: &State, key: Key<'_>) -> Result<Option<Self>> {
         key.check(state.manifest.params.key)?;
         for part in state.parts() {

@@ -2,21 +2,21 @@
 //!
 //! In this order:
 //!
-//! 1. `CURRENT` is read, and the manifest that it names; digest and identity must agree. Nothing else decides which
-//!    generation is current, so a generation whose publication was interrupted before the rename of `CURRENT` does not
+//! 1. `CURRENT` and the manifest that it names are read; digest and UUID must agree. Nothing else decides which
+//!    generation is current. So a generation whose publication was interrupted before the rename of `CURRENT` does not
 //!    exist. A directory that lost its `CURRENT` is damaged; it is not treated as an empty one.
-//! 2. The segments of the manifest are opened, and its logs are replayed, oldest first, into a memtable. An incomplete
-//!    record ends a log unless the file is known to be synced beyond it: the record was never acknowledged. Elsewhere
-//!    it is damage, and an error ([`log::replay`]). Readers stop here: they change nothing.
-//! 3. A writer takes the lock and repeats steps 1 and 2 for later commits, so that it continues from the last commit
-//!    (`Writer::new`). The lock comes first: no other process can write from then on.
-//! 4. The new writer removes files that neither this generation nor the one before names ([`sweep_leftovers`]). The one
-//!    before still matters: a killed writer may have renamed `CURRENT` without syncing the directory, and after a crash
-//!    of the machine the old `CURRENT` may come back. Failures cost space only.
+//! 2. The segments of the manifest are opened, and its logs are replayed into a memtable, oldest first. An incomplete
+//!    record ends a log, because it was never acknowledged; but if the file is known to be synced beyond the record, it
+//!    is damage and an error ([`log::replay`]). Readers stop here: they change nothing.
+//! 3. A writer acquires the lock and repeats steps 1 and 2 for later commits, so that it continues after the last
+//!    commit (`Writer::new`). It acquires the lock first, so that no other process can write from then on.
+//! 4. The new writer removes files that neither this generation nor the previous one names ([`sweep_leftovers`]). The
+//!    previous one is still needed: a killed writer may have renamed `CURRENT` without syncing the directory, and after
+//!    a crash of the machine the old `CURRENT` may come back. Failures only cost space.
 //! 5. At its first commit to the log, or its first manifest that still names logs, the writer begins its own log
-//!    ([`rewrite_tail`]). The batches of the last log that are not known to be durable are copied to it first, because
-//!    they may exist only in the page cache; the last log is sealed at its durable length. It is never appended to: a
-//!    record after a torn one would be lost.
+//!    ([`rewrite_tail`]). First it copies the batches of the last log that are not known to be durable, because they
+//!    may exist only in the page cache. The manifest records the durable length of the last log, which is never
+//!    appended to: a record after a torn one would be lost.
 //! 6. The manifest that names the new log is published (`store::commit`). Until then a crash leaves the files of step
 //!    2, so that recovery begins again from the same state.
 //!
@@ -38,14 +38,14 @@ use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::{Access, Vfs};
 
-/// A callback with the bytes of the logs read so far, and their total.
+/// A callback with the number of log bytes read so far and the total number of log bytes.
 pub(super) type RecoveryProgress<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
 
-/// Reports the progress of a recovery, from its first second on.
+/// Reports the progress of a recovery, beginning one second after its start.
 struct ProgressReport<'a> {
     progress: &'a mut dyn FnMut(u64, u64),
     last: Instant,
-    /// Bytes of the logs before this one.
+    /// Bytes of the logs before the current one.
     before: u64,
     total: u64,
 }
@@ -60,7 +60,7 @@ impl<'a> ProgressReport<'a> {
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // As if a report had been made at the end of the first second, so that the next follows after the interval.
+        // This is as if a report had been made after `QUIET`, so the first real report follows one interval later.
         let last = Instant::now() + QUIET;
         Self { progress, last, before: 0, total }
     }
@@ -73,24 +73,24 @@ impl<'a> ProgressReport<'a> {
     }
 }
 
-/// A recovery that ends within this time reports nothing.
+/// A recovery that ends within this time reports no progress.
 const QUIET: Duration = Duration::from_millis(900);
 /// Time between two reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl State {
-    /// Reads the current generation and its logs.
+    /// Reads the current generation and replays its logs.
     pub(super) fn load(vfs: &dyn Vfs, dir: &Path, access: Access) -> Result<Self> {
         Self::load_with_progress(vfs, dir, access, None)
     }
 
-    /// As [`load`](Self::load), and reports its progress if it takes long.
+    /// As [`load`](Self::load), and reports progress if it takes long.
     pub(super) fn load_with_progress(vfs: &dyn Vfs, dir: &Path, access: Access, progress: RecoveryProgress<'_>) -> Result<Self> {
         let state = Self::newer(vfs, dir, access, None, progress)?;
         Ok(state.expect("anything is newer than nothing"))
     }
 
-    /// As [`load`](Self::load), if there is more than `known` has; open segments are reused.
+    /// As [`load`](Self::load), but returns `None` if there is nothing newer than `known`. Reuses open segments.
     pub(super) fn newer(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -99,7 +99,7 @@ impl State {
         mut progress: RecoveryProgress<'_>,
     ) -> Result<Option<Self>> {
         // A writer may publish the next generation and remove files of this one at any time. Then a file of this
-        // generation is missing, but CURRENT has moved on: start again.
+        // generation is missing, but CURRENT names a later one: start again.
         let mut last = None;
         loop {
             let current = read_current(vfs, dir)?;
@@ -124,7 +124,7 @@ impl State {
         }
     }
 
-    /// Reads this generation, without regard to `CURRENT`.
+    /// Reads the generation with this number, independent of `CURRENT`.
     pub(super) fn load_at(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -137,7 +137,7 @@ impl State {
             .map_err(|error| missing_is_damage(error, generation))
     }
 
-    /// The manifest of this generation, without regard to `CURRENT`.
+    /// Reads the manifest of the generation with this number, independent of `CURRENT`.
     pub(super) fn manifest_at(vfs: &dyn Vfs, dir: &Path, generation: u64) -> Result<Manifest> {
         let path = names::manifest(dir, generation);
         let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
@@ -149,7 +149,7 @@ impl State {
         Err(corrupt(&path, "manifest", 0, fault))
     }
 
-    /// The batches that were added to the active log since.
+    /// Reads the batches that were appended to the active log since this state; returns `None` if nothing changed.
     fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
         let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
@@ -159,7 +159,7 @@ impl State {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
         if view.commit == self.view.commit {
-            // Only a mark was added: the batches before it became durable.
+            // Only a mark was appended: the batches before it became durable.
             let moved = position.durable > from.durable;
             let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
             return Ok(moved.then(known));
@@ -168,22 +168,23 @@ impl State {
         Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
     }
 
-    /// How far the logs of another generation have been read here, if they begin with those of this one. Then its
-    /// memtable begins with the rows of this one, so a new log or a merge does not make readers read everything again.
+    /// Returns the position up to which this state has read the logs of another generation, if those begin with the
+    /// logs of this one; otherwise `None`. If so, the memtable of that generation begins with the rows of this one, so
+    /// readers need not read all logs again after a new log or a merge.
     fn position_in(&self, logs: &[LogEntry]) -> Option<Position> {
         let position = self.position.filter(|_| self.view.frozen.is_none())?;
         let known = &self.manifest.logged.as_ref()?.logs;
         let are_known = known.len() <= logs.len()
             && known.iter().zip(logs).all(|(known, log)| (known.number, known.first) == (log.number, log.first));
         let last = logs.get(known.len().checked_sub(1)?)?;
-        // Batches read after the sealed length are in the next log again.
+        // Batches that were read after the sealed length are also in the next log.
         // guard: batches that were written again are not read twice
         // without it: last.length >= position.batches -> true
         let is_whole = last.grows || last.length >= position.batches;
         (are_known && is_whole && position.number == last.number).then_some(position)
     }
 
-    /// The manifest of the current generation.
+    /// Reads the manifest of the current generation.
     pub(super) fn load_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
         Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
     }
@@ -240,7 +241,7 @@ impl State {
             }
         }
         view.forget_rows(known_rows)?;
-        // A generation may be published after the last batch of its logs.
+        // A generation may have been published after the last batch of its logs.
         view.commit = view.commit.max(manifest.generation);
         view.advance()?;
         view.table.write().index_bands();
@@ -256,7 +257,7 @@ impl State {
             |expected: String, found: String| corrupt(&path, "manifest", 0, Fault::new(0, expected, found));
         let digest = Manifest::digest(&bytes);
         if digest != current.digest.get() {
-            // The manifest's own checks, if they fail, say more.
+            // If the manifest's own checks fail, their error is more specific.
             Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
             return Err(fault(
                 format!("digest {:032x} as in CURRENT", current.digest.get()),
@@ -289,7 +290,8 @@ fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
     Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
 }
 
-/// Why there is no `CURRENT`: there is no index, or it lost the file. The second must never be taken for the first.
+/// Returns why there is no `CURRENT`: either there is no index, or the index lost the file. The second case must never
+/// be reported as the first.
 fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
     let names = match vfs.list(dir) {
         Ok(names) => names,
@@ -335,11 +337,11 @@ pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
     }
 }
 
-/// Step 4, by a new writer that holds the lock.
+/// Step 4, done by a new writer that holds the lock.
 pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is current
-    // but not durable. So the files of the generation before stay until a sync. If that generation cannot be read,
-    // nothing is removed.
+    // but not durable. So the files of the previous generation are kept until a sync. If that generation cannot be
+    // read, nothing is removed.
     if let Ok(before) = previous(vfs, dir, manifest) {
         // guard: a new writer keeps what the generation before names
         // without it: before.as_ref() -> None
@@ -347,7 +349,7 @@ pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
     }
 }
 
-/// The generation before this one, if its manifest is there.
+/// Returns the manifest of the previous generation; `None` if there is none.
 fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Manifest>> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let before = names.iter().filter_map(|name| match names::parse(name) {
@@ -358,9 +360,9 @@ fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Man
     generation.map(|generation| State::manifest_at(vfs, dir, generation)).transpose()
 }
 
-/// Step 5: a log of this number that begins with the batches of the last log that are not known to be durable, up to
-/// `position`. `commit` is the number of the commit that will follow. Also returns the number of the first commit in
-/// it.
+/// Step 5: creates a log with this number that begins with the batches of the last log that are not known to be
+/// durable, up to `position`. `commit` is the number of the commit that will follow. Returns the log, and the number of
+/// the first commit in it.
 ///
 /// # Errors
 /// As [`log::replay`] and [`OpenLog::create`].

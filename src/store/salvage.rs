@@ -1,4 +1,4 @@
-//! Recovers the intact documents of a damaged index into a new index.
+//! Recovery of the intact documents of a damaged index into a new index.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,17 +22,17 @@ use crate::store::Index;
 use crate::sys::vfs::TEMPORARY_PREFIX;
 use crate::sys::{Access, Vfs};
 
-/// The result of salvaging a file.
+/// The result of recovering one file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct SalvagedFile {
-    /// The file.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its documents that are in the new index, including those that a later file replaced.
+    /// Number of its documents that were written to the new index, including documents that a later file replaced.
     pub saved: u64,
-    /// Documents that are lost; for a segment that does not open, the number in the manifest, if there is one.
+    /// Number of lost documents. For a segment that cannot be opened, the number in the manifest, if there is one.
     pub lost: u64,
-    /// Keys of lost documents, as far as they are readable, at most a thousand.
+    /// Keys of lost documents that could be read, at most a thousand.
     pub lost_keys: Vec<KeyBuf>,
     /// The first few problems.
     pub problems: Vec<Error>,
@@ -42,32 +42,32 @@ pub struct SalvagedFile {
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvage {
-    /// The generation whose manifest was used. `None` if no manifest could be read: then all segments found were taken,
-    /// oldest first, but no logs, and deleted documents may be back.
+    /// The generation whose manifest was used. `None` if no manifest could be read: in this case all segments found
+    /// were used, oldest first, but no logs, and deleted documents may reappear.
     pub generation: Option<u64>,
-    /// Documents of the new index.
+    /// Number of documents in the new index.
     pub documents: u64,
-    /// Segments, then logs, each oldest first.
+    /// The result for each file: segments, then logs, each oldest first.
     pub files: Vec<SalvagedFile>,
-    /// Other problems: `CURRENT`, manifests, the IDF table.
+    /// Other problems: in `CURRENT`, manifests, or the IDF table.
     pub problems: Vec<Error>,
 }
 
 impl Salvage {
-    /// The number of documents that are known to be lost.
+    /// Returns the number of documents that are known to be lost.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.files.iter().map(|file| file.lost).sum()
     }
 
-    /// True if nothing was found wrong: the new index has all documents of the old one.
+    /// Returns whether no problem was found. If so, the new index has all documents of the old one.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty() && self.files.iter().all(|file| file.lost == 0 && file.problems.is_empty())
     }
 }
 
-/// The manifest to use: that of `CURRENT`, or else the newest that can be read.
+/// Returns the manifest to use: the one that `CURRENT` names, or else the newest one that can be read.
 fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Manifest>> {
     match State::load_manifest(vfs, dir) {
         Ok(manifest) => return Ok(Some(manifest)),
@@ -91,7 +91,7 @@ fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Ma
     Ok(None)
 }
 
-/// The numbers of the segments found, ascending.
+/// Returns the numbers of the segments found, ascending.
 fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let mut numbers: Vec<u64> = names
@@ -105,23 +105,24 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Reads what can be read of the index at `dir`, changes nothing there, and makes a new index of it at `out`, which
-/// must not exist: every document whose record is intact on all its pages, and every batch of a log up to the first
-/// damaged one. A document is lost if any part of it cannot be read. Without a manifest, logs cannot be read, as they
-/// do not describe the content of their records.
+/// Recovers the readable documents of the index at `dir` into a new index at `out`, which must not exist. Changes
+/// nothing at `dir`. Takes every document whose record is intact on all its pages, and every batch of a log up to the
+/// first damaged one. A document is lost if any part of it cannot be read. Logs cannot be read without a manifest,
+/// because they do not describe the content of their records.
 ///
-/// If the newer record of a document is lost and an older one is still in another segment, the manifest marks the older
-/// one as replaced, and it is not taken; without a manifest, it is.
+/// If the newest record of a document is lost but a segment still has an older one, the older one is not taken, because
+/// the manifest marks it as replaced. Without a manifest, it is taken.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] unless nothing or an empty directory is at `out`; [`Error::NotAnIndex`] if there is nothing
-/// to save; [`Error::Io`] if `out` cannot be written: it does not exist then, whatever the failure, a crash included.
+/// [`Error::AlreadyExists`] unless `out` does not exist or is an empty directory; [`Error::NotAnIndex`] if there is
+/// nothing to recover; [`Error::Io`] if `out` cannot be written. After any failure, a crash included, `out` is not
+/// created.
 pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     directory::check_free(&**vfs, out)?;
     let mut salvaged = Salvage::default();
     let manifest = newest(&**vfs, dir, &mut salvaged)?;
     salvaged.generation = manifest.as_ref().map(|manifest| manifest.generation);
-    // Number, documents by the manifest, deleted documents.
+    // Segment number, number of documents by the manifest, deleted documents.
     let named: Vec<(u64, u64, RoaringBitmap)> = match &manifest {
         Some(manifest) => manifest
             .segments
@@ -142,7 +143,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
             lost_keys: Vec::new(),
             problems: Vec::new(),
         };
-        // A failing disk is an error here, not the end of the process.
+        // With this access, a failing disk causes an error instead of ending the process.
         let opened = Segment::open_with(&**vfs, &path, Access::Read);
         let expected = manifest.as_ref().map(|manifest| &manifest.params);
         match opened {
@@ -169,7 +170,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
         return Err(Error::NotAnIndex { path: dir.to_owned(), why });
     };
     let now = manifest.as_ref().and_then(|manifest| manifest.now);
-    // Under a temporary name until it is complete: after a crash, an incomplete index must not be found.
+    // The name is temporary until the index is complete: after a crash, an incomplete index must not be found.
     let parent = directory::parent(out);
     let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", directory::new_uuid(out)?));
     let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut salvaged)
@@ -191,7 +192,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     }
 }
 
-/// An index of these parameters and this time, with the IDF table of the parameters if it can be read.
+/// Creates an index with these parameters and this time, with the IDF table of the parameters if it can be read.
 fn make_empty(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -219,7 +220,7 @@ fn make_empty(
             params: params.clone(),
             segments: Vec::new(),
             logged: None,
-            now, // time never goes back, even if documents are lost
+            now, // time never decreases, even if documents are lost
         })
     })
 }
@@ -248,7 +249,7 @@ fn fill(
         let Salvaged { saved, lost, lost_keys, reasons } =
             segment.salvage(deleted, |key, kept, attached| {
                 match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
-                    // As for logs.
+                    // Skipped, as for logs.
                     Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
                     done => return done,
                 }
@@ -270,7 +271,7 @@ fn fill(
                 fault.offset += at;
                 corrupt(path, "log", 0, fault)
             };
-            // A batch is all or nothing: a fault in it is damage from there on, as everywhere.
+            // A batch is atomic: if it contains a fault, the log is damaged from there on, as in recovery.
             let mut operations = batch.operations(params);
             while operations.next_operation().map_err(fault)?.is_some() {}
             let mut operations = batch.operations(params);
@@ -283,7 +284,7 @@ fn fill(
                 };
                 match (done, key) {
                     (Ok(()), key) => file.saved += u64::from(key.is_some()),
-                    // An invalid operation in an intact record is skipped: it is not a failure of the new index.
+                    // An invalid operation in an intact record is skipped; it is no failure of the new index.
                     (Err(error @ (Error::Invalid(_) | Error::Limit { .. })), key) => {
                         file.lost += u64::from(key.is_some());
                         file.problems.push(error);

@@ -1,4 +1,4 @@
-//! Joins segments that were built elsewhere to an index without a copy, and queries single segments.
+//! Building an index from existing segments without a copy, and querying single segments.
 //!
 //! A segment depends only on its records and parameters, so it does not matter which machine built it, or how often.
 //! One process only has to check the segments and write the manifest that names them.
@@ -24,12 +24,12 @@ use crate::sys::{RealVfs, Vfs};
 use twindex_sketch::IdfTable;
 
 impl Index {
-    /// Makes a new index of finished segments, in the given order. They are linked, or copied if the file system cannot
-    /// link, and the originals stay. All or nothing: the directory gets its name when it is complete and durable.
-    /// Returns the number of documents.
+    /// Creates an index from finished segments, in the given order. The files are linked, or copied if the file system
+    /// does not support links; the originals are kept. Creation is atomic: the directory gets its name when it is
+    /// complete and durable. Returns the number of documents.
     ///
-    /// No key may be in two of them, which is checked: time O(documents), memory O(segments). Each segment must come
-    /// from an index with a single batch, as of a worker that handles one shard of the documents.
+    /// No key may be in two segments, which is checked in O(documents) time and O(segments) memory. Each segment must
+    /// come from an index with a single batch, such as the index of a worker that processes one shard of the documents.
     ///
     /// ```
     /// use std::path::PathBuf;
@@ -52,18 +52,19 @@ impl Index {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] where anything but an empty directory is at the path;
-    /// [`Error::ParamsMismatch`] for a segment with other
-    /// parameters, and [`Error::Invalid`] for a key in two segments, both naming the file, and for parameters that
-    /// need an IDF table, which [`adopt_with_idf`](Self::adopt_with_idf) takes; [`Error::Io`], [`Error::Corrupt`].
+    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`] for a
+    /// segment with other parameters, and [`Error::Invalid`] for a key in two segments, both with the file;
+    /// [`Error::Invalid`] for parameters that need an IDF table (use [`adopt_with_idf`](Self::adopt_with_idf));
+    /// [`Error::Io`], [`Error::Corrupt`].
     pub fn adopt<P: AsRef<Path>>(path: impl AsRef<Path>, params: Params, segments: &[P]) -> Result<u64> {
         Self::adopt_with(&RealVfs, path.as_ref(), params, segments)
     }
 
-    /// As [`adopt`](Self::adopt), for parameters that weight shingles by this table, which goes into the index.
+    /// As [`adopt`](Self::adopt), for parameters that weight shingles by the IDF table `table`, which is stored in the
+    /// index.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a table other than the parameters name; otherwise as [`adopt`](Self::adopt).
+    /// [`Error::Invalid`] if the parameters name another table; otherwise as [`adopt`](Self::adopt).
     pub fn adopt_with_idf<P: AsRef<Path>>(
         path: impl AsRef<Path>,
         params: Params,
@@ -143,7 +144,7 @@ impl Index {
     }
 }
 
-/// Refuses a segment with other parameters, and names the first that differs.
+/// Returns an error that names the first parameter that differs, if a segment has other parameters.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
     let found = segment.params();
     for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(found.fields()) {
@@ -166,7 +167,7 @@ fn check_params(params: &Params, segment: &Segment) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a key that is in two segments.
+/// Returns an error if a key is in two segments.
 fn check_disjoint(segments: &[Segment]) -> Result<()> {
     let mut merge =
         Merge::new(segments.iter().map(|segment| LiveKeys::new(segment, None)), |a, b| a.0.cmp(&b.0));
@@ -188,11 +189,11 @@ fn check_disjoint(segments: &[Segment]) -> Result<()> {
 }
 
 impl Snapshot {
-    /// A snapshot of only one of its [segments](Self::segments), by its number there: a part of a join or of a query
-    /// that other workers complete. Documents that are in no segment on disk yet are in none of these snapshots.
+    /// Returns a snapshot of only one of the [segments](Self::segments), given by its position. Use it to distribute a
+    /// join or a query among workers. Documents that are in no segment on disk yet are in none of these snapshots.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a place where no segment is.
+    /// [`Error::Invalid`] if there is no segment at this position.
     pub fn of_segment(&self, place: usize) -> Result<Self> {
         let state = self.state();
         let entries = &state.manifest.segments;

@@ -1,4 +1,4 @@
-//! The index at one generation.
+//! An immutable view of the index at one commit.
 
 use std::ops::{Bound, ControlFlow, RangeBounds};
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::segment::keys::LiveKeys;
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::{Fingerprint, Sketch, pack};
 
-/// A view of the index that never changes. Cheap to clone, `Send + Sync`; it keeps its files open.
+/// An immutable view of the index. Cheap to clone, `Send + Sync`; it keeps its files open.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     state: Arc<State>,
 }
 
-/// A document of a snapshot, by position.
+/// A document of a snapshot, identified by its segment and its ordinal.
 #[derive(Clone, Copy, Debug)]
 pub struct Place<'a> {
-    /// The segment it is in.
+    /// The segment that contains the document.
     pub segment: &'a Segment,
-    /// Its ordinal there.
+    /// The ordinal of the document in the segment.
     pub ordinal: u32,
 }
 
 impl Place<'_> {
-    /// Its key.
+    /// Returns the key of the document.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -44,7 +44,7 @@ impl Place<'_> {
     }
 }
 
-/// The segments of a snapshot.
+/// Iterator over the segments of a snapshot.
 struct Segments<'a> {
     state: &'a State,
     place: usize,
@@ -76,80 +76,81 @@ impl Snapshot {
         Self { state }
     }
 
-    /// The number of the last commit: 1 for a new index. Commits are numbered in ascending order; some numbers are used
-    /// by a writer's file changes between two commits.
+    /// Returns the number of the last commit: 1 for a new index. Commit numbers ascend, but not without gaps: file
+    /// changes that a writer makes between two commits use numbers, too.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.state.view.commit
     }
 
-    /// The last commit that is known to be durable: this one or an earlier one.
+    /// Returns the number of the last commit that is known to be durable: this one or an earlier one.
     ///
-    /// In the writer's process that is the last commit whose sync has returned. Another process reads it from the
-    /// files. For commits in the log, it is the synced offset stated by a later batch, or by the mark that
-    /// [`Writer::sync`](super::Writer::sync) and the end of the writer append; so it may lag. For the generation that
-    /// `CURRENT` names, it may be early by the time of the directory sync that ends the publication. After a crash of
-    /// the machine in that moment the generation before can be current again, as if the commit had never been; the
-    /// writer had not acknowledged it.
+    /// In the writer's process this is the last commit whose sync has returned. Another process derives it from the
+    /// files, and so it may be too low or, for a moment, too high. For commits in the log it is the synced offset
+    /// recorded by a later batch, or by the mark that [`Writer::sync`](super::Writer::sync) and the end of the writer
+    /// append; so it may be too low. The generation that `CURRENT` names is taken to be durable shortly before it is:
+    /// until the directory sync that ends the publication has returned. If the machine crashes in between, the previous
+    /// generation can become current again, as if the commit had not happened; the writer had not acknowledged that
+    /// commit.
     #[must_use]
     pub fn durable_commit(&self) -> u64 {
         self.state.durable_commit()
     }
 
-    /// The payload of the last commit with one: [`Writer::commit_with`](super::Writer::commit_with).
+    /// Returns the payload of the last commit that had one; see [`Writer::commit_with`](super::Writer::commit_with).
     #[must_use]
     pub fn payload(&self) -> Option<&[u8]> {
         self.state.view.payload.as_deref()
     }
 
-    /// The highest committed stamp: the event time of this snapshot, by which documents expire. `None` if documents do
-    /// not expire, and before the first stamp.
+    /// Returns the highest committed stamp: the event time of this snapshot, which decides which documents have
+    /// expired. `None` if documents do not expire, and before the first stamp.
     #[must_use]
     pub fn now(&self) -> Option<u64> {
         self.state.view.now()
     }
 
-    /// The index's identity, chosen at random when it was created.
+    /// Returns the UUID of the index, chosen at random when it was created.
     #[must_use]
     pub fn uuid(&self) -> u128 {
         self.state.manifest.uuid
     }
 
-    /// The index's parameters.
+    /// Returns the parameters of the index.
     #[must_use]
     pub fn params(&self) -> &Params {
         &self.state.manifest.params
     }
 
-    /// Live documents.
+    /// Returns the number of live documents.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.state.view.documents()
     }
 
-    /// Live documents that are in no segment on disk yet, but in logs.
+    /// Returns the number of live documents that are only in logs, not yet in a segment on disk.
     #[must_use]
     pub fn logged_documents(&self) -> u64 {
         self.state.view.logged()
     }
 
-    /// Its segments, oldest first, each with the ordinals that are no longer live. Documents that are in no segment on
-    /// disk yet are built into one in memory at the first call, which comes last.
+    /// Returns the segments, oldest first, each with the ordinals that are no longer live. If some documents are in no
+    /// segment on disk yet, the last segment contains them; it is built in memory at the first call.
     #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = (&Segment, &RoaringBitmap)> {
         Segments { state: &self.state, place: 0 }
     }
 
-    /// As [`Segment::check_map`], for all segments: for callers that query [`segments`](Self::segments) directly, as
-    /// the joins do, in a program that has installed a guard. The snapshot checks its own answers.
-    ///
+    /// As [`Segment::check_map`], for all segments. Needed in a program that has installed a guard, by callers that
+    /// query [`segments`](Self::segments) directly, as the joins do. The methods of the snapshot check the maps
+    /// themselves.
     /// # Errors
     /// [`Error::Io`].
     pub fn check_maps(&self) -> Result<()> {
         self.state.view.segments.iter().try_for_each(|segment| segment.check_map())
     }
 
-    /// All parts that can be queried, without building anything first.
+    /// Returns all parts that can be queried. Builds no segment from the memtables.
     pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.state.parts()
     }
@@ -162,27 +163,28 @@ impl Snapshot {
         &self.state
     }
 
-    /// The manifest's entry of each segment on disk, oldest first. Deletes that are still in logs are not included.
+    /// Returns the manifest entry of each segment on disk, oldest first. Deletes that are still in logs are not
+    /// included.
     #[must_use]
     pub fn entries(&self) -> &[SegmentEntry] {
         &self.state.manifest.segments
     }
 
-    /// The manifest: the files of the index. Commits to a log are not in it.
+    /// Returns the manifest, which lists the files of the index. Commits to a log are not in it.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.state.manifest
     }
 
-    /// The stored record of the document with this key: O(segments x log n).
+    /// Returns the stored record of the document with this key; `None` if there is none. Takes O(segments x log n).
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a key of the other kind, [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a key of the wrong kind (number or bytes), [`Error::Corrupt`].
     pub fn get<'k>(&self, key: impl Into<Key<'k>>) -> Result<Option<Record>> {
         Record::find(&self.state, key.into())
     }
 
-    /// The keys of live documents in a range, ascending.
+    /// Returns the keys of live documents in a range, ascending.
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params};
@@ -202,23 +204,23 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for bounds of the other kind of keys, [`Error::Corrupt`].
+    /// [`Error::Invalid`] for bounds of the wrong kind (numbers or bytes), [`Error::Corrupt`].
     pub fn range<'k, K: Into<Key<'k>> + Clone>(&self, range: impl RangeBounds<K>) -> Result<Keys> {
         let bound = |bound: Bound<&K>| bound.map(|key| key.clone().into().to_buf());
         let (from, to) = (bound(range.start_bound()), bound(range.end_bound()));
         Keys::new(Arc::clone(&self.state), &from, &to)
     }
 
-    /// The keys of live documents that begin with `prefix`, ascending.
+    /// Returns the keys of live documents that begin with `prefix`, ascending.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where keys are numbers, [`Error::Corrupt`].
+    /// [`Error::Invalid`] if the keys of the index are numbers, [`Error::Corrupt`].
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Result<Keys> {
         let (from, to) = range::of_prefix(prefix.as_ref());
         Keys::new(Arc::clone(&self.state), &from, &to)
     }
 
-    /// The keys of all live documents, ascending: [`range`](Self::range) without bounds.
+    /// Returns the keys of all live documents, ascending: [`range`](Self::range) without bounds.
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params};
@@ -241,7 +243,7 @@ impl Snapshot {
         Keys::new(Arc::clone(&self.state), &Bound::Unbounded, &Bound::Unbounded)
     }
 
-    /// True if there is a live document with this key.
+    /// Returns whether there is a live document with this key.
     ///
     /// # Errors
     /// As [`get`](Self::get).
@@ -258,11 +260,11 @@ impl Snapshot {
         Ok(false)
     }
 
-    /// Documents that share this feature's stored bits in this band, from 0: candidates for resemblance, unverified, in
-    /// no particular order.
+    /// Returns the keys of documents whose feature in this band (counted from 0) has the same stored bits as `feature`.
+    /// They are unverified candidates for resemblance, in no particular order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a band that this index does not keep, [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a band that this index does not store, [`Error::Corrupt`].
     pub fn same_feature(&self, band: usize, feature: u64) -> Result<Vec<KeyBuf>> {
         let bands = self.params().minhash.map_or(0, |minhash| usize::from(minhash.bands));
         if band >= bands {
@@ -280,10 +282,10 @@ impl Snapshot {
         Ok(keys)
     }
 
-    /// Hands the keys of all live documents to `each`, ascending.
+    /// Calls `each` with the keys of all live documents, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_key(&self, mut each: impl FnMut(Key<'_>) -> Result<()>) -> Result<()> {
         let segments: Vec<_> = self.segments().collect();
         let sources = segments.iter().map(|(segment, deleted)| LiveKeys::new(segment, Some(deleted)));
@@ -296,7 +298,7 @@ impl Snapshot {
         segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }
 
-    /// The documents whose fingerprints differ from this one in at most `within` bits; none is missed.
+    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits; misses none.
     ///
     /// # Errors
     /// When the query is run: [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index
@@ -305,25 +307,24 @@ impl Snapshot {
         Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
     }
 
-    /// The documents whose resemblance to this one is at least `threshold`.
+    /// Finds the documents whose resemblance to this sketch is at least `threshold`.
     ///
-    /// If the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is counted and no document is
-    /// missed. Then a threshold below that of the index is refused, and documents without tokens are near copies of
-    /// themselves.
+    /// If the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is computed exactly and no document
+    /// is missed. In this case a threshold below that of the index is refused, and a document without tokens is near
+    /// documents with the same bytes.
     ///
-    /// Otherwise these are the documents that share a band with this one and whose resemblance, estimated from the
-    /// stored signatures, is at least `threshold`. Without signatures nothing is known of it, and the answer is an
-    /// error unless the threshold is 0 or the query accepts all that share a band ([`Query::unverified`]).
+    /// Otherwise the hits are the documents that share a band with the sketch and whose resemblance, estimated from the
+    /// stored signatures, is at least `threshold`. Without signatures there is no estimate, and the query fails unless
+    /// the threshold is 0 or the query accepts all documents that share a band ([`Query::unverified`]).
     ///
-    /// Of the documents that resemble this one by J, the share that has a band in common is
-    /// [`Banding::recall`](crate::planner::Banding::recall) of J: choose bands for the lowest threshold of your
-    /// queries.
+    /// [`Banding::recall`](crate::planner::Banding::recall) of J is the share of the documents with resemblance J that
+    /// have a band in common with the sketch. Choose bands for the lowest threshold of your queries.
     ///
-    /// A sketch that was made with other parameters is accepted if both agree in everything that bands depend on
-    /// ([`Params::check_same_bands`]); then hits have a resemblance, and no distance or containment.
+    /// A sketch made with other parameters is accepted if the parameters agree in everything that bands depend on
+    /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment.
     ///
     /// # Errors
-    /// When the query is run: [`Error::ParamsMismatch`] for a sketch whose bands were made with other parameters,
+    /// When the query is run: [`Error::ParamsMismatch`] for a sketch whose bands were computed with other parameters,
     /// [`Error::Invalid`] for an index without `MinHash` or a threshold outside 0 to 1.
     pub fn resembling(&self, sketch: &Sketch, threshold: f64) -> Query {
         self.by_bands(sketch, threshold).unwrap_or_else(|error| self.refused(error))
@@ -350,9 +351,9 @@ impl Snapshot {
         Ok(if is_same { query.measure(sketch.fingerprint()).samples(sketch.bottom(), sketch.modular()).set(sketch) } else { query })
     }
 
-    /// The documents whose set of shingle hashes resembles this one by `threshold` or more, counted; none is missed.
-    /// `set` has the distinct hashes of a document, ascending, as the [shingler](twindex_sketch::Shingler) of the index
-    /// makes them. Hits have a resemblance, and no distance or containment.
+    /// Finds the documents whose set of shingle hashes has an exact resemblance of at least `threshold` to `set`;
+    /// misses none. `set` contains the distinct shingle hashes of a document, ascending, as computed by the
+    /// [shingler](twindex_sketch::Shingler) of the index. Hits have a resemblance, but no distance and no containment.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -370,8 +371,8 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// When the query is run: [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), hashes
-    /// that do not ascend, or a threshold that is not above 0 and at most 1, or below that of the index.
+    /// When the query is run: [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), for
+    /// hashes that do not ascend, and for a threshold that is not above 0 and at most 1 or is below that of the index.
     pub fn resembling_set(&self, set: &[u64], threshold: f64) -> Query {
         self.by_set(set, threshold).unwrap_or_else(|error| self.refused(error))
     }
@@ -389,16 +390,16 @@ impl Snapshot {
         Ok(Query::new(Arc::clone(&self.state)).features(Vec::new(), Vec::new(), threshold).hashes(set))
     }
 
-    /// The documents that are near by the index's parameters ([`Params::near`]). The default is documents
-    /// [`within`](Self::within) the radius of the tables, and documents [`resembling`](Self::resembling) this one at
-    /// 0.8 or more, if the index stores fingerprints and minima, respectively. An empty sketch is near nothing; a
-    /// sketch of other parameters makes the answer an error.
+    /// Finds the documents that are near by the index's parameters ([`Params::near`]). By default these are the
+    /// documents [`within`](Self::within) the radius of the tables, if the index stores fingerprints, and the documents
+    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near nothing.
+    /// A sketch made with other parameters makes the query fail.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }
 
-    /// As [`near`](Self::near), by another resemblance or distance than the index's own. If the index cannot decide by
-    /// it, the answer is an error.
+    /// As [`near`](Self::near), with the resemblance and distance of `near` instead of those of the index. If the index
+    /// cannot decide by them, the query fails.
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
         let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
         let by_bands = checked.and_then(|()| match near.threshold {
@@ -421,14 +422,14 @@ impl Snapshot {
         self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
-    /// Refuses a query about fingerprints that this index cannot answer.
+    /// Checks that the index has fingerprints and can search within this radius; an error explains why not.
     pub fn check_within(&self, within: u32) -> Result<()> {
         self.state.check_within(within)
     }
 
-    /// Hands each live document within `within` bits of each of these fingerprints to `each`: the number of the
-    /// fingerprint in the slice, the document, the distance; in no particular order. The queries wait for memory
-    /// together, so once the index is larger than the caches this is about twice as fast as
+    /// Calls `each` for each live document within `within` bits of one of these fingerprints, in no particular order.
+    /// The arguments are the index of the fingerprint in the slice, the document, and the distance. The searches
+    /// overlap their memory accesses, so for an index larger than the caches this is about twice as fast as
     /// [`for_each_within`](Self::for_each_within).
     ///
     /// ```
@@ -447,7 +448,7 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// As [`for_each_within`](Self::for_each_within), or what `each` returns.
+    /// As [`for_each_within`](Self::for_each_within), or the error that `each` returns.
     pub fn for_each_within_any(
         &self,
         fingerprints: &[Fingerprint],
@@ -461,9 +462,9 @@ impl Snapshot {
         .map(drop)
     }
 
-    /// As [`for_each_within_any`](Self::for_each_within_any), with all options: how tables are probed, and how many
-    /// rows a query may visit in each segment. A break ends the query of this match, within this segment. Returns the
-    /// number of skipped buckets.
+    /// As [`for_each_within_any`](Self::for_each_within_any), with all search options: how tables are probed, and how
+    /// many rows a query may visit in each segment. If `each` returns a break, the search for that fingerprint ends in
+    /// the current segment. Returns the number of skipped buckets.
     ///
     /// # Errors
     /// As [`Segment::search`].
@@ -490,8 +491,8 @@ impl Snapshot {
         Ok(left_out)
     }
 
-    /// Hands each live document within `within` bits of `fingerprint` and its distance to `each`, in no particular
-    /// order: the same documents as [`within`](Self::within), without sorting and keys.
+    /// Calls `each` for each live document within `within` bits of `fingerprint`, with its distance, in no particular
+    /// order. Finds the same documents as [`within`](Self::within), but neither sorts them nor reads their keys.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index without

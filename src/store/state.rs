@@ -23,23 +23,24 @@ use crate::segment::{Records, Segment, build};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
-/// The most memory for records of logs. A writer makes a segment of them long before that; but a damaged log may claim
-/// more, and an empty document takes only four bytes there.
+/// Maximum bytes of records replayed from logs. A writer makes a segment long before this, but a damaged log may claim
+/// more, and an empty document takes only four bytes in a log.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
-/// The live documents at a commit: a generation's segments, less later deletes, and the memtable's first rows.
+/// The live documents at a commit: the segments of a generation, less later deletes, and the first rows of the
+/// memtable.
 #[derive(Clone, Debug)]
 pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
     /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
-    /// The full memtable that is being flushed. It is older than the memtable, and newer than all segments with which
-    /// it may share keys.
+    /// The full memtable that is being flushed. Its rows are older than those of `table`, and newer than all segments
+    /// that may contain the same keys.
     pub(super) frozen: Option<FrozenMemtable>,
     pub(super) table: Arc<Memtable>,
-    /// The number of memtable rows that count.
+    /// The number of memtable rows that belong to this view.
     pub(super) rows: u32,
-    /// The number of live rows among them.
+    /// The number of these rows that are live.
     pub(super) live: u64,
     /// The number of the last commit.
     pub(super) commit: u64,
@@ -48,14 +49,14 @@ pub(super) struct LiveView {
     pub(super) time: Time,
 }
 
-/// A memtable that is full, and gets no more rows.
+/// A full memtable that gets no more rows.
 #[derive(Clone, Debug)]
 pub(super) struct FrozenMemtable {
     pub(super) table: Arc<Memtable>,
     pub(super) rows: u32,
-    /// The number of its rows that were live when it was frozen.
+    /// The number of rows that were live when the memtable was frozen.
     pub(super) live: u64,
-    /// The documents that were deleted since.
+    /// The documents that were deleted since it was frozen.
     pub(super) deleted: Arc<RoaringBitmap>,
     /// The numbers of the logs that contain its rows.
     pub(super) logs: Arc<[u64]>,
@@ -69,7 +70,7 @@ impl FrozenMemtable {
         found.is_some_and(|row| !self.deleted.contains(row) && Arc::make_mut(&mut self.deleted).insert(row))
     }
 
-    /// Removes the documents that expired since the time `before`.
+    /// Removes the documents that expired after the time `before`.
     fn expire(&mut self, before: Option<u64>, expired: u64) {
         let gone: RoaringBitmap = {
             let rows = self.table.read();
@@ -81,7 +82,7 @@ impl FrozenMemtable {
     }
 }
 
-/// Event time: the highest stamps. Expired documents are among the deletes of segments and of memtable rows, so readers
+/// Event time: the highest stamps. Expired documents are recorded as deletes of segments and memtable rows, so readers
 /// need not check stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
@@ -89,16 +90,16 @@ pub(super) struct Time {
     expire_after: Option<u64>,
     /// The highest committed stamp.
     now: Option<u64>,
-    /// The highest stamp by which documents expire: in a batch, that of the last document that was looked up.
+    /// The highest stamp that has been applied to expire documents: in a batch, that of the last document looked up.
     reached: Option<u64>,
-    /// The highest stamp of all, including the current batch.
+    /// The highest stamp seen, including the current batch.
     newest: Option<u64>,
-    /// The highest stamp of a document in the files and in the batch. A dropped document is in neither.
+    /// The highest stamp of a document in the files or the batch. A dropped document is in neither.
     recorded: Option<u64>,
 }
 
 impl Time {
-    /// The stamp up to which documents have expired.
+    /// Returns the stamp up to which documents have expired at the time `now`; `None` if none have.
     fn expired(&self, now: Option<u64>) -> Option<u64> {
         // guard: a document expires at its age and not a tick before
         // without it: now?.checked_sub(self.expire_after?) -> now?.checked_sub(self.expire_after?)?.checked_add(1)
@@ -107,7 +108,7 @@ impl Time {
 }
 
 impl LiveView {
-    /// A generation, without the content of its logs.
+    /// Creates the view of a generation without the content of its logs.
     pub(super) fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
         let payload = manifest.logged.as_ref().and_then(|logged| logged.payload.as_deref());
         Self {
@@ -129,7 +130,7 @@ impl LiveView {
         }
     }
 
-    /// Only one of its segments, at the same commit.
+    /// Returns a view of only one of the segments, at the same commit.
     pub(super) fn of_segment(&self, place: usize, manifest: &Manifest) -> Self {
         Self {
             segments: vec![Arc::clone(&self.segments[place])],
@@ -144,12 +145,12 @@ impl LiveView {
         }
     }
 
-    /// The highest committed stamp.
+    /// Returns the highest committed stamp.
     pub(super) fn now(&self) -> Option<u64> {
         self.time.now
     }
 
-    /// Refuses the stamp of a new document that is too far ahead of all earlier ones.
+    /// Returns an error if the stamp of a new document is too far ahead of all earlier stamps.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -168,7 +169,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Records the stamp of a document that was put; it counts from the next commit or the next lookup on.
+    /// Records the stamp of a document that was put. It advances the time at the next commit or lookup.
     pub(super) fn stamped(&mut self, stamp: Option<u64>) {
         // guard: time goes forward only
         // without it: self.time.newest.max(stamp) -> stamp.or(self.time.newest)
@@ -176,34 +177,35 @@ impl LiveView {
         self.time.recorded = self.time.recorded.max(stamp);
     }
 
-    /// Records the stamp of a document that is looked up: it counts at once, as if all earlier documents were
-    /// committed.
+    /// Records the stamp of a document that is looked up. It advances the time at once, as if all earlier documents
+    /// were committed.
     pub(super) fn looked_up_at(&mut self, stamp: Option<u64>) -> Result<()> {
         self.time.newest = self.time.newest.max(stamp);
         if self.is_behind() { self.expire_by_newest() } else { Ok(()) }
     }
 
-    /// True if stamps were recorded by which documents have not expired yet.
+    /// Returns whether stamps were recorded for which documents have not been expired yet.
     fn is_behind(&self) -> bool {
         self.time.expire_after.is_some() && self.time.newest > self.time.reached
     }
 
-    /// The highest stamp, if no document in files or in the batch has it: then it is that of a dropped document.
+    /// Returns the highest stamp if no document in the files or the batch has it, so that it is that of a dropped
+    /// document.
     pub(super) fn unrecorded(&self) -> Option<u64> {
         self.time.newest.filter(|_| self.time.newest > self.time.recorded)
     }
 
-    /// True for a document that is already too old when it is added.
+    /// Returns whether a document with this stamp has expired before it is added.
     pub(super) fn is_expired(&self, stamp: Option<u64>) -> bool {
         self.time.expired(self.time.reached).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
     }
 
-    /// True if a recorded stamp will count from the next commit on.
+    /// Returns whether the next commit will advance the time.
     pub(super) fn is_to_advance(&self) -> bool {
         self.time.newest > self.time.now
     }
 
-    /// Commits the highest stamp, and removes what expires by it. Time only moves forward.
+    /// Commits the highest stamp, and removes the documents that have expired at that time. Time never decreases.
     pub(super) fn advance(&mut self) -> Result<()> {
         self.time.now = self.time.newest;
         self.expire_by_newest()
@@ -233,7 +235,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Removes the documents of a segment that expired since the time `before`.
+    /// Removes the documents of a segment that expired after the time `before`.
     pub(super) fn expire_segment(&mut self, place: usize, before: Option<u64>) -> Result<()> {
         let Some(expired) = self.time.expired(self.time.reached) else { return Ok(()) };
         let (segment, deleted) = (&self.segments[place], &mut self.deleted[place]);
@@ -250,7 +252,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Segments, then the frozen memtable and the rows of the memtable if there are any.
+    /// Returns the segments, then the frozen memtable and the rows of the memtable, if there are any.
     pub(super) fn parts<'a>(&'a self, params: &'a Params) -> impl Iterator<Item = IndexPart<'a>> {
         let segments = self.segments.iter().zip(&self.deleted);
         let frozen = (self.frozen.iter())
@@ -266,7 +268,8 @@ impl LiveView {
             .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(IndexPart::Memory))
     }
 
-    /// Marks the documents of this key in the segments and the frozen memtable as no longer live.
+    /// Marks the documents with this key in segments and the frozen memtable as no longer live. Returns whether there
+    /// were any.
     pub(super) fn forget(&mut self, key: Key<'_>) -> Result<bool> {
         let mut any = self.frozen.as_mut().is_some_and(|frozen| frozen.forget(key));
         for (segment, deleted) in self.segments.iter().zip(&mut self.deleted) {
@@ -281,8 +284,8 @@ impl LiveView {
         Ok(any)
     }
 
-    /// Applies a batch of a log; its rows count from here on. Documents that it replaces in segments and the frozen
-    /// memtable are no longer live.
+    /// Applies a batch of a log, whose rows then belong to this view. Documents that it replaces in segments and the
+    /// frozen memtable are no longer live.
     pub(super) fn apply(
         &mut self,
         path: &Path,
@@ -296,8 +299,8 @@ impl LiveView {
         self.forget_rows(before)
     }
 
-    /// Removes older documents, in segments and the frozen memtable, of the keys of the memtable's rows from this one
-    /// on. Keys are looked up in their order, so that lookups read the same pages.
+    /// Deletes older versions, in segments and the frozen memtable, of the keys of memtable rows `from..`, in key order
+    /// so that lookups share pages.
     pub(super) fn forget_rows(&mut self, from: u32) -> Result<()> {
         if self.segments.is_empty() && self.frozen.is_none() {
             return Ok(());
@@ -326,7 +329,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// As [`apply`](Self::apply), without the removal of older documents.
+    /// As [`apply`](Self::apply), but does not delete older versions.
     pub(super) fn apply_rows(
         &mut self,
         path: &Path,
@@ -352,7 +355,7 @@ impl LiveView {
                 Operation::Delete(key) => table.write().delete(key),
             };
             done.map_err(|error| match error {
-                // Invalid content of a file is not the caller's fault.
+                // The caller is not responsible for invalid content of a file, so the error is corruption.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
@@ -363,7 +366,7 @@ impl LiveView {
             }
         }
         self.commit = commit;
-        // The manifest has the payload of its generation.
+        // The manifest contains the payload of its own generation.
         if let Some(payload) = batch.payload.filter(|_| commit > manifest.generation) {
             self.payload = Some(payload.into());
         }
@@ -371,7 +374,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Takes over the rows of another view, whose logs are the first ones of this generation.
+    /// Reuses the rows of another view whose logs are the first logs of this generation.
     pub(super) fn take_rows(&mut self, known: &Self, generation: u64) {
         (self.table, self.rows, self.live) = (Arc::clone(&known.table), known.rows, known.live);
         self.forget_attempts();
@@ -382,31 +385,31 @@ impl LiveView {
         self.stamped(known.time.newest);
     }
 
-    /// Removes the rows of a failed attempt to read on.
+    /// Removes the rows of a failed attempt to read further batches.
     pub(super) fn forget_attempts(&mut self) {
         if self.table.read().len() > self.rows {
             self.table.truncate(self.rows);
         }
     }
 
-    /// Makes all rows of the memtable count.
+    /// Makes all rows of the memtable part of this view.
     pub(super) fn count(&mut self) {
         let rows = self.table.read();
         (self.rows, self.live) = (rows.len(), rows.live());
     }
 
-    /// The number of live documents.
+    /// Returns the number of live documents.
     pub(super) fn documents(&self) -> u64 {
         let of_segments = self.segments.iter().zip(&self.deleted);
         of_segments.map(|(segment, deleted)| segment.documents() - deleted.len()).sum::<u64>() + self.logged()
     }
 
-    /// The number of live documents that are in no segment yet.
+    /// Returns the number of live documents that are in no segment yet.
     pub(super) fn logged(&self) -> u64 {
         self.live + self.frozen.as_ref().map_or(0, |frozen| frozen.live - frozen.deleted.len())
     }
 
-    /// The keys between these bounds of live documents that are in no segment yet, in no order.
+    /// Returns the keys between these bounds of live documents that are in no segment yet, in no particular order.
     pub(super) fn logged_keys(&self, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> Vec<KeyBuf> {
         let mut keys = Vec::new();
         if let Some(frozen) = &self.frozen {
@@ -420,7 +423,7 @@ impl LiveView {
         keys
     }
 
-    /// Their records, including the deletes that hide older ones.
+    /// Returns the records that are in no segment yet, including deletes that hide older records.
     pub(super) fn logged_records(&self) -> Result<Records> {
         let table = self.table.read().first(self.rows);
         let Some(frozen) = &self.frozen else { return Ok(table.into_records()) };
@@ -440,14 +443,14 @@ impl LiveView {
 pub(super) struct State {
     pub(super) manifest: Arc<Manifest>,
     pub(super) view: LiveView,
-    /// The end of the last log; `None` if there is none.
+    /// The end of the last log; `None` if there is no log.
     pub(super) position: Option<Position>,
     /// The digest of the sketch parameters, with which each new sketch is compared.
     pub(super) sketch_digest: u128,
-    /// The memtable's rows as a segment, once requested.
+    /// The rows of the memtables as a segment, built at the first request.
     as_segment: OnceLock<Segment>,
     nothing: RoaringBitmap,
-    /// Remembered leaders of its documents.
+    /// Cached leaders of documents of this state.
     pub(super) known_leaders: KnownLeaders,
 }
 
@@ -469,18 +472,18 @@ impl State {
         }
     }
 
-    /// The last commit that is known to be durable.
+    /// Returns the number of the last commit that is known to be durable.
     pub(super) fn durable_commit(&self) -> u64 {
         let logged = self.position.map_or(0, |position| position.durable);
         logged.max(self.manifest.generation).min(self.view.commit)
     }
 
-    /// All parts that can be queried.
+    /// Returns all parts that can be queried.
     pub(super) fn parts(&self) -> impl Iterator<Item = IndexPart<'_>> {
         self.view.parts(&self.manifest.params)
     }
 
-    /// Refuses a query about fingerprints that this index cannot answer.
+    /// Returns an error if this index has no fingerprints or cannot search within this radius.
     pub(super) fn check_within(&self, within: u32) -> Result<()> {
         if self.manifest.params.simhash.is_none() {
             return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));
@@ -488,12 +491,13 @@ impl State {
         check_radius(within)
     }
 
-    /// The number of parts as segments: one more than on disk if the memtable has live rows.
+    /// Returns the number of segments, including one for the memtables if they have live rows.
     pub(super) fn segment_count(&self) -> usize {
         self.view.segments.len() + usize::from(self.view.logged() > 0)
     }
 
-    /// A part as a segment; the last may be the memtable's, built at the first request.
+    /// Returns a segment and its deleted documents. The last segment may be that of the memtables, built at the first
+    /// request.
     pub(super) fn segment_at(&self, place: usize) -> (&Segment, &RoaringBitmap) {
         match self.view.segments.get(place) {
             Some(segment) => (segment, &self.view.deleted[place]),
@@ -511,7 +515,7 @@ impl State {
         made.expect("records were checked when they came in, and memory does not fail as a disk does")
     }
 
-    /// The open segment that an entry of another generation names.
+    /// Returns the open segment that an entry of another generation names; `None` if it is not the same.
     pub(super) fn segment(&self, entry: &SegmentEntry) -> Option<Arc<Segment>> {
         let place = self.manifest.segments.iter().position(|mine| mine.number == entry.number)?;
         let segment = &self.view.segments[place];
@@ -551,7 +555,7 @@ pub(super) fn open_segment(
     Ok(Arc::new(segment))
 }
 
-/// Reads a file of at most `limit` bytes, and checks the limit.
+/// Reads a file of at most `limit` bytes; a larger file is an error.
 pub(super) fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u8>> {
     let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
     let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;

@@ -1,4 +1,4 @@
-//! Verifies a whole index.
+//! Verification of a whole index.
 
 use std::path::Path;
 
@@ -15,24 +15,24 @@ use crate::sys::{Access, Vfs};
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Findings {
-    /// The problems; empty for a sound index.
+    /// The problems found; empty for a sound index.
     pub problems: Vec<Error>,
-    /// Harmless observations: files that do not belong to the index, leftovers of a crash.
+    /// Harmless observations: files that do not belong to the index, and leftovers of a crash.
     pub notes: Vec<String>,
-    /// Bytes of the segments and the IDF table that were checked.
+    /// Number of bytes of the segments and the IDF table that were checked.
     pub bytes: u64,
 }
 
-/// Checks `CURRENT`, the manifest, its logs, every segment it names and the IDF table, to the last byte. Changes
-/// nothing, and continues after a problem. `progress` receives the bytes done.
+/// Checks every byte of `CURRENT`, the manifest, its logs, its segments and the IDF table. Changes nothing, and
+/// continues after a problem. `progress` receives the number of bytes checked so far.
 ///
-/// Concurrent commits are no problem: the check covers the generation that was current at the start.
+/// Commits may continue meanwhile: the check covers the generation that was current at the start.
 pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {
     verify_with(vfs, dir, Access::default(), progress)
 }
 
-/// As [`verify`], with a choice of how the bytes of segments are read. With [`Access::Read`], a failing disk is a
-/// reported problem and not the end of the process; it takes as much memory as the segments are long.
+/// As [`verify`], with a choice of how the bytes of segments are read. With [`Access::Read`], a failing disk is
+/// reported as a problem instead of ending the process; but the segments are held in memory.
 pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl FnMut(u64)) -> Findings {
     let mut findings = Findings::default();
     let manifest = match State::load(vfs, dir, access) {
@@ -46,8 +46,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
-            // A segment that does not open does not affect the others. A manifest that cannot be read keeps the index
-            // from opening, and is reported as such below.
+            // A segment that cannot be opened does not affect the others. A manifest that cannot be read prevents
+            // opening the index and is reported below.
             let manifest = State::load_manifest(vfs, dir).ok();
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
@@ -75,14 +75,14 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
     }
     progress(findings.bytes);
     let names = vfs.list(dir).unwrap_or_else(|error| {
-        // A directory that is no index, or is missing, is already a problem.
+        // A directory that is missing or is not an index has been reported as a problem already.
         if manifest.is_some() {
             findings.problems.push(Error::io("list", dir, error));
         }
         Vec::new()
     });
-    // A commit may have been published since: its files are not leftovers. If it cannot be read, no file is called a
-    // leftover.
+    // A commit may have been published meanwhile, and its files are not leftovers. If its manifest cannot be read, no
+    // file is reported as a leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {
         [&manifest, &newer]
@@ -136,7 +136,7 @@ mod tests {
     use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile};
     use crate::{Index, Params};
 
-    /// Readable files in a directory that cannot be listed.
+    /// A file system in which files can be read but the directory cannot be listed.
     #[derive(Debug)]
     struct Unlisted;
 

@@ -1,7 +1,8 @@
-//! An index is the same bytes on every machine: what one writes, another writes, too, and reads.
+//! Tests that an index has the same bytes on every machine: each machine writes the same files, and can read those of
+//! others.
 //!
-//! Alone, this writes an index twice. With `TWINDEX_ACROSS`, a folder, the first machine leaves its index there, and the
-//! others compare theirs with it and read it (`scripts/platforms`).
+//! On one machine, the test writes an index twice and compares. With `TWINDEX_ACROSS`, a folder, the first machine leaves
+//! its index there, and the others compare their index with it and read it (`scripts/platforms`).
 
 #![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
 
@@ -13,14 +14,15 @@ use twindex::sketch::Buffers;
 use twindex::{Document, IdfBuilder, Index, KeyBuf, Params, Record, Sketcher};
 
 type Files = BTreeMap<String, Vec<u8>>;
-/// Its documents, and what is near some of them.
+/// The documents of an index, and the documents near some of them.
 type Answers = (Vec<(KeyBuf, Record)>, Vec<String>);
 
 fn text(number: u64) -> String {
     format!("page {} of {} by {}, naïve 世界 №{}", number % 23, number % 7, number % 41, number % 5)
 }
 
-/// An index without a document, of weighted fingerprints, bands, samples, sets, values, stamps, marks and priorities.
+/// Creates an index without documents, with weighted fingerprints, bands, samples, sets, values, stamps, marks and
+/// priorities.
 fn empty(path: &Path) {
     let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -36,7 +38,7 @@ fn empty(path: &Path) {
     Index::create_with_idf(path, params, &table).unwrap();
 }
 
-/// Segments with deletes, a merged one among them, and a log with its mark.
+/// Writes segments with deletes, one of them merged, and a log with its mark.
 fn write(path: &Path) {
     let index = Index::open(path).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -64,7 +66,7 @@ fn write(path: &Path) {
 
 fn files(path: &Path) -> Files {
     let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
-    let files = files.filter(|path| !path.ends_with("LOCK")); // the number of a process
+    let files = files.filter(|path| !path.ends_with("LOCK")); // contains a process number
     files
         .map(|path| (path.file_name().unwrap().to_str().unwrap().into(), std::fs::read(&path).unwrap()))
         .collect()
@@ -102,7 +104,7 @@ fn index_that_is_written_elsewhere_is_this_ones_bytes_and_answers() {
     std::fs::create_dir_all(&shared).unwrap();
     let (start, written) = (shared.join("empty"), shared.join("written"));
     if !written.exists() {
-        // The first machine. The number of the index is drawn; all else follows from what it is given.
+        // This is the first machine. The UUID of the index is random; everything else is determined by the input.
         empty(&start);
         put_there(&written, &files(&start));
         write(&written);

@@ -1,5 +1,5 @@
-//! Segments that were built separately: an index of them answers like one that was built at once, and segments that do
-//! not fit together are refused.
+//! Tests that an index of segments that were built separately gives the same results as one that was built at once, and that
+//! incompatible segments are refused.
 
 #![allow(clippy::disallowed_methods, reason = "the test reads the files of an index directly")]
 
@@ -14,7 +14,7 @@ fn params() -> Params {
 }
 
 fn text(number: u32) -> String {
-    // Every third text is nearly the one before it.
+    // Every third text is nearly equal to the previous one.
     let base = number - u32::from(number % 3 == 2);
     let words: Vec<String> =
         (0..60).map(|word| format!("w{}", (base * 97 + word * word * 13) % 4001)).collect();
@@ -22,7 +22,7 @@ fn text(number: u32) -> String {
     words.join(" ") + last
 }
 
-/// An index of some documents, committed at once; returns the path of its only segment.
+/// Creates an index of some documents in one commit; returns the path of its only segment.
 fn built(dir: &Path, name: &str, params: &Params, numbers: impl Iterator<Item = u32>) -> PathBuf {
     let index = Index::create(dir.join(name), params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();

@@ -1,10 +1,10 @@
-//! An index answers exactly what a scan of all documents would. The exact designs are tested against brute force for
-//! every radius, on uniform, clustered and adversarial fingerprints, at sizes on both sides of each change of layout.
-//! Free designs promise less, and must answer exactly that.
+//! Tests that an index gives exactly the results of a scan of all documents. The exact designs are tested against brute
+//! force for every radius, on uniform, clustered and adversarial fingerprints, at sizes on both sides of each change of
+//! layout. Free designs guarantee less, and must find exactly the documents that they guarantee.
 //!
-//! Designs, codecs, probes, query modes and sizes have too many combinations for every run. By default enough of them
-//! run that every two values of any two choices occur together; with `TWINDEX_ANSWERS=all`, all of them run. The vector
-//! instructions are those of the machine, or those that `TWINDEX_KERNEL` sets.
+//! Designs, codecs, probes, query modes and sizes have too many combinations for every run. By default, enough of them run
+//! that every two values of any two options occur together; with `TWINDEX_ANSWERS=all`, all of them run. The tests use the
+//! vector instructions of the machine, or those that `TWINDEX_KERNEL` sets.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -28,14 +28,14 @@ use crate::support::random::Random;
 const PROBES: [Option<Probe>; 4] =
     [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
 
-/// How queries are made.
+/// How queries are run.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     /// One by one, through fingerprints and their posting lists.
     Alone,
-    /// This many together.
+    /// This number of queries together.
     Together(usize),
-    /// Sixteen together; every other query ends at its first answer.
+    /// Sixteen together; every other query ends at its first match.
     Ending,
 }
 
@@ -48,7 +48,7 @@ fn all_is_asked_for() -> bool {
     std::env::var_os("TWINDEX_ANSWERS").is_some_and(|value| value == "all")
 }
 
-/// A set of fingerprints, with queries and everything that is near them.
+/// A set of fingerprints, with queries and all fingerprints that are near them.
 struct Set {
     name: String,
     fingerprints: Vec<u64>,
@@ -72,7 +72,7 @@ impl Set {
     }
 }
 
-/// Whether all tables support this probe strategy.
+/// Returns whether all tables support this probe strategy.
 fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
     let codecs = segment.scheme().unwrap().codecs.to_string();
     match probe {
@@ -82,7 +82,7 @@ fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
     }
 }
 
-/// Runs all queries of the set on `segment`, and compares the answers.
+/// Runs all queries of the set on `segment`, and compares the results with the scan.
 fn check(set: &Set, segment: &Segment, scratch: &mut SearchScratch, ask: SearchOptions, mode: Mode) {
     let design = segment.scheme().unwrap().design.to_string();
     let case = format!("{}, {}, {mode:?}, {ask:?}", set.name, segment.scheme().unwrap());
@@ -110,7 +110,7 @@ fn check(set: &Set, segment: &Segment, scratch: &mut SearchScratch, ask: SearchO
         Mode::Together(together) => (together, false),
         _ => (16, true),
     };
-    // The last queries are in a batch of their own, or repeated in one.
+    // The last queries are in an incomplete batch, or repeated within a batch.
     let numbers: Vec<usize> = (0..=set.queries.len().max(together)).map(|i| i % set.queries.len()).collect();
     for batch in numbers.chunks(together) {
         let queries: Vec<u64> = batch.iter().map(|&number| set.queries[number]).collect();
@@ -146,8 +146,8 @@ fn check(set: &Set, segment: &Segment, scratch: &mut SearchScratch, ask: SearchO
     }
 }
 
-/// All radii: those that the design does not answer must be refused with its name, and probe strategies that the codec
-/// does not have with theirs.
+/// Tests all radii. A radius that the design does not support must be refused with the name of the design, and a probe
+/// strategy that the codec does not support with the name of the strategy.
 fn check_all_radii(
     set: &Set,
     segment: &Segment,
@@ -175,17 +175,17 @@ fn check_all_radii(
     }
 }
 
-/// A size, a design, a codec, a probe and a query mode, by their numbers.
+/// The indices of a size, a design, a codec, a probe and a query mode.
 type Case = [usize; 5];
 
-/// Cases in which every two values of any two columns occur together, or all cases.
+/// Returns cases in which every two values of any two columns occur together, or all cases.
 fn cases(first: usize) -> BTreeSet<Case> {
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     let total: usize = counts.iter().product();
     let mut seen = HashSet::new();
     let mut chosen = BTreeSet::new();
     for number in 0..total {
-        // A prime step visits all of them, and two consecutive ones differ in everything.
+        // A prime step visits all cases, and two consecutive ones differ in every column.
         let mut rest = (first + number * 100_003) % total;
         let case: Case = counts.map(|count| {
             let value = rest % count;
@@ -252,8 +252,8 @@ fn all_tables_answer_as_brute_force_does_on_hot_buckets() {
     check_cases("hot", 3333, hot);
 }
 
-/// From 2^19 fingerprints on a table is probed by all 16 bits of a block of four, and has no plane for them; from 2^20
-/// on longer blocks give more than 16, the number of bits of an entry's pointer.
+/// From 2^19 fingerprints on, a table is probed by all 16 bits of one of four blocks, and has no plane for them. From 2^20
+/// on, longer blocks have more than 16 bits, the number of bits of an entry's pointer.
 const LARGE: [(usize, &[(&str, &str)]); 3] = [
     ((1 << 19) - 1, &[("blocks-4", "planes"), ("blocks-4", "planes+3"), ("choose-5-2", "compact")]),
     (
@@ -283,7 +283,7 @@ const LARGE: [(usize, &[(&str, &str)]); 3] = [
 #[test]
 fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does() {
     for (n, schemes) in LARGE {
-        // Distinct, so that the table has as many rows; some of them near each other.
+        // Distinct fingerprints, so that the table has the same number of rows; some are near each other.
         let mut random = Random(n as u64);
         let mut values: Vec<u64> = Vec::with_capacity(n + n / 8);
         while values.len() < n + n / 8 {
@@ -317,7 +317,7 @@ fn flip_some(random: &mut Random, value: u64) -> u64 {
     near::flip(random, value, bits)
 }
 
-/// Fingerprints as a recipe that proptest can shrink: centres, and points around them.
+/// Generates fingerprints in a form that proptest can shrink: centres, and points around them.
 fn sets() -> impl Strategy<Value = Vec<u64>> {
     let crowd = (any::<u64>(), 0_u32..65, 0_usize..600, any::<u64>());
     prop::collection::vec(crowd, 0..8).prop_map(|crowds| {

@@ -1,4 +1,4 @@
-//! `docs/choosing.md` is what `examples/choosing.rs` prints, so that its numbers are those of the code.
+//! Tests that `docs/choosing.md` is the output of `examples/choosing.rs`, so that its numbers are computed by the code.
 
 #[path = "../../examples/choosing.rs"]
 mod choosing;

@@ -1,5 +1,5 @@
-//! After a crash an index has the last acknowledged commit, or the one in progress, completely. Each sync is necessary:
-//! without it, some crash breaks this promise.
+//! Tests that after a crash an index has exactly the last acknowledged commit or the one in progress. Each sync is
+//! necessary: without it, some crash breaks this guarantee.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,12 +22,12 @@ pub(crate) fn place() -> &'static Path {
     Path::new("/index")
 }
 
-/// A key that is a number, or a folder and a number.
+/// Returns the number in a key, which is the key itself or follows a folder.
 fn number_of(key: &KeyBuf) -> u64 {
     key.as_u64().unwrap_or_else(|| key.as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap())
 }
 
-/// The documents of a snapshot.
+/// Returns the documents of a snapshot.
 fn documents(snapshot: &Snapshot) -> Result<Documents> {
     let mut found = Documents::new();
     for (segment, deleted) in snapshot.segments() {
@@ -40,18 +40,19 @@ fn documents(snapshot: &Snapshot) -> Result<Documents> {
     Ok(found)
 }
 
-/// The states that a crash may leave, by the number of promises; `None` is no index. The first is before any promise.
+/// The states that a crash may leave, by the number of guarantees given so far; `None` means no index. The first entry
+/// applies before any guarantee.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(Vec<Vec<Option<Documents>>>);
 
 impl History {
-    /// From here on, a crash must leave one of these states.
+    /// Records that from now on a crash must leave one of these states.
     pub(crate) fn promise(&mut self, vfs: &ModelVfs, allowed: &[Option<&Documents>]) {
         self.0.push(allowed.iter().map(|documents| documents.cloned()).collect());
         vfs.promise(self.0.len() as u64 - 1);
     }
 
-    /// These documents are durable; until the next promise, a crash may also leave the next state.
+    /// Records that these documents are durable. Until the next guarantee, a crash may also leave the next state.
     pub(crate) fn committed(&mut self, vfs: &ModelVfs, documents: &Documents) {
         if let Some(before) = self.0.last_mut() {
             before.push(Some(documents.clone()));
@@ -60,7 +61,7 @@ impl History {
     }
 }
 
-/// An operation on a disk, and its promises.
+/// Operations on a disk, with their guarantees.
 pub(crate) type Work<'a> = &'a dyn Fn(&ModelVfs, &mut History);
 
 fn created(vfs: &ModelVfs) -> Index {
@@ -68,7 +69,7 @@ fn created(vfs: &ModelVfs) -> Index {
     Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
 }
 
-/// Creates, commits three times (one batch is several segments that replace each other), and compacts.
+/// Creates an index, commits three times (one batch is several segments that replace each other), and compacts.
 fn commits(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -94,7 +95,7 @@ fn commits(vfs: &ModelVfs, history: &mut History) {
     history.committed(vfs, &documents);
 }
 
-/// Creates, and commits to a log of one writer and then of another, with and without syncs, flushes, and merges.
+/// Creates an index, and commits to the logs of two writers, with and without syncs, flushes and merges.
 fn logged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -136,7 +137,7 @@ fn logged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// Commits with weak durability, and a sync of all of them; then a writer that continues from unsynced commits.
+/// Commits with weak durability, then a sync of all of them, then a writer that continues after unsynced commits.
 fn unsynced(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -169,7 +170,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
             history.promise(vfs, &[Some(&documents)]);
         }
     }
-    // A merge is the first action of a writer after one that left unsynced commits.
+    // The first action of a writer is a merge, after a writer that left unsynced commits.
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
     let mut next = |writer: &mut Writer, key: u64| {
@@ -232,8 +233,8 @@ fn beside(vfs: &ModelVfs, history: &mut History) {
     }
 }
 
-/// A batch that is larger than memtables, after two small ones: threads make segments of it in its middle. The second
-/// small batch, which only promised to survive the process, becomes durable with it.
+/// A batch that is larger than memtables, after two small ones: threads write segments of it before it ends. The second
+/// small batch, which was only guaranteed to survive the process, becomes durable with it.
 fn large(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -261,8 +262,8 @@ fn large(vfs: &ModelVfs, history: &mut History) {
     }
 }
 
-/// Commits by which documents expire: in the log, in segments, in a segment without live documents, in a merge and in a
-/// compaction. If the commit is lost, its expired documents are back; otherwise never.
+/// Commits that make documents expire: in the log, in segments, in a segment without live documents, in a merge and in a
+/// compaction. Expired documents may reappear only if that commit is lost.
 fn expiring(vfs: &ModelVfs, history: &mut History) {
     const AGE: u64 = 5;
     history.promise(vfs, &[None]);
@@ -301,7 +302,7 @@ fn expiring(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// A linked copy of an index with a log, then a merge of it and another shard: each exists completely or not at all.
+/// A linked copy of an index with a log, or a merge of it with another shard: each exists completely or not at all.
 fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let shared = || Arc::new(vfs.clone());
@@ -335,7 +336,7 @@ fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     }
 }
 
-/// The salvage of a sound index with a log: the whole index or nothing.
+/// The salvage of a sound index with a log: the new index exists completely or not at all.
 fn salvaged(vfs: &ModelVfs, history: &mut History) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let one = Index::create_with(Arc::new(vfs.clone()), Path::new("/one"), params).unwrap();
@@ -363,7 +364,7 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// An index of two segments, on a disk where everything is durable.
+/// Returns a disk with a durable index of two segments, and its documents.
 fn prepared() -> (Disk, Documents) {
     let vfs = ModelVfs::default();
     let mut writer = created(&vfs).writer().unwrap();
@@ -380,7 +381,7 @@ fn prepared() -> (Disk, Documents) {
     (vfs.disk(), documents)
 }
 
-/// Replaces the first document of each segment and deletes the second; with `all`, replaces all.
+/// Replaces the first document of each segment and deletes the second; if `all`, replaces all documents.
 fn change(vfs: &ModelVfs, documents: &mut Documents, value: u64, all: bool) -> Result<()> {
     let index = Index::open_with(Arc::new(vfs.clone()), place())?;
     let mut writer = index.writer()?;
@@ -398,7 +399,7 @@ fn change(vfs: &ModelVfs, documents: &mut Documents, value: u64, all: bool) -> R
     Ok(())
 }
 
-/// A process is killed after `after` events of a commit; another one continues from its files, synced or not.
+/// Kills a process after `after` events of a commit; another process continues from its files, synced or not.
 fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let (_, before) = prepared();
@@ -409,7 +410,7 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         } else {
             change(vfs, &mut first, 100, true)
         };
-        // Acknowledged commits are kept; others may be.
+        // Acknowledged commits are kept; the others may be.
         let durable = if done.is_ok() { vec![Some(&first)] } else { vec![Some(&before), Some(&first)] };
         history.0.push(vec![Some(before.clone()), Some(first.clone())]);
         vfs.kill_at(None);
@@ -417,18 +418,18 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         let index = Index::open_with(Arc::new(vfs.clone()), place()).unwrap();
         let mut second = documents(&index.snapshot()).unwrap();
         assert!(durable.contains(&Some(&second)), "the next process finds {second:?}");
-        // Removes the files of the generation before, which may be the durable one.
+        // Removes the files of the previous generation, which may be the durable one.
         index.gc().unwrap();
         change(vfs, &mut second, 200, false).unwrap();
         history.committed(vfs, &second);
     }
 }
 
-/// The documents of a state after a crash; or the error, if it is not an allowed state.
+/// Returns the documents of a state after a crash, or an error if the state is not allowed.
 fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<Option<Documents>, String> {
     let vfs = ModelVfs::of(disk);
     let found = match Index::open_with(Arc::new(vfs), place()) {
-        // Including its IDF table, if it has one.
+        // The index must be readable including its IDF table, if it has one.
         Ok(index) => match documents(&index.snapshot()).and_then(|found| index.idf().map(|_| found)) {
             Ok(found) => Some(found),
             Err(error) => return Err(format!("damaged: {error}")),
@@ -442,7 +443,7 @@ fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<O
 
 const VARIANTS: [Variant; 2] = [Variant::Ordered, Variant::Weak];
 
-/// How often a crash follows a crash, and from how many states of each the test continues.
+/// The number of successive crashes, and the share of states from which the test continues.
 #[derive(Clone, Copy)]
 struct RepeatedCrashes {
     crashes: u32,
@@ -451,12 +452,12 @@ struct RepeatedCrashes {
 
 const NEVER: RepeatedCrashes = RepeatedCrashes { crashes: 0, one_in: 1 };
 
-/// All crashes of some work on a disk; returns the number of distinct states.
+/// Checks all crashes of some work on a disk; returns the number of distinct states.
 fn check(what: &str, work: Work<'_>, start: &Disk) -> usize {
     check_again(what, work, start, NEVER)
 }
 
-/// As [`check`]; from some of the states the next process continues, and crashes in turn.
+/// As [`check`]. From some of the states the next process continues, and crashes in turn.
 fn check_again(what: &str, work: Work<'_>, start: &Disk, again: RepeatedCrashes) -> usize {
     let vfs = ModelVfs::of(start.clone());
     let mut history = History::default();
@@ -484,7 +485,7 @@ fn check_again(what: &str, work: Work<'_>, start: &Disk, again: RepeatedCrashes)
     states
 }
 
-/// The process after a crash, which finds these documents: it sweeps, begins its own log, and makes a segment of all
+/// The process that runs after a crash and finds these documents: it sweeps, begins its own log, and writes a segment of all
 /// logs.
 fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
@@ -494,7 +495,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
         let mut writer = index.writer().unwrap();
         writer.set_background_merges(false);
         let key = 5000 + documents.len() as u64;
-        // Its stamp is the current time, at which nothing expires.
+        // The stamp is the current time, so that nothing expires.
         let stamp = index.params().expire_after.map(|_| index.snapshot().now().unwrap_or(1));
         let name = format!("0/{key:06}");
         let key_of = if index.params().key == KeyKind::U64 { Key::U64(key) } else { Key::from(&name) };
@@ -507,7 +508,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     }
 }
 
-/// True if some crash shows that the sync of this number was left out.
+/// Returns whether some crash breaks a guarantee if the sync with this number is omitted.
 fn is_missed(work: Work<'_>, start: &Disk, number: usize) -> bool {
     let vfs = ModelVfs::of(start.clone()).without_sync(number);
     let mut history = History::default();
@@ -566,12 +567,12 @@ fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
     }
 }
 
-/// Runs in which a sync is left out before it counts as not missed. Threads make another order each time, and in some orders
-/// a later sync makes the same bytes durable: on a busy machine that happened four times in a row.
+/// Runs in which a sync is omitted before it counts as unnecessary. Threads run in another order each time, and in some orders
+/// a later sync makes the same bytes durable. On a busy machine that happened four times in a row.
 const RUNS: usize = 16;
 
-/// All crashes of a work whose threads make it another order each time, and that each of its syncs is missed: each number
-/// of a sync is left out of several runs.
+/// Checks all crashes of work whose threads run in another order each time, and that each of its syncs is necessary: each
+/// sync number is omitted in several runs.
 pub(crate) fn check_concurrent(name: &str, work: Work<'_>, min: usize) {
     let states = check_again(name, work, &Disk::default(), RepeatedCrashes { crashes: 1, one_in: 211 });
     assert!(states > min, "{states}");
@@ -605,7 +606,7 @@ fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_mi
     assert_eq!(kept, [0_usize; 0]);
 }
 
-/// The sources are made before the test begins; the tests above cover their syncs.
+/// The sources are created before the test begins; the tests above cover their syncs.
 #[test]
 fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_nothing() {
     let (snapshot, merge) = (copied(false), copied(true));
@@ -618,7 +619,7 @@ fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_
             (1..=count).filter(|&number| is_missed(work, &Disk::default(), number)).collect();
         println!("{name}: {states} distinct states, {count} syncs, missed: {missed:?}");
         assert!(states > 200, "{states}");
-        // The syncs of the new index are the last: of its files, of its directory, and of the parent directory.
+        // The last syncs are those of the new index: of its files, of its directory, and of the parent directory.
         let kept: Vec<usize> = (count - 4..=count).filter(|number| !missed.contains(number)).collect();
         assert_eq!(kept, [0_usize; 0], "{name}: of {count}");
     }
@@ -665,7 +666,7 @@ fn killed_process_leaves_a_whole_commit_to_the_next_one_and_to_its_crash() {
             } else {
                 change(&vfs, &mut Documents::new(), 100, true)
             };
-            // The first sync after the kill is that before garbage is removed.
+            // The first sync after the kill is the one before garbage is removed.
             missed += usize::from(is_missed(&work, &start, vfs.syncs() + 1));
             if done.is_ok() && vfs.events() < after {
                 break;

@@ -1,6 +1,6 @@
-//! Values and event time. Documents expire only by their stamps: no clock is read, and the time is the highest
-//! committed stamp. Expired documents are in no answer, in the log, in segments and in merges, while snapshots stay as
-//! they were.
+//! Tests of values and event time. Documents expire only by stamps: no clock is read, and the time is the highest committed
+//! stamp. Expired documents are in no query result, whether in the log, in segments or after merges; older snapshots do not
+//! change.
 
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
 
@@ -33,7 +33,7 @@ fn put(writer: &mut Writer, key: u64, stamp: u64) {
     writer.put(key, stamped(key, stamp)).unwrap();
 }
 
-/// The keys of a snapshot, by every query that returns them.
+/// Returns the keys of a snapshot; checks that every query for keys returns the same.
 fn keys(snapshot: &Snapshot) -> Vec<u64> {
     let mut keys = Vec::new();
     snapshot
@@ -104,12 +104,12 @@ fn stamps_far_back_or_far_ahead_expire_nothing_early() {
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1000);
     writer.commit().unwrap();
-    // A day back: late documents expire by the current time.
+    // The late documents are older than the current time, which decides whether they have expired.
     put(&mut writer, 2, 995);
     put(&mut writer, 3, 990);
     writer.commit().unwrap();
     assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
-    // Forty days ahead: refused, with the numbers, and without an effect.
+    // A stamp forty days ahead is refused, the error has the numbers, and nothing changes.
     let refused = writer.put(4, stamped(4, 1000 + AGE + 1)).unwrap_err();
     assert!(
         matches!(&refused, Error::Invalid(why) if why.contains("1011") && why.contains("1000")),
@@ -122,13 +122,13 @@ fn stamps_far_back_or_far_ahead_expire_nothing_early() {
     put(&mut writer, 4, 1000 + AGE);
     writer.commit().unwrap();
     assert_eq!(keys(&index.snapshot()), [4], "as far as allowed is allowed");
-    // If the stamp is correct, the caller can allow it.
+    // If the stamp is correct, the caller can raise the limit.
     writer.set_max_jump(u64::MAX);
     put(&mut writer, 5, 1 << 40);
     writer.commit().unwrap();
     drop(writer);
     assert_eq!(keys(&Index::open(&path).unwrap().snapshot()), [5]);
-    // Nothing moves the time back, neither the deletion of its document nor compaction.
+    // Nothing decreases the time, neither deleting the document with the highest stamp nor compaction.
     let mut writer = index.writer().unwrap();
     writer.delete(5).unwrap();
     writer.commit().unwrap();
@@ -149,7 +149,7 @@ fn uncommitted_batch_does_not_move_the_time() {
     put(&mut writer, 1, 100);
     writer.commit().unwrap();
     put(&mut writer, 2, 100 + AGE);
-    // The writer sees it as if it were committed; nobody else does.
+    // The writer sees the batch as if it were committed; readers do not see it.
     assert!(!writer.contains(1).unwrap());
     let admitted = writer.admit(3, stamped(1, 105)).unwrap();
     assert!(matches!(&admitted, Admitted::Duplicate(hit) if hit.key.as_u64() == Some(2)), "{admitted:?}");
@@ -162,7 +162,7 @@ fn uncommitted_batch_does_not_move_the_time() {
     assert_eq!(keys(&index.snapshot()), [1, 4]);
 }
 
-/// One key is written, expires, comes too late, is deleted twice, and comes back, each in its own segment.
+/// One key is written, expires, is put too late, is deleted twice, and is put again, each in its own segment.
 #[test]
 fn deleted_or_expired_documents_do_not_come_back_when_segments_are_merged() {
     for flush in [false, true] {
@@ -238,7 +238,7 @@ fn values_are_read_from_log_memtable_segments_and_merges() {
     for (key, value) in (10..).zip(&values) {
         put(&mut writer, key, value);
     }
-    // A value is replaced with its document.
+    // Replacing a document replaces its value.
     put(&mut writer, 1, b"new");
     put(&mut writer, 1, &values[1]);
     writer.commit().unwrap();
@@ -283,7 +283,7 @@ fn only_segment(path: &Path) -> Vec<u8> {
     std::fs::read(segments.pop().unwrap()).unwrap()
 }
 
-/// After any history, compaction gives the segment of a new index of the live documents.
+/// After any history, the compacted segment equals that of a new index of the live documents.
 #[test]
 fn compacted_segment_equals_that_of_a_new_index_of_the_live_documents() {
     let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(50);
@@ -351,7 +351,7 @@ fn merged_shards_have_the_time_of_the_most_advanced_one() {
     let out = dir.path().join("out");
     let merged = Index::merge(&out, &shards, OnConflict::Refuse, 1 << 20).unwrap();
     let joined = Index::open(&out).unwrap();
-    // The first shard's document 3 would be another record; it has expired by the time of the second shard.
+    // The document 3 of the first shard would be a conflict, but has expired at the time of the second shard.
     let _ = merged;
     assert_eq!((keys(&joined.snapshot()), joined.snapshot().now()), (vec![2, 3, 4], Some(111)));
     let mut writer = joined.writer().unwrap();
@@ -393,7 +393,7 @@ fn verify_finds_every_flipped_bit_of_values_and_stamps() {
         }
     }
     assert!(seen > 500, "{seen}");
-    // And queries work as before.
+    // Queries work as before.
     let mut scratch = SearchScratch::default();
     segment
         .search(&[3], SearchOptions::within(0), &mut scratch, |_, _| Ok(std::ops::ControlFlow::Continue(())))

@@ -1,7 +1,7 @@
-//! Every writing operation, on a disk that fails at its n-th operation, for every n: acknowledged commits are intact,
-//! the rest exists completely or not at all, no files are left over, and the same work succeeds afterwards.
+//! Tests of every writing operation on a disk that fails at its n-th operation, for every n. Acknowledged commits are
+//! intact, other commits exist completely or not at all, no files are left over, and the same work succeeds afterwards.
 //!
-//! Tests of this kind for commits, flushes and compaction are in `store`, `living` and `merge`; here are the others.
+//! For commits, flushes and compaction, these tests are in `store`, `living` and `merge`. This file tests the others.
 
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
 
@@ -23,11 +23,10 @@ use twindex::sys::vfs::TEMPORARY_PREFIX;
 use twindex::sys::{RealVfs, Vfs};
 use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer};
 
-/// Keys, and their stored documents.
+/// The stored document of each key.
 type Documents = BTreeMap<u64, String>;
 
-/// EDQUOT, EMFILE, EFBIG, EINTR, EAGAIN, EROFS: nothing distinguishes them from EIO and ENOSPC, and nothing retries
-/// after them.
+/// EDQUOT, EMFILE, EFBIG, EINTR, EAGAIN, EROFS. The engine treats them as EIO and ENOSPC, and retries after none of them.
 const ERRORS: [i32; 6] = [122, 24, 27, 4, 11, 30];
 
 fn documents(index: &Index) -> Documents {
@@ -56,9 +55,9 @@ fn check_sound(path: &Path, case: &str) {
     assert!(problems.is_empty(), "{case}: {problems:?}");
 }
 
-/// Runs `act` in a folder that `prepare` filled, on disks that fail in every way at every operation, and hands the
-/// outcome to `check`: the folder, the result of `act`, whether later operations succeeded, and the case in words.
-/// Returns how many operations failed.
+/// Runs `act` in a folder that `prepare` filled, on disks that fail in every way at every operation. Passes the outcome to
+/// `check`: the folder, the result of `act`, whether later operations succeeded, and a description of the case. Returns the
+/// number of operations that were made to fail.
 fn at_every_operation<T: std::fmt::Debug>(
     prepare: impl Fn(&Path),
     act: impl Fn(Arc<dyn Vfs>, &Path) -> Result<T>,
@@ -76,7 +75,7 @@ fn at_every_operation<T: std::fmt::Debug>(
             let done = act(Arc::new(FaultyVfs(Arc::clone(&faults))), dir.path());
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 check(dir.path(), Ok(done.unwrap()), true, "without a failure");
-                break; // there is no operation of this number
+                break; // there are fewer operations than this number
             };
             points += 1;
             let case = format!("{failed}, way {way}: {:?}", done.as_ref().err());
@@ -86,7 +85,7 @@ fn at_every_operation<T: std::fmt::Debug>(
     points
 }
 
-/// Copies a folder of folders.
+/// Copies a folder with its subfolders.
 fn copied(from: &Path) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -118,7 +117,7 @@ fn put(writer: &mut Writer, key: u64, fingerprint: u64, stamp: u64) -> Result<()
     writer.put(key, Document::from(Fingerprint(fingerprint)).with_value(&value).with_stamp(stamp))
 }
 
-/// Commits in which documents are added, deleted and expire, from time 20 on; calls `acknowledged` after each.
+/// Commits in which documents are added, deleted and expire, from time 20 on; calls `acknowledged` after each commit.
 fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Result<()> {
     let index = Index::open_with(vfs, path)?;
     let mut writer = index.writer()?;
@@ -139,7 +138,7 @@ fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Resu
     writer.delete(4)?;
     writer.compact()?;
     acknowledged(&index);
-    // A log that ends with a mark, and a reader that looks for it.
+    // A log that ends with a mark, and a reader that reads it.
     drop(writer);
     let mut writer = index.writer()?;
     writer.commit_with(b"begins a log")?;
@@ -148,7 +147,7 @@ fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Resu
     Ok(())
 }
 
-/// Two segments and a log.
+/// Creates an index with two segments and a log.
 fn living(path: &Path) {
     let index = Index::create(path, expiring()).unwrap();
     let mut writer = index.writer().unwrap();
@@ -166,7 +165,7 @@ fn living(path: &Path) {
 
 #[test]
 fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit() {
-    // All states, each once, in order.
+    // All states of the documents after a commit, each once, in order.
     let states = RefCell::new(Vec::new());
     {
         let dir = tempfile::tempdir().unwrap();
@@ -194,7 +193,7 @@ fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit
             later += usize::from(place != Some(at));
             match done {
                 Ok(()) => assert_eq!(at, 5, "{case}"),
-                // A refusal by the disk is not damage, nor is a mark for which it had no space.
+                // A refused operation of the disk is not damage, nor is a mark for which the disk had no space.
                 Err(error) => assert!(!error.is_corruption(), "{case}: {error}"),
             }
             check_sound(&path, case);
@@ -239,7 +238,7 @@ fn directory_that_cannot_be_listed_is_an_error_of_gc() {
 #[test]
 fn create_in_a_directory_that_cannot_be_listed_reports_why() {
     let dir = tempfile::tempdir().unwrap();
-    // The path is looked up first, then listed.
+    // Creation looks up the path first, then lists it.
     let refused = |errno| {
         let faults = Arc::new(Faults { fails_at: 2, errno: Some(errno), ..Faults::default() });
         let refused = Index::create_with(Arc::new(FaultyVfs(Arc::clone(&faults))), dir.path(), expiring());
@@ -255,7 +254,7 @@ fn create_in_a_directory_that_cannot_be_listed_reports_why() {
             other => panic!("{errno}: {other:?}"),
         }
     }
-    // ENOTDIR is a file, ENOENT a symbolic link without a target.
+    // ENOTDIR means a file, ENOENT a symbolic link without a target.
     for errno in [20, 2] {
         let refused = refused(errno);
         assert!(matches!(refused, Error::AlreadyExists { .. }), "{errno}: {refused:?}");
@@ -348,7 +347,7 @@ fn salvage_on_a_failing_disk_reports_what_it_could_not_read_and_invents_nothing(
                     assert!(!report.is_whole() || found == all, "{case}: {report:?}");
                     partly += usize::from(!report.is_whole());
                 }
-                // If the manifest could not be read, documents that it marks as deleted or replaced may be back.
+                // If the manifest could not be read, documents that it marks as deleted or replaced may reappear.
                 let certain =
                     done.as_ref().map_or(true, |report| report.generation.is_some() && report.is_whole());
                 if certain {
@@ -403,7 +402,7 @@ fn index_with_an_idf_table_created_on_a_failing_disk_is_whole_or_absent() {
     assert!(points > 50 && whole > 3, "{points} {whole}");
 }
 
-/// A batch that does not fit into memory is several segments, which are merged into one.
+/// A batch that exceeds the memory becomes several segments, which are merged into one.
 #[test]
 fn a_batch_of_many_segments_that_become_one_is_there_as_a_whole_or_not_at_all() {
     let params = Params::builder().minhash(2, 1).build().unwrap();

@@ -1,5 +1,5 @@
-//! Files of versions to come: what this version may do with them is written in their feature bits, and it must say
-//! so by name instead of misreading or destroying them.
+//! Tests of files of later versions: feature bits say which operations this version may do with them, and it must name the
+//! feature instead of misreading or destroying the file.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn replace(dir: &Path, name: &str, bytes: &[u8]) {
     file.publish(&dir.join(name), true).unwrap();
 }
 
-/// A version of the format is refused by its number, newer or older, and the message says what to do.
+/// Another version of the format, newer or older, is refused with its number, and the message says what to do.
 #[test]
 fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
@@ -54,7 +54,7 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
     );
 }
 
-/// The version and the features of a header are trusted only after its checksum.
+/// The version and the features of a header are trusted only after its checksum was verified.
 #[test]
 fn a_flipped_bit_of_a_header_is_damage_and_never_a_newer_version() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};

@@ -1,6 +1,6 @@
-//! An index gives the same answers in every access mode; and if bytes cannot be read, the answer is an error that names
-//! the file. With `Access::Read` that also holds for failing disks and for files that are truncated under a reader,
-//! where a map would end the process with SIGBUS.
+//! Tests that an index gives the same results in every access mode, and that a read failure is an error that names the
+//! file. With `Access::Read` this includes failing disks and files that are truncated while they are open; a map would
+//! end the process with SIGBUS.
 
 #![allow(clippy::disallowed_methods, reason = "damages the files of an index directly")]
 
@@ -23,7 +23,7 @@ use twindex::{Error, Fingerprint, Index, Key, Params, Result};
 
 const ALL: [Access; 4] = [Access::Map, Access::PlainMap, Access::Read, Access::Load];
 
-/// An index of texts in four segments, with replaced and deleted documents.
+/// Creates an index of texts in four segments, with replaced and deleted documents.
 fn texts() -> (TempDir, PathBuf, Vec<String>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -43,7 +43,7 @@ fn texts() -> (TempDir, PathBuf, Vec<String>) {
             let place = random.below(40);
             words[place] = format!("w{}", random.below(900));
             let text = words.join(" ");
-            let key = format!("{}", batch * 120 + i); // the last of a batch and the first of the next are the same
+            let key = format!("{}", batch * 120 + i); // the last key of a batch is the first of the next
             writer.put(key.as_str(), &sketcher.sketch(&text).unwrap()).unwrap();
             all.push(text);
         }
@@ -104,16 +104,16 @@ fn every_access_reads_every_kind_of_segment() {
     }
 }
 
-/// The operations on the files of a [`WatchedVfs`], and the faults to inject.
+/// Records the operations on the files of a [`WatchedVfs`], and has the faults to inject.
 #[derive(Debug, Default)]
 struct Watch {
     maps: AtomicUsize,
     reads: AtomicUsize,
-    /// Reads of these bytes of segments fail.
+    /// Reads of this byte range of segments fail.
     unreadable: Mutex<Option<std::ops::Range<u64>>>,
-    /// Reads return another value for this byte of segments.
+    /// Reads of segments return another value for the byte at this offset.
     flipped: Mutex<Option<u64>>,
-    /// An action before the file of this name is opened, once.
+    /// An action to run once, before the file with this name is opened.
     before: Mutex<Option<(String, Action)>>,
 }
 
@@ -221,7 +221,7 @@ fn segments_opened_later_use_the_same_access() {
         writer.commit().unwrap();
         drop(writer);
         assert!(index.refresh().unwrap());
-        // Also by its own writer, flushed within a batch.
+        // The access mode also applies to segments that a writer flushes within a batch.
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
         writer.put(2, Fingerprint(11)).unwrap();
@@ -281,7 +281,7 @@ fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_gene
     }
 }
 
-/// A segment of raw fingerprints, and the fingerprints.
+/// Returns a segment of raw fingerprints, and the fingerprints.
 fn raw(count: usize) -> (Vec<u8>, Vec<u64>) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
@@ -302,7 +302,7 @@ fn on_disk(bytes: &[u8]) -> (TempDir, PathBuf) {
     (dir, path)
 }
 
-/// All fingerprints, one by one.
+/// Reads all fingerprints one by one.
 fn column(segment: &Segment) -> Vec<Result<u64>> {
     (0..segment.distinct_fingerprints() as u32).map(|rank| segment.fingerprint(rank)).collect()
 }
@@ -390,12 +390,12 @@ fn failed_read_is_an_error_that_names_the_file_and_is_retried_by_the_next_query(
         assert!(problems.len() as u64 >= table.length / PAGE, "{problems:?}");
         assert!(problems.iter().all(|problem| matches!(problem, Error::Io { .. })), "{problems:?}");
     }
-    // The disk recovers.
+    // The disk works again.
     *watch.0.unreadable.lock().unwrap() = None;
     let found: Vec<u64> = column(&segment).into_iter().map(Result::unwrap).collect();
     assert_eq!(found, fingerprints);
     assert!(segment.verify(|_| ()).is_empty());
-    // Pages that were read are not read again.
+    // Pages that have been read are not read again.
     *watch.0.unreadable.lock().unwrap() = Some(0..u64::MAX);
     let reads = watch.0.reads.load(Ordering::Relaxed);
     assert!(column(&segment).iter().all(Result::is_ok));
@@ -417,7 +417,7 @@ fn damaged_reads_are_not_cached_and_verify_reads_again() {
     *watch.0.flipped.lock().unwrap() = None;
     let found: Vec<u64> = column(&segment).into_iter().map(Result::unwrap).collect();
     assert_eq!(found, fingerprints);
-    // Answers come from pages that were checked; `verify` reads the disk.
+    // Queries use pages that were checked before; `verify` reads the disk.
     *watch.0.flipped.lock().unwrap() = Some(at);
     assert!(column(&segment).iter().all(Result::is_ok));
     assert!(
@@ -470,7 +470,7 @@ fn a_file_in_memory_is_read_with_every_access() {
     }
 }
 
-/// The flags of the process's map of a file, from the kernel; `None` if there is no map.
+/// Returns the kernel's flags of the process's map of a file; `None` if there is no map.
 #[cfg(target_os = "linux")]
 fn map_flags(path: &Path) -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -536,7 +536,7 @@ mod guarded {
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
     }
 
-    /// How many queries are answered, and how many are errors; no answer may be wrong.
+    /// Returns the number of queries that succeed and the number that fail; checks that no result is wrong.
     fn ask(snapshot: &Snapshot, keys: impl Iterator<Item = u64>) -> (usize, usize) {
         let (mut right, mut refused) = (0, 0);
         for key in keys {
@@ -561,7 +561,7 @@ mod guarded {
         (right, refused)
     }
 
-    /// The child process; it ends with SIGBUS unless it has installed a guard.
+    /// Runs the child process, which ends with SIGBUS unless it has installed a guard.
     fn child(path: &Path, guard: bool) {
         if guard {
             sys::guard::install().unwrap();
@@ -569,7 +569,7 @@ mod guarded {
         }
         let index = Index::open(path).unwrap();
         let snapshot = index.snapshot();
-        // Some pages have been read and checked before the file is truncated, the others have not.
+        // Some pages were read and checked before the file is truncated, others were not.
         assert_eq!(ask(&snapshot, (0..DOCUMENTS).step_by(40)).1, 0);
         assert!(!sys::guard::anything_lost());
         cut(&segment(path, 1));
@@ -578,7 +578,7 @@ mod guarded {
         assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
         assert!(snapshot.for_each_key(|_| Ok(())).is_err());
         assert!(index.compact().is_err(), "nothing is made of pages of zeros");
-        // Another index is not affected, nor one that is opened after the file is restored.
+        // The failure affects neither another index, nor an index that is opened after the file is restored.
         let other = path.with_file_name("other");
         made(&other);
         assert_eq!(ask(&Index::open(&other).unwrap().snapshot(), (0..2 * DOCUMENTS).step_by(99)).1, 0);
@@ -601,7 +601,8 @@ mod guarded {
         }
     }
 
-    /// Runs this program as the child of the test of that name: with a guard it succeeds, without one it dies of SIGBUS.
+    /// Runs this program as a child process of the named test: with a guard it succeeds, without one it is killed by
+    /// SIGBUS.
     fn ends_well_if_guarded(name: &str, path: &Path, guard: bool) {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "--nocapture", name]).env(CHILD, path);
@@ -616,7 +617,7 @@ mod guarded {
         assert_eq!(output.status.success(), guard, "{said}");
     }
 
-    /// A small file system in memory; unmounted when dropped.
+    /// A small tmpfs; unmounted when dropped.
     struct Memory(std::path::PathBuf);
 
     impl Memory {
@@ -635,9 +636,9 @@ mod guarded {
         }
     }
 
-    /// Pages of a file that were never written have no memory until they are read through a map. If no memory is left
-    /// then, the map cannot be read, although the file has its full length. Only a copy that keeps holes makes such a
-    /// segment, and its pages would be zeros: so the first pages are sound, and the rest is a hole.
+    /// Pages of a sparse file in a tmpfs have no memory until they are read through a map. If no memory is left then,
+    /// reading the map fails although the file has its full length. Only a copy that preserves holes produces such a
+    /// segment. The first pages are intact here, and the rest is a hole.
     #[test]
     fn hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed() {
         let name = "files_access::guarded::hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed";
@@ -654,7 +655,7 @@ mod guarded {
             assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
             let error = snapshot.for_each_key(|_| Ok(())).unwrap_err();
             assert!(matches!(error, Error::Io { op: "read", .. }), "{error:?}");
-            // Without maps the hole reads as zeros: damage.
+            // Without maps the hole is read as zeros, which is damage.
             let read = Index::options().access(sys::Access::Read).open(path).unwrap();
             let errors = (0..DOCUMENTS).filter_map(|key| read.snapshot().get(key).err());
             assert!(errors.map(|error| assert!(error.is_corruption(), "{error:?}")).count() > 1000);
@@ -667,7 +668,7 @@ mod guarded {
             };
             let path = disk.0.join("index");
             made(&path);
-            // In the longest section of the first segment, which is a table, after the part that opening reads.
+            // The hole is in the longest section of the first segment, a table, after the part that opening reads.
             let file = segment(&path, 1);
             let bytes = std::fs::read(&file).unwrap();
             let longest = {
@@ -682,7 +683,7 @@ mod guarded {
             let out = std::fs::File::create(&file).unwrap();
             out.write_all_at(&bytes[..hole.start], 0).unwrap();
             out.write_all_at(&bytes[hole.end..], hole.end as u64).unwrap();
-            // Uses up all memory that is left.
+            // Uses up all remaining memory.
             let filler = std::fs::File::create(disk.0.join("filler")).unwrap();
             let filled =
                 (0..1 << 32).take_while(|i| filler.write_all_at(&[1; 4096], i * 4096).is_ok()).count();

@@ -1,5 +1,5 @@
-//! A full memtable is flushed concurrently with commits: meanwhile everything committed is found, commits continue, and
-//! the content of the logs is durable, however the writer ends.
+//! Tests that a full memtable is flushed concurrently with commits. Meanwhile all committed documents are found, commits
+//! continue, and the content of the logs is durable, however the writer ends.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,19 +14,19 @@ use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, Bytes, ReadFile, TemporaryFile, Vfs};
 use twindex::{Admitted, Document, Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
-/// Rows of a memtable.
+/// Number of rows of a full memtable.
 const ROWS: u32 = 40;
 const AGE: u64 = 1000;
-/// The thread that makes segments.
+/// The name of the thread that writes segments.
 const THREAD: &str = "twindex-merge";
 
-/// A disk on which the thread that makes segments waits, and may fail.
+/// A disk on which the thread that writes segments waits at a gate, and may fail.
 #[derive(Clone, Debug, Default)]
 struct GatedVfs {
     disk: ModelVfs,
     shut: Arc<(Mutex<bool>, Condvar)>,
     fails: Arc<AtomicBool>,
-    /// Bytes read of logs.
+    /// Number of bytes read from logs.
     read: Arc<AtomicU64>,
     sweeps: SweepGate,
 }
@@ -49,8 +49,8 @@ impl SweepGate {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
                 self.waiting.fetch_add(1, Ordering::Relaxed);
-                // If a test fails without opening the gate, its writer would wait for this thread forever: so it waits
-                // for a limited time.
+                // If a test fails without opening the gate, its writer would wait for this thread forever, so the wait is
+                // limited.
                 let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
                 shut = guard;
                 *shut &= !late.timed_out();
@@ -69,7 +69,7 @@ impl GatedVfs {
         if std::thread::current().name() == Some(THREAD) {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
-                // As above: waits for a limited time, in case the test fails.
+                // As above: the wait is limited, in case the test fails.
                 let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
                 shut = guard;
                 *shut &= !late.timed_out();
@@ -144,7 +144,7 @@ impl ReadFile for Counted {
     }
 }
 
-/// Fingerprint and stamp of each key.
+/// The fingerprint and the stamp of each key.
 type Documents = BTreeMap<u64, (u64, u64)>;
 
 struct GatedIndex {
@@ -152,7 +152,7 @@ struct GatedIndex {
     index: Index,
     /// The committed documents.
     documents: Documents,
-    /// The uncommitted ones.
+    /// The documents including the uncommitted batch.
     batch: Documents,
     now: u64,
 }
@@ -195,7 +195,7 @@ impl GatedIndex {
         self.documents.clone_from(&self.batch);
     }
 
-    /// New documents, with a commit after every ten.
+    /// Puts new documents, and commits after every ten.
     fn fill(&mut self, writer: &mut Writer, keys: std::ops::Range<u64>) {
         for key in keys {
             self.put(writer, key, spread(key));
@@ -210,7 +210,7 @@ impl GatedIndex {
     }
 }
 
-/// Fingerprints that are far from each other.
+/// Returns fingerprints that are far from each other.
 fn spread(key: u64) -> u64 {
     (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
@@ -259,7 +259,7 @@ fn commits_and_queries_continue_while_a_full_memtable_is_flushed() {
     assert_eq!((tried.index.snapshot().entries().len(), tried.index.snapshot().logged_documents()), (0, 40));
     tried.check(&tried.index.snapshot());
     let held = (tried.index.snapshot(), tried.documents.clone());
-    // Documents of the frozen memtable are replaced, deleted and found.
+    // Documents of the frozen memtable can be replaced, deleted and found.
     tried.put(&mut writer, 7, spread(1007));
     tried.delete(&mut writer, 3);
     tried.delete(&mut writer, 3);
@@ -280,7 +280,7 @@ fn commits_and_queries_continue_while_a_full_memtable_is_flushed() {
     tried.fill(&mut writer, 40..60);
     tried.check(&tried.index.snapshot());
     assert_eq!(tried.index.snapshot().entries().len(), 0);
-    // A process that opens the index now, and a reader that refreshes, read two logs.
+    // A process that opens the index now, and a reader that refreshes, each read two logs.
     tried.check(&tried.open().snapshot());
     other.refresh().unwrap();
     tried.check(&other.snapshot());
@@ -312,7 +312,7 @@ fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..40);
-    // Half of them are too old by the next commit.
+    // Half of the documents will have expired at the next commit.
     tried.now += AGE - 20;
     writer.set_max_jump(2 * AGE);
     tried.put(&mut writer, 100, spread(100));
@@ -338,7 +338,7 @@ fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
         let gate = tried.gate.clone();
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
-            let opened = Instant::now(); // before the gate is open, as this thread may run after those that then continue
+            let opened = Instant::now(); // before the gate opens, as this thread may continue last
             gate.shut(false);
             opened
         })
@@ -361,7 +361,7 @@ fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
     tried.commit(&mut writer);
     tried.gate.shut(true);
     let before = tried.documents.clone();
-    // Twice as many as a memtable has, and the thread has not begun yet: nothing waits for it.
+    // Twice as many documents as a memtable holds. The flush thread has not begun yet, and nothing waits for it.
     for key in 100..155 {
         tried.put(&mut writer, key, spread(key));
     }
@@ -372,7 +372,7 @@ fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
     check(&tried.index.snapshot(), &before);
     let stamped =
         |tried: &GatedIndex, fingerprint| Document::from(Fingerprint(fingerprint)).with_stamp(tried.now);
-    // Queries see the whole batch, wherever its parts are.
+    // Queries see the whole batch, in the memtable, the frozen memtable and segments.
     for (key, there) in [(3, false), (5, true), (100, true), (102, false), (154, true)] {
         assert_eq!(writer.contains(key).unwrap(), there, "{key}");
     }
@@ -431,7 +431,7 @@ fn commit_waits_as_long_as_set_stalls_allows() {
     let mut writer = tried.writer();
     writer.set_stalls(Duration::ZERO, 4);
     tried.gate.shut(true);
-    // Frozen, and three more.
+    // One frozen memtable, and the rows of three more.
     tried.fill(&mut writer, 0..190);
     assert_eq!(tried.index.metrics().stalls.count, 0);
     writer.set_stalls(Duration::from_millis(3), 5);
@@ -443,7 +443,7 @@ fn commit_waits_as_long_as_set_stalls_allows() {
     tried.check(&tried.index.snapshot());
 }
 
-/// Files of more than a megabyte are removed by a thread of this name.
+/// The name of the thread that removes files of more than a megabyte.
 const SWEEP: &str = "twindex-sweep";
 
 #[test]
@@ -460,7 +460,7 @@ fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
     };
     (0..40).for_each(|key| fill(&mut tried, &mut writer, key));
     writer.flush().unwrap();
-    // A log of more than two megabytes blocks nothing.
+    // A log of more than two megabytes blocks no commit while it is removed.
     tried.gate.sweeps.shut(true);
     // A leftover file with the name of a future log.
     let logs = tried.index.snapshot().manifest().logged.as_ref().unwrap().next_log;
@@ -495,7 +495,7 @@ fn writer_dropped_in_a_batch_leaves_its_frozen_memtable_to_the_next() {
     tried.fill(&mut writer, 0..55);
     tried.put(&mut writer, 900, 1);
     tried.delete(&mut writer, 11);
-    tried.gate.fails.store(true, Ordering::Relaxed); // as if stopped there
+    tried.gate.fails.store(true, Ordering::Relaxed); // as if the process had stopped there
     tried.gate.shut(false);
     drop(writer);
     tried.batch.clone_from(&tried.documents);
@@ -554,7 +554,7 @@ fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
         assert!(start.elapsed() < Duration::from_secs(60), "{:?}", tried.gate.list(Path::new("/index")));
         std::thread::sleep(Duration::from_millis(1));
     }
-    tried.fill(&mut writer, 40..50); // begins a log, publishes that and sweeps
+    tried.fill(&mut writer, 40..50); // begins a log, publishes a generation that names it, and sweeps
     writer.wait_for_merge().unwrap();
     assert_eq!(tried.index.snapshot().entries().len(), 1);
     tried.check(&tried.open().snapshot());
@@ -580,15 +580,15 @@ fn reader_does_not_read_logs_twice() {
     tried.fill(&mut writer, 0..30);
     other.refresh().unwrap();
     tried.gate.shut(true);
-    tried.fill(&mut writer, 30..40); // the last of the first log
+    tried.fill(&mut writer, 30..40); // fills the first log
     let before = tried.gate.read.load(Ordering::Relaxed);
-    tried.fill(&mut writer, 40..50); // the second log, and another generation
+    tried.fill(&mut writer, 40..50); // goes to the second log, and to another generation
     let generation = tried.index.snapshot().manifest().generation;
     other.refresh().unwrap();
     assert_eq!(other.snapshot().manifest().generation, generation);
     tried.check(&other.snapshot());
     let read = tried.gate.read.load(Ordering::Relaxed) - before;
-    // The bytes of twenty documents and the heads, not those of fifty.
+    // The bytes of twenty documents and of the heads, not of fifty documents.
     assert!(read < 1800, "{read} bytes of logs were read");
     tried.gate.shut(false);
     writer.wait_for_merge().unwrap();

@@ -1,5 +1,5 @@
-//! Inputs on which fuzzing once failed, for every compiler: each file in `fuzz/regressions/<target>/` is passed to its
-//! target again. To prove that every target runs, each also gets the seeds of fuzzing and some random inputs.
+//! Replays inputs on which fuzzing failed before, with any compiler: each file in `fuzz/regressions/<target>/` is passed to
+//! its target again. To check that every target runs, each also gets the seeds of fuzzing and some random inputs.
 
 #![allow(clippy::disallowed_methods, reason = "reads inputs, not an index")]
 
@@ -50,7 +50,8 @@ fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
         let seeds = seeds(name);
         assert!(!seeds.is_empty(), "{name}");
         let mut random = Random(11);
-        // An input of `many` takes as long as a hundred of the others; `scripts/fuzz-coverage` replays all of them.
+        // An input of `many` takes as long as a hundred of the others, so few run; `scripts/fuzz-coverage` replays all of
+        // them.
         let (step, changes) = if name == "many" { (6, 1) } else { (1, 24) };
         for seed in seeds.iter().step_by(step) {
             target(seed);

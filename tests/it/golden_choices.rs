@@ -1,5 +1,5 @@
-//! The mathematics of choices against exact fractions: `tests/golden/choices.tsv` was written by a second
-//! implementation, `scripts/golden_choices.py`, which rounds nothing but the logarithms at the end.
+//! Tests the formulas for choosing parameters against exact fractions: `tests/golden/choices.tsv` was written by a second
+//! implementation, `scripts/golden_choices.py`, which rounds only the logarithms at the end.
 
 use twindex::params::FeatureScheme;
 use twindex::planner::{
@@ -9,7 +9,7 @@ use twindex::planner::{
 
 const FILE: &str = include_str!("../golden/choices.tsv");
 
-/// The columns of all rows of a kind.
+/// Returns the columns of all rows of a kind.
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
     let rows: Vec<Vec<&str>> = FILE
         .lines()
@@ -25,12 +25,12 @@ fn parse<T: std::str::FromStr>(column: &str) -> T {
     column.parse().unwrap_or_else(|_| panic!("`{column}` is no number"))
 }
 
-/// Logarithms agree if the numbers agree to 11 digits, or the logarithms themselves to 14.
+/// Checks that logarithms agree: the numbers to 11 digits, or the logarithms themselves to 14.
 #[track_caller]
 fn same_log10(found: f64, expected: &str, what: &[&str]) {
     let expected: f64 = parse(expected);
     let near = (found - expected).abs() <= 4e-12 + 1e-14 * expected.abs();
-    // Near 1, the logarithm is the distance from it.
+    // For a number near 1, the logarithm is about its distance from 1.
     let sharp = expected.abs() > 1e-3 || (found - expected).abs() <= 1e-10 * expected.abs();
     assert!(
         found.to_bits() == expected.to_bits() || (near && sharp),

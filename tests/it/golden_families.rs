@@ -1,6 +1,6 @@
-//! Minima of the classic families are stored in files, so they must never change: here are those of
-//! `tests/golden/families.tsv`, which a second implementation wrote (`scripts/golden_families.py`) from the
-//! words of the specification. The default family has its golden values in `golden_sketches.rs`.
+//! Minima of the classic families are stored in files, so they must never change. The test compares them with
+//! `tests/golden/families.tsv`, which a second implementation (`scripts/golden_families.py`) wrote from the text of the
+//! specification. The golden values of the default family are in `golden_sketches.rs`.
 //!
 //! Do not write the file again to make the test pass, unless the definition was changed on purpose.
 
@@ -11,7 +11,7 @@ use crate::support::random::Random;
 
 const FILE: &str = include_str!("../golden/families.tsv");
 
-/// The hashes of a row: listed, or `splitmix SEED N`.
+/// Returns the hashes of a row, given as a list or as `splitmix SEED N`.
 fn hashes(name: &str, listed: &str) -> Vec<u64> {
     if let Some(drawn) = name.strip_prefix("splitmix ") {
         let (seed, n) = drawn.split_once(' ').expect("a seed and a number");

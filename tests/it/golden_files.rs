@@ -1,16 +1,15 @@
-//! Files written once must be read for ever. `tests/golden/index-v3` has indexes of format 3, committed: `texts`,
-//! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must
-//! open, give the answers they gave, and their segments must come out byte for byte when their documents are indexed
-//! again; those with bands as in `tests/golden/index-v3-packed`, as older ones are without the feature `packed`;
-//! `tests/golden/index-v3-narrow` has an index with fewer bits of each feature than 32, `index-v3-near` one that says
-//! which documents are near, `index-v3-fields` three that keep sets and marks, and `sets.sketches` is a file of sketches
-//! with sets.
+//! Tests that files written once can always be read. `tests/golden/index-v3` has committed indexes of format 3: `texts`,
+//! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must open
+//! and give the same query results, and indexing their documents again must reproduce their segments byte for byte. For
+//! segments with bands, these are the files of `tests/golden/index-v3-packed`, as older ones lack the feature `packed`.
+//! `tests/golden/index-v3-narrow` has an index with fewer than 32 bits per feature, `index-v3-near` one that stores its near
+//! relation, `index-v3-fields` three that store sets and marks, and `sets.sketches` is a file of sketches with sets.
 //!
-//! They were written by this test with `TWINDEX_WRITE_GOLDEN=1`, which only writes files that do not exist, and never
-//! replaces one; the batches below are their whole history. When the format changes, a new directory is added and, once
-//! a version was declared final, this one is kept.
+//! This test wrote them with `TWINDEX_WRITE_GOLDEN=1`, which only writes files that do not exist, and never replaces one;
+//! the batches below are their whole history. When the format changes, a new directory is added. Once a version was declared
+//! final, its directory is kept.
 //!
-//! `scripts/read-segment.py`, written from `format-spec.md` alone, reads the same segments and must find the same.
+//! `scripts/read-segment.py`, written from `format-spec.md` alone, reads the same segments and must find the same content.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -41,8 +40,8 @@ use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Params, Snapshot};
 
 use crate::support::skip::{Missing, skip};
 
-/// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens,
-/// two are equal but for case, and `fox-2` is near `fox-1`.
+/// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens, two are
+/// equal except for case, and `fox-2` is near `fox-1`.
 const BATCHES: [&[(&str, Option<&str>)]; 2] = [
     &[
         (
@@ -78,13 +77,13 @@ fn params() -> Params {
     builder.tables(design, codec).bottom(5).modulus(4).build().unwrap()
 }
 
-/// Designs, codecs and numbers of documents of the other indexes. With `auto` they are those that the cost model of
-/// this version chooses: only that index must be written again if the model changes but the format does not.
+/// Designs, codecs and numbers of documents of the other indexes. `auto` means the ones that the cost model of this
+/// version chooses: if the model changes but the format does not, only that index must be written again.
 const SCHEMES: [(&str, &str, u64); 8] = [
     ("auto", "auto", 100),
     ("blocks-3", "planes+3", 200),
     ("choose-5-2", "compact+4", 100),
-    // More than 4096 bits of a stream, so that it has a sample.
+    // A stream of more than 4096 bits, so that it has a sample.
     ("expansion", "compact", 3200),
     ("nested-4-4", "plain+2", 100),
     ("random-3-12-7", "manku", 400),
@@ -101,7 +100,7 @@ fn params_of(design: &str, codec: &str) -> Params {
     Params::builder().u64_keys().words(1).simhash(1).tables(design, codec).build().unwrap()
 }
 
-/// The document of a number: every seventh has no tokens, every fifth is like the one before.
+/// Returns the text of a document: every seventh has no tokens, every fifth is similar to the previous one.
 fn numbered(number: u64) -> String {
     if number % 7 == 6 {
         String::new()
@@ -121,7 +120,7 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The names in a directory, sorted, without the lock file, which contains a process number.
+/// Returns the names of the files in a directory, sorted, without the lock file, which contains a process number.
 fn names(dir: &Path) -> Vec<String> {
     let names = RealVfs.list(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();
@@ -146,7 +145,7 @@ fn build(path: &Path) {
     }
 }
 
-/// An index with values and stamps that is still being written to: a segment with one deleted and one expired document,
+/// Builds an index with values and stamps whose writer was not closed: a segment with one deleted and one expired document,
 /// and a log of two batches, one with a payload.
 fn build_living(path: &Path) {
     let params =
@@ -173,8 +172,8 @@ fn build_living(path: &Path) {
     writer.commit_with(b"as far as f").unwrap();
 }
 
-/// An index whose manifest states the length of its active log: that log was begun with a batch, and another follows
-/// it. The first log is gone: its batch is in the segment.
+/// Builds an index whose manifest records the length of its active log. That log began with a batch, and another batch
+/// follows. The first log was removed, because its batch is in the segment.
 fn build_grown(path: &Path) {
     let params = Params::builder().u64_keys().words(1).simhash(3).minhash(2, 2).build().unwrap();
     let index = Index::create(path, params).unwrap();
@@ -193,7 +192,7 @@ fn build_grown(path: &Path) {
     writer.commit_with(b"five").unwrap();
 }
 
-/// An index with eight bits of each feature: a segment with one deleted document, and a log.
+/// Builds an index with eight bits per feature: a segment with one deleted document, and a log.
 fn build_narrow(path: &Path) {
     let params = Params::builder().u64_keys().words(1).minhash(8, 2).signature_bits(2).feature_bits(8);
     let index = Index::create(path, params.build().unwrap()).unwrap();
@@ -211,7 +210,7 @@ fn build_narrow(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// The same documents in an index that states its near relation; a segment, and a log.
+/// Builds an index with the same documents that stores its near relation: a segment, and a log.
 fn build_near(path: &Path) {
     let params = Params::builder().u64_keys().words(1).simhash(3).minhash(8, 2).signature_bits(2);
     let near = Near::resembling(0.95).unwrap().or_within(1);
@@ -227,8 +226,8 @@ fn build_near(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// Texts that all contain the same twelve words; each with an odd number is near the one before; every ninth has no
-/// tokens. One is long enough for a map of high bytes.
+/// Returns a text. All texts contain the same twelve words; each with an odd number is near the previous one; every ninth
+/// has no tokens. One is long enough for a map of high bytes.
 fn crowd(number: u64) -> String {
     if number % 9 == 8 {
         return "!".repeat(number as usize);
@@ -246,8 +245,8 @@ fn params_with_sets() -> twindex::params::ParamsBuilder {
     Params::builder().words(1).minhash(4, 2).signature_bits(1).sets()
 }
 
-/// An index with sets and marks: a segment with one deleted document and too few documents for common tags, and a log
-/// that adds one document with a mark and one without.
+/// Builds an index with sets and marks: a segment with one deleted document and too few documents for common tags, and a log
+/// that adds one marked and one unmarked document.
 fn build_sets(path: &Path) {
     let index = Index::create(path, params_with_sets().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -264,7 +263,7 @@ fn build_sets(path: &Path) {
     writer.commit_with(b"fourteen").unwrap();
 }
 
-/// A segment of enough documents that share words for common tags.
+/// Builds a segment with enough documents that share words to have common tags.
 fn build_common(path: &Path) {
     let index = Index::create(path, params_with_sets().u64_keys().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -276,7 +275,7 @@ fn build_common(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// An index with marks and no sets: a segment, and a log.
+/// Builds an index with marks and without sets: a segment, and a log.
 fn build_marks(path: &Path) {
     let index =
         Index::create(path, Params::builder().u64_keys().words(1).simhash(3).marks().build().unwrap())
@@ -294,7 +293,8 @@ fn build_marks(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// A file of sketches with the sets of these texts. Its parameters keep marks, which a file of sketches does not have.
+/// Returns a file of sketches with the sets of these texts. Its parameters include marks, which a file of sketches does not
+/// store.
 fn sketches_with_sets() -> Vec<u8> {
     let params = params_with_sets().marks().build().unwrap();
     let sketcher = twindex::Sketcher::new(&params).unwrap();
@@ -327,8 +327,8 @@ fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     writer.commit().unwrap();
 }
 
-/// A committed index, `texts` or a design's name; if the environment asks for it and it does not exist yet, it is built
-/// and copied into the tree.
+/// Returns the path of a committed index: `texts`, or the name of a design. If the environment requests it and the index
+/// does not exist yet, the index is built and copied into the tree.
 fn committed_as(name: &str) -> PathBuf {
     static ONCE: Once = Once::new();
     let dir = golden("index-v3");
@@ -359,23 +359,23 @@ fn committed() -> PathBuf {
     committed_as("texts")
 }
 
-/// The same as `texts`, with the feature `packed`.
+/// Returns the path of the index `texts` with the feature `packed`.
 fn packed() -> PathBuf {
     golden("index-v3-packed").join("texts")
 }
 
-/// An index with the feature `narrow`.
+/// Returns the path of an index with the feature `narrow`.
 fn narrow() -> PathBuf {
     golden("index-v3-narrow").join("bytes")
 }
 
-/// An index with the feature `near`.
+/// Returns the path of an index with the feature `near`.
 fn near() -> PathBuf {
     golden("index-v3-near").join("stored")
 }
 
-/// The indexes with the feature `fields`: their builder, the text of a number, the number of live documents, and the
-/// features of their segment.
+/// An index with the feature `fields`: its name, its builder, the text of a number, the number of live documents, and the
+/// features of its segment.
 type FieldsCase = (&'static str, fn(&Path), fn(u64) -> String, u64, u32);
 const WITH_FIELDS: [FieldsCase; 3] = [
     ("sets", build_sets, crowd, 13, FEATURE_PACKED | FEATURE_FIELDS),
@@ -478,7 +478,7 @@ fn index_of_format_3_with_log_values_and_stamps_opens_with_the_same_content() {
             Ok(())
         })
         .unwrap();
-    // The first has expired at 1060, the fourth is deleted.
+    // The first document has expired at 1060, and the fourth is deleted.
     assert_eq!(keys, ["b", "c", "e", "f"]);
     for (key, stamp) in [("b", 1030), ("c", 1055), ("e", 1060), ("f", 1061)] {
         let record = snapshot.get(key).unwrap().unwrap();
@@ -528,7 +528,7 @@ fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log(
     let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;
     assert!(problems.is_empty(), "{problems:?}");
 
-    // Past the stated length a log may end as after a crash; below it, something was lost.
+    // After the recorded length a log may end as after a crash; before it, something was lost.
     let cut_to = |length: u64| {
         let dir = tempfile::tempdir().unwrap();
         for name in &names {
@@ -551,7 +551,7 @@ fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log(
 
 #[test]
 fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
-    // The next feature bit is as unknown to this reader as `grown` was to older ones.
+    // The next feature bit is as unknown to this reader as `grown` was to older readers.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
     let of_sketches =
         FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
@@ -567,7 +567,7 @@ fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
         assert_eq!((field, found), ("incompatible feature set", format!("{features:#x}")));
         assert_eq!(supported, format!("{known:#x}; use a newer version"));
     }
-    // Removing the bit is detected: then the length of the log is invalid.
+    // A removed bit is detected, because the length of the log is invalid without it.
     let mut changed = bytes;
     changed[12..16].copy_from_slice(&FEATURE_LOG.to_le_bytes());
     seal_header(&mut changed);
@@ -583,12 +583,12 @@ fn index_of_format_3_with_eight_feature_bits_opens_and_is_rebuilt_byte_for_byte(
     let committed = narrow();
     let names = names(&committed);
     assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
-    // Readers that do not know the feature refuse all of the files.
+    // Readers that do not know the feature refuse all of these files.
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
     assert_eq!(features("000001.seg"), FEATURE_PACKED | FEATURE_NARROW);
     assert_eq!(features("LOG-000002"), FEATURE_NARROW);
     assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_NARROW);
-    // Removing or adding the bit is detected.
+    // A removed or added bit is detected.
     let mut log = read(&committed.join("LOG-000002"));
     let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
     let decode =
@@ -678,7 +678,7 @@ fn indexes_of_format_3_with_sets_and_marks_open_and_are_rebuilt_byte_for_byte() 
     }
 }
 
-/// The number in a key of an index with fields.
+/// Returns the number in a key of an index with fields.
 fn number_of(key: &KeyBuf) -> u64 {
     match key {
         KeyBuf::U64(key) if key % 1000 == 0 => key / 1000,
@@ -696,7 +696,7 @@ fn index_of_format_3_with_sets_counts_resemblance_in_segments_and_in_its_log() {
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
     assert_eq!(features("LOG-000002"), FEATURE_FIELDS);
     assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_FIELDS);
-    // Removing the feature bit is detected.
+    // A removed feature bit is detected.
     let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
     let mut log = read(&committed.join("LOG-000002"));
     let decode =
@@ -736,7 +736,7 @@ fn index_of_format_3_with_sets_counts_resemblance_in_segments_and_in_its_log() {
             assert_eq!(found, expected, "{name} {number}");
         }
     }
-    // A document with a mark decides nothing: page 13 is marked, and 12 is not.
+    // A marked document is not compared with new ones: page 13 is marked, and 12 is not.
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let copied = Index::open(&committed).unwrap().copy_to(&copy);
@@ -807,7 +807,7 @@ fn every_design_and_codec_of_format_3_opens_and_finds_its_fingerprints() {
             let scheme = segment.scheme().unwrap();
             if design != "auto" {
                 assert_eq!(scheme.design.to_string(), design);
-                // A design of one table has no other tables that could be partial.
+                // A design with one table has no other tables that could be partial.
                 let codecs = scheme.codecs.to_string();
                 assert!(
                     codecs == codec || scheme.design.tables() == 1 && codec.starts_with(&codecs),
@@ -825,7 +825,7 @@ fn every_design_and_codec_of_format_3_opens_and_finds_its_fingerprints() {
     }
 }
 
-/// The output of `scripts/read-segment.py` for a segment.
+/// Returns the output of `scripts/read-segment.py` for a segment.
 fn described(path: &Path) -> twindex::Result<String> {
     let segment = Segment::open(&RealVfs, path)?;
     let mut out = String::new();
@@ -914,24 +914,24 @@ fn described(path: &Path) -> twindex::Result<String> {
     Ok(out)
 }
 
-/// Times `SPREAD` of the specification's section "Common tags" it is 1, modulo 2^32.
+/// The inverse modulo 2^32 of `SPREAD` in the specification's section "Common tags".
 const INVERSE_OF_SPREAD: u64 = 0x0E8B_2F51;
 
-/// This set, and tags that are barely common, or barely not.
+/// Returns this set with added tags whose counts are just at or just below the limit for common tags.
 fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
     let mut set = set.to_vec();
     let mut add = |tag: u64, low: u64| set.push(tag << 32 | low);
-    // A quarter of the documents has one of these, so that common tags are of several classes.
+    // A quarter of the documents has each of these tags, so that common tags are of several classes.
     add(number % 4 * 2, 1);
-    // Twenty have three tags. One of them collides with the second in the first table of counts, and with the third in
-    // the second table: it alone is counted as common.
+    // Twenty documents have three tags. One of them collides with the second in the first table of counts, and with the
+    // third in the second table; only that one is counted as common.
     if (20..40).contains(&number) {
         let collides = 0x4000_0000;
         add(collides, 0);
         add(collides + 1, 0);
         add((collides + INVERSE_OF_SPREAD) % (1 << 32), 0);
     }
-    // Sixteen below 20 have such a set: of the first tag 32 elements, of the second one 31.
+    // Sixteen documents below 20 have such a set: 32 elements with the first tag, 31 with the second.
     if number < 20 {
         add(0x6000_0000, 0);
         add(0x6000_0000, 1);
@@ -944,8 +944,8 @@ fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
     set
 }
 
-/// Segments of other shapes than the committed ones: numeric keys, few and many documents, one method alone, empty
-/// ones.
+/// Builds segments that differ from the committed ones: numeric keys, few and many documents, only one method, and no
+/// documents.
 fn shapes(dir: &Path) -> Vec<PathBuf> {
     let fingerprints = Params::builder().u64_keys().simhash(3).build().unwrap();
     let features = Params::builder().words(1).minhash(40, 2).signature_bits(0).build().unwrap();
@@ -1016,7 +1016,7 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
                 twindex::params::KeyKind::Bytes => Key::from(bytes.as_str()),
             };
             let value = vec![number as u8; (number * number % 300) as usize];
-            // One set that is long enough for two high bytes, one for one, one of extremes, and one of nothing.
+            // One set is long enough for two high bytes and one for one; one has extreme values, and one is empty.
             let set: Vec<u64> = match number {
                 11 => (0..9000).map(|hash| hash * (u64::MAX / 9000)).collect(),
                 12 => (0..99).map(|hash| hash << 57 | hash).collect(),
@@ -1044,8 +1044,8 @@ fn write(records: &Records, dir: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Segments of every kind of design with every codec, of no fingerprint and of a few, of random and of clustered ones;
-/// and one with hot buckets.
+/// Builds segments of every kind of design with every codec, without and with few fingerprints, random and clustered; and
+/// one with hot buckets.
 fn schemes(dir: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut segment = |design: &str, codec: &str, fingerprints: &mut dyn Iterator<Item = u64>| {
@@ -1109,7 +1109,7 @@ fn second_reader_written_from_the_specification_finds_the_same() {
         }
     }
     assert_eq!(theirs.next(), None);
-    // Every codec of a table and of a band was read, and hot buckets.
+    // Every codec of a table and of a band was read, and hot buckets, too.
     let tables = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     let expected = tables.map(|codec| (codec.kind(), codec.number())).chain([(Kind::Hot, hot::CODEC)]);
     let expected = expected.chain([CODEC_BYTES, CODEC_PACKED].map(|codec| (Kind::Band, codec)));
@@ -1121,7 +1121,7 @@ fn second_reader_written_from_the_specification_finds_the_same() {
 
 #[test]
 fn second_reader_refuses_every_flipped_bit_of_a_small_file() {
-    // The checksums and the identity cover every byte, even gaps; a sample of bits keeps this short.
+    // The checksums and the identity cover every byte, including gaps. Only a sample of bits is tested, to save time.
     let bytes = read(&golden("three-records.seg"));
     let dir = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
@@ -1148,7 +1148,7 @@ fn verify_finds(path: &Path) -> bool {
     !Segment::open(&RealVfs, path).unwrap().verify(|_| ()).is_empty()
 }
 
-/// The error that the damage table of `format-spec.md` gives for this part and damage.
+/// Returns the error in the damage table of `format-spec.md` for this part and damage.
 fn specified_error(part: &str, damage: &str) -> String {
     let spec = include_str!("../../format-spec.md");
     let (_, table) = spec.split_once("## Damage").expect("a section on damage");
@@ -1177,7 +1177,7 @@ fn files_of_formats_1_and_2_are_refused_by_name_as_older() {
         assert_eq!((field, found), ("format version", version.to_string()));
         assert_eq!(supported, "3; build the index again");
 
-        // In the place of any file of an index, it is refused for its version before anything else.
+        // The file is refused because of its version before any other check, whichever file of an index it replaces.
         for name in ["CURRENT", "MANIFEST-000003", "000001.seg"] {
             let dir = tempfile::tempdir().unwrap();
             let index = dir.path().join("index");
@@ -1200,7 +1200,7 @@ fn flip(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| bytes[at] ^= 0x10
 }
 
-/// Changes a field of a header and updates its checksum.
+/// Returns a function that changes a field of a header and updates its checksum.
 fn renew(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| {
         bytes[at] += 1;
@@ -1214,7 +1214,7 @@ fn seal_header(bytes: &mut [u8]) {
     bytes[60..64].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// A case of damage: the part and the damage as the specification names them, the file, and the change.
+/// A case of damage: the part and the damage as named in the specification, the file, and the change.
 type Case<'a> = (&'a str, &'a str, &'a str, Box<dyn Fn(&mut Vec<u8>) + 'a>);
 
 #[test]
@@ -1306,7 +1306,7 @@ fn damage_has_the_errors_that_the_specification_says() {
 fn check_error(dir: &Path, part: &str, what: &str) {
     let specified = specified_error(part, what);
     let error = Index::open(dir).expect_err(&format!("{part}, {what}: opened"));
-    // `Corrupt`, this or that: what is wrong
+    // The specified error has the form: `Corrupt`, section or section: the problem
     let named = |name: &str| {
         specified.split([',', ':']).flat_map(|words| words.split(" or ")).any(|word| word.trim() == name)
     };

@@ -1,8 +1,9 @@
-//! Fingerprints by an IDF table are in files, and so is the table: here are those of `tests/golden/idf.tsv`,
-//! which a second implementation wrote (`scripts/golden_idf.py`) from the definitions in the documentation.
+//! Fingerprints weighted by an IDF table are stored in files, and so is the table. The test compares them with
+//! `tests/golden/idf.tsv`, which a second implementation (`scripts/golden_idf.py`) wrote from the definitions in the
+//! documentation.
 //!
-//! A difference here means that indexes written before no longer match texts sketched now. Do not write the file
-//! again to make the test pass, unless the definition was changed on purpose.
+//! If the test fails, existing indexes no longer match newly sketched texts. Do not write the file again to make the test
+//! pass, unless the definition was changed on purpose.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ fn parse<T: std::str::FromStr>(number: &str) -> T {
     number.parse().unwrap_or_else(|_| panic!("`{number}` is no number"))
 }
 
-/// The strings of a JSON list that has no escapes.
+/// Returns the strings of a JSON list without escapes.
 fn texts(list: &str) -> Vec<&str> {
     let inner =
         list.strip_prefix("[\"").and_then(|list| list.strip_suffix("\"]")).expect("a list of strings");
@@ -27,7 +28,7 @@ fn texts(list: &str) -> Vec<&str> {
     inner.split("\", \"").collect()
 }
 
-/// The bytes of hexadecimal digits.
+/// Decodes hexadecimal digits.
 fn bytes(hex: &str) -> Vec<u8> {
     let pairs = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).expect("ASCII"));
     pairs.map(|pair| u8::from_str_radix(pair, 16).expect("hexadecimal")).collect()

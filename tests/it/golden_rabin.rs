@@ -1,9 +1,9 @@
-//! Rabin's fingerprints, rolling hashes and the shingles made of them are in files, so they must never
-//! change: here are those of `tests/golden/rabin.tsv`, which a second implementation wrote
-//! (`scripts/golden_rabin.py`) from the definitions in the module documentation.
+//! Rabin's fingerprints, rolling hashes and the shingles computed from them are stored in files, so they must never change.
+//! The test compares them with `tests/golden/rabin.tsv`, which a second implementation (`scripts/golden_rabin.py`) wrote
+//! from the definitions in the module documentation.
 //!
-//! A difference here means that indexes written before no longer match texts sketched now. Do not write the
-//! file again to make the test pass, unless the definition was changed on purpose.
+//! If the test fails, existing indexes no longer match newly sketched texts. Do not write the file again to make the test
+//! pass, unless the definition was changed on purpose.
 
 use crate::support::golden::unescape;
 use twindex::params::{ShingleHash, Shingling};
@@ -11,7 +11,7 @@ use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler};
 
 const FILE: &str = include_str!("../golden/rabin.tsv");
 
-/// The rows of one kind, without it.
+/// Returns the rows of one kind, without the column of the kind.
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
     let rows: Vec<Vec<&str>> = FILE
         .lines()

@@ -1,6 +1,6 @@
-//! Samples are stored in files, so they must never change: here are those of `tests/golden/samples.tsv`, which a second
-//! implementation wrote (`scripts/golden_samples.py`) from the definitions in the specification, and the overlaps of
-//! pairs of them.
+//! Samples are stored in files, so they must never change. The test compares samples, and the overlaps of pairs of them,
+//! with `tests/golden/samples.tsv`, which a second implementation (`scripts/golden_samples.py`) wrote from the definitions
+//! in the specification.
 //!
 //! Do not write the file again to make the test pass, unless the definition was changed on purpose.
 
@@ -19,7 +19,7 @@ fn hash(values: &[u64]) -> String {
     format!("{:016x}", xxh3_64(&bytes))
 }
 
-/// Checks an estimate against `common/of the first/of the union`.
+/// Checks an estimate against `expected`, which is `common/of the first/of the union`.
 fn check(a: &Sample<'_>, b: &Sample<'_>, expected: &str, name: &str) {
     let counts: Vec<usize> = expected.split('/').map(parse).collect();
     let [common, first, union] = counts[..] else { panic!("three counts: {expected}") };

@@ -1,9 +1,8 @@
-//! Sketches are stored in files, so they must never change: here are those of `tests/golden/sketches.tsv`, which a
-//! second implementation wrote (`scripts/golden-sketches.py`) from the definitions in the module
-//! documentation.
+//! Sketches are stored in files, so they must never change. The test compares them with `tests/golden/sketches.tsv`, which a
+//! second implementation (`scripts/golden-sketches.py`) wrote from the definitions in the module documentation.
 //!
-//! A difference here means that indexes written before no longer match texts sketched now. Do not write the
-//! file again to make the test pass, unless the definition was changed on purpose.
+//! If the test fails, existing indexes no longer match newly sketched texts. Do not write the file again to make the test
+//! pass, unless the definition was changed on purpose.
 
 use crate::support::golden::{parse, unescape};
 use twindex::Params;
@@ -17,7 +16,7 @@ const FILE: &str = include_str!("../golden/sketches.tsv");
 const COLUMNS: &str = "name\ttext\twidth\tseed\tbands\trows\ttokens\ttokens_hash\tshingles\tdistinct\t\
                        occurrences_fingerprint\tdistinct_fingerprint\tsignature_hash\tfeatures_hash";
 
-/// The columns of a row from `tokens` on, computed here, with the instructions of a level.
+/// Returns the columns of a row from `tokens` on, computed by this library with the instructions of `level`.
 fn computed(level: Level, text: &str, width: u8, seed: u64, bands: u16, rows: u16) -> Vec<String> {
     let builder = Params::builder().words(width).seed(seed).minhash(bands, rows);
     let params = builder.clone().simhash(3).build().unwrap();

@@ -1,10 +1,10 @@
-//! The choices by which a text is cut are in the parameters of an index, and every choice must always mean the same:
-//! here are the units and shingles of `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second
-//! implementation wrote (`scripts/golden_text_options.py`) from the specification.
+//! An index stores the options for splitting a text, so each option must always have the same meaning. The test compares
+//! units and shingles with `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second implementation
+//! (`scripts/golden_text_options.py`) wrote from the specification.
 //!
-//! A difference here means that indexes written before no longer match texts sketched now. A new version of the
-//! stemming crate may cause it: then that version must not be used. Do not write the file again to make the test pass,
-//! unless the definition was changed on purpose.
+//! If the test fails, existing indexes no longer match newly sketched texts. The cause may be a new version of the stemming
+//! crate, which must not be used then. Do not write the file again to make the test pass, unless the definition was changed
+//! on purpose.
 
 #![cfg(feature = "languages")]
 
@@ -50,7 +50,7 @@ fn symbols_and_folded_texts_are_those_of_the_second_implementation() {
     check(SYMBOLS, &COLUMNS.replace("\tname", "\tfold\tname"), 7, 594);
 }
 
-/// Compares the units and shingles of each row; its first columns are the choices.
+/// Compares the units and shingles of each row; its first `choices` columns are the options.
 fn check(file: &str, columns: &str, choices: usize, rows: usize) {
     let mut lines = file.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(columns));

@@ -1,5 +1,5 @@
-//! After any crash, groups are those of a batch run over the surviving documents: the disk stores nothing about groups
-//! that could be older or newer than they are.
+//! Tests that after any crash groups are those of a batch run over the surviving documents: the disk stores no data about
+//! groups that could be older or newer than the documents.
 //!
 //! `TWINDEX_CRASHES=10` tests ten times as many states.
 
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::support::model::{Disk, ModelVfs, Variant, thoroughness};
 use twindex::{Document, Error, Fingerprint, Index, Key, Params, Resources, Snapshot, Writer};
 
-/// Fingerprint and priority by key.
+/// The fingerprint and the priority of each key.
 type Documents = BTreeMap<u64, (u64, Option<u64>)>;
 
 fn place() -> &'static Path {
@@ -23,7 +23,7 @@ fn created(vfs: &ModelVfs) -> Index {
     Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
 }
 
-/// The document of a number: of two families and chains between them.
+/// Returns the fingerprint and the priority of a document: of two families, with chains between them.
 fn document(number: u64) -> (u64, Option<u64>) {
     let chain = (0..number % 9).fold(0, |value, link| value | 3 << (2 * link));
     let family = if number % 4 == 3 { 0xFFFF_FFFF_0000_0000 } else { 0 };
@@ -35,7 +35,8 @@ fn put(writer: &mut Writer, key: u64, number: u64) {
     writer.put(key, Document::from(Fingerprint(fingerprint)).with_priority(priority)).unwrap();
 }
 
-/// Batches to the logs of two writers that put, replace and delete, with flushes, a merge and a compaction in between.
+/// Commits batches that put, replace and delete to the logs of two writers, with flushes, a merge and a compaction in
+/// between.
 fn work(vfs: &ModelVfs) {
     let index = created(vfs);
     for session in 0..2 {
@@ -68,7 +69,7 @@ fn survivors(snapshot: &Snapshot) -> Documents {
     found
 }
 
-/// Keys, leaders and sizes: of the listing, which single queries must repeat.
+/// Returns the keys, leaders and sizes in the listing of groups; checks that single queries agree.
 fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
     let groups = snapshot.groups(&Resources { threads: 1, ..Resources::in_dir(scratch) }).unwrap();
     let mut text = String::new();
@@ -83,7 +84,7 @@ fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
     text
 }
 
-/// The same, computed by the definition.
+/// Returns the same, computed by the definition.
 fn defined(documents: &Documents) -> String {
     let mut order: Vec<_> = documents
         .iter()
@@ -109,7 +110,7 @@ fn defined(documents: &Documents) -> String {
     text
 }
 
-/// The listing of an index that is made of these documents in one batch.
+/// Returns the listing of an index that is created from these documents in one batch.
 fn batch(documents: &Documents, scratch: &Path) -> String {
     let index = created(&ModelVfs::default());
     let mut writer = index.writer().unwrap();

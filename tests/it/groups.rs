@@ -1,11 +1,11 @@
-//! Groups depend only on the live documents: after any sequence of puts, replacements, deletes, expiries, flushes, merges,
-//! compactions, reopenings, kills and merges of shards, each document's leader is that of a batch over all live
-//! documents, computed by brute force from the definition.
+//! Tests that groups depend only on the live documents. After any sequence of puts, replacements, deletes, expiries,
+//! flushes, merges, compactions, reopenings, kills and merges of shards, the leader of each document is the one
+//! computed by brute force from the definition over all live documents.
 //!
-//! Indexes are on a disk in memory, so that a sync costs nothing, and a kill leaves what a crash may leave. Histories
-//! run on all cores. `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations, with at most 2,000 live documents
-//! at once, and 1,000 checkpoints, or `TWINDEX_GROUP_CHECKPOINTS`; the default is a few thousand with at most 70.
-//! `scripts/groups-model` runs this.
+//! Indexes are on a disk in memory, on which a sync costs nothing, and a kill leaves a state that a crash may leave.
+//! Histories run on all cores. `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations, with at most 2,000
+//! live documents at once; `TWINDEX_GROUP_CHECKPOINTS` sets the number of checkpoints (1,000 by default with that).
+//! Without it, a few thousand operations run with at most 70 live documents. `scripts/groups-model` runs this.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,12 +24,12 @@ use twindex::{
 use crate::support::Random;
 use crate::support::model::{Disk, ModelVfs, Variant};
 
-/// Contents that documents have.
+/// Number of distinct contents of documents.
 const CONTENTS: usize = 160;
-/// Kinds of indexes: by distance, by sets, by estimates, and by estimates or distance.
+/// Number of kinds of indexes: by distance, by sets, by estimates, and by estimates or distance.
 const KINDS: usize = 4;
 
-/// A document of the model: its content, its priority, its stamp, and a number of its own.
+/// A document of the model: its content, its priority, its stamp, and its serial number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LiveDocument {
     content: usize,
@@ -38,12 +38,12 @@ struct LiveDocument {
     number: u64,
 }
 
-/// Live documents by the number of their key.
+/// Live documents by key number.
 type Documents = BTreeMap<u32, LiveDocument>;
-/// The leader of each document, both by the number of their key.
+/// The leader of each document; both are key numbers.
 type Leaders = BTreeMap<u32, u32>;
 
-/// Keys ascend as their numbers do.
+/// Returns the key with this number. Keys are in the order of their numbers.
 fn name(key: u32) -> String {
     format!("key {key:05}")
 }
@@ -52,7 +52,7 @@ fn key_number(name: &str) -> u32 {
     name["key ".len()..].parse().unwrap()
 }
 
-/// Parameters, the contents of documents, and the near relation between them.
+/// Parameters, the contents of documents, and which of them are near.
 struct Corpus {
     params: Params,
     sketches: Vec<Sketch>,
@@ -66,7 +66,7 @@ fn text(random: &mut Random) -> String {
     }
     let family = random.below(5);
     let start = random.below(12);
-    // Windows over one row of words: a chain of near texts, whose ends are not near.
+    // Windows over one sequence of words: a chain of near texts whose ends are not near.
     let mut words: Vec<String> = (start..start + 20).map(|word| format!("w{word}of{family}")).collect();
     for _ in 0..random.below(3) {
         let place = random.below(words.len());
@@ -75,7 +75,7 @@ fn text(random: &mut Random) -> String {
     words.join(" ")
 }
 
-/// A fingerprint of a family: a few of its bits differ.
+/// Returns a fingerprint of a random family; members of a family differ in a few bits.
 fn fingerprint(random: &mut Random) -> Fingerprint {
     let family = (random.below(4) as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let bits = 1 + random.below(5);
@@ -83,7 +83,7 @@ fn fingerprint(random: &mut Random) -> Fingerprint {
 }
 
 impl Corpus {
-    /// A world whose documents expire at `age`, if they do.
+    /// Creates a corpus whose documents expire at `age`, if the kind has expiry.
     fn new(kind: usize, age: u64, random: &mut Random) -> Self {
         let builder = || Params::builder().words(1).priorities().values();
         let strict = |threshold| Near::resembling(threshold).unwrap();
@@ -115,7 +115,7 @@ impl Corpus {
         writer.put(name(key).as_str(), self.document(live, &live.number.to_le_bytes())).unwrap();
     }
 
-    /// Removes the documents that expired; returns how many.
+    /// Removes the expired documents, and returns their number.
     fn expire(&self, documents: &mut Documents, now: u64) -> u64 {
         let before = documents.len();
         if let Some(age) = self.params.expire_after {
@@ -124,7 +124,7 @@ impl Corpus {
         (before - documents.len()) as u64
     }
 
-    /// The leader of each document by the definition: the first leader before it that is near it, or itself.
+    /// Returns the leader of each document by the definition: the first leader before it that is near it, or itself.
     fn leaders(&self, documents: &Documents) -> Leaders {
         let mut order: Vec<(u64, u64, u32)> = documents
             .iter()
@@ -181,7 +181,7 @@ fn is_near(
         && Resemblance::from_matches(same, minhash.minima(), minhash.signature_bits).at_least(threshold)
 }
 
-/// The listing of a batch by brute force.
+/// Returns the listing of groups, computed by brute force.
 fn listing(leaders: &Leaders) -> String {
     let mut sizes: BTreeMap<u32, u32> = BTreeMap::new();
     for &leader in leaders.values() {
@@ -212,18 +212,18 @@ fn leader(snapshot: &Snapshot, key: u32, questions: u64) -> Decision<twindex::Le
     snapshot.leader(name(key).as_str(), questions).unwrap().unwrap()
 }
 
-/// The operations and checks of a history, by kind.
+/// Number of operations and checks of a history, by kind.
 type Counts = BTreeMap<&'static str, u64>;
 
-/// One history: an index on a disk of its own, and the documents that must be live in it.
+/// One history: an index on its own disk, and the documents that must be live in it.
 struct History<'w> {
     label: String,
     world: &'w Corpus,
     random: Random,
-    /// Keys that documents have.
+    /// Number of different keys.
     keys: usize,
     scratch: &'w Path,
-    /// The disk as it was when `vfs` began.
+    /// The disk at the start of `vfs`.
     start: Disk,
     vfs: ModelVfs,
     path: PathBuf,
@@ -231,10 +231,10 @@ struct History<'w> {
     writer: Option<Writer>,
     committed: Documents,
     now: u64,
-    /// Including the batch.
+    /// The documents including the batch.
     pending: Documents,
     newest: u64,
-    /// Documents so far.
+    /// Number of documents put so far.
     number: u64,
     /// The leaders at the last checkpoint, and its snapshot.
     before: Option<(Snapshot, Leaders)>,
@@ -281,7 +281,7 @@ impl<'w> History<'w> {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// A writer that makes segments on no other thread, so that a history is the same each time.
+    /// Opens a writer that uses no background threads, so that a history is the same in each run.
     fn begin_writer(&mut self) {
         let mut writer = self.index.writer().unwrap();
         writer.set_background_merges(false);
@@ -344,7 +344,7 @@ impl<'w> History<'w> {
         }
     }
 
-    /// Adds a document, and gets its leader and the size of its group.
+    /// Admits a document, and checks its leader and the size of its group.
     fn admit(&mut self) {
         let (key, live) = (self.draw_key(), self.draw_document());
         let (world, value) = (self.world, live.number.to_le_bytes());
@@ -352,7 +352,7 @@ impl<'w> History<'w> {
         let (_, found) = self.writer().admit_grouped(name(key).as_str(), document, u64::MAX).unwrap();
         let found = found.unwrap().decided().unwrap();
         self.newest = live.stamp;
-        // The lookup ignores what is too old by now, and so does the batch from here on.
+        // The lookup ignores documents that have expired by now, and so does the batch from here on.
         self.expire_pending();
         self.pending.insert(key, live);
         let leaders = world.leaders(&self.pending);
@@ -392,7 +392,7 @@ impl<'w> History<'w> {
         self.count("compact");
     }
 
-    /// The writer ends, and its batch is lost.
+    /// Drops the writer, whose batch is lost, and opens the index again.
     fn reopen(&mut self) {
         self.writer = None;
         self.index = self.open();
@@ -401,7 +401,7 @@ impl<'w> History<'w> {
         self.count("reopen");
     }
 
-    /// The machine fails in the middle of an operation, or after it; the disk keeps what a crash may keep.
+    /// The machine crashes during or after an operation; the disk keeps one of the states that a crash may leave.
     fn kill(&mut self) {
         let before = (self.committed.clone(), self.now);
         let first = self.vfs.events();
@@ -411,7 +411,7 @@ impl<'w> History<'w> {
                 true
             }
             other => {
-                // An operation that changes no document; the batch is lost.
+                // An operation that changes no document. The batch is lost.
                 self.writer = None;
                 self.begin_writer();
                 match other {
@@ -426,7 +426,7 @@ impl<'w> History<'w> {
         let point = first + self.random.below(events - first + 1);
         let variant = [Variant::Ordered, Variant::Weak][self.random.below(2)];
         self.start = self.vfs.crash(&self.start, point, variant, &mut self.random);
-        // The killed process does nothing any more to this disk.
+        // The killed process makes no further changes to this disk.
         (self.writer, self.vfs) = (None, ModelVfs::of(self.start.clone()));
         self.index = self.open();
         let survivors = self.survivors();
@@ -447,7 +447,7 @@ impl<'w> History<'w> {
         self.count("kill");
     }
 
-    /// What is stored of documents beside their contents, which decide their groups.
+    /// Returns the stored data of documents besides their contents, which decide their groups.
     fn stored(&self, documents: &Documents) -> BTreeMap<u32, Stored> {
         let is_timed = self.world.params.expire_after.is_some();
         let of = |live: &LiveDocument| Stored {
@@ -458,7 +458,7 @@ impl<'w> History<'w> {
         documents.iter().map(|(&key, live)| (key, of(live))).collect()
     }
 
-    /// The same, as the index has it.
+    /// Returns the same data as the index has it.
     fn survivors(&self) -> BTreeMap<u32, Stored> {
         let snapshot = self.index.snapshot();
         let mut found = BTreeMap::new();
@@ -474,8 +474,8 @@ impl<'w> History<'w> {
         found
     }
 
-    /// The writer sees its own batch. Whether a document that is too old by a stamp of the batch still counts depends on
-    /// what the writer looked up, so this is for indexes without expiry.
+    /// Checks that the writer sees its own batch. Whether a document that expired by a stamp of the batch is visible
+    /// depends on earlier lookups of the writer, so this is only for indexes without expiry.
     fn check_batch(&mut self) {
         let leaders = self.world.leaders(&self.pending);
         if leaders.is_empty() || self.world.params.expire_after.is_some() {
@@ -494,7 +494,7 @@ impl<'w> History<'w> {
         self.count("check of a batch");
     }
 
-    /// A checkpoint.
+    /// Does all checks of a checkpoint.
     fn check(&mut self) {
         self.commit();
         let snapshot = self.index.snapshot();
@@ -531,7 +531,7 @@ impl<'w> History<'w> {
         self.count("checkpoint");
     }
 
-    /// The group of a document. The limit decides the same with all answers remembered, and with none.
+    /// Checks the group of a document. A limit must decide in the same way with all results cached and with none.
     fn check_group(&self, snapshot: &Snapshot, leaders: &Leaders, key: u32, expected: u32) {
         let group = snapshot.group(name(key).as_str(), u64::MAX).unwrap().unwrap().decided().unwrap();
         let members =
@@ -546,7 +546,7 @@ impl<'w> History<'w> {
         assert_eq!(leader(&fresh, key, questions), leader(snapshot, key, questions));
     }
 
-    /// Merges the index with a shard of other documents, some with the same keys; goes on with the result.
+    /// Merges the index with a shard of other documents, some with the same keys, and continues with the merged index.
     fn merge_shards(&mut self) {
         self.commit();
         let policy = [OnConflict::Refuse, OnConflict::First, OnConflict::Last][self.random.below(3)];
@@ -567,7 +567,7 @@ impl<'w> History<'w> {
         writer.commit().unwrap();
         drop(writer);
         self.writer = None;
-        // The time is that of the most advanced shard.
+        // The time is that of the shard with the latest time.
         self.now = self.newest;
         let expired = world.expire(&mut self.committed, self.now);
         *self.counts.entry("expire").or_default() += expired;
@@ -592,7 +592,7 @@ impl<'w> History<'w> {
         self.count("merge of shards");
     }
 
-    /// The same documents by other histories: one batch of another index, and three shards that are merged.
+    /// Checks the same documents after other histories: one batch of another index, and three merged shards.
     fn check_other_histories(&mut self) {
         let expected = listed(&self.index.snapshot(), 2, self.scratch);
         let vfs = ModelVfs::default();
@@ -628,7 +628,7 @@ impl<'w> History<'w> {
     }
 }
 
-/// What is stored of a document beside its content.
+/// The stored data of a document besides its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stored {
     number: u64,
@@ -636,13 +636,13 @@ struct Stored {
     stamp: Option<u64>,
 }
 
-/// How much is tried.
+/// The extent of the test.
 #[derive(Clone, Copy)]
 struct Plan {
     operations: usize,
     keys: usize,
     checkpoints: usize,
-    /// For each kind of index.
+    /// Number of histories for each kind of index.
     histories: usize,
 }
 
@@ -659,7 +659,7 @@ impl Plan {
         Self { operations, keys: 2000, checkpoints, histories: (operations / 100_000).clamp(1, 10) }
     }
 
-    /// A history on an index of a kind; returns what happened in it.
+    /// Runs a history on an index of a kind; returns the counts of its operations and checks.
     fn history(self, kind: usize, seed: usize, scratch: &Path) -> Counts {
         let operations = self.operations / KINDS / self.histories;
         let spacing = (self.operations / self.checkpoints).clamp(1, operations);
@@ -751,7 +751,8 @@ fn of_fingerprints(dir: &Path, documents: impl IntoIterator<Item = (u64, u64, u6
     index
 }
 
-/// The i-th of a row of fingerprints, each near the next one and few others: a Gray code of blocks of two bits.
+/// Returns the i-th of a sequence of fingerprints in which each is near the next one and few others: a Gray code of
+/// blocks of two bits.
 fn chain(i: u64) -> u64 {
     let gray = i ^ (i >> 1);
     (0..32).fold(0, |value, bit| if gray >> bit & 1 == 1 { value | 3 << (2 * bit) } else { value })
@@ -761,7 +762,7 @@ fn chain(i: u64) -> u64 {
 fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
     let dir = tempfile::tempdir().unwrap();
     let length = 3000;
-    // Each document waits for the one before it.
+    // Each document waits for the previous one.
     let index = of_fingerprints(&dir.path().join("x"), (0..length).map(|i| (i, chain(i), i)));
     let snapshot = index.snapshot();
     let last = length - 1;
@@ -782,7 +783,8 @@ fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
 #[test]
 fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
     let dir = tempfile::tempdir().unwrap();
-    // A chain of families: each link has ten documents near each other, which wait for the whole link before.
+    // A chain of families: each link has ten documents near each other, and they wait for all documents of the previous
+    // link.
     let (links, family) = (60, 10);
     let own = |place: u64| if place == 0 { 0 } else { 1 << (40 + 2 * place) };
     let member = |i: u64| chain(i / family) ^ own(i % family);
@@ -797,7 +799,7 @@ fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
         let unbounded = all.leader(key, u64::MAX).unwrap().unwrap().decided().unwrap();
         assert_eq!(listing.leader(key).unwrap().unwrap().0, unbounded.key, "{key}");
         max = max.max(unbounded.questions);
-        // The first snapshot remembers everything, the second nothing.
+        // The first snapshot has cached all results, the second none.
         let fresh = (key % 10 == 3).then(|| Index::open(&path).unwrap().snapshot());
         for snapshot in [Some(&all), fresh.as_ref()].into_iter().flatten() {
             let found = snapshot.leader(key, bound).unwrap().unwrap();
@@ -841,14 +843,15 @@ fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
 #[test]
 fn equal_documents_need_one_query() {
     let dir = tempfile::tempdir().unwrap();
-    // First comes a leader, then 500 copies near it, and last a document near the copies and not near the leader.
+    // The first document is a leader, then come 500 copies near it, and last a document near the copies but not near
+    // the leader.
     let copies = (1..=500).map(|i| (i, 0b111, i));
     let index = of_fingerprints(&dir.path().join("x"), copies.chain([(0, 0, 0), (501, 0b11_1111, 501)]));
     let snapshot = index.snapshot();
     let leader = snapshot.leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
     assert_eq!((leader.key.as_u64(), leader.questions), (Some(501), 3));
     assert_eq!(snapshot.group_size(7_u64, GROUP_QUESTIONS).unwrap(), Some(Decision::Decided(501)));
-    // The same in a segment, whose first documents are deleted.
+    // The same in a segment whose first documents are deleted.
     let mut writer = index.writer().unwrap();
     writer.flush().unwrap();
     let found = index.snapshot().leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
@@ -866,7 +869,7 @@ fn equal_documents_need_one_query() {
 #[test]
 fn document_with_more_neighbours_than_it_keeps_checks_all_of_them() {
     let dir = tempfile::tempdir().unwrap();
-    // Leaders of four bits, too far from 0, and all words that are near one of them and near 0.
+    // Leaders of four bits, too far from 0, and all words that are near one of the leaders and near 0.
     let leaders: Vec<u64> = (0..16).map(|i| 0xF << (4 * i)).collect();
     let mut words = BTreeSet::new();
     for leader in &leaders {
@@ -889,7 +892,7 @@ fn document_with_more_neighbours_than_it_keeps_checks_all_of_them() {
     let documents = [of(&leaders, 0, 0), of(&words, 100, 1), vec![(last, 0, 2)]].concat();
     let snapshot = of_fingerprints(&dir.path().join("x"), documents).snapshot();
     let found = snapshot.leader(last, u64::MAX).unwrap().unwrap().decided().unwrap();
-    // One for the document; for each word, one for itself and one for its leader.
+    // One query for the document; for each word, one for itself and one for its leader.
     assert_eq!((found.key.as_u64(), found.questions), (Some(last), 1 + 2 * words.len() as u64));
 }
 

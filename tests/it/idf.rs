@@ -1,6 +1,6 @@
-//! An index whose fingerprints are weighted by an IDF table needs that table, so the index contains it. The tests: the
-//! table is stored completely or the index is not created, it stays, and its loss or damage is reported where it
-//! matters and nowhere else.
+//! An index whose fingerprints are weighted by an IDF table needs that table, so the index contains it. Tests that creating
+//! an index stores the table completely or fails, that the table is kept, and that its loss or damage is reported only where
+//! the table is needed.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
@@ -35,7 +35,7 @@ fn params(table: &IdfTable) -> Params {
     Params::builder().words(1).simhash_weighted(3, table.weights()).build().unwrap()
 }
 
-/// An index of the texts, the path of its table, and the sketch of a text.
+/// Creates an index of the texts; returns also the path of its table, and the sketch of a text.
 fn indexed() -> (TempDir, PathBuf, PathBuf, Sketch) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -94,7 +94,7 @@ fn index_without_its_table_answers_sketches_and_reports_why_it_cannot_make_them(
     assert!(error.to_string().contains("no such file"), "{error}");
     let found = problems(&path);
     assert!(found.len() == 1 && found[0].contains(file.to_str().unwrap()), "{found:?}");
-    // Writing the table repairs it.
+    // Writing the table again repairs the index.
     idf::write(&RealVfs, &file, &table(), false).unwrap();
     assert_eq!(index.sketcher().unwrap().sketch(TEXTS[0]).unwrap(), sketch);
     assert_eq!(problems(&path), [""; 0]);

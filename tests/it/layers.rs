@@ -1,7 +1,7 @@
-//! Imports go down only: between crates, between the folders of the engine, and between the files of a folder.
+//! Tests that imports only go from higher to lower layers: between crates, folders of the engine, and files of a folder.
 //!
-//! The test reads the sources as text: `use` declarations and paths that begin with `crate::` or `super::`. Comments,
-//! string literals and test modules do not count.
+//! The test reads the sources as text: `use` declarations, and paths that begin with `crate::` or `super::`. It ignores
+//! comments, string literals and test modules.
 
 #![allow(clippy::disallowed_methods, reason = "the sources are not files of an index")]
 
@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Our crates, the lowest first. Crates on one line do not import each other.
+/// The crates of this project, the lowest first. Crates on one line do not import each other.
 const CRATES: [&[&str]; 6] = [
     &["twindex-kernel", "twindex-urls"],
     &["twindex-sketch"],
@@ -32,7 +32,7 @@ const LAYERS: [&[&str]; 9] = [
     &["lib"],
 ];
 
-/// Sources of each crate whose files are checked for circles.
+/// The source folders of crates whose files are checked for circular imports.
 const SOURCES: [&str; 10] = [
     "crates/kernel/src",
     "crates/sketch/src",
@@ -46,10 +46,10 @@ const SOURCES: [&str; 10] = [
     "python/src",
 ];
 
-/// The imports of a file: the imported file, and the path in the `use`.
+/// The imports of each file: the imported file, and the path in the `use` declaration.
 type Imports = BTreeMap<String, BTreeSet<(String, String)>>;
 
-/// The text without comments, string literals and test modules.
+/// Returns the text without comments, string literals and test modules.
 fn code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -101,7 +101,7 @@ fn without_test_modules(text: &str) -> String {
     out + rest
 }
 
-/// All paths in the text that begin with `crate::` or `super::`, with the trees of `use` declarations expanded.
+/// Returns all paths in the text that begin with `crate::` or `super::`, with the trees of `use` declarations expanded.
 fn paths(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for start in ["crate::", "super::"] {
@@ -116,7 +116,7 @@ fn paths(code: &str) -> Vec<String> {
     found
 }
 
-/// Adds the paths of one tree; returns the number of bytes of `text` that it takes.
+/// Adds the paths of one tree; returns its length in bytes of `text`.
 fn spread(prefix: &str, text: &str, found: &mut Vec<String>) -> usize {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(text.len());
     let path = format!("{prefix}{}", &text[..end]);
@@ -132,12 +132,12 @@ fn spread(prefix: &str, text: &str, found: &mut Vec<String>) -> usize {
         }
         let taken = spread(&path, &text[at..], found);
         at += taken;
-        // The text after a name inside the braces: `as other`, `*`.
+        // Skips the text after a name inside the braces: `as other`, `*`.
         at += text[at..].find([',', '}']).unwrap_or(text.len() - at);
     }
 }
 
-/// The files of a tree by their module paths: `segment/open.rs` is `segment::open`, `segment/mod.rs` is `segment`.
+/// Returns the files of a tree by module path: `segment/open.rs` is `segment::open`, `segment/mod.rs` is `segment`.
 fn modules(files: &BTreeMap<String, String>) -> BTreeMap<Vec<String>, String> {
     let of = |name: &str| -> Vec<String> {
         let stem = name.trim_end_matches(".rs");
@@ -150,7 +150,7 @@ fn modules(files: &BTreeMap<String, String>) -> BTreeMap<Vec<String>, String> {
     files.keys().map(|name| (of(name), name.clone())).collect()
 }
 
-/// The imports between these files, whose names are relative to the crate's sources.
+/// Returns the imports between these files, whose names are relative to the sources of the crate.
 fn imports(files: &BTreeMap<String, String>) -> Imports {
     let modules = modules(files);
     let mut found = Imports::new();
@@ -167,7 +167,7 @@ fn imports(files: &BTreeMap<String, String>) -> Imports {
                 parts.remove(0);
             }
             at.extend(parts.iter().map(|part| (*part).to_owned()));
-            // The longest prefix that is a file.
+            // The longest prefix that is the module path of a file.
             while !at.is_empty() && !modules.contains_key(&at) {
                 at.pop();
             }
@@ -181,14 +181,14 @@ fn imports(files: &BTreeMap<String, String>) -> Imports {
     found
 }
 
-/// The layer of a file of the engine, by its folder or its name.
+/// Returns the layer of a file of the engine, by its folder or its name.
 fn layer(name: &str) -> Result<usize, String> {
     let top = name.split('/').next().unwrap_or(name).trim_end_matches(".rs");
     let layer = LAYERS.iter().position(|layer| layer.contains(&top));
     layer.ok_or_else(|| format!("src/{name}: `{top}` has no layer yet; add it to the table of this test"))
 }
 
-/// Imports between folders that do not go down.
+/// Returns the imports between folders that do not go to a lower layer.
 fn upward(imports: &Imports) -> Vec<String> {
     let top = |name: &str| name.split('/').next().unwrap_or(name).trim_end_matches(".rs").to_owned();
     let mut wrong = Vec::new();
@@ -198,7 +198,7 @@ fn upward(imports: &Imports) -> Vec<String> {
                 continue;
             }
             if to == "lib.rs" {
-                // A name that the root re-exports can come from any layer.
+                // A name that the crate root re-exports can come from any layer.
                 wrong.push(format!("{from} imports {path} through lib.rs; name the file that has it"));
                 continue;
             }
@@ -214,8 +214,8 @@ fn upward(imports: &Imports) -> Vec<String> {
     wrong
 }
 
-/// The circles of files that import each other directly or indirectly. A folder's own `mod.rs`, `lib.rs` and `main.rs`
-/// only name the parts, so imports from them do not count.
+/// Returns the circles of files that import each other directly or indirectly. Files `mod.rs`, `lib.rs` and `main.rs` only
+/// declare the parts of a folder, so imports from them are ignored.
 fn circles(imports: &Imports) -> Vec<BTreeSet<String>> {
     let hub = |name: &str| name.ends_with("mod.rs") || name == "lib.rs" || name == "main.rs";
     let reach = |from: &str| {
@@ -305,7 +305,7 @@ fn crates_depend_downwards_only() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Dependencies of a manifest on crates of ours that are not below it.
+/// Returns the dependencies in a manifest on crates of this project that are not in a lower layer.
 fn crate_faults(manifest: &str, text: &str) -> Vec<String> {
     let layer = |name: &str| CRATES.iter().position(|layer| layer.contains(&name));
     let (mut section, mut name, mut wrong) = ("", "", Vec::new());
@@ -381,7 +381,7 @@ fn dependency_on_a_crate_above_is_found() {
     assert!(crate_faults("x/Cargo.toml", &text.replace("twindex = {", "twindex-kernel = {")).is_empty());
 }
 
-/// Files that may contain `unsafe`. Any file could lift the lint `unsafe_code`; these may.
+/// Files that may contain `unsafe`. Only these files may lift the lint `unsafe_code`.
 const UNSAFE: [&str; 5] =
     ["crates/kernel/src/", "src/sys/mmap.rs", "src/sys/guard.rs", "src/sys/fork.rs", "crates/capi/src/"];
 
@@ -401,7 +401,7 @@ fn unsafe_code_is_where_the_house_rules_allow_it() {
     assert!(!lifts_unsafe("// allow(unsafe_code)\nfn f() {}"));
 }
 
-/// Whether a source allows `unsafe_code`, which the workspace denies; without it `unsafe` does not compile.
+/// Returns whether a source allows `unsafe_code`. The workspace denies it, so otherwise `unsafe` does not compile.
 fn lifts_unsafe(text: &str) -> bool {
     let code = code(text);
     ["allow(", "expect("].iter().any(|lift| {

@@ -1,5 +1,5 @@
-//! The benchmark of families has a row for the method of Broder, Burrows and Manasse. These tests show that the row
-//! computes exact minima, and as few tails as the theory promises.
+//! Tests of the method of Broder, Burrows and Manasse, which the benchmark of families includes. The implementation must
+//! compute exact minima, with as few tails as the theory predicts.
 
 use crate::support::lead_byte::{LeadBytes, Minima};
 use crate::support::random::Random;
@@ -25,14 +25,14 @@ fn minima_equal_those_of_all_nine_bytes_of_every_element() {
 }
 
 /// Until the lead byte of a minimum is 0, a tail is computed whenever a lead byte is not above all earlier ones. In a
-/// row of random bytes, k > 0 is such a byte 1/k times on average: it comes before all lower ones with probability
-/// `1/(k + 1)`, and again with the same. 0 ends the row. So there are `1 + H_255 = 7.1204` tails, with a variance of the
-/// sum of `(k + 1) / k^2`. After that a tail is computed for one element in 256.
+/// sequence of random bytes, k > 0 is such a byte 1/k times on average: it precedes all lower ones with probability
+/// `1/(k + 1)`, and then again with the same probability. 0 ends the sequence. So there are `1 + H_255 = 7.1204` tails,
+/// with a variance of the sum of `(k + 1) / k^2`. After that a tail is computed for one element in 256.
 #[test]
 fn tails_are_computed_once_for_each_left_to_right_minimum() {
     const PERMUTATIONS: usize = 84;
     const STREAMS: usize = 40;
-    const ELEMENTS: usize = 8192; // none of 256 would be 0 in one stream of 10^13
+    const ELEMENTS: usize = 8192; // a minimum whose lead byte is not 0 has probability (255/256)^8192 = 10^-14
     let lead_bytes = LeadBytes::new(PERMUTATIONS);
     let mut random = Random(2);
     let mut minima = Minima::default();

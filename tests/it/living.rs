@@ -1,5 +1,5 @@
-//! The living index on a real file system: batches that are logged, other processes that read them, logs that are
-//! torn or damaged, a disk that fails, merges in the background, copies and shards.
+//! Tests of an index that is written to, on a real file system: logged batches, other processes that read them, torn and
+//! damaged logs, a failing disk, background merges, copies and shards.
 
 #![allow(
     clippy::disallowed_methods,
@@ -76,7 +76,7 @@ fn other_processes_see_each_commit_after_a_refresh_but_no_torn_one() {
     }
     assert_eq!(reader.snapshot().logged_documents(), 7);
     drop(writer);
-    // A record that is being written.
+    // A record that is still being written.
     let log = log_of(&path);
     let whole = std::fs::read(&log).unwrap();
     let mut writer = index.writer().unwrap();
@@ -96,7 +96,7 @@ fn other_processes_see_each_commit_after_a_refresh_but_no_torn_one() {
     }
 }
 
-/// An index whose log has four commits, ended by its writer; what it had after each.
+/// Creates an index whose log has four commits, closed by its writer; returns the documents after each commit.
 fn logged() -> (TempDir, PathBuf, Vec<Documents>) {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -146,7 +146,7 @@ fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
-    // The manifest that names the log has the deletes of its first batch, and states that the batch exists.
+    // The manifest that names the log has the deletes of its first batch, and records that this batch exists.
     let payload = u32::from_le_bytes(sound[92..96].try_into().unwrap()) as usize;
     let named = 88 + (24 + payload).next_multiple_of(8);
     for length in 0..sound.len() {
@@ -158,12 +158,12 @@ fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
                 assert!(length >= named, "{length} of {named}");
                 let found = documents(&index.snapshot());
                 assert!(all.contains(&found), "{length}: {found:?}");
-                // And the next writer continues from there.
+                // The next writer continues from that state.
                 drop(index);
             }
         }
     }
-    // Zeros in the place of a record that a later one states as synced are not a torn tail.
+    // A later record states that this record was synced, so zeros in its position are not a torn tail.
     let mut zeroed = sound.clone();
     zeroed[100..160].fill(0);
     std::fs::write(&log, &zeroed).unwrap();
@@ -195,7 +195,7 @@ fn document_is_found_in_the_same_way_before_and_after_its_flush() {
         let sketch = sketcher.sketch(text).unwrap();
         let key = format!("{i:03}");
         let expected = {
-            // The committed documents so far; the batch has only this document.
+            // The documents committed so far; the batch contains only the new document.
             index.snapshot().near(&sketch).limit(1).run().unwrap().hits.pop()
         };
         let admitted = writer.admit(key.as_str(), &sketch).unwrap();
@@ -264,7 +264,7 @@ fn any_failing_operation_of_a_commit_to_the_log_leaves_the_old_or_the_new_commit
             let place = states.iter().position(|state| *state == found);
             assert!(place.is_some_and(|place| place + 2 >= states.len()), "{case}: {found:?}");
             new += usize::from(place == Some(states.len() - 1));
-            // The next writer continues.
+            // The next writer continues after them.
             let mut writer = index.writer().unwrap();
             put(&mut writer, 99, 99);
             writer.commit().unwrap();
@@ -358,7 +358,7 @@ fn many_writers_without_documents_leave_an_index_that_opens() {
     writer.commit().unwrap();
     writer.flush().unwrap();
     drop(writer);
-    // Each has its own log, with deletes and payloads; there are more of them than a manifest may name.
+    // Each writer has its own log, with deletes and payloads. There are more logs than a manifest may name.
     for round in 0..80_u64 {
         let mut writer = index.writer().unwrap();
         writer.commit_with(&round.to_le_bytes()).unwrap();
@@ -481,7 +481,7 @@ fn one_sync_makes_many_commits_durable_and_payloads_are_read_back() {
     assert_eq!(Index::open(&path).unwrap().snapshot().payload(), Some(&99_u64.to_le_bytes()[..]));
 }
 
-/// One sync makes many commits durable; all readers know it, and a second sync writes nothing.
+/// One sync makes many commits durable, all readers see this, and a second sync writes nothing.
 #[test]
 fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
     let (_dir, path, index) = created(raw());
@@ -501,7 +501,7 @@ fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
     assert_eq!((durable(&index), durable(&reader)), ((last, first), (last, first)));
     let held = reader.snapshot();
 
-    put(&mut writer, 9, 9); // of the batch to come: it is not shown by a sync
+    put(&mut writer, 9, 9); // of the next batch, which a sync does not make visible
     writer.sync().unwrap();
     assert!(!reader.refresh().unwrap(), "no other commit is there");
     assert_eq!((durable(&index), durable(&reader)), ((last, last), (last, last)));
@@ -517,7 +517,7 @@ fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
     assert_eq!(documents(&reader.snapshot()), Documents::from([(0, 0), (1, 1), (2, 2), (3, 3), (9, 9)]));
 }
 
-/// Each such document adds one row and removes one, so the number of rows never reaches a multiple at which the writer
+/// Each of these documents adds one row and removes one, so the number of rows never reaches a multiple at which the writer
 /// would check the size.
 #[test]
 fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bounds() {
@@ -543,7 +543,7 @@ fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bou
     assert_eq!(index.snapshot().documents(), 1);
 }
 
-/// Such a log has no rows by which its length would be noticed.
+/// Such a log has no rows, so its length must be checked separately.
 #[test]
 fn log_of_only_payloads_is_replaced_at_its_size_limit() {
     let (_dir, path, index) = created(raw());

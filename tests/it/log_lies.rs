@@ -1,4 +1,4 @@
-//! Logs whose records have valid checksums and invalid content.
+//! Tests of logs whose records have valid checksums but invalid content.
 
 #![allow(clippy::disallowed_methods, reason = "the tests change files below the engine")]
 
@@ -13,7 +13,7 @@ use twindex::sys::RealVfs;
 use twindex::{Error, Fingerprint, Index, Params};
 use zerocopy::IntoBytes;
 
-/// An index of three commits in one log, and the path of the log.
+/// Creates an index with three commits in one log; returns also the path of the log.
 fn logged(dir: &Path) -> (PathBuf, Params, Manifest) {
     let path = dir.join("x");
     let params = Params::builder().simhash(3).build().unwrap();
@@ -30,7 +30,7 @@ fn logged(dir: &Path) -> (PathBuf, Params, Manifest) {
     (log, params, manifest)
 }
 
-/// The error of opening the index, which must equal that of `verify`.
+/// Returns the error of opening the index, which must equal that of `verify`.
 fn refused(log: &Path) -> String {
     let dir = log.parent().unwrap();
     let error = Index::open(dir).unwrap_err();
@@ -40,7 +40,7 @@ fn refused(log: &Path) -> String {
     error.to_string()
 }
 
-/// The start of each record.
+/// Returns the start of each record.
 fn records(bytes: &[u8]) -> Vec<usize> {
     let (mut at, mut starts) = (LOG_HEAD_BYTES as usize, Vec::new());
     while at < bytes.len() {
@@ -89,7 +89,7 @@ fn records_with_nonzero_padding_are_damage() {
     let mut bytes = fs::read(&log).unwrap();
     let starts = records(&bytes);
     let salt = record_salt(manifest.uuid, manifest.logged.as_ref().unwrap().logs[0].number);
-    // The first record that has padding.
+    // The first record with padding.
     let (start, end) = starts
         .iter()
         .zip(starts[1..].iter().copied().chain([bytes.len()]))

@@ -1,5 +1,5 @@
-//! The integration tests of the engine, one module a subject, in one program: `cargo test --test it crashes::` runs
-//! those of crashes. Tests that need a process to themselves are programs of their own, `tests/alone_*`.
+//! The integration tests of the engine in one program, with one module per subject: `cargo test --test it crashes::` runs
+//! the crash tests. Tests that need a process of their own are separate programs, `tests/alone_*`.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,7 +1,7 @@
-//! The near relation is chosen when an index is created, and is the same for `near`, `admit` and all later users of the
-//! index; a writer or a query may choose another for itself. These tests exist because documents were lost as
-//! duplicates at 0.8 in indexes whose bands had been made for 0.95, and because documents that shared a band were
-//! called near without any estimate.
+//! Tests that the near relation is chosen when an index is created, and is the same for `near`, `admit` and all later users
+//! of the index; a writer or a query may choose another one for itself. The tests exist because documents were dropped as
+//! duplicates at 0.8 in indexes whose bands had been chosen for 0.95, and because documents that shared a band were reported
+//! as near without any estimate.
 
 use std::path::Path;
 
@@ -9,14 +9,13 @@ use twindex::params::Near;
 use twindex::store::OnConflict;
 use twindex::{Admitted, Error, Fingerprint, Index, Params, Result};
 
-/// `shared` words that all documents have, and `own` words of only this document.
+/// Returns a text with `shared` words that all documents have, and `own` words that only this document has.
 fn text(name: &str, shared: usize, own: usize) -> String {
     let shared = (0..shared).map(|number| format!("shared{number}"));
     shared.chain((0..own).map(|number| format!("{name}{number}"))).collect::<Vec<_>>().join(" ")
 }
 
-/// Words are shingles: 190 common words of 200 are a resemblance of 190 of 210, 0.905; 140 are one of 140 of 260,
-/// 0.538.
+/// Shingles are words: 190 common words of 200 give a resemblance of 190/210 = 0.905; 140 give 140/260 = 0.538.
 fn close() -> [(&'static str, String); 2] {
     [("a", text("a", 190, 10)), ("b", text("b", 190, 10))]
 }
@@ -25,7 +24,7 @@ fn far() -> [(&'static str, String); 2] {
     [("a", text("a", 140, 60)), ("b", text("b", 140, 60))]
 }
 
-/// Bands that find both, with a signature that distinguishes them.
+/// Returns parameters with bands that find both pairs, and a signature that distinguishes them.
 fn minhash(near: Near) -> Params {
     Params::builder().words(1).minhash(200, 2).near(near).build().unwrap()
 }
@@ -34,7 +33,7 @@ fn resembling(threshold: f64) -> Near {
     Near::resembling(threshold).unwrap()
 }
 
-/// Whether the second document is a duplicate of the first, in a new index at `path`.
+/// Returns whether the second document is a duplicate of the first, in a new index at `path`.
 fn second_is_duplicate(
     path: &Path,
     params: Params,
@@ -48,7 +47,7 @@ fn second_is_duplicate(
     assert_eq!(writer.admit(*first, &sketcher.sketch(one).unwrap()).unwrap(), Admitted::New);
     writer.commit().unwrap();
     drop(writer);
-    // A later user goes by the stored relation.
+    // A later user of the index has the stored relation.
     let index = Index::open(path).unwrap();
     let near = index.snapshot().near(&sketcher.sketch(other).unwrap()).run().unwrap().hits;
     let mut writer = index.writer().unwrap();
@@ -65,7 +64,7 @@ fn second_is_duplicate(
     is_duplicate
 }
 
-/// Whether these documents are near by the stored threshold.
+/// Returns whether these documents are near by the stored threshold.
 fn stored_relation_says(index: &Index, [(_, one), (_, other)]: &[(&str, String); 2]) -> bool {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
     let (one, other) = (words(one), words(other));
@@ -106,7 +105,7 @@ fn writer_may_use_another_threshold_than_the_stored_one() {
 fn resemblance_alone_decides_if_no_distance_is_given() {
     let dir = tempfile::tempdir().unwrap();
     let both = |near: Near| Params::builder().words(1).simhash(3).minhash(200, 2).near(near).build().unwrap();
-    // Their fingerprints differ in few bits: a radius of 10 makes them near, at any resemblance.
+    // The fingerprints differ in few bits: with a radius of 10 the documents are near at any resemblance.
     let documents = [("a", text("a", 198, 2)), ("b", text("b", 198, 2))];
     for (number, (near, expected)) in [
         (resembling(0.999).or_within(10), true),

@@ -1,6 +1,6 @@
-//! What an indexer of pages does, on disks that crash, on disks that fail, and killed: an index that is opened or made,
-//! pages that are admitted by a threshold of the writer, dropped as copies, removed by their folder and too old one day,
-//! while threads make segments beside it all.
+//! Tests the operations of a web indexer, on disks that crash, on disks that fail, and with kills. The index is opened or
+//! created; pages are admitted by the threshold of the writer, dropped as copies, removed by folder, and expire one day,
+//! while threads write segments concurrently.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::Stdio;
@@ -19,7 +19,7 @@ use twindex::{
     Admitted, Document, Error, Fingerprint, Index, MemoryVfs, Metrics, Params, Result, Snapshot, Writer,
 };
 
-/// Pages are gone at this age.
+/// The age at which pages expire.
 const AGE: u64 = 2;
 /// The time of the first batch.
 const START: u64 = 12;
@@ -28,32 +28,32 @@ fn params() -> Params {
     Params::builder().simhash(3).expire_after(AGE).build().unwrap()
 }
 
-/// Fingerprints that are near each other for no two numbers.
+/// Returns a fingerprint for each number; no two of them are near each other.
 fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// A page in one of three folders.
+/// Returns the key of a page in one of three folders.
 fn key(number: u64) -> String {
     format!("{}/{number:06}", number % 3)
 }
 
-/// Pages of the batch of a time: their numbers and fingerprints, and whether they stay. One of them is near another by the
-/// index's own threshold alone, and stays; one is near by the writer's, and does not.
+/// Returns the pages of the batch at a time: their numbers and fingerprints, and whether they are kept. One of them is near
+/// another only by the index's own threshold, and is kept; one is near by the writer's threshold, and is dropped.
 fn batch_of(now: u64) -> impl Iterator<Item = (u64, u64, bool)> {
     let first = now * 20;
-    // One batch in four, the first one too, is larger than memtables.
+    // One batch in four, including the first, is larger than memtables.
     let news = if now.is_multiple_of(4) { 9 } else { 2 };
     let pages = (first..first + news).map(|number| (number, spread(number), true));
     pages.chain([(first + 15, spread(first) ^ 3, true), (first + 16, spread(first) ^ 1 << 40, false)])
 }
 
-/// Whether the batch of a time removes the pages of a folder, and which.
+/// Returns the folder whose pages the batch at a time removes; `None` if it removes none.
 fn removed_by(now: u64) -> Option<u64> {
     (now % 5 == 4).then_some(now % 3)
 }
 
-/// The documents after the commit of a time.
+/// Returns the documents after the commit at a time.
 fn documents_at(now: u64) -> Documents {
     let mut documents = Documents::new();
     for time in (now + 1).saturating_sub(AGE).max(START)..=now {
@@ -90,7 +90,7 @@ fn commit(writer: &mut Writer, now: u64) -> Result<()> {
     Ok(())
 }
 
-/// The time of the last commit, and what is there.
+/// Returns the time of the last commit, and the documents found.
 fn found(snapshot: &Snapshot) -> (Option<u64>, Documents) {
     let now = snapshot.payload().map(|payload| u64::from_le_bytes(payload.try_into().unwrap()));
     let keys = snapshot.keys().unwrap().map(|key| {
@@ -101,7 +101,7 @@ fn found(snapshot: &Snapshot) -> (Option<u64>, Documents) {
     (now, keys.collect())
 }
 
-/// Checks that an index is as some commit left it, and returns the time of that.
+/// Checks that an index is in the state after some commit, and returns the time of that commit.
 fn check(index: &Index, case: &str) -> Option<u64> {
     let (now, documents) = found(&index.snapshot());
     assert_eq!(documents, now.map(documents_at).unwrap_or_default(), "{case}: after {now:?}");
@@ -127,8 +127,8 @@ fn every_crash_of_admitted_pages_that_expire_or_go_by_folder_leaves_a_whole_comm
     check_concurrent("pages", &work, 500);
 }
 
-/// The commits of an indexer, and the end of its writer; returns the time of the last one that was acknowledged, what came
-/// of it all, and what was counted.
+/// Runs the commits of an indexer, and drops its writer. Returns the time of the last acknowledged commit, the result of the
+/// run, and the metrics.
 fn indexed(vfs: Arc<dyn Vfs>) -> (Option<u64>, Result<()>, Metrics) {
     let mut acknowledged = None;
     let index = match Index::open_or_create_with(vfs, place(), params()) {
@@ -151,7 +151,7 @@ fn commit_five(index: &Index, acknowledged: &mut Option<u64>) -> Result<()> {
 
 #[test]
 fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_acknowledged() {
-    // All operations where TWINDEX_CASES is set, every third otherwise.
+    // All operations if `TWINDEX_CASES` is set, every third otherwise.
     let every = if std::env::var_os("TWINDEX_CASES").is_some() { 1 } else { 3 };
     let (mut points, mut later, mut counted) = (0, 0, 0);
     for (way, _) in ways().enumerate() {
@@ -162,7 +162,7 @@ fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_
             let (acknowledged, done, metrics) = indexed(Arc::new(FaultyVfs(Arc::clone(&faults))));
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 assert_eq!((acknowledged, done.is_ok()), (Some(START + 4), true));
-                break; // there is no operation of this number
+                break; // there are fewer operations than this number
             };
             points += 1;
             let case = format!("{failed}, way {way}: {:?}", done.as_ref().err());
@@ -185,7 +185,7 @@ fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_
                 Err(Error::NotAnIndex { .. }) => assert!(acknowledged.is_none() && failed_to_end, "{case}"),
                 Err(error) => panic!("{case}: {error}"),
             }
-            // The next indexer goes on.
+            // The next indexer continues.
             let index = Index::open_or_create_with(Arc::clone(&disk), place(), params()).unwrap();
             let next = found(&index.snapshot()).0.map_or(START, |now| now + 1);
             commit(&mut indexer(&index).unwrap(), next).unwrap();
@@ -198,7 +198,7 @@ fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_
     assert!(points > 150 && counted > 30 && later > 0, "{points} {counted} {later}");
 }
 
-/// Set for the process that the test below starts: the index.
+/// The environment variable with the path of the index, set for the child process of the test below.
 const CHILD: &str = "TWINDEX_TEST_PAGES";
 
 #[test]
@@ -211,7 +211,7 @@ fn indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_on
             writeln!(std::io::stdout(), "acknowledged {now}").unwrap();
         }
     }
-    // TWINDEX_CASES asks for more.
+    // `TWINDEX_CASES` sets another number of kills.
     let kills = std::env::var("TWINDEX_CASES").map_or(8, |cases| cases.parse().expect("a number"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pages");

@@ -1,8 +1,8 @@
-//! A million fingerprints, with planted neighbours at every distance from 0 to 12 of known queries: each design finds
-//! all neighbours within its radius, none beyond, and otherwise exactly what a scan finds.
+//! Tests a million fingerprints with planted neighbours at every distance from 0 to 12 of known queries. Each design must
+//! find all neighbours within its radius, none beyond, and otherwise exactly the documents that a scan finds.
 //!
-//! By default each radius runs a part of the queries, so that a run takes seconds; with `TWINDEX_ANSWERS=all`, all of
-//! them. One segment is held at a time, so that a run fits in 200 MB.
+//! By default each radius runs some of the queries, so that a run takes seconds; with `TWINDEX_ANSWERS=all`, all of them.
+//! Only one segment is in memory at a time, so that a run fits in 200 MB.
 
 use std::ops::ControlFlow;
 
@@ -13,11 +13,11 @@ use twindex::sys::RealVfs;
 use crate::support::near::{self, FARTHEST, NearOrdinals, expected, flip, scan};
 use crate::support::random::Random;
 
-/// The number of fingerprints and of queries; each query has a neighbour at every distance up to `PLANTED`.
+/// Number of fingerprints and of queries; each query has a neighbour at every distance up to `PLANTED`.
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 2000;
 const PLANTED: u32 = 12;
-/// Queries whose answers are compared with those of a scan.
+/// Number of queries whose results are compared with those of a scan.
 const SCANNED: usize = 50;
 
 struct Set {
@@ -25,7 +25,7 @@ struct Set {
     queries: Vec<u64>,
     /// The ordinals of each query's neighbours, by distance.
     planted: Vec<[u32; PLANTED as usize + 1]>,
-    /// All documents near the first queries.
+    /// All documents near each of the first queries.
     near: Vec<NearOrdinals>,
 }
 
@@ -52,7 +52,7 @@ impl Set {
         Self { fingerprints, queries, planted, near }
     }
 
-    /// Runs these queries, 16 together, and compares the answers.
+    /// Runs these queries, 16 together, and checks the results.
     fn check(&self, segment: &Segment, within: u32, queries: std::ops::Range<usize>) {
         let design = segment.scheme().unwrap().design.to_string();
         let case = format!("{} within {within}", segment.scheme().unwrap());
@@ -75,7 +75,7 @@ impl Set {
             for (number, mut found) in batch.zip(found) {
                 found.sort_unstable();
                 let query = self.queries[number];
-                // Every match has its stated distance, and no document is found twice.
+                // Every match has the stated distance, and no document is found twice.
                 for pair in found.windows(2) {
                     assert!(pair[0].0 < pair[1].0, "{query:016x}, {case}: {pair:?}");
                 }
@@ -115,7 +115,8 @@ fn every_neighbour_planted_within_the_radius_is_found_and_none_beyond() {
         let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
         let probes = twindex::design::Design::new(design.parse().unwrap()).unwrap();
         for within in 0..=design.parse::<DesignName>().unwrap().within_max().min(FARTHEST) {
-            // A query of 400 probes takes as long as a hundred of four; each radius begins with other queries.
+            // A query with 400 probes takes as long as a hundred with four, so fewer run; each radius begins with other
+            // queries.
             let cost = probes.probes(within, FINGERPRINTS as u64).unwrap();
             let count = if all { QUERIES } else { (200_000 / cost as usize).clamp(2 * SCANNED, QUERIES) };
             set.check(&segment, within, 0..SCANNED.min(count));

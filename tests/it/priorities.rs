@@ -1,4 +1,4 @@
-//! The priority of a document: it stays with the document everywhere, and is refused if the index stores none.
+//! Tests that the priority of a document is kept by all operations, and is refused if the index stores none.
 
 use std::collections::BTreeMap;
 

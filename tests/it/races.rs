@@ -1,5 +1,5 @@
-//! A writer at work, and concurrent readers that open, copy and verify the index: each finds a whole commit, or reports
-//! that it does not.
+//! Tests of concurrent readers that open, copy and verify an index while a writer changes it: each finds a whole commit or
+//! reports an error.
 
 #![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
 
@@ -15,7 +15,7 @@ use twindex::store::verify::verify;
 use twindex::sys::RealVfs;
 use twindex::{Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
-/// The number of documents at a time.
+/// Number of live documents after each commit.
 const WINDOW: u64 = 40;
 
 fn created() -> (TempDir, PathBuf, Index) {
@@ -25,7 +25,7 @@ fn created() -> (TempDir, PathBuf, Index) {
     (dir, path, index)
 }
 
-/// Adds the document of this number, and deletes the one that is `WINDOW` older.
+/// Adds the document with this number, and deletes the one that is `WINDOW` older.
 fn add(writer: &mut Writer, number: u64) {
     writer.put(number, Fingerprint(number * number)).unwrap();
     if let Some(old) = number.checked_sub(WINDOW) {
@@ -33,13 +33,13 @@ fn add(writer: &mut Writer, number: u64) {
     }
 }
 
-/// As [`add`], and commits with a payload that says how far it is.
+/// As [`add`], and commits with the number as payload.
 fn step(writer: &mut Writer, number: u64) {
     add(writer, number);
     writer.commit_with(&number.to_le_bytes()).unwrap();
 }
 
-/// The documents of a snapshot must be those of one commit; returns its number.
+/// Checks that the documents of a snapshot are those of one commit; returns its number.
 fn check(snapshot: &Snapshot) -> u64 {
     let Some(payload) = snapshot.payload() else {
         assert_eq!(snapshot.documents(), 0);
@@ -60,7 +60,7 @@ fn check(snapshot: &Snapshot) -> u64 {
     number
 }
 
-/// Signals the end in any case, so that a failure does not make others wait.
+/// Signals the end when dropped, so that a failed test does not make other threads wait.
 struct StopSignal<'a>(&'a AtomicBool);
 
 impl Drop for StopSignal<'_> {
@@ -69,12 +69,13 @@ impl Drop for StopSignal<'_> {
     }
 }
 
-/// A writer that commits, flushes, merges and removes files until `work`, which receives the index's path, is finished.
+/// Runs a writer that commits, flushes, merges and removes files until `work`, which gets the path of the index, is
+/// finished.
 fn concurrent_with_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
     beside(|_| (), flushing_step, work)
 }
 
-/// A commit, now and then a flush or the removal of files; returns the number of the commit.
+/// Makes a commit, sometimes also a flush or a removal of files; returns the number of the commit.
 fn flushing_step(writer: &mut Writer, number: u64) -> u64 {
     step(writer, number);
     if number.is_multiple_of(7) {
@@ -86,7 +87,7 @@ fn flushing_step(writer: &mut Writer, number: u64) -> u64 {
     number
 }
 
-/// A commit of one document, or of enough for several memtables to become segments before it is done.
+/// Commits one document, or enough documents that several memtables become segments before the commit ends.
 fn large_step(writer: &mut Writer, number: u64) -> u64 {
     let last = if number % 60 < 20 { number + WINDOW } else { number };
     for number in number..last {
@@ -96,7 +97,7 @@ fn large_step(writer: &mut Writer, number: u64) -> u64 {
     last
 }
 
-/// A writer that does `step` again and again, for the number after that of the commit before, until `work` is done.
+/// Runs a writer that repeats `step` with the number after that of the previous commit, until `work` is finished.
 fn beside<T: Send>(
     prepare: impl FnOnce(&mut Writer),
     one: impl Fn(&mut Writer, u64) -> u64 + Sync,
@@ -126,7 +127,7 @@ fn beside<T: Send>(
 fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_time() {
     let seen = concurrent_with_a_writer(|path, committed| {
         let (mut seen, mut rounds, start) = (BTreeSet::new(), 0, Instant::now());
-        // On a busy machine the writer has few turns.
+        // On a busy machine the writer rarely runs.
         while (rounds < 400 || seen.len() <= 10) && start.elapsed() < Duration::from_secs(60) {
             rounds += 1;
             let before = committed.load(Ordering::Acquire);
@@ -156,7 +157,7 @@ fn sound_index_is_verified_concurrently_with_its_writer_without_a_false_alarm() 
     assert!(moved > 5, "the writer made {moved} commits meanwhile");
 }
 
-/// Documents of a memtable in the test below.
+/// Number of rows of a memtable in the test below.
 const ROWS: u32 = 12;
 
 #[test]
@@ -165,7 +166,7 @@ fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batche
     let (segments, moved) = beside(small, large_step, |path, committed| {
         let follower = Index::open(path).unwrap();
         let (mut rounds, mut max, start) = (0, 0, Instant::now());
-        // On a busy machine the writer has few turns.
+        // On a busy machine the writer rarely runs.
         while (rounds < 60 || committed.load(Ordering::Acquire) < 200)
             && start.elapsed() < Duration::from_secs(60)
         {
@@ -189,12 +190,12 @@ fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batche
     assert!(segments >= 2 && moved >= 200, "{segments} {moved}");
 }
 
-/// As `cp -r` does it: one file after the other, by a list of names that was read before.
+/// Copies as `cp -r` does: one file after the other, from a list of names that was read before.
 #[test]
 fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
     let (whole, refused, moved) = concurrent_with_a_writer(|path, committed| {
         let (mut whole, mut refused, mut round, start) = (0, 0, 0, Instant::now());
-        // On a busy machine the writer has few turns.
+        // On a busy machine the writer rarely runs.
         while round < 200
             || committed.load(Ordering::Acquire) <= 10 && start.elapsed() < Duration::from_secs(60)
         {
@@ -208,7 +209,7 @@ fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
                 names.reverse();
             }
             for name in names {
-                let _ = std::fs::copy(path.join(&name), copy.join(&name)); // it may be gone by now
+                let _ = std::fs::copy(path.join(&name), copy.join(&name)); // the file may have been removed
             }
             match Index::open(&copy) {
                 Ok(index) => {
@@ -251,7 +252,7 @@ fn thousand_readers_of_one_index_give_the_same_answers() {
     }
 }
 
-/// A number that a manifest has named always refers to the same bytes, whatever is dropped, merged and removed.
+/// Tests that a number that a manifest has named always refers to the same bytes, after any drops, merges and removals.
 #[test]
 fn published_name_is_never_reused_for_another_file() {
     let (_dir, path, index) = created();
@@ -275,7 +276,7 @@ fn published_name_is_never_reused_for_another_file() {
         }
         match session % 4 {
             0 => {
-                // A batch that is dropped takes its segments with it.
+                // A dropped batch removes its segments.
                 writer.set_logged(false);
                 writer.set_memory(1);
                 writer.put(1_000_000_u64, Fingerprint(1)).unwrap();
@@ -318,7 +319,7 @@ fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
     refused(writer.compact().map(drop));
     refused(writer.merge_step().map(drop));
     assert_eq!(check(&index.snapshot()), 59, "and the writer goes on");
-    // In the background: one attempt, whose failure is reported, and commits continue.
+    // In the background: one attempt, whose failure is reported, while commits continue.
     let asked = || faults.space_queries.load(Ordering::Relaxed);
     let before = asked();
     for number in 60..70 {
@@ -331,13 +332,13 @@ fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
     assert_eq!(check(&index.snapshot()), 70);
 }
 
-/// Any item after the first error would be an answer that looks complete and is not.
+/// Any item after the first error would make an incomplete result look complete.
 #[test]
 fn failed_query_gives_its_error_as_the_only_item_each_time_it_is_asked() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..20_000_u64 {
-        // Keys that follow each other would take no bytes.
+        // Consecutive keys would take no bytes.
         writer.put(number * 3, Fingerprint(number * number)).unwrap();
     }
     writer.commit().unwrap();
@@ -346,7 +347,7 @@ fn failed_query_gives_its_error_as_the_only_item_each_time_it_is_asked() {
     let mut files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let segment = files.find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
     let mut bytes = std::fs::read(&segment).unwrap();
-    // The ends of all pages of keys but the first; what opening reads stays sound.
+    // Damages the end of each page of keys except the first; the data read when opening is intact.
     bytes.iter_mut().skip(2 * 4096 - 9).step_by(4096).take(5).for_each(|byte| *byte ^= 1);
     std::fs::remove_file(&segment).unwrap();
     std::fs::write(&segment, bytes).unwrap();

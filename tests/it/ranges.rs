@@ -1,5 +1,5 @@
-//! Keys in order from bound to bound, wherever documents are, and what a writer answers and removes in the middle of a
-//! batch.
+//! Tests ranges of keys in order, for documents in segments and memtables, and the reads and deletes of a writer in the
+//! middle of a batch.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -24,7 +24,7 @@ fn taken(keys: Keys) -> Vec<Vec<u8>> {
     keys.map(|key| key.unwrap().as_bytes().unwrap().to_vec()).collect()
 }
 
-/// Keys with a common prefix, including bytes without a successor.
+/// Returns a key with the common prefix; some contain bytes without a successor.
 fn key(number: u64) -> Vec<u8> {
     let mut key = b"site/".to_vec();
     key.extend((0..=number % 4).map(|place| [0, 7, 254, 255][(number >> (2 * place)) as usize % 4]));
@@ -39,7 +39,7 @@ fn put(writer: &mut Writer, documents: &mut Documents, number: u64) {
     documents.insert(key, number << 20);
 }
 
-/// An index with documents in segments, which hide each other, in a frozen memtable and in rows that came after it.
+/// Creates an index with documents in segments that replace each other, in a frozen memtable, and in later rows.
 fn filled() -> (MemoryVfs, Index, Writer, Documents) {
     let (vfs, index) = created(params());
     let mut writer = index.writer().unwrap();
@@ -79,7 +79,7 @@ fn ranges_equal_those_of_a_map_wherever_documents_are() {
                         Bound::Included(from) | Bound::Excluded(from),
                         Bound::Included(to) | Bound::Excluded(to),
                     ) => {
-                        from >= to // a map refuses such
+                        from >= to // `BTreeMap::range` panics for such bounds
                     }
                 };
                 let expected: Vec<Vec<u8>> = if is_empty {
@@ -136,7 +136,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
     let count = |documents: &Documents, prefix: &[u8]| {
         documents.keys().filter(|key| key.starts_with(prefix)).count() as u64
     };
-    // Keys of the batch, too.
+    // Keys of the batch are removed, too.
     for number in 100_000..100_040 {
         put(&mut writer, &mut documents, number);
     }
@@ -146,7 +146,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
         assert_eq!(writer.delete_prefix(prefix).unwrap(), 0);
     }
     assert_ne!(index.snapshot().documents(), documents.len() as u64, "it is not committed");
-    put(&mut writer, &mut documents, 0b1111_1111); // begins as those that went
+    put(&mut writer, &mut documents, 0b1111_1111); // begins with the prefix of the removed keys
     writer.commit().unwrap();
     for snapshot in
         [index.snapshot(), Index::open_with(Arc::new(vfs), Path::new("/index")).unwrap().snapshot()]

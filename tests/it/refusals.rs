@@ -1,4 +1,4 @@
-//! Errors of a segment's reader name the part of the file that was read, and the byte.
+//! Tests that errors of a segment's reader name the section that was read, and the offset.
 
 use crate::support::{self, Sample, Seals, place};
 use twindex::Error;
@@ -9,7 +9,7 @@ fn sample(name: &str) -> Sample {
     support::samples().into_iter().find(|sample| sample.name == name).expect("a sample of this name")
 }
 
-/// Section, offset, expected and found.
+/// Returns section, offset, expected and found value of an error.
 fn corrupt(error: Error) -> (&'static str, u64, String, String) {
     match error {
         Error::Corrupt { section, offset, expected, found, .. } => (section, offset, expected, found),
@@ -17,8 +17,8 @@ fn corrupt(error: Error) -> (&'static str, u64, String, String) {
     }
 }
 
-/// Opens the segment with a changed byte in its table of contents and correct checksums: returns the number of the
-/// entry, and the error.
+/// Opens the segment with a changed byte in its table of contents and correct checksums. Returns the number of the entry,
+/// and the expected and found value of the error.
 fn opened_with(name: &str, section: &str, index: u16, field: usize, value: u8) -> (u64, String, String) {
     let sound = sample(name).bytes;
     let seals = Seals::of(&sound);
@@ -43,7 +43,7 @@ const CODEC: usize = 4;
 #[test]
 fn wrong_entry_is_reported_in_the_table_of_contents() {
     let tables = "24 in reversed-3 planes";
-    // Parameters, keys, ranks, design, two tables.
+    // The sections are parameters, keys, ranks, design, and two tables.
     let (entry, expected, found) = opened_with(tables, "ranks", 0, CODEC, 7);
     assert_eq!((entry, expected.as_str()), (2, "section ranks 0, codec 1, 24 rows"));
     assert_eq!(found, "section ranks 0, codec 7, 24 rows");

@@ -1,5 +1,5 @@
-//! Salvage: a new index of all documents whose records are intact, a report of the others, and no change of the damaged
-//! files. Whatever is damaged, no document is altered.
+//! Tests salvage: it creates a new index of all documents whose records are intact, reports the others, and does not change
+//! the damaged files. No damage leads to an altered document.
 
 #![allow(clippy::disallowed_methods, reason = "damages the files of an index from outside")]
 
@@ -26,7 +26,7 @@ fn documents(snapshot: &Snapshot) -> Documents {
     all
 }
 
-/// Two segments and a log, of documents with everything, some of them deleted and replaced.
+/// Creates an index with two segments and a log, of documents with all fields, some of them deleted and replaced.
 fn index() -> (TempDir, PathBuf, Documents) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -99,7 +99,7 @@ fn documents_saved_from_damaged_segments_are_unchanged_and_the_others_are_report
         std::fs::write(&segment, &damaged).unwrap();
         let out = dir.path().join(format!("out {step}"));
         let (report, found) = run(&path, &out).unwrap();
-        // All tables except the first, and padding, are built again.
+        // Padding, and all tables except the first, are built again, so damage of them loses nothing.
         assert!(report.lost() > 0 && !report.is_whole() || found == all, "page {step}: {report:?}");
         pages_that_matter += usize::from(report.lost() > 0);
         for (key, record) in &found {

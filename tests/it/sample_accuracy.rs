@@ -1,19 +1,19 @@
-//! Samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random sets must be
-//! unbiased, and the stated standard error of each must be the observed deviation.
+//! Tests samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random sets must
+//! be unbiased, and the stated standard error of each must agree with the observed deviation.
 //!
-//! Seeds are fixed, so a test passes always or never. Bias is allowed up to three standard errors of the
-//! measurement. A claimed standard error, as the root of the mean of its squares over all trials, may be 10 %
-//! below the deviation seen at most, which allows for the error of the measurement: so no claim is too low.
-//! Above it may be 15 % where 25 shingles or more are checked on average, 30 % from 5 on and 60 % below,
-//! where the estimate of the error is deliberately careful; and it is positive where nothing deviates at all,
-//! at containment 1. On average over the cases it is within 10 %.
+//! Seeds are fixed, so a test always gives the same result. The bias may be up to three standard errors of the measurement.
+//! The claimed standard error is the root of the mean of its squares over all trials. It may be at most 10 % below the
+//! observed deviation, which allows for the error of the measurement: so no claim is too low. It may be above it by 15 % if
+//! 25 or more shingles are checked on average, 30 % from 5 on and 60 % below, where the estimate of the error is
+//! deliberately cautious; and it is positive if nothing deviates at all, at containment 1. On average over the cases it is
+//! within 10 %.
 
 use twindex::params::MODULAR_MAX;
 use twindex::sketch::samples::{bottom, modular};
 use twindex::sketch::{Resemblance, Sample, containment, jaccard};
 use twindex_kernel::splitmix::SplitMix;
 
-/// Sets of these sizes with this number of elements in common.
+/// Returns sets of these sizes with this number of common elements.
 fn sets(random: &mut SplitMix, a: usize, b: usize, both: usize) -> (Vec<u64>, Vec<u64>) {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     let mut rest = |size: usize| {
@@ -57,7 +57,7 @@ impl Sketches {
     }
 }
 
-/// An estimate: value, standard error, shingles looked at; `None` where nothing was sampled.
+/// An estimate: value, standard error, number of shingles checked; `None` if no shingle was sampled.
 type Estimated = Option<(f64, f64, usize)>;
 
 /// Draws pairs of sets and compares the estimates with the truth.
@@ -95,7 +95,7 @@ fn check(
          {deviation:.4}, claimed {claimed:.4} ({:.3})",
         claimed / deviation
     );
-    // Hardly anything is unknown unless hardly anything is expected in the sample.
+    // Most estimates are known, except if hardly any element is expected in the sample.
     assert!(known / f64::from(trials) > 0.8, "{name}: {known} of {trials} known");
     assert!(bias.abs() <= allowed, "{name}: bias {bias}, allowed {allowed}");
     if truth >= 1.0 {
@@ -117,7 +117,7 @@ fn check_average(ratios: &[f64]) {
 fn of_resemblance(a: &Sample<'_>, b: &Sample<'_>) -> Estimated {
     let resemblance = a.resemblance(b)?;
     assert!(matches!(resemblance, Resemblance::Estimate { .. }), "{resemblance:?}");
-    // The union's hashes, counted by way of what is contained.
+    // The number of hashes in the union, computed from the containments.
     let (in_a, in_b) = (a.containment(b), b.containment(a));
     let common = in_a.or(in_b).map_or(0, |known| known.common);
     let looked_at = in_a.map_or(0, |known| known.sampled) + in_b.map_or(0, |known| known.sampled) - common;
@@ -130,7 +130,7 @@ fn of_containment(a: &Sample<'_>, b: &Sample<'_>) -> Estimated {
     Some((contained.value(), contained.standard_error(), contained.sampled))
 }
 
-/// Equal sizes whose resemblance is nearest to `tenths` tenths.
+/// Returns equal sizes whose resemblance is nearest to `tenths` tenths.
 fn resembling(size: usize, tenths: usize) -> (usize, usize, usize) {
     // J = both / (2 size - both), so both = 2 J / (1 + J) of the size, rounded.
     let whole = 10 + tenths;
@@ -158,7 +158,7 @@ fn resemblance_is_estimated_without_bias_and_with_an_honest_error() {
 fn containment_is_estimated_without_bias_and_with_an_honest_error_at_unequal_sizes() {
     let mut ratios = Vec::new();
     for size in [20_usize, 100, 1000] {
-        // Tenths; of the larger set no more than a third is in the smaller.
+        // Containment in tenths. At most a third of the larger set is in the smaller one.
         for (contained, a, b) in
             [(3, size, 3 * size), (8, size, 3 * size), (10, size, 3 * size), (3, 3 * size, size)]
         {
@@ -194,7 +194,7 @@ fn sets_of_fewer_than_t_are_compared_exactly() {
     }
 }
 
-/// The rule for documents with more hashes than the format can store.
+/// Tests the rule for documents with more hashes than the format can store.
 #[test]
 fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known() {
     let mut random = SplitMix(9);
@@ -202,7 +202,7 @@ fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known(
     let (mut sum, mut squares, mut claimed) = (0.0, 0.0, 0.0);
     let trials = 24;
     for _ in 0..trials {
-        // 100,000 and 150,000 shingles, 75,000 of them common; one in one is kept.
+        // 100,000 and 150,000 shingles, 75,000 of them common; the modulus is 1, so all are kept up to the limit.
         let (a, b) = sets(&mut random, 100_000, 150_000, 75_000);
         modular(&a, 1, &mut sketches.a);
         modular(&b, 1, &mut sketches.b);
@@ -217,6 +217,6 @@ fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known(
     let (deviation, trials) = ((squares / f64::from(trials)).sqrt(), f64::from(trials));
     println!("bias {}, deviation {deviation}, claimed {}", sum / trials, (claimed / trials).sqrt());
     assert!((sum / trials).abs() < 3.0 * deviation / trials.sqrt());
-    // A deviation seen in 24 trials is known to 15 %.
+    // A deviation measured in 24 trials has an error of about 15 %.
     assert!((0.6..1.6).contains(&((claimed / trials).sqrt() / deviation)));
 }

@@ -1,5 +1,5 @@
-//! `scripts/read-index.py`, which was written from the words of `format-spec.md` alone, finds in whole indexes, IDF
-//! tables and files of sketches what the library finds in them, and refuses what was damaged.
+//! Tests that `scripts/read-index.py`, which was written from the text of `format-spec.md` alone, finds the same content as
+//! the library in whole indexes, IDF tables and files of sketches, and refuses damaged ones.
 
 #![allow(
     clippy::disallowed_methods,
@@ -62,7 +62,7 @@ fn or_none<T: ToString>(value: Option<T>) -> String {
     value.map_or("-".into(), |value| value.to_string())
 }
 
-/// For each key, as it was last put: whether its document was marked, and its set.
+/// For each key, whether the last document put was marked, and its set.
 type LastPut = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
 
 fn shown_set(set: &[u64]) -> String {
@@ -70,7 +70,7 @@ fn shown_set(set: &[u64]) -> String {
     format!(", set {}", if shown.is_empty() { "-".into() } else { shown.join(" ") })
 }
 
-/// The expected output of the script for an index; `came` has data that a snapshot does not return.
+/// Returns the expected output of the script for an index; `came` has data that a snapshot does not return.
 fn described(snapshot: &Snapshot, came: &LastPut) -> String {
     let mut text = format!("commit {}\nnow {}\n", snapshot.generation(), or_none(snapshot.now()));
     writeln!(text, "payload {}", snapshot.payload().map_or("-".into(), hex)).unwrap();
@@ -83,7 +83,7 @@ fn described(snapshot: &Snapshot, came: &LastPut) -> String {
         .unwrap();
     for key in keys {
         let record = snapshot.get(key.as_key()).unwrap().unwrap();
-        // For a document without a sketch the library returns a signature of zeros, as stored in the section.
+        // For a document without a sketch the library returns a signature of zeros, as the section stores it.
         let sketched = record.fingerprint.is_some() || record.signature.iter().any(|&byte| byte > 0);
         let fingerprint = record.fingerprint.map(|fingerprint| format!("{:016x}", fingerprint.0));
         let (marked, set) = &came[&key];
@@ -132,14 +132,14 @@ fn table_of(shingling: &Shingling) -> IdfTable {
     builder.finish().unwrap()
 }
 
-/// Parameters of tokens that need a feature of the format.
+/// Returns a way of splitting text that needs a feature of the format.
 fn raw() -> Shingling {
     let mut raw = Shingling::words(3, 0).with_tokens(Tokens::Raw).unwrap();
     raw.folding.invisible = true;
     raw
 }
 
-/// Batches of documents that are put, replaced, deleted and expire, with a flush now and then.
+/// Commits batches that put, replace, delete and expire documents, with occasional flushes.
 fn fill(
     index: &Index,
     writer: &mut Writer,
@@ -161,7 +161,7 @@ fn fill(
         if index.params().priorities && i % 3 > 0 {
             document = document.with_priority(u64::MAX - i * i);
         }
-        // A document whose key exists is not a duplicate: so with marks more keys are put only once.
+        // A document whose key exists is not a duplicate, so with marks more keys are put only once.
         let key = format!("key {}", i % if marks { 180 } else { 90 });
         let mut is_marked = false;
         if marks {
@@ -289,7 +289,7 @@ fn second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
     let all = [
         builder.clone().words(1),
         builder.clone().shingling(raw()),
-        // A file of sketches has sets, and no marks.
+        // A file of sketches stores sets, but no marks.
         builder.clone().words(2).sets().marks(),
         builder.words(1).marks(),
     ];
@@ -363,13 +363,13 @@ fn flipped_bits_are_refused(params: Params, table: &IdfTable) {
     if script(&[&path]).is_none() {
         return;
     }
-    // A closed log states the length up to which it was synced.
+    // A closed log records the length up to which it was synced.
     let files: Vec<PathBuf> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
     let is_manifest = |file: &&PathBuf| file.to_str().unwrap().contains("MANIFEST");
     let newest = files.iter().filter(is_manifest).max().unwrap();
     let mut refused = 0;
     for file in &files {
-        // The manifest before and the lock are not read.
+        // The script does not read the previous manifest and the lock.
         if file.ends_with("LOCK") || is_manifest(&file) && file != newest {
             continue;
         }

@@ -1,5 +1,5 @@
-//! The worked examples of the papers and lectures that twindex follows, under every shingle hash: what they
-//! count by hand must come out here.
+//! Tests the worked examples of the papers and lectures that twindex follows, with every shingle hash: the results must be
+//! the numbers that the authors computed by hand.
 
 use twindex::params::{ShingleHash, Shingling, Widths};
 use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler, jaccard, tokens};
@@ -71,7 +71,7 @@ fn lore_rolls_to_orem() {
     let x_0 = l * 32_u64.pow(3) + o * 32_u64.pow(2) + r * 32 + e;
     let x_1 = (x_0 - l * 32_u64.pow(3)) * 32 + m;
     assert_eq!((x_0, x_1), (3_656_357, 3_757_325));
-    // As residues too: modulo a prime above both, and one below.
+    // The same modulo a prime above both values, and modulo one below.
     for q in [(1 << 61) - 1, 10_007] {
         let hash = RabinKarp::new(32, q).unwrap();
         assert_eq!(hash.hash(b"lore"), x_0 % q);
@@ -80,7 +80,7 @@ fn lore_rolls_to_orem() {
         let rolled: Vec<u64> = hash.windows(b"lorem ipsum", 4).collect();
         assert_eq!(rolled[..2], [x_0 % q, x_1 % q]);
         assert_eq!(rolled.len(), 8);
-        // Characters are symbols as bytes are.
+        // Windows over characters give the same hashes as windows over bytes.
         let characters: Vec<char> = "lorem ipsum".chars().collect();
         assert_eq!(hash.windows(&characters, 4).collect::<Vec<_>>(), rolled);
     }
@@ -98,7 +98,7 @@ fn lorem_ipsum_has_five_words_and_four_pairs() {
     }
 }
 
-/// The lecture on duplicate detection: three words of eight are shared.
+/// The lecture on duplicate detection: three of eight words are shared.
 #[test]
 fn the_black_cat_and_the_black_dog_resemble_each_other_by_three_eighths() {
     for &hash in ShingleHash::ALL {
@@ -108,8 +108,7 @@ fn the_black_cat_and_the_black_dog_resemble_each_other_by_three_eighths() {
     }
 }
 
-/// The lecture: the words of both sentences are the same, 3 of 5 pairs are. Words and pairs together give 7
-/// of 9.
+/// The lecture: both sentences have the same words, and share 3 of 5 pairs. Words and pairs together give 7 of 9.
 #[test]
 fn the_dog_and_the_cat_that_chase_each_other_share_three_fifths_of_their_bigrams() {
     for &hash in ShingleHash::ALL {

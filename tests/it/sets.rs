@@ -1,5 +1,5 @@
-//! An index that stores sets: resemblance is counted, no near document is missed, and a stream decides by the
-//! definition.
+//! Tests of an index that stores sets: resemblance is computed exactly, no near document is missed, and the decisions about
+//! a stream of documents follow the definition.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn params(threshold: f64) -> Params {
     Params::builder().words(1).minhash(4, 3).near(near).sets().marks().build().unwrap()
 }
 
-/// A text of a family: most words of its family, some others, some left out; or one without words.
+/// Returns a text of a family: most words of the family, some other words, some words left out; or a text without words.
 fn text(random: &mut Random) -> String {
     if random.below(12) == 0 {
         return ["?", "!", "? ", ""][random.below(4)].into();
@@ -31,7 +31,7 @@ fn text(random: &mut Random) -> String {
     words.join(" ")
 }
 
-/// Documents in order, and for each the kept documents before it that are near it.
+/// A model: documents in order, and for each the earlier kept documents that are near it.
 struct Definition {
     near: Nearness,
     sets: BTreeMap<String, Vec<u64>>,
@@ -45,7 +45,7 @@ impl Definition {
         if a.is_empty() && b.is_empty() { 0.0 } else { both as f64 / (a.len() + b.len() - both) as f64 }
     }
 
-    /// The nearest kept document, and among equally near ones that with the smallest key.
+    /// Returns the nearest kept document; of equally near ones, the one with the smallest key.
     fn admit(&mut self, key: &str, set: &[u64]) -> Option<(String, f64)> {
         self.sets.insert(key.into(), set.to_vec());
         let near = |other: &&String| self.near.shared(set, &self.sets[*other]).is_some();
@@ -115,7 +115,7 @@ fn stream_keeps_the_documents_of_the_definition_through_flushes_merges_and_openi
     assert!(duplicates > 500, "{duplicates} duplicates");
 }
 
-/// Every query returns all stored documents that are near, marked or not, with their counts.
+/// Checks that every query returns all stored documents that are near, marked or not, with their exact resemblance.
 fn all_are_found(
     index: &Index,
     sketcher: &Sketcher,
@@ -155,7 +155,7 @@ fn marked_copies_decide_nothing() {
         let words: Vec<String> = words.map(|word| format!("w{word}")).collect();
         sketcher.sketch(&words.join(" ")).unwrap()
     };
-    // b is near a, and c is near b and not a: 18 of 22, 16 of 24.
+    // b is near a (18 of 22); c is near b, but not a (16 of 24).
     let (a, b, c) = (of(0..20), of(2..22), of(4..24));
     let mut writer = index.writer().unwrap();
     assert_eq!(writer.admit("a", &a).unwrap(), Admitted::New);

@@ -1,10 +1,10 @@
-//! Sketches against theory, for random sets of known resemblance. Every plausible family gives good estimates for long
-//! documents. A sound one differs from an unsound one in the variance for short documents and in the probability that a
-//! whole group of minima matches. So the tests measure these, for every family that an index can have.
+//! Tests sketches against theory, for random sets of known resemblance. Every plausible family gives good estimates for long
+//! documents. Sound and unsound families differ in the variance for short documents and in the probability that a whole
+//! group of minima matches. So the tests measure these, for every family that an index can have.
 //!
-//! Seeds are fixed, so a test passes always or never. The bounds are what the theory allows plus three standard
-//! errors of the measurement itself; other seeds would pass in 99.7 % of runs of each cell. What is measured is
-//! printed: `cargo test --test it sketch_accuracy:: -- --nocapture`.
+//! Seeds are fixed, so a test always gives the same result. The bounds are the theoretical values plus three standard errors
+//! of the measurement; with other seeds, each cell would pass in 99.7 % of runs. The measured values are printed by
+//! `cargo test --test it sketch_accuracy:: -- --nocapture`.
 
 use twindex::params::{self, FeatureScheme};
 use twindex::params::{Family, Shingling};
@@ -17,8 +17,8 @@ use twindex_kernel::splitmix::SplitMix;
 const FAMILIES: [Family; 4] =
     [Family::OnePermutationFilled, Family::Linear, Family::MultiplyShift, Family::Matrix];
 
-/// Replaces `a` and `b` by sets with `both` common elements and a union of `union` elements; the others are dealt
-/// alternately.
+/// Replaces `a` and `b` by sets with `both` common elements and a union of `union` elements. The other elements are assigned
+/// to them alternately.
 fn deal(random: &mut Random, both: usize, union: usize, a: &mut Vec<u64>, b: &mut Vec<u64>) {
     a.clear();
     a.extend((0..both).map(|_| random.next()));
@@ -28,7 +28,7 @@ fn deal(random: &mut Random, both: usize, union: usize, a: &mut Vec<u64>, b: &mu
     }
 }
 
-/// A pair of sets: elements in the larger one, in the union and in both.
+/// A pair of sets: the number of elements in the larger one, in the union and in both.
 struct Cell {
     size: usize,
     union: usize,
@@ -45,9 +45,9 @@ impl Cell {
     }
 }
 
-/// Pairs of sets of 5, 20, 100 and 1000 elements each, of the resemblance that is nearest to .5, .8 and .9:
-/// .48, .82 and .905 for 20, .504, .802 and .905 for 100, and .5004, .8002 and .8993 for 1000. Two sets of 5
-/// reach .43 and .67 only, and so there are unions of 5, too, which reach .4, .6 and .8.
+/// Pairs of sets of 5, 20, 100 and 1000 elements each, with the resemblance nearest to .5, .8 and .9: .48, .82 and .905 for
+/// 20, .504, .802 and .905 for 100, and .5004, .8002 and .8993 for 1000. Two sets of 5 elements only reach .43 and .67, so
+/// there are also unions of 5 elements, which reach .4, .6 and .8.
 const CELLS: [Cell; 14] = [
     Cell::new(4, 5, 2),
     Cell::new(4, 5, 3),
@@ -65,7 +65,7 @@ const CELLS: [Cell; 14] = [
     Cell::new(1000, 1053, 947),
 ];
 
-/// Draws pairs of sets and hands over their signatures, `trials` times.
+/// Draws pairs of sets `trials` times, and calls `each` with their signatures.
 fn draw(hasher: &MinHasher, cell: &Cell, trials: usize, seed: u64, mut each: impl FnMut(&[u32], &[u32])) {
     let mut random = Random(seed);
     let (mut a, mut b, mut of_a, mut of_b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -108,13 +108,13 @@ impl Preset {
     }
 }
 
-/// The behaviour of a family in a cell, relative to theory.
+/// The measured behaviour of a family in a cell, relative to theory.
 struct Measured {
     bias: f64,
     variance: f64,
-    /// Groups that match, of all.
+    /// The share of groups that match.
     groups: f64,
-    /// Pairs with enough groups that match, of all.
+    /// The share of pairs with enough matching groups.
     fungible: f64,
 }
 
@@ -142,8 +142,9 @@ fn measure(family: Family, preset: &Preset, cell: &Cell, trials: usize) -> Measu
     }
 }
 
-/// Compares a family with theory in all cells. `trials` receives the size of the sets; `groups` and `fungible` return,
-/// by size, the factors of theory between which a group's match and P(fungible) must lie.
+/// Compares a family with theory in all cells. `trials` returns the number of trials for a size of sets. `groups` and
+/// `fungible` return, by size, the range of factors of the theoretical values within which the match of a group and
+/// P(fungible) must be.
 fn hold(
     family: Family,
     preset: &Preset,
@@ -173,8 +174,7 @@ fn hold(
         // A sample variance of n trials has a relative standard error of sqrt(2 / n).
         let excess = 1.05 + 3.0 * (2.0 / n).sqrt();
         assert!(found.variance <= excess * theory, "{name}: variance {} of theory", found.variance / theory);
-        // A share p of n has a standard error of sqrt(p (1 - p) / n); where less than one is expected, one may
-        // come.
+        // A share p of n has a standard error of sqrt(p (1 - p) / n). If fewer than one match is expected, one is allowed.
         let within = |found: f64, p: f64, n: f64, (low, high): (f64, f64)| {
             let noise = 3.0 * (p * (1.0 - p) / n).sqrt() + 1.0 / n;
             found >= low * p - noise && found <= high * p + noise
@@ -185,10 +185,10 @@ fn hold(
     }
 }
 
-/// Of one permutation, minima of bins that were hit are different elements: drawn without replacement, so that
-/// they vary less, and that all s of a group are in both sets is a little less probable than J^s. So the filter
-/// is steeper, not looser. The bounds are what was measured, with 20,000 trials: a group down to .80 of J^s
-/// where J is .8 and down to .947 where it is .9; P(fungible) down to .65 (of .03) and to .947 (of .46).
+/// With one permutation, the minima of non-empty bins are different elements: they are drawn without replacement. So they
+/// vary less, and the probability that all s of a group are in both sets is a little below J^s. The filter is therefore
+/// steeper, not looser. The bounds are the values measured with 20,000 trials: a group down to .80 of J^s for J = .8 and
+/// down to .947 for J = .9; P(fungible) down to .65 (of .03) and to .947 (of .46).
 #[test]
 fn one_permutation_filled_is_unbiased_and_its_groups_match_a_little_less_often_than_independent_ones() {
     let high = |cell: &Cell| cell.resemblance() > 0.85;
@@ -199,8 +199,8 @@ fn one_permutation_filled_is_unbiased_and_its_groups_match_a_little_less_often_t
     hold(Family::OnePermutationFilled, &EIGHT_OF_TWENTY_FIVE, |_| 20_000, groups, one_of_eight);
 }
 
-/// The classic families are as theory says, within noise: no factor is allowed but 1. At 200 minima, sets of
-/// 1000 are drawn 2,000 times only, and bounds are wider accordingly.
+/// The classic families agree with theory within noise: the only allowed factor is 1. At 200 minima, sets of 1000 elements
+/// are drawn only 2,000 times, and the bounds are wider accordingly.
 fn hold_classic(family: Family) {
     let exact = |_: &Cell| (1.0, 1.0);
     hold(family, &SIX_OF_FOURTEEN, |_| 20_000, exact, exact);
@@ -222,8 +222,8 @@ fn minima_and_groups_of_matrices_match_as_independent_ones() {
     hold_classic(Family::Matrix);
 }
 
-/// The upper half of the 128-bit product grows with x, so that all minima are at one element: what the
-/// experiments above are there to see.
+/// The upper half of the 128-bit product grows with x, so that all minima are at one element. This test shows that the
+/// experiments above detect such a family.
 #[test]
 fn the_upper_half_of_a_whole_product_has_a_variance_of_all_minima_in_one() {
     let mut random = Random(8);
@@ -265,7 +265,7 @@ fn estimates_from_a_few_bits_are_unbiased_and_their_standard_error_is_honest() {
                 "{family}, {bits} bits: bias {bias:+.5}, deviation {deviation:.4}, claimed {claimed:.4}"
             );
             assert!(bias.abs() <= 3.0 * claimed / trials.sqrt(), "{family}, {bits} bits: bias {bias}");
-            // One-permutation minima vary less than independent ones, so the claim may be a little high, not
+            // One-permutation minima vary less than independent ones, so the claim may be a little too high, but not too
             // low.
             assert!(
                 deviation < 1.06 * claimed && deviation > 0.7 * claimed,
@@ -297,8 +297,7 @@ fn minima_are_uniform_over_elements_and_bits() {
                 }
             }
             let (found, p) = (of_first as f64 / f64::from(all as u32), 1.0 / n as f64);
-            // The components of one set share its first element's luck: count them by the trial, not by the
-            // minimum.
+            // The components of one set depend on the same first element, so the error is computed by trial, not by minimum.
             let allowed = 3.0 * (p * (1.0 - p) / all as f64).sqrt() * 1.1;
             assert!((found - p).abs() < allowed, "{family}, {n}: {found}");
             for (bit, count) in ones.iter().enumerate() {
@@ -336,9 +335,8 @@ fn minima_of_different_elements_agree_in_their_low_bits_by_chance_and_no_more() 
 
 #[test]
 fn the_hamming_distance_of_fingerprints_follows_the_angle() {
-    // Sets of n elements each that share c are at an angle of acos(c / n); a bit differs with angle / pi. The
-    // bits of a finite set only tend to that, so n is odd (no ties) and large, and one per cent is allowed
-    // for it.
+    // Two sets of n elements that share c are at an angle of acos(c / n), and a bit differs with probability angle / pi.
+    // This is a limit for large sets, so n is odd (no ties) and large, and a deviation of one per cent is allowed.
     let mut random = Random(5);
     for (n, shared) in [(401, 200), (401, 320), (401, 380), (1001, 990)] {
         let trials = 1500;
@@ -361,7 +359,7 @@ fn the_hamming_distance_of_fingerprints_follows_the_angle() {
             (mean - expected).abs() < 0.01 * expected + noise,
             "{shared} of {n}: {mean}, theory {expected}"
         );
-        // Bits vote independently: the distance is binomial.
+        // Bits are independent, so the distance is binomial.
         assert!(
             (variance / (64.0 * p * (1.0 - p)) - 1.0).abs() < 0.15,
             "{shared} of {n}: variance {variance}"
@@ -377,14 +375,14 @@ fn shingles_of_real_words_are_as_good_as_random_ones() {
 }
 
 fn shingles_of_real_words(hasher: &MinHasher, family: &str) {
-    // The words and numbers of neighbouring documents differ little; their hashes must not show it.
+    // Words and numbers of neighbouring documents differ little; this must not affect their hashes.
     let (union, both, trials) = (20, 16, 1500);
     for width in [1, 2] {
         let shingler = Shingler::new(&Shingling::words(width, 0)).unwrap();
         let (mut a, mut b, mut of_a, mut of_b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut sum, mut squares, mut distances) = (0.0, 0.0, 0.0);
         for trial in 0..trials {
-            // One text of `width` consecutive numbers a shingle; the sets are cut from its shingles.
+            // One text of consecutive numbers, `width` per shingle; the sets are taken from its shingles.
             let numbers: Vec<String> =
                 (0..union + usize::from(width) - 1).map(|i| (trial * 50 + i).to_string()).collect();
             let mut all = Vec::new();
@@ -434,7 +432,7 @@ fn happens(random: &mut SplitMix, probability: f64) -> bool {
     ((random.next() >> 11) as f64) < probability * (1_u64 << 53) as f64
 }
 
-/// The share of fungible pairs among signatures whose minima are equal with this probability each.
+/// Returns the share of fungible pairs among signatures whose minima are equal with this probability.
 fn accepted(scheme: FeatureScheme, resemblance: f64, trials: u32, seed: u64) -> f64 {
     let mut random = SplitMix(seed);
     let (mut bytes, mut whole, mut count) = (Vec::new(), [Vec::new(), Vec::new()], 0);
@@ -474,7 +472,7 @@ fn as_many_pairs_are_fungible_as_the_formula_says() {
         (bytes(3), 0.9),
         (bytes(3), 0.8),
         (bytes(7), 0.99),
-        // Chance alone: 3.1 % with one byte, 0.04 % with two.
+        // Matches by chance alone: 3.1 % with one byte, 0.04 % with two.
         (bytes(1), 0.0),
         (bytes(2), 0.0),
         (bytes(1), 0.5),

@@ -1,4 +1,5 @@
-//! A skipped test prints a notice, and fails if `TWINDEX_REQUIRE_ALL` is 1 and the missing program is installable.
+//! Tests that a skipped test prints a notice, and fails if `TWINDEX_REQUIRE_ALL` is 1 and the missing program is
+//! installable.
 
 use crate::support::skip::{Missing, notice};
 

@@ -1,9 +1,9 @@
-//! `format-spec.md` states the format once; here the code proves it. Every offset, size and number in the
-//! specification's tables is compared with the constants and structs of `src/format`, and the annotated dump at its
-//! end with a file that is built here.
+//! Tests that the code agrees with `format-spec.md`, which specifies the format. Every offset, size and number in its tables
+//! is compared with the constants and structs of `src/format`, and the annotated dump at its end with a file that is built
+//! here.
 //!
-//! A table is found by its heading, and compared row by row both ways: a row that is missing, or that only the
-//! specification has, fails.
+//! A table is found by its heading and compared row by row in both directions: a row that is missing in the specification or
+//! in the code is a failure.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -46,14 +46,14 @@ use twindex::{Key, Params};
 
 const SPEC: &str = include_str!("../../format-spec.md");
 
-/// The lines below a heading, up to the next heading.
+/// Returns the lines below a heading, up to the next heading.
 fn part(heading: &str) -> impl Iterator<Item = &'static str> {
     let mut lines = SPEC.lines();
     assert!(lines.any(|line| line == heading), "format-spec.md has no heading `{heading}`");
     lines.take_while(|line| !line.starts_with('#'))
 }
 
-/// The rows of the first table below a heading, cells trimmed, code marks removed.
+/// Returns the rows of the first table below a heading, with trimmed cells and without code marks.
 fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
@@ -66,7 +66,7 @@ fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
     lines.map(cells).collect()
 }
 
-/// Compares the table below a heading with `expected`, without the last column, which is prose.
+/// Compares the table below a heading with `expected`, except for the last column, which is prose.
 fn compare(heading: &str, columns: &[&str], expected: &[Vec<String>]) {
     let found: Vec<Vec<String>> = rows(heading, columns)
         .into_iter()
@@ -79,7 +79,7 @@ fn compare(heading: &str, columns: &[&str], expected: &[Vec<String>]) {
     assert_eq!(found, expected, "`{heading}`: left the specification, right the code");
 }
 
-/// A table of fields: name, offset, size.
+/// Compares a table of fields: name, offset, size.
 fn fields(heading: &str, expected: &[(&str, usize, usize)]) {
     let expected: Vec<_> = expected
         .iter()
@@ -88,7 +88,7 @@ fn fields(heading: &str, expected: &[(&str, usize, usize)]) {
     compare(heading, &["field", "offset", "size", "meaning"], &expected);
 }
 
-/// A field of a struct: its name, its offset and the size of its type.
+/// Returns the name, the offset and the size of a field of a struct.
 macro_rules! field {
     ($of:ty, $name:ident) => {{
         fn size<T, F>(_: fn(&T) -> &F) -> usize {
@@ -106,7 +106,7 @@ fn numbered(pairs: &[(u64, &str)]) -> Vec<Vec<String>> {
     pairs.iter().map(|(number, name)| vec![number.to_string(), (*name).to_owned()]).collect()
 }
 
-/// The fields of a struct tile it: a table that lists these fields lists every byte.
+/// Checks that the fields cover the struct without gaps, so that a table of these fields lists every byte.
 fn tile(fields: &[(&str, usize, usize)], start: usize, end: usize) {
     let mut next = start;
     for (name, offset, size) in fields {
@@ -191,7 +191,7 @@ fn the_head_of_a_frame_is_the_one_specified() {
     fields("#### Key codec 1: frame", &expected);
 }
 
-/// The manifest has no struct, so the test looks at its bytes: each field has a unique value, expected at the offset in
+/// The manifest has no struct, so the test examines its bytes: each field has a unique value, which must be at the offset in
 /// the specification.
 #[test]
 fn the_manifest_is_the_one_specified() {
@@ -277,7 +277,7 @@ fn an_idf_table_has_the_fields_specified() {
     assert_eq!(bytes.len(), 88 + shingling.encode().len() + 2 * 12);
 }
 
-/// The rows of a table of fields follow one another without a gap.
+/// Checks that the rows of a table of fields follow one another without a gap.
 fn tile_of(heading: &str, start: usize, end: usize) {
     let rows = rows(heading, &["field", "offset", "size", "meaning"]);
     let fields: Vec<(&str, usize, usize)> =
@@ -332,7 +332,7 @@ fn heads_and_records_of_a_log_are_as_specified() {
         values("#### Head of a log", 0),
         named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)])
     );
-    // The batch's table comes after that of records; its rows are offsets in the payload.
+    // The table of the batch follows the table of records; its rows are offsets in the payload.
     let all = values("#### Record of a log", start);
     let length = log::BATCH_HEAD_BYTES as u128 + 3 + 9;
     assert_eq!(all, named(&[("length", length), ("kind", 1), ("reserved", 0), ("commit", 0x0606)]));
@@ -387,7 +387,7 @@ fn codecs_have_the_numbers_specified() {
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
     let found = rows("#### Codecs", &["section", "codec", "name"]);
     assert_eq!(found, expected);
-    // Every codec of a table that the code has is one of these.
+    // Every table codec in the code is one of these.
     let all = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     for codec in all {
         let name = match codec {
@@ -399,7 +399,7 @@ fn codecs_have_the_numbers_specified() {
     }
 }
 
-/// The table of incompatible features gives each as its bit and its name.
+/// The table of incompatible features must have the bit and the name of each.
 #[test]
 fn incompatible_features_have_the_numbers_and_names_specified() {
     let table = rows("#### Incompatible features", &["bit", "name", "files", "set if and only if"]);
@@ -422,7 +422,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
     let known = roles.into_iter().fold(0, |known, role| known | role.incompatible_known());
     assert_eq!(found.iter().map(|(number, _)| number).sum::<u32>(), known, "the code knows other features");
-    // The files that can have each feature are those that the code allows to have it.
+    // The files that can have each feature must be those for which the code accepts it.
     let names = ["segment", "manifest", "CURRENT", "log", "idf", "sketches"];
     for row in &table {
         let listed: Vec<&str> = row[2].split(", ").collect();
@@ -433,7 +433,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
     }
 }
 
-/// Tags and lengths of the fields that a document has.
+/// Returns the tags and lengths of the fields of a document.
 fn tags_and_lengths(bytes: &[u8]) -> Vec<(String, usize)> {
     let (mut at, mut found) = (0, Vec::new());
     while at < bytes.len() {
@@ -470,7 +470,7 @@ fn fields_of_a_document_are_the_ones_specified() {
         .collect();
     assert_eq!((min.len(), larger.len()), (3, 3));
     assert_eq!(found, expected, "left the specification, right the code");
-    // No tag but these is taken.
+    // The reader accepts no other tags.
     for tag in 0..=u8::MAX {
         let field = [&[tag, 4, 0, 0, 0][..], &[0; 4]].concat();
         let is_taken = document_fields::Fields::of(&field).check(&params).is_ok();
@@ -497,8 +497,8 @@ fn sets_have_high_bytes_in_a_map_from_the_counts_specified_on() {
     assert_eq!(table.iter().map(|row| row[1].as_str()).collect::<BTreeSet<_>>(), ["0", "1", "2"].into());
 }
 
-/// The choice of common tags is private to the writer; this only checks that the specification has the constants of the
-/// source. `golden_files.rs` has segments with common tags, which the second reader computes again.
+/// The choice of common tags is private to the writer. This test only checks that the specification has the constants of the
+/// source. `golden_files.rs` has segments with common tags, which the second reader computes independently.
 #[test]
 fn common_tags_are_chosen_by_the_constants_specified() {
     let value = |text: &str| -> u64 {
@@ -513,14 +513,14 @@ fn common_tags_are_chosen_by_the_constants_specified() {
         let (name, rest) = line.strip_prefix("const ")?.split_once(": ")?;
         Some((name.to_owned(), value(rest.split_once(" = ")?.1.strip_suffix(';')?)))
     });
-    // The number of bits by which a list in memory is searched changes no byte of a file.
+    // The number of bits for searching a list in memory does not change the file.
     let expected: Vec<(String, u64)> = constants.filter(|(name, _)| name != "FIRST_BITS").collect();
     let table = rows("#### Common tags", &["constant", "value", "meaning"]);
     let found: Vec<(String, u64)> = table.iter().map(|row| (row[0].clone(), value(&row[1]))).collect();
     assert_eq!(found, expected, "left the specification, right the source");
 }
 
-/// Each row is a form of names, one of them, its tables, the bits that lead them, and the largest radius.
+/// Each row has a form of names, an example, its tables, their numbers of leading bits, and the largest radius.
 #[test]
 fn designs_have_the_names_tables_and_radii_specified() {
     let columns =
@@ -540,7 +540,7 @@ fn designs_have_the_names_tables_and_radii_specified() {
         let computed = [design.tables.len().to_string(), leads, name.within_max().to_string()];
         assert_eq!(row[4..], computed, "{}", row[3]);
     }
-    // The ranges of their numbers, at both ends.
+    // The allowed ranges of the numbers in names, at both ends.
     let ranges = |form: usize| found[form][1].clone();
     assert_eq!(ranges(0), format!("M 1 to {BLOCKS_MAX}"));
     assert_eq!(ranges(1), format!("M 3 to {BLOCKS_MAX}, J 2 to M - 1, at most {TABLES_MAX} tables"));
@@ -620,7 +620,7 @@ fn limits_and_constants_are_the_ones_specified() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-/// Parameters that write a line for every name.
+/// Returns parameters that write a line for every name.
 fn every_parameter() -> Params {
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;
@@ -650,7 +650,7 @@ fn parameters_have_the_names_order_and_values_specified() {
     let all = every_parameter();
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
-    // Fewer parameters, in the same order.
+    // Fewer parameters are written in the same order.
     let min = Params::builder().minhash(1, 1).build().unwrap();
     let mut rest = names.iter();
     assert!(min.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", min.fields());
@@ -660,7 +660,7 @@ fn parameters_have_the_names_order_and_values_specified() {
         row[1].clone()
     };
     let listed = |names: &[&str]| names.join(", ");
-    // Tables that come with a library may be of any version of Unicode; this crate's own are of one.
+    // Tables of a library may be of any Unicode version; the tables of this crate are of one version.
     let tokens: Vec<String> = Tokens::ALL
         .iter()
         .map(|tokens| match tokens {
@@ -743,8 +743,8 @@ fn widths_that_depend_on_counts_change_where_specified() {
     }
 }
 
-/// Sketching's constants are private, and `golden_sketches.rs` tests what they do; here only that the specification
-/// has the numbers that are stored in the source.
+/// The constants of sketching are private, and `golden_sketches.rs` tests their effect. This test only checks that the
+/// specification has the numbers in the source.
 #[test]
 fn the_constants_of_sketching_are_those_of_the_source() {
     let sources = [
@@ -825,7 +825,7 @@ fn three_records() -> Vec<u8> {
     read(&path)
 }
 
-/// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after an intended change of the format; then replace the dump in the
+/// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after an intended change of the format. Then replace the dump in the
 /// specification by the output of `scripts/read-segment.py --dump`.
 #[test]
 fn the_three_record_file_is_the_committed_one() {

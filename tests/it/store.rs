@@ -1,9 +1,9 @@
-//! The promises of an index to its users: when it is created, who sees what when, who may write, and which files are
-//! left. A failing disk does not change them: each operation in turn is made to fail, and the result must be the last
+//! The guarantees of an index to its users: creation, visibility of commits, exclusive writing, and which files remain.
+//! A failing disk does not change them: each operation in turn is made to fail, and the index must then have the last
 //! commit, or the new one if its name was already in place.
 //!
-//! Other engines that we examined opened as empty when the file that points to their data was gone, trusted a second
-//! sync after a failed first, and left files that filled an already full disk.
+//! Other engines that we examined opened an empty database when the file that points to their data was missing, trusted
+//! a second sync after a failed first one, or left files that filled an already full disk.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
@@ -61,7 +61,7 @@ fn sketch_made_for_another_table_radius_is_accepted_and_found() {
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "width"), "{error}");
     writer.commit().unwrap();
     assert!(index.snapshot().near(&sketch(2)).any().unwrap().unwrap().distance == Some(0));
-    // Rows come with all parameters, which must be equal.
+    // A row has the parameters of its file, which must equal those of the index.
     let error = writer.put(4, Document::from_row(&params(3), None)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "within"), "{error}");
 }
@@ -87,7 +87,7 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
         modular: sketch.modular(),
     };
     writer.set_drop_duplicates(true);
-    // Estimates decide nothing unless the caller allows them.
+    // An estimate drops no document unless the caller allows it.
     let refused = writer.admit("row", Document::from_row(&params, Some(row))).unwrap_err();
     assert!(matches!(&refused, Error::Invalid(why) if why.contains("set_estimated")), "{refused}");
     writer.set_estimated(true);
@@ -100,7 +100,7 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
         assert!(hit.resemblance.is_some() && hit.hit_in_query.is_some(), "{hit:?}");
     }
     assert_eq!(writer.admit("empty", Document::from_row(&params, None)).unwrap(), Admitted::New);
-    // A row of another shape is refused before it is looked up.
+    // A row with another number of features is refused before it is looked up.
     let short = Row { features: &row.features[1..], ..row };
     let refused = writer.admit("short", Document::from_row(&params, Some(short))).unwrap_err();
     assert!(matches!(&refused, Error::Invalid(why) if why.contains("19 and")), "{refused}");
@@ -112,7 +112,7 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
 fn index_with_unusable_tokens_is_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
-    // Tokens of another kind with the Unicode version of words, and words of another version.
+    // Words with another Unicode version, and sentences with the Unicode version of words.
     let mut sentences = Shingling::words(1, 0);
     sentences.tokens = Tokens::Sentences;
     let params = Params::builder().shingling(sentences).simhash(3).build().unwrap();
@@ -167,7 +167,7 @@ fn every_file_with_newer_tokens_has_the_feature_by_which_old_readers_refuse_it()
         assert!(seen.iter().all(|&files| files > 0), "{seen:?}");
         drop(writer);
         assert_eq!(Index::open(&path).unwrap().params(), params);
-        // Parameters of another kind of token do not match it.
+        // Parameters with another kind of tokens are incompatible.
         let other = Params::builder().words(2).simhash_weighted(3, table.weights()).build().unwrap();
         assert_eq!(params.check_same_sketch(&other).is_ok(), feature == 0);
         assert_eq!(other.check_same_sketch(&params).is_ok(), feature == 0);
@@ -223,7 +223,7 @@ fn concurrent_creates_give_one_index_and_already_exists_errors() {
     }
 }
 
-/// All documents of a snapshot, by every query; panics if these disagree.
+/// Returns all documents of a snapshot, read by every query; panics if the results of queries differ.
 fn contents(snapshot: &Snapshot) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     for (segment, deleted) in snapshot.segments() {
@@ -333,7 +333,7 @@ fn deleted_key_is_gone_until_it_is_put_again() {
     put(&mut writer, 2, 5);
     writer.delete(2).unwrap(); // the delete is the last operation
     writer.delete(3).unwrap();
-    put(&mut writer, 3, 6); // the put is
+    put(&mut writer, 3, 6); // the put is the last operation
     writer.commit().unwrap();
     assert_eq!(contents(&index.snapshot()), map([(0, 100), (3, 6)]));
     assert_eq!(index.snapshot().get(1).unwrap(), None);
@@ -392,7 +392,7 @@ fn a_second_handle_sees_commits_when_it_refreshes() {
     assert!(other.refresh().unwrap());
     assert_eq!(contents(&other.snapshot()), map([(1, 1)]));
     assert!(!other.refresh().unwrap());
-    // A writer continues from all commits of others, seen or not.
+    // A writer continues after all commits of other processes, refreshed or not.
     put(&mut writer, 2, 2);
     writer.commit().unwrap();
     drop(writer);
@@ -424,8 +424,8 @@ fn there_is_one_writer_at_a_time_and_its_end_frees_the_lock() {
     Index::open(&path).unwrap().writer().unwrap();
 }
 
-/// Set for the process that [`a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock`]
-/// starts.
+/// The environment variable that is set for the child process of
+/// [`a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock`].
 const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 #[test]
@@ -436,7 +436,7 @@ fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
             Err(Error::Locked { .. }) => println!("child: locked"),
             Ok(mut writer) => {
                 writer.set_memory(1);
-                writer.set_background_merges(false); // the segment is there when `put` returns
+                writer.set_background_merges(false); // the segment exists when `put` returns
                 put(&mut writer, 9, 9);
                 println!("child: writing");
                 std::process::abort(); // no destructor runs
@@ -511,7 +511,7 @@ fn batch_larger_than_memory_becomes_several_segments_and_one_commit() {
     writer.set_memory(400);
     let mut expected = BTreeMap::new();
     for i in 0..300_u64 {
-        let key = i * 7 % 90; // each key comes three or four times, mostly in different segments
+        let key = i * 7 % 90; // each key occurs three or four times, mostly in different segments
         if i % 11 == 5 {
             writer.delete(key).unwrap();
             expected.remove(&key);
@@ -528,7 +528,7 @@ fn batch_larger_than_memory_becomes_several_segments_and_one_commit() {
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), expected);
 }
 
-/// A document, a half of it plus other words, and one with nothing in common, with keys 1 to 4.
+/// Returns a document, one with half of its words and other words, and an unrelated one, with keys 1 to 4.
 fn contained() -> Vec<(u64, String)> {
     let words = |range: std::ops::Range<u32>| range.map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ");
     vec![(1, words(0..400)), (2, words(0..200)), (3, words(100..900)), (4, words(2000..2400))]
@@ -547,7 +547,7 @@ fn hits_have_the_containment_in_both_directions() {
         let (_dir, path, index) = created(params.clone());
         let sketcher = index.sketcher().unwrap();
         let mut writer = index.writer().unwrap();
-        // Several segments in one commit, and the last put of a key counts.
+        // A commit writes several segments, and the last put of a key is the valid one.
         writer.set_memory(1);
         for (key, text) in contained().iter().rev() {
             writer.put(*key, &sketcher.sketch("soon replaced").unwrap()).unwrap();
@@ -582,7 +582,7 @@ fn hits_have_the_containment_in_both_directions() {
             }
         }
         assert!(!found.contains_key("4") && !found.contains_key("9"));
-        // From the fingerprint alone, containment is unknown.
+        // Containment is unknown if the query has only a fingerprint.
         if let Some(fingerprint) = query.fingerprint() {
             let hits = snapshot.within(fingerprint, 0).run().unwrap().hits;
             assert!(hits.iter().all(|hit| hit.query_in_hit.is_none() && hit.hit_in_query.is_none()));
@@ -829,7 +829,7 @@ fn read_only_index_can_be_opened_and_queried() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o555)).unwrap();
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    // Permissions do not stop every user, so this also uses a file system on which every change fails.
+    // Permissions do not stop every user, so the test also uses a file system on which every change fails.
     let faults = Faults::default();
     faults.read_only.store(true, Ordering::Relaxed);
     let index = Index::open_with(Arc::new(FaultyVfs(Arc::new(faults))), &path).unwrap();
@@ -869,9 +869,9 @@ fn query_can_run_inside_another_query() {
     assert!(asked > 1 && expected.iter().all(|found| !found.is_empty()));
 }
 
-// A disk that fails.
+// Tests with a failing disk.
 
-/// Two committed segments, so that a batch can replace, delete and drop.
+/// Creates an index with two committed segments, so that a batch can replace, delete and drop documents.
 fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -885,12 +885,12 @@ fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {
     (dir, path, map([(1, 1), (2, 2), (3, 3)]))
 }
 
-/// Opens, takes the writer, and commits a batch that is flushed several times.
+/// Opens the index, acquires the writer, and commits a batch that is flushed several times.
 fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) -> Result<()> {
     let index = Index::open_with(Arc::new(vfs), path)?;
     let writer = index.writer()?;
     let (_, writer) = writer_out.insert((index, writer));
-    // A merge on a thread of its own may fail without the commit; `pages` has threads.
+    // A background merge may fail without the commit; `pages` tests background threads.
     writer.set_background_merges(false);
     writer.set_memory(40);
     writer.put(3, Fingerprint(33))?;
@@ -916,7 +916,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 done.unwrap();
                 assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), after);
-                break; // there is no operation of this number
+                break; // there are fewer operations than this number
             };
             points += 1;
             let kind = failed.split(' ').nth(1).unwrap().to_owned();
@@ -925,7 +925,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
 
             let found = contents(&Index::open(&path).unwrap().snapshot());
             if done.is_ok() {
-                assert_eq!(found, after, "{case}"); // only cleaning up failed
+                assert_eq!(found, after, "{case}"); // only the clean-up failed
                 let promises = ["append", "sync", "sync_dir", "publish"];
                 assert!(!promises.iter().any(|kind| failed.ends_with(kind)), "{case}");
             } else if faults.current_replaced.load(Ordering::Relaxed) {
@@ -989,7 +989,7 @@ fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
                 assert!(done.is_err(), "{case}");
                 Index::create(&path, raw()).unwrap();
             }
-            // A temporary directory can only stay if its removal failed too.
+            // A temporary directory may remain only if its removal failed too.
             if !faults.for_ever {
                 assert_eq!(names(dir.path()), ["index"], "{case}");
             }
@@ -1026,7 +1026,7 @@ fn full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
     let before = names(&path);
     let mut failures = 0;
     for round in 0..3 {
-        // Far more than fits, in one segment or in several.
+        // Far more than the disk can hold, in one segment or in several.
         writer.set_memory(if round == 1 { 1 << 16 } else { usize::MAX });
         let put_all = (2..40_000).try_for_each(|key| writer.put(key, Fingerprint(key * key)));
         let error = put_all.and_then(|()| writer.commit().map(drop)).unwrap_err();
@@ -1058,13 +1058,13 @@ fn failed_batch_leaves_no_segment() {
             writer.set_logged(false);
             writer.set_memory(1);
             for fingerprint in 100..104 {
-                writer.put(7, Fingerprint(fingerprint))?; // each a segment, all but the last dead
+                writer.put(7, Fingerprint(fingerprint))?; // a segment each; only the last has a live document
             }
             writer.commit()
         })();
         let Some(failed) = faults.failed.lock().unwrap().clone() else { break };
         let index = Index::open(&path).unwrap();
-        // A rename of CURRENT that was reported as failed may have happened: then no file that it names may be removed.
+        // A rename of CURRENT that was reported as failed may have happened. Then no file that it names may be removed.
         let pointed = failed.contains("publish CURRENT") || faults.current_replaced.load(Ordering::Relaxed);
         if done.is_err() && !failed.contains("unlink") && !pointed {
             failures += 1;
@@ -1122,7 +1122,7 @@ fn a_limit_keeps_the_nearest_and_counts_the_others() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..200 {
-        // Distances 0 to 3, in an order that is not that of the keys.
+        // Distances 0 to 3, in an order different from that of the keys.
         put(&mut writer, key, (1 << (key * 7 % 4)) - 1);
         if key % 60 == 59 {
             writer.commit().unwrap();

@@ -1,11 +1,11 @@
-//! A writing process that is killed at each of its system calls, or gets an error from each, by strace: its
-//! acknowledged commits exist, and the others exist completely or not at all.
+//! Tests with strace of a writing process that is killed at each of its system calls, or gets an error from each. Its
+//! acknowledged commits must exist, and the others exist completely or not at all.
 //!
 //! Skipped, with a notice, if strace cannot trace. By default some of the calls are tested; `scripts/kill-syscalls`
 //! tests all of them (`TWINDEX_SYSCALLS=all`).
 //!
-//! Short writes are made by a limit on the file size. strace cannot make them: it can report that a call wrote 7 bytes,
-//! but then the call wrote none, and a program that writes the rest after them leaves a hole.
+//! Short writes are caused by a limit on the file size. strace cannot cause them: it can report that a call wrote 7 bytes,
+//! but then the call wrote none, and a program that writes the remaining bytes leaves a hole.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
@@ -24,20 +24,20 @@ use twindex::{Error, Fingerprint, Index, Params, Result, Snapshot};
 
 use crate::support::skip::{Missing, skip};
 
-/// Set for the processes that these tests start: the index.
+/// The environment variable with the path of the index, set for the child processes of these tests.
 const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 type Documents = BTreeMap<u64, u64>;
 
-/// The steps of the child between two acknowledgements.
+/// Number of steps of the child; it acknowledges each.
 const STEPS: u64 = 9;
 
-/// A step, and the documents after it.
+/// Runs a step, and updates `documents` to the state after it.
 fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
     let mut writer = index.writer()?;
     writer.set_background_merges(false);
     match number {
-        // Commits by the log: the first begins one, the second goes on.
+        // Commits to the log: the first begins a log, the second appends to it.
         0 | 1 | 2 | 4 | 6 => {
             for session in 0..2 {
                 for i in 0..3 {
@@ -72,7 +72,7 @@ fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
     Ok(())
 }
 
-/// Acknowledges a step by one call, so that nothing is in a buffer when the process is killed.
+/// Acknowledges a step with one system call, so that no output is in a buffer when the process is killed.
 fn acknowledge(number: u64) {
     let line = format!("acknowledged {number}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
@@ -106,7 +106,7 @@ fn child(path: &Path) {
     std::process::exit(0);
 }
 
-/// The allowed states: before any step, in the middle of the first, after it, and so on.
+/// Returns the allowed states: before any step, in the middle of the first, after it, and so on.
 fn states() -> Vec<Vec<Documents>> {
     let (mut all, mut now) = (Vec::new(), Documents::new());
     for number in 0..=STEPS {
@@ -118,7 +118,7 @@ fn states() -> Vec<Vec<Documents>> {
             let index = Index::create(dir.path().join("i"), params).unwrap();
             step(&index, number, &mut now).unwrap();
             if matches!(number, 0 | 1 | 2 | 4 | 6) {
-                // Its first commit.
+                // The state after the first commit of the step.
                 let mut half = before;
                 half.remove(&number);
                 for i in 0..3 {
@@ -136,7 +136,7 @@ fn states() -> Vec<Vec<Documents>> {
     all
 }
 
-/// The output of the child, and whether the call was reached and made to fail.
+/// Returns the output of the child, and whether the call was reached and made to fail.
 fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
     let mut command = Command::new("strace");
     let trace = path.with_extension("trace");
@@ -153,11 +153,11 @@ fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
     Some((output, calls.windows(9).any(|bytes| bytes == b"(INJECTED")))
 }
 
-/// The calls that change a disk.
+/// The system calls that change the disk.
 const WRITING: [&str; 9] =
     ["write", "fdatasync", "fsync", "renameat", "linkat", "unlink", "ftruncate", "flock", "renameat2"];
 
-/// The errors of each call, except interruption by a signal.
+/// The errors to inject into each call, except interruption by a signal.
 const FAILURES: [(&str, &[&str]); 13] = [
     ("write", &["EIO", "ENOSPC", "EDQUOT", "EFBIG"]),
     ("fdatasync", &["EIO", "ENOSPC", "EDQUOT"]),
@@ -169,17 +169,17 @@ const FAILURES: [(&str, &[&str]); 13] = [
     ("flock", &["ENOLCK", "EAGAIN"]),
     ("openat", &["EIO", "EMFILE", "ENFILE", "ENOSPC", "EDQUOT", "EACCES"]),
     ("getdents64", &["EIO", "ENOMEM"]),
-    // Only for files of the index: the same call allocates memory, and without memory a process ends.
+    // Only for files of the index: the same call allocates memory, and a process without memory ends.
     ("mmap", &["ENOMEM", "EAGAIN", "ENODEV"]),
     ("statx", &["EIO", "EACCES"]),
     ("pread64", &["EIO"]),
 ];
-/// These are repeated if a signal interrupts them.
+/// The calls that are repeated if a signal interrupts them.
 const INTERRUPTED: [&str; 7] = ["write", "fdatasync", "fsync", "ftruncate", "flock", "openat", "pread64"];
-/// For these only calls on files that keep their names.
+/// The calls that are traced only on files that keep their names.
 const OF_FILES: [&str; 3] = ["mmap", "statx", "pread64"];
 
-/// Options that exclude calls on all other files.
+/// Returns options that exclude calls on all other files.
 fn only_files(path: &Path) -> Vec<OsString> {
     let numbered = |make: fn(u32) -> String| (1..20).map(make);
     let names = numbered(|n| format!("{n:06}.seg"))
@@ -189,9 +189,9 @@ fn only_files(path: &Path) -> Vec<OsString> {
     names.flat_map(|name| ["-P".into(), path.join(name).into_os_string()]).collect()
 }
 
-/// Runs the child with the injection at the n-th of each of these calls, or at some of them, beginning with one of the
-/// first three, or, for signals that only interrupt, with the first. `check` receives the outcome. Returns the number
-/// of injections.
+/// Runs the child with the injection at the n-th of each of these calls, for every n or a sample. A sample begins with one
+/// of the first three calls or, for signals that only interrupt, with the first. `check` receives the outcome. Returns the
+/// number of injections.
 fn at_each_call(
     name: &str,
     calls: &[(&str, &str)],
@@ -220,11 +220,10 @@ fn at_each_call(
             let count = done.entry(format!("{call}:{what}")).or_default();
             *count += usize::from(is_injected || !is_whole);
             if is_whole && *count == 0 && number > 1 {
-                number = 1; // there are not that many calls
+                number = 1; // the child makes fewer calls than that
                 continue;
             }
-            // If the child did everything, there are no more calls of this kind that matter, unless it survived this
-            // one.
+            // If the child completed all steps, later calls of this kind do not matter, unless it survived the injection.
             if is_whole && !(is_survived && is_injected && (all || number < 3)) {
                 break;
             }
@@ -246,7 +245,7 @@ fn check_state(path: &Path, output: &Output, case: &str, states: &[Vec<Documents
     assert!(states[at].contains(&found), "{case}: after {at} steps {found:?}, not one of {:?}", states[at]);
     let problems = verify(&RealVfs, path, |_| ()).problems;
     assert!(problems.is_empty(), "{case}: {problems:?}");
-    // The lock ended with the process, and the next writer continues and cleans up.
+    // The lock was released with the process, and the next writer continues and cleans up.
     let mut writer = index.writer().unwrap_or_else(|error| panic!("{case}: {error}"));
     writer.put(1000_u64, Fingerprint(1000)).unwrap();
     writer.commit().unwrap();
@@ -298,7 +297,7 @@ fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_comm
     let failed = at_each_call(name, &calls, &|path, output, case| {
         let said = String::from_utf8_lossy(&output.stderr);
         let code = output.status.code();
-        // Before our code runs, the runtime may refuse to start; a failed acknowledgement is a panic of the test.
+        // Before our code runs, the runtime may refuse to start. A failed acknowledgement is a panic of the test itself.
         let ours = said.contains("refused") || said.contains("panicked at");
         let fine = matches!(code, Some(0 | 7)) || !ours || said.contains("panicked at tests/it/syscalls.rs");
         assert!(fine, "{case}: {:?} {said}", output.status);
@@ -309,13 +308,13 @@ fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_comm
     let Some(failed) = failed else { return };
     println!("{} failures: {failed:?}", failed.values().sum::<usize>());
     for (call, error) in calls {
-        // If the library uses another call one day, the table must be updated.
+        // If the library begins to use another call, the table must be updated.
         assert!(failed[&format!("{call}:{error}")] > 0, "{call}: {error} was never injected");
     }
 }
 
-/// A limit on the file size in the middle of a write: the call writes what fits and returns its length, and the next
-/// one fails.
+/// The file size limit is reached in the middle of a write: the call writes the bytes that fit and returns their number, and
+/// the next call fails.
 #[test]
 fn process_with_short_writes_reports_them_and_loses_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
@@ -330,7 +329,7 @@ fn process_with_short_writes_reports_them_and_loses_no_acknowledged_commit() {
         let params = Params::builder().u64_keys().simhash(3).build().unwrap();
         drop(Index::create(&path, params).unwrap());
         let mut command = Command::new("sh");
-        // The signal that comes with it would end the process.
+        // The signal sent at the limit would end the process, so it is ignored.
         command.args(["-c", &format!("trap '' XFSZ; exec prlimit --fsize={limit} \"$0\" \"$@\"")]);
         command.arg(std::env::current_exe().unwrap()).args([
             "--exact",

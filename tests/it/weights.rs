@@ -1,5 +1,5 @@
-//! Indexes with weighted minima and sets: by the number of occurrences of a shingle, by a table, or by the weights of a
-//! vector.
+//! Tests of indexes with weighted minima and sets: weights are the occurrences of a shingle, the values of an IDF table, or
+//! the components of a vector.
 
 #![allow(clippy::disallowed_methods, reason = "reads headers of an index's files")]
 
@@ -13,7 +13,7 @@ use twindex::{Admitted, Error, IdfBuilder, IdfTable, Index, Params};
 
 use crate::support::Random;
 
-/// A text of few different words, so that they occur often.
+/// Returns a text of few different words, so that words occur often.
 fn text(random: &mut Random) -> String {
     let words = 4 + random.below(24);
     (0..words).map(|_| format!("w{}", random.below(7))).collect::<Vec<_>>().join(" ")
@@ -111,7 +111,7 @@ fn sketches_of_other_weights_are_refused_by_name() {
         error.to_string().contains("minhash-weights is frequencies in the index and absent here"),
         "{error}"
     );
-    // Fingerprints do not depend on them.
+    // Fingerprints do not depend on the weights of minima.
     let both = |builder: ParamsBuilder| builder.words(1).simhash(3).minhash(4, 3).build().unwrap();
     let (weighted, plain) =
         (both(Params::builder().minhash_weights(MinhashWeights::Frequencies)), both(Params::builder()));
@@ -194,8 +194,8 @@ fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
     }
 }
 
-/// `tests/golden/occurrences.tsv`, by `scripts/golden_occurrences.py`: such minima and sets are in files, so they must
-/// never change.
+/// `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are stored in files, so
+/// they must never change.
 #[test]
 fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation() {
     let mut lines = include_str!("../golden/occurrences.tsv").lines().filter(|line| !line.starts_with('#'));
@@ -224,7 +224,7 @@ fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation(
     assert_eq!(checked, 12);
 }
 
-/// `tests/golden/whole-weights.tsv`, by `scripts/golden_whole.py`: elements in whole units are in files, too.
+/// `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are stored in files, too.
 #[test]
 fn elements_and_minima_in_units_are_those_of_the_second_implementation() {
     let mut lines = include_str!("../golden/whole-weights.tsv").lines().filter(|line| !line.starts_with('#'));

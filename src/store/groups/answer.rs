@@ -1,22 +1,22 @@
-//! The answers about groups, and the resources that they may use.
+//! Results of queries about groups, and the resources for listing all groups.
 
 use std::path::Path;
 
 use crate::error::Result;
 use crate::key::KeyBuf;
 
-/// An answer, or the fact that the limit on queries was too low for it.
+/// The result of a query with a limit, or the fact that the limit was too low to decide.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<T> {
-    /// The answer.
+    /// The result.
     Decided(T),
-    /// The limit on queries was reached. The same snapshot, key and limit give this again; a higher limit, or
-    /// [`Snapshot::groups`](crate::Snapshot::groups), decides.
+    /// The limit on queries was reached. The same snapshot, key and limit always give this result. To decide, use a
+    /// higher limit or [`Snapshot::groups`](crate::Snapshot::groups).
     Undecided,
 }
 
 impl<T> Decision<T> {
-    /// The answer, if there is one.
+    /// Returns the result; `None` if undecided.
     #[must_use]
     pub fn decided(self) -> Option<T> {
         match self {
@@ -37,9 +37,9 @@ impl<T> Decision<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
-    /// The leader's key; the document's own key if it leads.
+    /// The key of the leader; the document's own key if it is a leader.
     pub key: KeyBuf,
-    /// The number of queries for near documents that decide it, without remembered answers.
+    /// Number of queries for near documents needed to decide the leader without cached results.
     pub questions: u64,
 }
 
@@ -47,11 +47,11 @@ pub struct Leader {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Membership {
-    /// The leader's key; the document's own key if it leads.
+    /// The key of the leader; the document's own key if it is a leader.
     pub leader: KeyBuf,
-    /// The number of documents in the group, this one included.
+    /// Number of documents in the group, including this one.
     pub size: u64,
-    /// The number of queries for near documents that decide it, without remembered answers.
+    /// Number of queries for near documents needed to decide the group without cached results.
     pub questions: u64,
 }
 
@@ -59,27 +59,27 @@ pub struct Membership {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Group {
-    /// The leader's key.
+    /// The key of the leader.
     pub leader: KeyBuf,
-    /// The keys of all its documents, including the leader's, ascending.
+    /// The keys of all documents in the group, including the leader, ascending.
     pub members: Vec<KeyBuf>,
-    /// The number of queries for near documents that decide it, without remembered answers.
+    /// Number of queries for near documents needed to decide the group without cached results.
     pub questions: u64,
 }
 
 /// The resources for a listing of all groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
-    /// The folder of scratch files. They have no name, and disappear when the work or the process ends.
+    /// The folder for scratch files. They have no name, and disappear when the work or the process ends.
     pub dir: &'a Path,
-    /// Bytes of memory.
+    /// Bytes of memory to use.
     pub memory: usize,
-    /// Threads, at least 1. The answer does not depend on them.
+    /// Number of threads, at least 1. The result does not depend on it.
     pub threads: usize,
 }
 
 impl<'a> Resources<'a> {
-    /// All cores, 1 GiB, and scratch files in `dir`.
+    /// Uses all cores, 1 GiB of memory, and scratch files in `dir`.
     #[must_use]
     pub fn in_dir(dir: &'a Path) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);

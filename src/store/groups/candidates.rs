@@ -1,7 +1,7 @@
-//! The documents that can be near a document and come before it, a few at a time, in the order of priority.
+//! Documents that can be near a given document and precede it by priority, read in small portions in order.
 //!
-//! The leader is usually among the first neighbours. So long buckets are read by priority and only as far as needed,
-//! and a candidate is compared only when its turn comes.
+//! The leader is usually among the first neighbours. So long buckets are read in the order of priority and only as far
+//! as needed, and a candidate is compared only when it is reached.
 
 use super::near::{GroupRule, Neighbourhood, PriorityRank, rank};
 use crate::error::Result;
@@ -10,16 +10,16 @@ use crate::store::known_leaders::DocRef;
 use crate::store::part::IndexPart;
 use crate::store::query::Query;
 
-/// A document that can be near.
+/// A document that can be near the given one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeaderCandidate {
     pub(super) rank: PriorityRank,
     pub(super) document: DocRef,
-    /// Whether it is known to be near, without a comparison.
+    /// Whether the candidate is known to be near without a comparison.
     pub(super) is_near: bool,
 }
 
-/// The request: the first `count` documents after `from`, up to `upto`.
+/// A range of candidates: the first `count` documents after `from`, up to `upto`.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: Option<PriorityRank>,
@@ -36,7 +36,7 @@ impl Span {
 /// The candidates collected from one part.
 #[derive(Default)]
 struct PartCandidates {
-    /// Ordinals, possibly repeated, and whether they are known to be near.
+    /// Ordinals, possibly repeated, and whether each is known to be near.
     ordinals: Vec<(u32, bool)>,
     has_more: bool,
 }
@@ -46,7 +46,7 @@ impl PartCandidates {
         self.ordinals.push((ordinal, is_near));
     }
 
-    /// Each ordinal once; near if it was near in any bucket.
+    /// Returns each ordinal once. It is known to be near if it was so in any bucket.
     fn distinct(mut self) -> Vec<(u32, bool)> {
         self.ordinals.sort_unstable_by_key(|&(ordinal, is_near)| (ordinal, !is_near));
         self.ordinals.dedup_by_key(|&mut (ordinal, _)| ordinal);
@@ -55,8 +55,8 @@ impl PartCandidates {
 }
 
 impl Neighbourhood {
-    /// The first candidates of a span, in their order, and whether there are more. Documents of equal rank stay
-    /// together.
+    /// Returns the first candidates of a span, in order, and whether there are more. Documents of equal rank are not
+    /// separated.
     pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<LeaderCandidate>, bool)> {
         let query = self.query_of(of)?;
         let (mut all, mut has_more) = (Vec::new(), false);
@@ -90,7 +90,7 @@ impl Neighbourhood {
         Ok((all, has_more))
     }
 
-    /// Sorts candidates of equal ranks by key, and removes those of the last rank that come after `of`.
+    /// Sorts candidates of equal rank by key, and removes those with the rank of `of` that come after it.
     fn order_by_key(&self, all: &mut Vec<LeaderCandidate>, of: DocRef, mine: PriorityRank) -> Result<()> {
         if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
             return Ok(());
@@ -110,7 +110,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// The first live documents of the span of each long bucket; all live documents of the other buckets.
+    /// Collects the first live documents of the span from each long bucket, and all live documents from the other
+    /// buckets.
     fn of_segment(
         &self,
         query: &Query,
@@ -119,8 +120,8 @@ impl Neighbourhood {
         span: Span,
         found: &mut PartCandidates,
     ) -> Result<()> {
-        // If only the fingerprint makes documents near, those with equal fingerprints count as one: only the first can
-        // lead.
+        // If only the fingerprint decides which documents are near, documents with equal fingerprints are one
+        // candidate: only the first of them can be a leader.
         let is_one = self.rule == GroupRule::Distance;
         let mut short = Vec::new();
         query.for_each_bucket(segment, |bucket, is_near| {
@@ -156,7 +157,7 @@ impl Neighbourhood {
         })
     }
 
-    /// Whether a candidate resembles a document. `asked` caches the query of the document.
+    /// Returns whether a candidate resembles a document. `asked` caches the query of the document.
     pub(super) fn resembles(
         &self,
         of: DocRef,
@@ -173,7 +174,7 @@ impl Neighbourhood {
     }
 }
 
-/// The number of leading entries of a sorted list for which `is_before` holds.
+/// Returns the number of leading entries of a sorted list for which `is_before` is true.
 fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, list.len());
     while low < high {

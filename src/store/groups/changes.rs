@@ -1,8 +1,8 @@
-//! The documents whose leader changed between two snapshots.
+//! Documents whose leader changed between two snapshots.
 //!
-//! The leader of a document depends on the near documents before it: which ones exist, and which of them lead. So
-//! changes spread from the documents whose records differ to the near documents after them, and from there on only
-//! through documents that began or ceased to lead.
+//! The leader of a document depends on the near documents before it: which ones exist, and which of them are leaders.
+//! So changes spread from documents whose records differ to the near documents after them. From there they spread only
+//! through documents that became leaders or ceased to be leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use crate::store::snapshot::Snapshot;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct LeaderChange {
-    /// Its key.
+    /// The key of the document.
     pub key: KeyBuf,
-    /// The leader's key before; `None` for a document that did not exist.
+    /// The key of the leader in the snapshot `since`; `None` if `since` does not have the document.
     pub before: Option<KeyBuf>,
-    /// The leader's key after; `None` for a document that was deleted.
+    /// The key of the leader in the other snapshot; `None` if that does not have the document.
     pub after: Option<KeyBuf>,
 }
 
-/// A snapshot, and the leaders that were computed of it.
+/// A snapshot, and the leaders computed for it so far.
 struct SnapshotLeaders {
     around: Neighbourhood,
     snapshot: Snapshot,
@@ -39,7 +39,7 @@ impl SnapshotLeaders {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
 
-    /// The keys of the live documents of all parts that satisfy `is_wanted`.
+    /// Adds the keys of the live documents of all parts whose number satisfies `is_wanted` to `keys`.
     fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
         self.around.for_each_part(|number, part| {
             if !is_wanted(number) {
@@ -56,7 +56,7 @@ impl SnapshotLeaders {
         })
     }
 
-    /// Everything that decides the rank and the neighbours of a document.
+    /// Returns everything that decides the rank and the neighbours of a document; `None` if there is no such document.
     fn record(&self, key: &KeyBuf) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(document) = self.around.find(key.as_key())? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -74,8 +74,8 @@ impl SnapshotLeaders {
     }
 }
 
-/// The keys of documents that may differ: documents of parts that only one snapshot has, and documents of common parts
-/// whose deletion state differs.
+/// Returns the keys of documents that may differ: documents of parts that only one snapshot has, and documents of
+/// common parts that are deleted in only one snapshot.
 fn candidates(before: &SnapshotLeaders, after: &SnapshotLeaders) -> Result<BTreeSet<KeyBuf>> {
     let mut keys = BTreeSet::new();
     let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);

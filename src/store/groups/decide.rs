@@ -1,13 +1,14 @@
-//! The leader of one document: the first near document that is a leader itself, which its own neighbours decide.
+//! Computes the leader of one document: the first near document that is itself a leader, which depends on its
+//! neighbours.
 //!
-//! The recursion uses a heap-allocated stack, so a chain of any length takes memory and not the thread's stack. Each
-//! query finds the documents near one document; those before it are decided in their order, until one is a leader.
+//! The recursion uses a heap-allocated stack, so a long chain of documents does not overflow the thread's stack. Each
+//! query finds the documents near one document. Those before it are decided in order, until one of them is a leader.
 //!
-//! A waiting document keeps only its next few neighbours, and searches the others again when these are decided. So a
-//! chain of documents with many neighbours takes at most 32 KiB for each of them.
+//! A waiting document keeps only its next few neighbours, and searches for further ones when these are decided. So a
+//! chain of documents with many neighbours takes at most 32 KiB per document.
 //!
-//! Queries are counted as if nothing were remembered: a remembered answer includes the number of its queries. So the
-//! count of a document is a function of the snapshot, and a limit on it always decides the same way.
+//! Queries are counted as if no result were cached: a cached result adds the number of queries that it took. So the
+//! count for a document is a function of the snapshot, and a limit on queries always decides in the same way.
 
 use std::collections::HashMap;
 
@@ -20,12 +21,13 @@ use crate::error::Result;
 use crate::store::known_leaders::{DocRef, KnownLeader};
 use crate::store::query::Query;
 
-/// Neighbours that a document keeps at first, if they have to be compared: its leader is usually among the first few.
+/// Number of neighbours that a document keeps at first, if they must be compared: its leader is usually among the
+/// first.
 const HELD_FIRST: usize = 32;
-/// Neighbours that a waiting document keeps at most.
+/// The maximum number of neighbours that a waiting document keeps.
 const HELD: usize = 1024;
 
-/// A limit on queries, and the number made.
+/// A limit on the number of queries, and the number made so far.
 pub(super) struct QueryLimit {
     max: u64,
     spent: u64,
@@ -40,7 +42,7 @@ impl QueryLimit {
         self.spent
     }
 
-    /// Counts queries; returns false above the limit.
+    /// Adds to the number of queries; returns false if it exceeds the limit.
     fn spend(&mut self, queries: u64) -> bool {
         self.spent = self.spent.saturating_add(queries);
         // guard: a document is undecided by its own count of queries
@@ -53,29 +55,29 @@ impl QueryLimit {
 struct DecisionFrame {
     document: DocRef,
     rank: PriorityRank,
-    /// The number of queries before this document.
+    /// The number of queries made before this document was reached.
     before: u64,
-    /// Some of the documents before it that can be near, the first one first.
+    /// Some of the documents before it that can be near, in order.
     candidates: Vec<LeaderCandidate>,
-    /// The one of them that is being decided.
+    /// The position of the candidate that is being decided.
     next: usize,
-    /// How many candidates are kept next.
+    /// The number of candidates to read at the next time.
     count: usize,
-    /// Whether there are more candidates after these.
+    /// Whether there are more candidates after the last one in `candidates`.
     has_more: bool,
-    /// The decided ones that are not leaders, by the hash of their contents.
+    /// Candidates that were decided not to be leaders, by the hash of their contents.
     refuted: HashMap<u128, DocRef>,
 }
 
 impl Neighbourhood {
-    /// The leader of a document.
+    /// Returns the leader of a document.
     pub(super) fn leader(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<DocRef>> {
         let known_leaders = &self.state.known_leaders;
         let mut stack: Vec<DecisionFrame> = Vec::new();
         let mut asked = of;
         let mut query = None;
         loop {
-            // A document is visited; its answer is known, or waits for others.
+            // A document is reached; either its leader is cached, or it depends on other documents.
             let mut answer = known_leaders.get(asked);
             if !budget.spend(answer.map_or(1, |known| known.queries)) {
                 return Ok(Decision::Undecided);
@@ -83,7 +85,7 @@ impl Neighbourhood {
             if answer.is_none() {
                 stack.push(self.frame(asked, budget.spent - 1)?);
             }
-            // The answer goes to the waiting documents, until one of them needs another query.
+            // The result is passed to the waiting documents, until one of them needs another query.
             loop {
                 let Some(frame) = stack.last_mut() else {
                     return Ok(answer.map_or(Decision::Undecided, |known| Decision::Decided(known.leader)));
@@ -117,11 +119,11 @@ impl Neighbourhood {
         }
     }
 
-    /// The frame of a document, with its first candidates.
+    /// Creates the frame of a document, with its first candidates.
     fn frame(&self, document: DocRef, before: u64) -> Result<DecisionFrame> {
         let (candidates, refuted) = (Vec::new(), HashMap::new());
         let rank = self.rank(document)?;
-        // A search by distance finds all neighbours at once, and costs more than keeping them.
+        // A search by distance finds all neighbours at once, and repeating it costs more than keeping them.
         let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
         let mut frame = DecisionFrame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
         self.hold_next(&mut frame)?;
@@ -133,14 +135,14 @@ impl Neighbourhood {
         let from = frame.candidates.last().map(|last| last.rank);
         let span = Span { from, upto: frame.rank, count: frame.count };
         (frame.candidates, frame.has_more) = self.candidates(frame.document, span)?;
-        // The next ones begin after the last of these.
+        // The next candidates begin after the last of these, so an empty result is the end.
         frame.has_more &= !frame.candidates.is_empty();
         frame.count = (frame.count * 2).min(HELD);
         frame.next = 0;
         Ok(())
     }
 
-    /// Records that a document is not a leader; then none with the same contents after it is.
+    /// Records that a document is not a leader. Then no later document with the same contents is a leader either.
     fn refute(&self, frame: &mut DecisionFrame, document: DocRef) -> Result<()> {
         if frame.has_more || frame.next + 1 < frame.candidates.len() {
             let mut bytes = Vec::new();
@@ -150,8 +152,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// The next neighbour that may be a leader. The first document of some contents is near all others with the same
-    /// contents and comes before them. If it is not a leader, it has a leader, which is near them too.
+    /// Returns the next neighbour that may be a leader. The first document with certain contents is near all others
+    /// with the same contents and precedes them. If it is not a leader, its own leader is near them, too.
     fn next_of(&self, frame: &mut DecisionFrame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
         loop {
             if frame.next == frame.candidates.len() && frame.has_more {
@@ -167,7 +169,7 @@ impl Neighbourhood {
         }
     }
 
-    /// Whether an earlier document with the same contents was found not to be a leader.
+    /// Returns whether an earlier document with the same contents was found not to be a leader.
     fn is_refuted(&self, frame: &DecisionFrame, document: DocRef) -> Result<bool> {
         if frame.refuted.is_empty() {
             return Ok(false);
@@ -176,17 +178,18 @@ impl Neighbourhood {
         self.content(document, &mut mine)?;
         let Some(&same) = frame.refuted.get(&xxh3_128(&mine)) else { return Ok(false) };
         self.content(same, &mut theirs)?;
-        Ok(mine == theirs) // or two contents of one hash
+        Ok(mine == theirs) // false for a hash collision
     }
 
-    /// The leader of a document, and all documents with the same leader.
+    /// Returns the leader of a document, and all documents with the same leader.
     pub(super) fn group(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
         let Decision::Decided(leader) = self.leader(of, budget)? else { return Ok(Decision::Undecided) };
         if !budget.spend(1) {
             return Ok(Decision::Undecided);
         }
         let mut members = vec![leader];
-        // Documents before the leader have leaders before it. Among those after it, equal documents have equal leaders.
+        // Documents before the leader have other leaders before it. Of documents after it, equal ones have equal
+        // leaders.
         let mut known: HashMap<u128, (DocRef, bool)> = HashMap::new();
         let (mut mine, mut theirs) = (Vec::new(), Vec::new());
         self.content(leader, &mut mine)?;

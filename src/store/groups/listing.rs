@@ -1,4 +1,4 @@
-//! The listing of all groups: the leader of each document, and the step that decides it.
+//! The listing of all groups: the leader of each document, and the operations that assign it.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use crate::store::known_leaders::DocRef;
 use crate::store::snapshot::Snapshot;
 use crate::sys::column::{Column, MemoryBudget};
 
-/// All groups of a snapshot: made by [`Snapshot::groups`].
+/// All groups of a snapshot, returned by [`Snapshot::groups`].
 #[derive(Debug)]
 pub struct Groups {
     pub(super) numbers: Numbering,
     rule: GroupRule,
     /// The leader of each document, by number; `NONE` for documents that are not live.
     leaders: Column<u32>,
-    /// The size of each leader's group, by the leader's number.
+    /// The size of the group of each leader, by the leader's number.
     sizes: Column<u32>,
     count: u64,
     pub(super) questions: u64,
 }
 
 impl Groups {
-    /// The documents of a snapshot, all without a leader.
+    /// Creates a listing of the documents of a snapshot, all without a leader.
     pub(super) fn undecided(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let numbers = Numbering::of(snapshot)?;
         let documents = numbers.documents() as usize;
@@ -40,12 +40,12 @@ impl Groups {
         })
     }
 
-    /// Whether a document has no leader yet.
+    /// Returns whether a document has no leader yet.
     pub(super) fn is_undecided(&self, number: u32) -> bool {
         self.leaders[number as usize] == NONE
     }
 
-    /// Takes the turn of a document, when all documents before it had theirs: without a leader it becomes one. Returns its
+    /// Decides a document after all documents before it were decided: if it has no leader, it becomes one. Returns its
     /// leader.
     pub(super) fn take_turn(&mut self, number: u32) -> u32 {
         let leader = &mut self.leaders[number as usize];
@@ -55,7 +55,7 @@ impl Groups {
         *leader
     }
 
-    /// Puts a document that is near a leader into its group, unless it has a leader already.
+    /// Assigns a document to the group of a leader that is near it, unless it has a leader already.
     pub(super) fn belong(&mut self, number: u32, leader: u32) {
         let its = &mut self.leaders[number as usize];
         if *its == NONE {
@@ -63,7 +63,7 @@ impl Groups {
         }
     }
 
-    /// Counts the groups and their members, when all documents are decided.
+    /// Counts the groups and their members, after all documents are decided.
     pub(super) fn count_members(&mut self) {
         let (leaders, sizes) = (&self.leaders[..], &mut self.sizes[..]);
         for (number, &leader) in (0..).zip(leaders).filter(|&(_, &leader)| leader != NONE) {
@@ -72,26 +72,26 @@ impl Groups {
         }
     }
 
-    /// The rule by which documents are near.
+    /// Returns the rule that decides which documents are near.
     #[must_use]
     pub fn rule(&self) -> GroupRule {
         self.rule
     }
 
-    /// The number of groups, including those of one document.
+    /// Returns the number of groups, including groups of one document.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The number of queries for near documents: 0 if a join found them. Depends on the number of threads, and on the
-    /// memory.
+    /// Returns the number of queries for near documents; 0 if a join found the near pairs. The number depends on the
+    /// number of threads and on the memory.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions
     }
 
-    /// The number of groups of each size.
+    /// Returns the number of groups of each size.
     #[must_use]
     pub fn sizes(&self) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();
@@ -101,7 +101,7 @@ impl Groups {
         counts
     }
 
-    /// The leader's key of a live document, and the size of its group; `None` if there is no such document.
+    /// Returns the key of a live document's leader and the size of its group; `None` if there is no such document.
     ///
     /// # Errors
     /// As [`Snapshot::get`].
@@ -119,11 +119,11 @@ impl Groups {
         Ok(None)
     }
 
-    /// Passes each live document whose group has at least `min_size` documents to `each`, in the order of keys: its
-    /// key, the key of its leader, and the size of the group.
+    /// Calls `each` for each live document whose group has at least `min_size` documents, in the order of keys. The
+    /// arguments are the key of the document, the key of its leader, and the size of the group.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `each` returns.
     pub fn for_each(
         &self,
         min_size: u32,

@@ -1,16 +1,17 @@
-//! Living groups: the leader of each document, by a rule that depends only on the live documents.
+//! Groups of near documents: each document has a leader, by a rule that depends only on the live documents.
 //!
-//! Documents are ordered by priority: the caller's number ([`ParamsBuilder::priorities`](crate::params::ParamsBuilder::priorities)),
-//! then the hash of the key ([`Key::priority_hash`]), then the key. A document is a *leader* if no leader before it is near
-//! it; every other document belongs to the first leader that is near it. Leaders are the lexicographically first maximal
-//! independent set of the graph in which near documents are neighbours. It is the rule of `dedup --keep key-hash`.
+//! Documents are ordered by priority: the caller's number
+//! ([`ParamsBuilder::priorities`](crate::params::ParamsBuilder::priorities)), then the hash of the key
+//! ([`Key::priority_hash`]), then the key. A document is a *leader* if it is near no earlier leader. Every other
+//! document belongs to the first leader that is near it. The leaders are the lexicographically first maximal
+//! independent set of the graph in which near documents are neighbours. This is the rule of `dedup --keep key-hash`.
 //!
 //! - `near`: the documents near a stored one, and their order;
-//! - `candidates`: documents before one that may be near it, in the order of priority;
-//! - `decide`: the leader of one document, from its neighbours and theirs;
-//! - `listing`: the leader of each document, and the step that decides it;
+//! - `candidates`: the documents that may be near a document and precede it, in the order of priority;
+//! - `decide`: the leader of one document, computed from its neighbours and their neighbours;
+//! - `listing`: the leader of each document, and the operations that assign it;
 //! - `order`: documents in the order of priority, and their numbers;
-//! - `sweep`: all leaders, in the order of priority;
+//! - `sweep`: all leaders, computed in the order of priority;
 //! - `rounds`: the near documents of several documents at once, for a sweep;
 //! - `pairs`: all leaders, from the near pairs that a join found;
 //! - `changes`: documents whose leader changed between two snapshots.
@@ -42,32 +43,32 @@ use super::snapshot::Snapshot;
 use crate::error::Result;
 use crate::key::{Key, KeyBuf};
 
-/// A limit on queries that most documents stay far below: in cliques, and in chains of random priorities, about two
-/// queries decide; in dense families tens to hundreds.
+/// A limit on queries that is far above what most documents need: about two queries in cliques and in chains of random
+/// priorities, tens to hundreds in dense families.
 pub const GROUP_QUESTIONS: u64 = 10_000;
 
 impl Snapshot {
-    /// The rule by which documents are near in this index.
+    /// Returns the rule that decides which documents of this index are near.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for an index that cannot decide it for two stored documents: one of
-    /// resemblance with neither sets nor signatures, and one whose tables may miss near fingerprints (free designs).
+    /// [`Error::Invalid`](crate::Error::Invalid) if the index cannot decide whether two stored documents are near: if
+    /// it uses resemblance but stores neither sets nor signatures, or if its tables may miss near fingerprints (free
+    /// designs).
     pub fn group_rule(&self) -> Result<GroupRule> {
         GroupRule::of(self.params())
     }
 
-    /// The leader of a live document, by at most `max_queries` queries for near documents; `None` if there is no such
-    /// document.
+    /// Returns the leader of a live document, using at most `max_queries` queries for near documents; `None` if there
+    /// is no such document.
     ///
-    /// Answers depend only on the live documents: not on the order in which they came, nor on segments, logs and
-    /// merges. [`GROUP_QUESTIONS`] is a limit for most uses. Queries are counted as if nothing were remembered, though
-    /// the snapshot remembers answers; so whether a document is [`Undecided`](Decision::Undecided) depends only on the
-    /// snapshot, the key and the limit. A chain of documents that wait for each other takes memory, at most 32 KiB for
-    /// each, and not the stack of the thread. Documents with the same fingerprint, or the same set, need one query
-    /// together.
+    /// The leader depends only on the live documents: not on the order of their insertion, nor on segments, logs and
+    /// merges. [`GROUP_QUESTIONS`] is a limit that suits most uses. The snapshot caches leaders, but queries are
+    /// counted as if it did not; so whether a document is [`Undecided`](Decision::Undecided) depends only on the
+    /// snapshot, the key and the limit. A chain of documents that wait for each other takes at most 32 KiB of heap
+    /// memory per document, and no thread stack. Documents with the same fingerprint, or the same set, share one query.
     ///
-    /// If resemblance is [estimated](GroupRule::Estimated), the first query reads the bands of all segments, which keep
-    /// 4 bytes for each band of a document from then on.
+    /// If resemblance is [estimated](GroupRule::Estimated), the first query reads the bands of all segments, which then
+    /// keep 4 bytes per document and band in memory.
     ///
     /// ```
     /// use twindex::{Decision, Document, GROUP_QUESTIONS, Index, Params};
@@ -90,8 +91,8 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// As [`group_rule`](Self::group_rule); [`Error::Invalid`](crate::Error::Invalid) for a key of the other kind,
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// As [`group_rule`](Self::group_rule); [`Error::Invalid`](crate::Error::Invalid) for a key of the wrong kind
+    /// (number or bytes), [`Error::Corrupt`](crate::Error::Corrupt).
     pub fn leader<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
@@ -101,8 +102,8 @@ impl Snapshot {
         decided.map(leader).map(Some)
     }
 
-    /// The group of a live document: as [`leader`](Self::leader), with all documents that have the same leader. Decides
-    /// every document that is near the leader.
+    /// Returns the group of a live document: as [`leader`](Self::leader), with all documents that have the same leader.
+    /// Decides the leader of every document near the leader.
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
@@ -119,7 +120,7 @@ impl Snapshot {
         Ok(Some(found))
     }
 
-    /// The number of documents in a live document's group, itself among them: the length of
+    /// Returns the number of documents in the group of a live document, including itself: the length of
     /// [`Group::members`], without reading their keys.
     ///
     /// # Errors
@@ -129,8 +130,8 @@ impl Snapshot {
         found.map(|membership| Ok(membership.size)).map(Some)
     }
 
-    /// The leader of a live document and the size of its group: as [`group`](Self::group), without reading the keys of all
-    /// members.
+    /// Returns the leader of a live document and the size of its group: as [`group`](Self::group), without reading the
+    /// keys of all members.
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
@@ -150,10 +151,10 @@ impl Snapshot {
         found.map(membership).map(Some)
     }
 
-    /// All groups, computed in the order of priority: always decided, with one query for each leader and few more, plus
-    /// O(n log n). Memory: as `resources` allow; beyond that, 16 bytes for each document, and 32 for sorting, go to
-    /// scratch files. Where only the distance of fingerprints makes documents near, `twindex_join::living_groups` lists
-    /// the same groups in a fraction of the time.
+    /// Computes all groups in the order of priority. Every document is decided, with about one query per leader, in O(n
+    /// log n) time besides the queries. Memory is bounded by `resources`; data beyond it, 16 bytes per document and 32
+    /// for sorting, is stored in scratch files. If only the distance of fingerprints decides which documents are near,
+    /// `twindex_join::living_groups` lists the same groups in a fraction of the time.
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params, Resources};
@@ -177,16 +178,17 @@ impl Snapshot {
     ///
     /// # Errors
     /// As [`group_rule`](Self::group_rule); [`Error::Corrupt`](crate::Error::Corrupt),
-    /// [`Error::Io`](crate::Error::Io) from scratch files.
+    /// [`Error::Io`](crate::Error::Io) for scratch files.
     pub fn groups(&self, resources: &Resources<'_>) -> Result<Groups> {
         sweep::all(self, resources)
     }
 
-    /// The documents whose leader differs from that in an earlier or later snapshot of the same index, by key. Added
-    /// documents have no leader before, deleted ones none after.
+    /// Returns the documents whose leader differs from the one in `since`, an earlier or later snapshot of the same
+    /// index, sorted by key. A document that `since` does not have has no leader before; one that only `since` has, no
+    /// leader after.
     ///
-    /// Queries only documents that changed and those near them, not all documents; after a merge of segments, it
-    /// compares the records of the merged segments. Every change is decided.
+    /// Queries only documents that changed and the documents near them. After a merge of segments, it also compares the
+    /// records of the merged segments. There is no limit on queries.
     ///
     /// # Errors
     /// As [`leader`](Self::leader); [`Error::Invalid`](crate::Error::Invalid) for a snapshot of another index.

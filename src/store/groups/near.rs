@@ -1,4 +1,4 @@
-//! The documents near a stored one, and their order.
+//! The documents near a stored one, and the order of documents.
 
 use std::sync::Arc;
 
@@ -15,15 +15,16 @@ use crate::store::snapshot::Snapshot;
 use crate::store::state::State;
 use crate::sys::column::MemoryBudget;
 
-/// The rule by which two stored documents are near.
+/// The rule that decides whether two stored documents are near.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupRule {
-    /// By the distance of their fingerprints, exactly.
+    /// By the exact distance of their fingerprints.
     Distance,
-    /// By their sets of shingle hashes, exactly; or by the distance of their fingerprints, if the parameters use it.
+    /// By the exact resemblance of their sets of shingle hashes, or by the distance of their fingerprints if the
+    /// parameters use it.
     Counted,
-    /// By an estimate: they share a band, and enough of their stored minima agree that the estimate reaches the
+    /// By an estimate: they share a band, and enough of their stored minima agree for the estimate to reach the
     /// threshold. The number of minima needed is the same in both directions. Or by the distance of their fingerprints,
     /// if the parameters use it.
     Estimated,
@@ -53,8 +54,8 @@ impl GroupRule {
     }
 }
 
-/// The order of documents: the smaller priority first, then the smaller hash of the key; equal ranks are ordered by
-/// key.
+/// The rank of a document: the smaller priority first, then the smaller hash of the key. Documents of equal rank are
+/// ordered by key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PriorityRank {
     pub(super) number: u64,
@@ -64,21 +65,22 @@ pub(super) struct PriorityRank {
 /// The documents of a snapshot, and the near relation between them.
 pub(super) struct Neighbourhood {
     pub(super) state: Arc<State>,
-    /// Whether the memtable is used as a segment.
+    /// Whether the memtable is converted to a segment and queried as one.
     as_segments: bool,
     pub(super) rule: GroupRule,
     near: Near,
-    /// For each segment, if resemblance is estimated and the segments do not keep them.
+    /// The features of each segment's documents, if resemblance is estimated: segments do not store features per
+    /// document.
     features: Vec<FeatureColumn>,
 }
 
 impl Neighbourhood {
-    /// The snapshot as it is, for single queries.
+    /// Uses the segments and the memtable as they are, for single queries.
     pub(super) fn of_parts(snapshot: &Snapshot) -> Result<Self> {
         Self::new(snapshot, false)
     }
 
-    /// The whole snapshot as segments, for queries about many documents.
+    /// Uses the whole snapshot as segments, for queries about many documents.
     pub(super) fn of_segments(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {
@@ -94,12 +96,12 @@ impl Neighbourhood {
         Ok(Self { state: snapshot.shared_state(), as_segments, rule, near, features: Vec::new() })
     }
 
-    /// The radius, if only the distance of fingerprints makes documents near.
+    /// Returns the radius, if only the distance of fingerprints decides which documents are near; otherwise `None`.
     pub(super) fn radius(&self) -> Option<u32> {
         self.near.within.filter(|_| self.rule == GroupRule::Distance).map(u32::from)
     }
 
-    /// Passes each part and its number to `each`; releases one part before it reads the next.
+    /// Calls `each` with each part and its number. Releases one part before it reads the next.
     pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>) -> Result<()> {
         if self.as_segments {
             for place in 0..self.state.segment_count() {
@@ -117,7 +119,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Reads a property of a document.
+    /// Calls `read` with the part and the ordinal of a document.
     pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>) -> Result<T> {
         let place = of.part as usize;
         let is_segment = self.as_segments || place < self.state.view.segments.len();
@@ -139,7 +141,7 @@ impl Neighbourhood {
         self.read(of, key)
     }
 
-    /// The live document of a key.
+    /// Returns the live document with this key; `None` if there is none.
     pub(super) fn find(&self, key: Key<'_>) -> Result<Option<DocRef>> {
         key.check(self.state.manifest.params.key)?;
         let mut found = None;
@@ -152,7 +154,7 @@ impl Neighbourhood {
         Ok(found)
     }
 
-    /// The query for the documents near a document.
+    /// Returns the query for the documents near a document.
     pub(super) fn query_of(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
@@ -191,8 +193,8 @@ impl Neighbourhood {
         Ok(part.features(of.ordinal, out))
     }
 
-    /// Passes each live document that is near this one and that satisfies `wanted` to `each`. The document itself is
-    /// included, unless it is near nothing. Other documents are not compared.
+    /// Calls `each` with each live document that is near this one and satisfies `wanted`. Documents that do not are not
+    /// compared. The document itself is included, unless it is near nothing.
     pub(super) fn for_each_near(
         &self,
         of: DocRef,
@@ -213,7 +215,7 @@ impl Neighbourhood {
         self.read(of, rank)
     }
 
-    /// The documents near this one that come after it, in their order.
+    /// Returns the documents near this one that come after it, in order.
     pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
         let mine = self.rank(of)?;
         let mut found: Vec<(PriorityRank, DocRef)> = Vec::new();
@@ -243,7 +245,8 @@ impl Neighbourhood {
         Ok(all)
     }
 
-    /// Keeps the documents whose keys satisfy `wanted`, given the key of `of`. Documents of equal rank are rare.
+    /// Keeps the documents whose keys, compared with the key of `of`, satisfy `wanted`. Documents of equal rank are
+    /// rare.
     pub(super) fn retain_by_key(
         &self,
         documents: &mut Vec<DocRef>,
@@ -272,7 +275,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Replaces `out` by the bytes that decide which documents a document is near: documents with equal bytes are near
+    /// Replaces `out` by the bytes that decide which documents are near a document: documents with equal bytes are near
     /// the same documents.
     pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
@@ -309,7 +312,7 @@ fn key(part: &IndexPart<'_>, ordinal: u32) -> Result<KeyBuf> {
     part.key(ordinal)
 }
 
-/// The rank of a document of a part.
+/// Returns the rank of a document of a part.
 pub(super) fn rank(part: &IndexPart<'_>, ordinal: u32) -> Result<PriorityRank> {
     let [number, hash] = part.order(ordinal)?;
     Ok(PriorityRank { number, hash })

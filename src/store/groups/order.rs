@@ -13,10 +13,10 @@ use crate::sys::column::{Column, MemoryBudget};
 
 /// The value for "no document".
 pub(super) const NONE: u32 = u32::MAX;
-/// In the record of a document that is to be sorted, beside its number: it has a fingerprint.
+/// Flag in a sort record, next to the document number: the document has a fingerprint.
 const HAS_FINGERPRINT: u64 = 1 << 32;
 
-/// The documents of a snapshot, numbered from 0, segment after segment, by ordinal.
+/// The documents of a snapshot, numbered from 0 in the order of segments and ordinals.
 #[derive(Clone, Debug)]
 pub(super) struct Numbering {
     pub(super) snapshot: Snapshot,
@@ -42,12 +42,12 @@ impl Numbering {
         Ok(Self { snapshot: snapshot.clone(), firsts, documents: documents as u32 })
     }
 
-    /// The number of documents, including those that are not live.
+    /// Returns the number of documents, including those that are not live.
     pub(super) fn documents(&self) -> u32 {
         self.documents
     }
 
-    /// The number of the first document of each segment, the segment, and its deleted documents.
+    /// Returns each segment with the number of its first document and its deleted documents.
     pub(super) fn segments(&self) -> impl Iterator<Item = (u32, &Segment, &RoaringBitmap)> {
         self.firsts
             .iter()
@@ -55,7 +55,7 @@ impl Numbering {
             .map(|(&first, (segment, deleted))| (first, segment, deleted))
     }
 
-    /// The segment and the ordinal of a document.
+    /// Returns the segment and the ordinal of a document.
     pub(super) fn place(&self, number: u32) -> DocRef {
         let part = self.firsts.partition_point(|&first| first <= number) - 1;
         DocRef { part: part as u32, ordinal: number - self.firsts[part] }
@@ -76,23 +76,23 @@ impl Numbering {
     }
 }
 
-/// A document whose turn comes by its priority.
+/// A document in the order of priority.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) number: u32,
-    /// Its fingerprint, if that was to be read, and if it has one.
+    /// The fingerprint of the document; `None` if it has none, or if fingerprints were not requested.
     pub(super) fingerprint: Option<u64>,
 }
 
-/// Documents in the order of priority: the caller's number, the hash of the key, the key.
+/// Documents in the order of priority: by the caller's number, then the hash of the key, then the key.
 pub(super) struct PriorityOrder {
-    /// Number, hash, the number of the document, and its fingerprint.
+    /// The caller's number, the hash of the key, the number of the document, and its fingerprint.
     sorted: Sorted<[u64; 4]>,
 }
 
 impl PriorityOrder {
-    /// Sorts the live documents that are `wanted`; `fingerprints` are in the memory of a budget while they are read.
-    /// Memory beside that: a quarter of `resources`.
+    /// Sorts the live documents that are `wanted`. While `fingerprints` are read, they use the memory of that budget.
+    /// Sorting uses a quarter of the memory of `resources`.
     pub(super) fn of(
         numbers: &Numbering,
         resources: &Resources<'_>,
@@ -127,13 +127,13 @@ impl PriorityOrder {
         Ok(Self { sorted: sorter.finish()? })
     }
 
-    /// Passes the documents to `each`, in their order.
+    /// Calls `each` with the documents in order.
     pub(super) fn for_each(
         &self,
         numbers: &Numbering,
         mut each: impl FnMut(Turn) -> Result<()>,
     ) -> Result<()> {
-        // Documents of equal priority and equal key hash are rare; they are sorted by key.
+        // Documents of equal priority and equal key hash are rare; these are sorted by key.
         let (mut same, mut last) = (Vec::new(), None);
         let mut pass = |same: &mut Vec<Turn>| {
             if same.len() > 1 {
@@ -156,7 +156,7 @@ impl PriorityOrder {
     }
 }
 
-/// The fingerprints of a segment by rank.
+/// Returns the fingerprints of a segment by rank.
 fn fingerprints_of(segment: &Segment, budget: &MemoryBudget) -> Result<Column<u64>> {
     let mut by_rank = Column::new(budget);
     segment.for_each_fingerprint(|_, fingerprint| by_rank.push(fingerprint))?;

@@ -1,4 +1,4 @@
-//! All groups from the near pairs that a join found: those of the sweep, without a query.
+//! All groups, computed from the near pairs that a join found: the groups of the sweep, without a query.
 
 use super::answer::Resources;
 use super::listing::Groups;
@@ -9,14 +9,16 @@ use crate::extsort::{Sorted, Sorter};
 use crate::store::snapshot::Snapshot;
 use crate::sys::column::{Column, MemoryBudget};
 
-/// All near pairs of the live documents of a snapshot. Documents are numbered from 0, segment after segment
-/// ([`Snapshot::segments`]), by ordinal. A pair has one number in the upper half and one in the lower half.
+/// All near pairs of the live documents of a snapshot. Documents are numbered from 0 in the order of segments
+/// ([`Snapshot::segments`]) and ordinals. A pair has the number of one document in the upper half, and that of the
+/// other in the lower half.
 #[derive(Debug, Default)]
 pub struct NearPairs {
-    /// Documents that are near each other. Of documents in `same`, only the one in the upper half is in these.
+    /// Pairs of documents that are near each other. Of two documents in a pair of `same`, only the one in the upper
+    /// half occurs here.
     pub near: Vec<Sorted<u64>>,
-    /// In the upper half a document, in the lower half another one that is near it and near the same documents. A
-    /// document in a lower half is in one pair only, and in no upper half.
+    /// Pairs of documents that are near each other and near the same documents. A document in a lower half occurs in
+    /// one pair only, and in no upper half.
     pub same: Vec<Sorted<u64>>,
 }
 
@@ -24,17 +26,17 @@ fn halves(pair: u64) -> [u32; 2] {
     [(pair >> 32) as u32, pair as u32]
 }
 
-/// The groups of a snapshot whose near pairs are known: those of [`Snapshot::groups`]. Time O(n + p log p) for n
-/// documents and p pairs. Memory: as `resources` allow, beside the pairs; beyond that, 20 bytes for each document, and
-/// 8 for each pair, go to scratch files.
+/// Computes the groups of a snapshot from its near pairs: the same groups as [`Snapshot::groups`]. Time O(n + p log p)
+/// for n documents and p pairs. Memory besides the pairs is bounded by `resources`; data beyond it, 20 bytes per
+/// document and 8 per pair, is stored in scratch files.
 ///
 /// # Errors
-/// As [`Snapshot::groups`]; [`Error::Invalid`] for a number that no document has.
+/// As [`Snapshot::groups`]; [`Error::Invalid`] for a number that is not the number of a document.
 pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPairs) -> Result<Groups> {
     let budget = MemoryBudget::new(resources.dir, resources.memory / 2);
     let mut groups = Groups::undecided(snapshot, &budget)?;
     let documents = groups.numbers.documents();
-    // The place of each document of a pair in the order of priority.
+    // The position of each document of a pair in the order of priority.
     let mut places = Column::filled(&budget, documents as usize, NONE)?;
     let mut mark = |pair| {
         halves(pair).into_iter().try_for_each(|number| {
@@ -58,14 +60,14 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     let firsts = firsts(pairs, &places, &budget)?;
     let first =
         |number: u32| firsts.get(number as usize).copied().filter(|&first| first != NONE).unwrap_or(number);
-    // Of documents with the same near ones only the first can lead.
+    // Of documents near the same documents, only the first can be a leader.
     let mut sorter: Sorter<u64> = Sorter::new(resources.dir, resources.memory / 4);
     merge(&pairs.near, |pair| {
         let [a, b] = halves(pair).map(|number| u64::from(places[first(number) as usize]));
         sorter.push(a.min(b) << 32 | a.max(b))
     })?;
     drop(places);
-    // All pairs of a document with those before it come before its pairs with those after it.
+    // The pairs of a document with earlier documents are sorted before its pairs with later ones.
     sorter.finish()?.for_each(|pair| {
         let [before, after] = halves(pair).map(|place| by_place[place as usize]);
         if groups.take_turn(before) == before {
@@ -91,8 +93,8 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     Ok(groups)
 }
 
-/// For each document in `same` the first of those that are near the same documents, by their places in the order of
-/// priority; `NONE` for other documents. Empty if there are none.
+/// Returns, for each document in `same`, the first of the documents that are near the same documents, by their
+/// positions in the order of priority; `NONE` for other documents. Empty if `same` is empty.
 fn firsts(pairs: &NearPairs, places: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
     let mut firsts = Column::new(budget);
     merge(&pairs.same, |pair| {

@@ -1,9 +1,9 @@
-//! Rounds of a listing: the near documents of several documents at once.
+//! Rounds of a sweep: the near documents of several documents are computed at once.
 //!
-//! Documents are queried in the order of priority, several in one round. A document that gets its leader from an earlier
-//! one of its round did not need its query. So rounds grow while few queries are wasted, and shrink where families are
-//! dense. Where only the distance of fingerprints makes documents near, the queries of a round are one search of the
-//! tables: they wait for memory together, and those with equal prefixes share buckets.
+//! Documents are queried in the order of priority, several in one round. The query of a document is wasted if the
+//! document gets its leader from an earlier one of the same round. So rounds grow while few queries are wasted, and
+//! shrink where families are dense. If only the distance of fingerprints decides which documents are near, the queries
+//! of a round are one search of the tables: memory accesses overlap, and queries with equal prefixes share buckets.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,22 +14,22 @@ use super::order::{NONE, Turn};
 use crate::error::Result;
 use crate::segment::{SearchOptions, SearchScratch};
 
-/// Documents of the first round for each thread.
+/// Number of documents per thread in the first round.
 const FIRST: usize = 32;
-/// Pieces of a round for each thread.
+/// Number of work units per thread in a round.
 const PIECES: usize = 4;
 
-/// The largest rounds. The listing does not depend on them.
+/// The maximum size of rounds. It does not change the groups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundLimits {
-    /// Documents of a round.
+    /// Number of documents in a round.
     pub(super) documents: usize,
-    /// Near documents that are kept for a round of more than one query.
+    /// Number of near documents that a round of more than one query may keep.
     pub(super) found: usize,
 }
 
 impl RoundLimits {
-    /// Rounds that keep at most a sixteenth of `memory` bytes.
+    /// Returns limits for rounds that keep at most a sixteenth of `memory` bytes.
     pub(super) fn within(memory: usize) -> Self {
         Self { documents: 1 << 15, found: (memory / 16 / size_of::<(u32, u32)>()).max(1 << 12) }
     }
@@ -44,14 +44,15 @@ pub(super) struct RoundSize {
 }
 
 impl RoundSize {
-    /// Of one thread that compares documents one after the other, rounds of one document waste no query.
+    /// For one thread that compares documents one after the other, the size is 1: no query is wasted.
     pub(super) fn new(limits: RoundLimits, threads: usize, searches_together: bool) -> Self {
         let max = if threads == 1 && !searches_together { 1 } else { limits.documents.max(1) };
         let min = (FIRST * threads).min(max);
         Self { documents: min, min, max }
     }
 
-    /// Sets the size of the round after one of `documents`, if `wasted` of them had no use for their queries.
+    /// Sets the size of the next round, after a round of `documents` in which the queries of `wasted` documents were
+    /// not needed.
     pub(super) fn adjust(&mut self, documents: usize, wasted: usize) {
         if wasted * 4 > documents {
             self.documents = (self.documents / 2).max(self.min.min(self.documents));
@@ -60,25 +61,25 @@ impl RoundSize {
         }
     }
 
-    /// Sets the size of the round after one of `documents`, of two or more, which found too much.
+    /// Sets the size of the next round, after a round of `documents` (two or more) found more than may be kept.
     pub(super) fn shrink(&mut self, documents: usize) {
         self.documents = documents / 2;
     }
 }
 
-/// The documents without a leader that are near those of a round.
+/// The documents without a leader that are near the documents of a round.
 #[derive(Debug)]
 pub(super) struct NearDocuments {
-    /// The query of each document of the round; `NONE` for a document that is near nothing.
+    /// The number of the query for each document of the round; `NONE` for a document that is near nothing.
     query_of: Vec<u32>,
-    /// How many queries there were.
+    /// Number of queries made.
     pub(super) queries: u64,
-    /// The number of a query, and of a document near it, ascending by query.
+    /// Pairs of a query number and the number of a document near it, ascending by query.
     found: Vec<(u32, u32)>,
 }
 
 impl NearDocuments {
-    /// The numbers of the documents near the document at this place in the round.
+    /// Returns the numbers of the documents near the document at this position in the round.
     pub(super) fn of(&self, place: usize) -> impl Iterator<Item = u32> + '_ {
         let query = self.query_of[place];
         let start = self.found.partition_point(|&(of, _)| of < query);
@@ -86,7 +87,7 @@ impl NearDocuments {
     }
 }
 
-/// What the queries of a round search.
+/// The inputs of the queries of a round.
 pub(super) struct RoundSearch<'a> {
     pub(super) around: &'a Neighbourhood,
     pub(super) groups: &'a Groups,
@@ -95,13 +96,13 @@ pub(super) struct RoundSearch<'a> {
 }
 
 impl RoundSearch<'_> {
-    /// Queries for the documents of a round; `None` if they find more than is kept, and there are two or more of them.
+    /// Runs the queries of a round. Returns `None` if a round of two or more documents finds more than may be kept.
     pub(super) fn near(&self, round: &[Turn]) -> Result<Option<NearDocuments>> {
         let Some(radius) = self.around.radius() else {
             let query_of: Vec<u32> = (0..round.len() as u32).collect();
             return self.on_pieces(query_of, round.len(), |range, max| self.by_rule(round, range, max));
         };
-        // Documents of one fingerprint are near the same documents.
+        // Documents with the same fingerprint are near the same documents.
         let mut order: Vec<(u64, u32)> =
             (0..).zip(round).filter_map(|(at, of)| Some((of.fingerprint?, at))).collect();
         order.sort_unstable();
@@ -115,7 +116,8 @@ impl RoundSearch<'_> {
         self.on_pieces(query_of, queries.len(), |range, max| self.by_distance(&queries, range, radius, max))
     }
 
-    /// Makes `queries` queries piece by piece. A piece may find `max` documents; a single query may find any number.
+    /// Makes `queries` queries in several work units. A unit may find up to `max` documents; a single query may find
+    /// any number.
     fn on_pieces(
         &self,
         query_of: Vec<u32>,
@@ -133,7 +135,7 @@ impl RoundSearch<'_> {
         Ok(found.map(|found| NearDocuments { query_of, queries: queries as u64, found: found.concat() }))
     }
 
-    /// Queries for documents of a round one after the other, by the rule of the index.
+    /// Queries documents of a round one after the other, by the rule of the index.
     fn by_rule(&self, round: &[Turn], range: Range<usize>, max: usize) -> Result<Option<Vec<(u32, u32)>>> {
         let (numbers, mut found) = (&self.groups.numbers, Vec::new());
         for place in range {
@@ -187,10 +189,10 @@ impl RoundSearch<'_> {
     }
 }
 
-/// Does `pieces` pieces of work on threads; returns the results in the order of the pieces.
+/// Runs `pieces` work units on threads, and returns the results in the order of the units.
 ///
 /// # Errors
-/// That of the first piece that failed.
+/// The error of the first unit that failed.
 fn on_threads<T: Send>(
     threads: usize,
     pieces: usize,

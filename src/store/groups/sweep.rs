@@ -1,5 +1,5 @@
-//! All leaders at once, in the order of priority: a document with no near leader before it leads, and all near
-//! documents without a leader belong to it. One query for each leader, and few more, decide everything.
+//! Computes all leaders in the order of priority. A document without a leader becomes one, and all near documents
+//! without a leader join its group. This needs one query per leader and few more.
 
 use super::answer::Resources;
 use super::listing::Groups;
@@ -17,11 +17,11 @@ struct Sweep<'a> {
     threads: usize,
     limits: RoundLimits,
     size: RoundSize,
-    /// Documents that wait for their turn, in their order. They had no leader when they came.
+    /// Documents that wait to be decided, in order. They had no leader when they were added.
     waiting: Vec<Turn>,
 }
 
-/// All groups of a snapshot.
+/// Computes all groups of a snapshot.
 pub(super) fn all(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<Groups> {
     in_rounds(snapshot, resources, RoundLimits::within(resources.memory))
 }
@@ -111,10 +111,10 @@ mod tests {
     use super::*;
     use crate::{Document, Fingerprint, Index, Key, Params};
 
-    /// Fingerprint and priority by key; a document of an empty text has no fingerprint.
+    /// The fingerprint and the priority by key. A document with an empty text has no fingerprint.
     type Documents = BTreeMap<u64, (Option<u64>, Option<u64>)>;
 
-    /// Documents of dense families with many equal fingerprints, and single ones.
+    /// Returns documents of dense families with many equal fingerprints, and documents without near ones.
     fn documents(count: u64) -> Documents {
         let mut random = SplitMix(38);
         let mut one = |key| {
@@ -188,7 +188,7 @@ mod tests {
                 writer.flush().unwrap();
             }
         }
-        // Some are deleted from each segment and from the memtable.
+        // Some documents are deleted from each segment and from the memtable.
         for key in (0..4000).filter(|key| key % 7 == 2) {
             writer.delete(key).unwrap();
             expected.remove(&key);
@@ -207,7 +207,7 @@ mod tests {
                 queries.push(groups.questions());
             }
         }
-        // Rounds of one document query for leaders alone; an empty text needs no query.
+        // In rounds of one document only leaders are queried; an empty text needs no query.
         let leaders = defined.lines().filter(|line| line.split(' ').next() == line.split(' ').nth(1));
         let has_fingerprint = |line: &&str| {
             let key = line.split(' ').next().unwrap().parse::<u64>().unwrap();

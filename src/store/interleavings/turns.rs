@@ -1,4 +1,4 @@
-//! A disk in memory whose every operation is a point at which another thread may go on.
+//! A disk in memory on which every operation is a point where the scheduler may switch threads.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,8 +12,8 @@ use super::model::ModelVfs;
 use crate::sys::Bytes;
 use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// A disk whose every operation is a point at which another thread may go on. A log grows under who has it open, and an
-/// append is seen by halves.
+/// A disk on which every operation is a point where the scheduler may switch threads. An open log grows while it is
+/// read, and readers may see half of an append.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     disk: ModelVfs,
@@ -108,7 +108,8 @@ impl AppendFile for ByHalves {
     }
 }
 
-/// A file as it was when it was opened; a log as it is now, as long as it has its name, which no other file gets.
+/// A file with its content when it was opened. A log has its current content as long as it has its name, which no other
+/// file gets.
 #[derive(Debug)]
 struct GrowingFile {
     turns: Turns,

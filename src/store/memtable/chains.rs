@@ -1,22 +1,22 @@
 //! A hash table that grows by one bucket at a time.
 //!
 //! Linear hashing (Litwin, VLDB 1980): when buckets are full on average, the next one in the order of their numbers is
-//! split into two. So no insertion rebuilds the table. A bucket is one cache line and stores hashes beside entries: a
-//! split reads nothing else, and an insertion waits for memory once. Entries that the caller considers equal take one
-//! slot of a bucket: the slot holds the newest, which links to those before it.
+//! split into two. So no insertion rebuilds the table. A bucket is one cache line and stores hashes next to entries: a
+//! split reads nothing else, and an insertion waits for memory once. Entries that the caller considers equal share one
+//! slot of a bucket: the slot holds the newest entry, which links to the previous ones.
 
 use super::NONE;
 use super::chunked::ChunkedVec;
 
 /// Initial number of buckets; a power of two.
 const BUCKETS: usize = 16;
-/// Slots of a bucket.
+/// Number of slots in a bucket.
 const PLACES: usize = 7;
-/// Distinct entries for each bucket above which a bucket is added.
+/// Average number of distinct entries per bucket above which a bucket is added.
 const LOAD: usize = 5;
-/// Entries that [`Chains::fill`] takes at a time: 12 MiB of scratch.
+/// Number of entries that [`Chains::fill`] processes at a time, with 12 MiB of scratch memory.
 const FILLED_TOGETHER: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-/// Ranges of buckets that they are distributed to.
+/// Number of bucket ranges to which these entries are distributed.
 const FILLED_PARTS: usize = 256;
 /// The value of `before` for an entry that is in no bucket.
 const SKIPPED: u32 = u32::MAX - 1;
@@ -25,11 +25,11 @@ const SKIPPED: u32 = u32::MAX - 1;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Chains {
     buckets: ChunkedVec<ChainBucket>,
-    /// Overflow buckets.
+    /// The overflow buckets.
     overflow: ChunkedVec<ChainBucket>,
-    /// The first free bucket of `overflow`; each links to the next.
+    /// The first free bucket of `overflow`; each free bucket links to the next one.
     free: Option<u32>,
-    /// For each entry, the previous equal one.
+    /// The previous equal entry of each entry.
     before: ChunkedVec<u32>,
     distinct: usize,
 }
@@ -46,7 +46,7 @@ struct ChainBucket {
 
 const EMPTY: ChainBucket = ChainBucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
 
-/// A slot of a bucket, which may be an overflow bucket.
+/// A slot of a bucket or of an overflow bucket.
 #[derive(Clone, Copy)]
 struct SlotRef {
     is_overflow: bool,
@@ -64,7 +64,7 @@ impl Chains {
         let buckets = self.buckets.len();
         let size = buckets.next_power_of_two();
         let bucket = hash as usize & (size - 1);
-        // Half of the buckets may not be split yet.
+        // In the last round of splits, not all buckets are split yet.
         if bucket < buckets { bucket } else { bucket - size / 2 }
     }
 
@@ -72,7 +72,7 @@ impl Chains {
         if is_overflow { self.overflow.get_mut(bucket) } else { self.buckets.get_mut(bucket) }
     }
 
-    /// The slot of the entry that has this hash and is equal, and the entry.
+    /// Returns the slot and the newest entry that has this hash and is equal; `None` if there is none.
     #[inline]
     fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(SlotRef, u32)> {
         if self.buckets.len() == 0 {
@@ -94,7 +94,8 @@ impl Chains {
         }
     }
 
-    /// Adds an entry. `is_same` compares it with an earlier one of the same hash; returns the newest equal entry.
+    /// Adds an entry. `is_same` compares it with an earlier entry of the same hash. Returns the newest equal entry;
+    /// `None` if there is none.
     pub(super) fn push(&mut self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = Self::hash(hash);
         if self.buckets.len() == 0 {
@@ -109,12 +110,12 @@ impl Chains {
         before
     }
 
-    /// Adds an entry for each of at most `count` hashes to an empty table, as [`push`](Self::push) does one by one.
-    /// Entries of equal hashes are equal. Buckets are filled by ranges that fit in the caches, so most insertions do
-    /// not wait for memory; `push` waits for nearly each.
+    /// Adds an entry for each of at most `count` hashes to an empty table, with the same result as a
+    /// [`push`](Self::push) for each. Entries with equal hashes are equal. Buckets are filled in ranges that fit in the
+    /// caches, so most insertions do not wait for memory; `push` waits for nearly each.
     pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
         debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
-        // Enough if all hashes differ. If they do not, the buckets only take more memory.
+        // Enough buckets if all hashes differ. If not, the unneeded buckets only use more memory.
         let buckets = count.div_ceil(LOAD).max(BUCKETS);
         (0..buckets).for_each(|_| self.buckets.push(EMPTY));
         let shift = (usize::BITS - buckets.leading_zeros()).saturating_sub(FILLED_PARTS.ilog2());
@@ -147,7 +148,7 @@ impl Chains {
         }
     }
 
-    /// Puts an entry into its bucket; returns the newest equal entry, to which it now leads.
+    /// Puts an entry into its bucket. Returns the newest equal entry, to which it then links; `None` if there is none.
     fn link(&mut self, hash: u32, entry: u32, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         if let Some((SlotRef { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
             self.bucket_mut(is_overflow, bucket).entries[at] = entry;
@@ -191,7 +192,7 @@ impl Chains {
         free
     }
 
-    /// Adds one bucket, which takes its entries from another.
+    /// Adds one bucket, and moves entries to it from the bucket that is split.
     fn split(&mut self) {
         let new = self.buckets.len();
         let half = new.next_power_of_two() / if new.is_power_of_two() { 1 } else { 2 };
@@ -210,12 +211,12 @@ impl Chains {
         }
     }
 
-    /// Assigns a number to an entry that is never found.
+    /// Assigns a number to an entry that no lookup finds.
     pub(super) fn skip(&mut self) {
         self.before.push(SKIPPED);
     }
 
-    /// Removes the newest entry, which has this hash; returns the previous equal one.
+    /// Removes the newest entry, which must have this hash; returns the previous equal one.
     pub(super) fn pop(&mut self, hash: u64) -> Option<u32> {
         let before = self.before.pop()?;
         if before == SKIPPED {
@@ -238,31 +239,31 @@ impl Chains {
         (before != NONE).then_some(before)
     }
 
-    /// Entries of this hash for which `is_same` is true, the newest first.
+    /// Returns the entries of this hash for which `is_same` is true, the newest first.
     #[inline]
     pub(super) fn of(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.newest(hash, is_same), move |&entry| self.before(entry))
     }
 
-    /// The newest of these entries.
+    /// Returns the newest of the entries of this hash for which `is_same` is true.
     #[inline]
     pub(super) fn newest(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         self.search(Self::hash(hash), is_same).map(|(_, entry)| entry)
     }
 
-    /// The previous equal entry; later insertions do not change it.
+    /// Returns the previous equal entry; later insertions do not change it.
     #[inline]
     pub(super) fn before(&self, entry: u32) -> Option<u32> {
         let before = self.before.get(entry as usize);
         (before != NONE).then_some(before)
     }
 
-    /// True for an entry without a previous equal one.
+    /// Returns whether an entry has no previous equal one.
     pub(super) fn is_first(&self, entry: u32) -> bool {
         self.before.get(entry as usize) == NONE
     }
 
-    /// Prefetches what the next lookups of these hashes will read, so that their memory accesses overlap.
+    /// Prefetches the memory that the next lookups of these hashes will read, so that their memory accesses overlap.
     #[inline]
     pub(super) fn warm(&self, hashes: impl Iterator<Item = u64>) {
         if self.buckets.len() > 0 {
@@ -275,7 +276,7 @@ impl Chains {
         size_of::<ChainBucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
     }
 
-    /// Bytes of this number of entries that all differ.
+    /// Returns the bytes that this number of distinct entries needs.
     pub(super) fn bytes_of(entries: usize) -> usize {
         (size_of::<ChainBucket>() / LOAD + 4) * entries
     }
@@ -285,7 +286,7 @@ impl Chains {
 mod tests {
     use super::*;
 
-    /// Repeated values, several of them with the same hash.
+    /// Returns values that repeat; several of them have the same hash.
     fn value(step: u64) -> u64 {
         (step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 5000
     }
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn filled_table_answers_as_one_of_pushed_entries_and_grows_and_shrinks_as_it() {
         for count in [0, 1, 100, 40_000] {
-            // Many entries repeat in the second half, few in the first.
+            // In the second half many values repeat, in the first half few.
             let value = |step: u64| hash(value(step) + if step < count / 2 { 1000 * step } else { 0 });
             let (mut filled, mut pushed) = (Chains::default(), Chains::default());
             filled.fill(count as usize, (0..count).map(value));
@@ -383,7 +384,7 @@ mod tests {
     #[test]
     fn full_bucket_continues_in_an_overflow_bucket_and_frees_it() {
         let (mut chains, mut hashes) = (Chains::default(), Vec::new());
-        // All entries in one bucket, until there are very many.
+        // All entries are in one bucket until there are very many.
         for entry in 0..60_u64 {
             hashes.push(entry << 42);
             chains.push(hashes[entry as usize], |_| false);

@@ -1,24 +1,24 @@
 //! The memtable: records that are in no segment yet, searchable by the same queries.
 //!
 //! Rows are the operations on keys, in order, and never change. A row is live in a view of the first n rows if it is
-//! among them, is not a delete, and none of them is later and has the same key. So a snapshot is a number of rows, and
-//! the writer appends after it.
+//! one of them, is not a delete, and no later one of them has the same key. So a snapshot is a number of rows, and the
+//! writer appends rows after it.
 //!
 //! - Keys: a hash table of chains, the newest row first.
 //! - Fingerprints: four blocks of 16 bits. Fingerprints that differ in at most 3 bits agree in one of them (Manku,
-//!   Jain, Das Sarma, WWW 2007, with four tables). Each distinct fingerprint is once in the chain of each of its four
-//!   buckets, and its rows have a chain of their own. Few rows, or wider radii, are scanned.
+//!   Jain, Das Sarma, WWW 2007, with four tables). Each distinct fingerprint is in one chain per block, that of its
+//!   bucket, and its rows have a chain of their own. Few rows, or wider radii, are scanned.
 //! - Features: a hash table of chains over (band, band key).
-//! - Sets: the same over tags. Of each new set, the tags of its rarest elements are indexed, enough of them that every
-//!   near set contains one. A query looks up all elements of its set.
-//! - Stamps: a tree, the least first. A row that expires is followed by a delete of its key, which is in no log: so the
-//!   row is live in views of fewer rows, and in no other.
+//! - Sets: a hash table of chains over tags. Of each new set, the tags of its rarest elements are indexed,
+//!   enough of them that every near set contains one. A query looks up all elements of its set.
+//! - Stamps: a tree, the smallest first. A row that expires is followed by a delete of its key, which is in no log. So
+//!   the row is live only in views that end before that delete.
 //!
-//! One writer adds rows under a lock that readers share; it is held for one record, or for one step of a query.
-//! Everything that the writer does under the lock takes a bounded time, so that no reader waits for long: vectors grow
-//! by chunks ([`chunked`]), hash tables by buckets ([`chains`]), records by pieces ([`pieces`]), and work on many rows
-//! is done in steps of a few rows, between which the lock is free. Queries over many rows ([`queries`]) do the same: a
-//! reader that keeps the lock blocks the writer, and then all readers that wait after the writer.
+//! One writer adds rows under a lock that readers share. The lock is held for one record, or for one step of a query.
+//! All work of the writer under the lock takes bounded time, so that no reader waits for long: vectors grow by chunks
+//! ([`chunked`]), hash tables by buckets ([`chains`]), records by pieces ([`pieces`]), and work on many rows is done in
+//! steps of a few rows, between which the lock is released. Queries over many rows ([`queries`]) do the same: a reader
+//! that keeps the lock blocks the writer, and then all readers that wait after the writer.
 
 mod chains;
 mod chunked;
@@ -45,27 +45,27 @@ use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twindex_sketch::Nearness;
 
-/// The end of a chain; also the end of the life of a row that has none.
+/// The end of a chain; also the value of `replaced_by` for a row that is not replaced.
 const NONE: u32 = u32::MAX;
-/// The largest radius that the blocks answer.
+/// The maximum radius that the blocks can search.
 const BLOCKS_WITHIN: u32 = 3;
-/// Blocks of a fingerprint.
+/// Number of blocks of a fingerprint.
 const BLOCKS: usize = 4;
-/// Buckets of a block.
+/// Number of buckets in a block.
 const BUCKETS: usize = 1 << 16;
-/// Bucket heads that are allocated together.
+/// Number of bucket heads that are allocated together.
 const HEADS: usize = 1 << 12;
-/// Below this number, rows are scanned. In random schedules of threads (`scripts/races`) all are linked, as scans end with
-/// their chunk.
+/// With fewer rows than this, rows are scanned. In random schedules of threads (`scripts/races`) all rows are linked,
+/// as a step of a scan ends with its chunk.
 const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
-/// Rows that are added to the blocks with each new row, while some are missing there.
+/// Number of rows that are added to the blocks with each new row, while some are missing there.
 const LINKED_AT_ONCE: usize = 8;
 /// Bytes of a row besides its record: chains of keys, fingerprints and blocks, and its share of hash tables.
 const ROW_BYTES: usize = 64;
-/// Rows that are added or removed before readers get a turn.
+/// Number of rows that are added or removed before the lock is released for readers.
 const STEP: usize = 256;
 
-/// Rows that one writer adds, and many read.
+/// Rows that one writer adds and many readers query.
 #[derive(Debug)]
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
@@ -79,7 +79,7 @@ impl Memtable {
         Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
     }
 
-    /// A memtable for the rows after this one is full. It inherits the counts of common elements.
+    /// Creates the memtable for later rows, after this one is full. It inherits the counts of common elements.
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
         let before = self.common.lock();
@@ -87,17 +87,17 @@ impl Memtable {
         Self { rows: RwLock::new(rows), common: Mutex::new(common) }
     }
 
-    /// The rows, for one step of a query.
+    /// Locks the rows for one step of a query.
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Rows> {
         self.rows.read()
     }
 
-    /// The rows, to add one record.
+    /// Locks the rows to add one record.
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, Rows> {
         self.rows.write()
     }
 
-    /// Adds a document; `None` for one without tokens. It is invisible before this returns.
+    /// Adds a document; `kept` is `None` for a document without tokens. The row is invisible until this returns.
     pub(super) fn put(&self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         let prefix = self.common.lock().keys_of(attached.fields)?;
         let mut steps = prefix.chunks(STEP);
@@ -112,7 +112,7 @@ impl Memtable {
         Ok(())
     }
 
-    /// Bytes of memory in use.
+    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let rarity = 2 * self.common.lock().rarity.0.len();
         self.read().memory() + rarity
@@ -124,7 +124,8 @@ impl Memtable {
         Ok(())
     }
 
-    /// The keys between these bounds that are live in the view of the first `limit` rows, in no order, with their rows.
+    /// Returns the keys between these bounds that are live in the view of the first `limit` rows, with their rows, in
+    /// no particular order.
     pub(super) fn keys_between(
         &self,
         limit: u32,
@@ -167,12 +168,12 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// A prefix key is already a part of a hash.
+/// Returns the hash of a prefix key, which is itself a part of a hash.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
 
-/// About how many sets have an element, by a part of its tag.
+/// Approximate number of sets that contain an element, by a part of its tag.
 #[derive(Clone, Debug, Default)]
 struct TagCounts(Vec<u16>);
 
@@ -207,7 +208,7 @@ struct SetStatistics {
 }
 
 impl SetStatistics {
-    /// Counts a document's set, and returns the keys by which the document is found.
+    /// Counts the elements of a document's set, and returns the keys by which the document can be found.
     fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
         let (mut set, mut keys) = (Vec::new(), Vec::new());
         if let Some(near) = self.nearness {
@@ -222,12 +223,12 @@ impl SetStatistics {
     }
 }
 
-/// The bucket of a fingerprint in a block.
+/// Returns the bucket of a fingerprint in a block.
 fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
 }
 
-/// The first row of each bucket of each block. Memory is allocated when a bucket gets a row.
+/// The first row of each bucket of each block. Memory is allocated when a bucket gets its first row.
 #[derive(Clone, Debug, Default)]
 struct BlockHeads {
     parts: Vec<Vec<u32>>,
@@ -254,18 +255,18 @@ impl BlockHeads {
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     records: Pieces,
-    /// The next row of the same key.
+    /// The next row with the same key, for each row.
     replaced_by: ChunkedVec<u32>,
     live: u64,
     keys: Chains,
-    /// The fingerprints of all rows, 0 without a sketch; empty if the index stores none.
+    /// The fingerprints of all rows, 0 for a row without a sketch; empty if the index stores none.
     fingerprints: ChunkedVec<u64>,
-    /// Rows by their fingerprints.
+    /// For each fingerprint, the chain of its rows.
     same_fingerprint: Chains,
-    /// The number of rows that were added to the blocks, if they are the first of their fingerprint.
+    /// The number of rows that have been added to the blocks, where only the first row of each fingerprint is linked.
     linked: usize,
     heads: BlockHeads,
-    /// For each row that is the first of its fingerprint, the next such row in each of its buckets.
+    /// For each row that is the first with its fingerprint, the next such row in each of its buckets.
     next: ChunkedVec<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
@@ -274,7 +275,7 @@ pub(super) struct Rows {
     /// The stamps of rows that have not expired yet, with their rows.
     stamps: BTreeSet<(u64, u32)>,
     bands: usize,
-    /// Whether rows are not in `features` yet: see [`Rows::defer_bands`].
+    /// Whether rows are not added to `features` yet: see [`Rows::defer_bands`].
     defers_bands: bool,
     simhash: bool,
 }
@@ -301,17 +302,17 @@ impl Rows {
         }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> u32 {
         self.records.len() as u32
     }
 
-    /// The number of rows that are live now.
+    /// Returns the number of rows that are live now.
     pub(super) fn live(&self) -> u64 {
         self.live
     }
 
-    /// Bytes of memory in use.
+    /// Returns the bytes of memory in use.
     pub(super) fn memory(&self) -> usize {
         let blocks = if self.linked > 0 { 4 * BLOCKS * BUCKETS } else { 0 };
         let deferred = if self.defers_bands { Chains::bytes_of(self.replaced_by.len() * self.bands) } else { 0 };
@@ -319,14 +320,14 @@ impl Rows {
         self.records.memory() + self.replaced_by.len() * ROW_BYTES + features + self.prefixes.bytes() + 8 * self.prefix_entries.len() + blocks
     }
 
-    /// Before the first row of a log is read: rows are not found by their bands until
+    /// Called before the first row of a log is replayed: rows cannot be found by their bands until
     /// [`index_bands`](Self::index_bands), which takes less time for all rows together than for one after the other.
-    /// Only for rows that nobody queries yet.
+    /// Only for rows that no reader queries yet.
     pub(super) fn defer_bands(&mut self) {
         self.defers_bands = self.len() == 0;
     }
 
-    /// Makes all rows findable by their bands. Takes time in proportion to their number.
+    /// Makes all rows findable by their bands. Takes time proportional to their number.
     pub(super) fn index_bands(&mut self) {
         if std::mem::take(&mut self.defers_bands) && self.bands > 0 {
             let (rows, records) = (self.replaced_by.len(), &self.records);
@@ -337,17 +338,17 @@ impl Rows {
         }
     }
 
-    /// The records of all rows: of a repeated key the last row counts.
+    /// Returns the records of all rows. For a repeated key, the last row is the valid one.
     pub(super) fn records(&self) -> &Pieces {
         &self.records
     }
 
-    /// The records of the first `rows` rows.
+    /// Returns the records of the first `rows` rows.
     pub(super) fn first(&self, rows: u32) -> FirstRows {
         self.records.first(rows as usize)
     }
 
-    /// Adds a document that is not found by its set yet.
+    /// Adds a document that cannot be found by its set yet.
     fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         self.records.put(key, kept, attached)?;
         self.index();
@@ -371,14 +372,14 @@ impl Rows {
         Ok(())
     }
 
-    /// Rows that have not been expired and whose stamps are above `before` and at most `stamp`.
+    /// Returns the rows that have not been expired and whose stamps are above `before` and at most `stamp`.
     pub(super) fn stamped_between(&self, before: Option<u64>, stamp: u64) -> impl Iterator<Item = u32> + '_ {
         let min = before.map_or(0, |before| before.saturating_add(1));
         let range = (min <= stamp).then(|| self.stamps.range((min, 0)..=(stamp, NONE)));
         range.into_iter().flatten().map(|&(_, row)| row)
     }
 
-    /// One step of [`Memtable::expire`], of at most this number of rows; returns true if there may be more.
+    /// Does one step of [`Memtable::expire`], for at most this number of rows; returns true if there may be more.
     fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
         for _ in 0..at_most {
             let Some(&(min, row)) = self.stamps.first() else { return Ok(false) };
@@ -394,7 +395,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// One step of [`Memtable::truncate`], of at most this number of rows; returns true if there may be more.
+    /// Does one step of [`Memtable::truncate`], for at most this number of rows; returns true if there may be more.
     fn truncate(&mut self, rows: u32, at_most: usize) -> bool {
         for _ in 0..at_most {
             if self.len() <= rows {
@@ -437,7 +438,8 @@ impl Rows {
             let keys = self.records.band_keys(place);
             let hashes = || keys.iter().enumerate().map(|(band, &key)| feature_hash(band, key));
             self.features.warm(hashes());
-            // A row without a sketch has entries too, which are never found: so positions can be computed.
+            // A row without a sketch has entries as well, which no lookup finds, so that positions of entries can be
+            // computed.
             for hash in hashes() {
                 self.features.push(hash, |_| true);
             }
@@ -462,7 +464,7 @@ impl Rows {
         }
     }
 
-    /// Adds a row to the blocks, after all rows before it.
+    /// Adds a row to the blocks; all earlier rows must have been added.
     fn link(&mut self, row: usize) {
         self.linked = row + 1;
         if self.same_fingerprint.is_first(row as u32) {
@@ -475,7 +477,7 @@ impl Rows {
         }
     }
 
-    /// Removes the last row: the tables are as they were before it was added.
+    /// Removes the last row, and restores the tables as they were before it was added.
     fn pop(&mut self) {
         let place = self.replaced_by.len() - 1;
         let row = place as u32;
@@ -513,7 +515,7 @@ impl Rows {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
-                // Its stamp may be gone already, if it or its replacement has expired.
+                // The stamp may have been removed already, if the row or its replacement has expired.
                 if let Some(stamp) = self.records.stamp(before as usize) {
                     self.stamps.insert((stamp, before));
                 }
@@ -522,20 +524,20 @@ impl Rows {
         self.records.pop();
     }
 
-    /// True if a row is live in the view of the first `limit` rows.
+    /// Returns whether a row is live in the view of the first `limit` rows.
     pub(super) fn is_live(&self, row: u32, limit: u32) -> bool {
         row < limit
             && self.replaced_by.get(row as usize) >= limit
             && !self.records.is_delete(row as usize)
     }
 
-    /// The newest row of a key among the first `limit` rows, whether a delete or not.
+    /// Returns the newest row of a key among the first `limit` rows, including deletes; `None` if there is none.
     pub(super) fn find(&self, key: Key<'_>, limit: u32) -> Option<u32> {
         let is_same = |row: u32| self.records.key(row as usize) == key;
         self.keys.of(key_hash(key), is_same).find(|&row| row < limit)
     }
 
-    /// The fingerprint of a row; `None` without a sketch, and if the index stores none.
+    /// Returns the fingerprint of a row; `None` if it has no sketch or the index stores no fingerprints.
     pub(super) fn fingerprint(&self, row: u32) -> Option<u64> {
         let sketched = self.simhash && self.records.is_sketched(row as usize);
         sketched.then(|| self.fingerprints.get(row as usize))
@@ -553,7 +555,7 @@ mod tests {
         Params::builder().u64_keys().simhash(3).build().unwrap()
     }
 
-    /// Runs a query in steps of few rows.
+    /// Runs a query in steps of a few rows.
     fn in_steps(mut step: impl FnMut((&mut ScanPosition, u32)) -> u32) {
         let (mut at, mut steps) = (ScanPosition::Start, 1);
         while at != ScanPosition::End {
@@ -562,7 +564,7 @@ mod tests {
         }
     }
 
-    /// A generator of numbers that are close to each other, and repeat.
+    /// Generates fingerprints that are close to each other, and some that repeat.
     fn fingerprint(state: &mut u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let center = (*state >> 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -649,7 +651,7 @@ mod tests {
         assert_eq!(found(1, 2, 5), keys(&["a"]));
         assert_eq!(found(2, 3, 3), keys(&["c", "b", "a"]));
         assert_eq!(found(1, 0, 5), keys(&[]), "a document without a sketch has no features");
-        // 1, 2 and 3 are all below 4.
+        // The features 1, 2 and 3 are all below 4.
         let similar = |band, feature: u64, bits, limit| {
             let mut found = Vec::new();
             in_steps(|turn| {
@@ -661,7 +663,7 @@ mod tests {
         assert_eq!((similar(0, 0, 30, 3), similar(0, 3, 31, 3)), (vec![0, 1, 2], vec![1]));
     }
 
-    /// All answers that rows give.
+    /// Returns the results of all queries on the rows.
     fn answers(rows: &Rows, limit: u32) -> (u64, Vec<Option<u32>>, Vec<Vec<u32>>) {
         let keys = (0..300).map(|key| rows.find(Key::U64(key), limit).filter(|&row| rows.is_live(row, limit)));
         let mut found = Vec::new();
@@ -722,14 +724,14 @@ mod tests {
             rows.defer_bands();
             (0..count).for_each(|number| change(&mut rows, number));
             (0..count).for_each(|number| change(&mut expected, number));
-            // The features repeat, which is not known before they are indexed.
+            // That features repeat is not known before they are indexed, so memory is reserved for distinct ones.
             assert!(count < 3000 || rows.memory() > expected.memory(), "{}", rows.memory());
             rows.index_bands();
             check(&rows, &expected);
             for both in [&mut rows, &mut expected] {
                 let left = both.len() / 2;
                 while both.truncate(left, 100) {}
-                // Only rows that nobody queries are added without their bands.
+                // Rows may be added without their bands only if no reader queries them.
                 if count > 1 {
                     both.defer_bands();
                 }
@@ -768,7 +770,7 @@ mod tests {
         let value = vec![7; 60_000];
         for step in 0..9000_u64 {
             let key = format!("key {}", step * 7 % 5000);
-            // Some pieces end by their bytes, some by their rows.
+            // Some pieces end because of their bytes, some because of their rows.
             let value = if step < 100 { &value[..] } else { &value[..(step % 5) as usize] };
             let kept = Kept { fingerprint: step, features: &[1, step], signature: &[1, 2], ..Kept::default() };
             let kept = (step % 9 > 0).then_some(kept);

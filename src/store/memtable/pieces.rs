@@ -1,7 +1,7 @@
 //! The records of a memtable, in pieces.
 //!
-//! A column of [`Records`] is one vector, which moves when it grows. Pieces limit how much moves; a full piece never
-//! changes, and is shared with copies of the rows.
+//! A column of [`Records`] is one vector, which is moved when it grows. Pieces bound the bytes that are moved. A full
+//! piece never changes, and is shared with copies of the rows.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -15,23 +15,23 @@ use crate::params::Params;
 use crate::segment::Records;
 use crate::segment::records::Kept;
 
-/// Rows of a piece at most.
+/// Maximum number of rows in a piece.
 const ROWS: usize = 1 << 12;
-/// Bytes above which a piece takes no more rows.
+/// Number of bytes above which a piece takes no more rows.
 const BYTES: usize = 1 << 20;
 
-/// A piece that is full.
+/// A full piece.
 #[derive(Clone, Debug)]
 struct RecordPiece {
     records: Records,
-    /// The number of its first row among all rows.
+    /// The position of its first row among all rows.
     first: u32,
-    /// The rows by ascending key, once requested.
+    /// The rows by ascending key, sorted at the first request.
     order: OnceLock<Vec<u32>>,
 }
 
 impl RecordPiece {
-    /// The rows by ascending key; rows of the same key in the order of insertion.
+    /// Returns the rows by ascending key; rows with the same key in the order of insertion.
     fn order(&self) -> &[u32] {
         self.order.get_or_init(|| {
             let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
@@ -41,7 +41,7 @@ impl RecordPiece {
     }
 }
 
-/// True for a key from `from` to `to`.
+/// Returns whether a key is between these bounds.
 fn is_between(key: Key<'_>, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> bool {
     is_past(key, from) && !ends_before(key, to)
 }
@@ -67,7 +67,7 @@ fn ends_before(key: Key<'_>, to: Bound<Key<'_>>) -> bool {
 pub(in crate::store) struct Pieces {
     full: Vec<Arc<RecordPiece>>,
     last: Records,
-    /// For each row, its piece and its position there.
+    /// For each row, the number of its piece and its position in the piece.
     places: ChunkedVec<(u32, u32)>,
     /// Bytes of the full pieces.
     full_bytes: usize,
@@ -78,7 +78,7 @@ impl Pieces {
         Self { full: Vec::new(), last: Records::new(params), places: ChunkedVec::default(), full_bytes: 0 }
     }
 
-    /// The number of rows.
+    /// Returns the number of rows.
     pub(super) fn len(&self) -> usize {
         self.places.len()
     }
@@ -129,7 +129,7 @@ impl Pieces {
         self.last.truncate(self.last.len() - 1);
     }
 
-    /// The first `rows` rows, in pieces: takes no longer than copying one piece.
+    /// Returns the first `rows` rows, in pieces. Takes at most as long as copying one piece.
     pub(super) fn first(&self, rows: usize) -> FirstRows {
         let (whole, of_last) = match rows.checked_sub(1) {
             Some(last) => {
@@ -149,8 +149,8 @@ impl Pieces {
         (self.full.get(piece as usize).map_or(&self.last, |piece| &piece.records), place as usize)
     }
 
-    /// Hands the rows of a piece whose keys are between these bounds to `each`; returns false if there is no such
-    /// piece. Takes no longer than sorting a piece, which is done once for each full piece.
+    /// Calls `each` with the rows of a piece whose keys are between these bounds. Returns false if there is no such
+    /// piece. Takes at most as long as sorting a piece, which is done once for each full piece.
     pub(super) fn rows_between(
         &self,
         piece: usize,
@@ -240,7 +240,7 @@ impl Pieces {
     }
 }
 
-/// Rows taken out of a memtable: full pieces are shared with it.
+/// Rows copied from a memtable; full pieces are shared with it.
 #[derive(Debug)]
 pub(in crate::store) struct FirstRows {
     whole: Vec<Arc<RecordPiece>>,
@@ -248,7 +248,7 @@ pub(in crate::store) struct FirstRows {
 }
 
 impl FirstRows {
-    /// All rows as one; the memtable need not be locked meanwhile.
+    /// Copies all rows into one [`Records`]. The memtable need not be locked meanwhile.
     pub(in crate::store) fn into_records(self) -> Records {
         let mut all = Records::new(self.last.params());
         for piece in &self.whole {

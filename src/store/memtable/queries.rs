@@ -1,5 +1,5 @@
-//! Queries that may read many rows, in steps: between two steps the lock is free, and new rows are added after those
-//! that the query sees. New rows do not change where chains lead from an existing row.
+//! Queries that may read many rows, in steps. Between two steps the lock is released, and the writer may add rows after
+//! those that the query sees. New rows do not change the entries that follow an existing row in its chains.
 
 use std::ops::ControlFlow;
 
@@ -8,23 +8,23 @@ use super::{
 };
 use crate::format::{bands, prefixes};
 
-/// How far a query has come.
+/// The position of a query between two steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) enum ScanPosition {
     #[default]
     Start,
-    /// The next of all rows.
+    /// The next row of a scan.
     Row(u32),
     /// The next entry of a chain.
     Entry(u32),
-    /// A block, the next fingerprint of its bucket, and the next row of the one before; [`NONE`] for none.
+    /// A block, the next fingerprint of its bucket, and the next row with the previous fingerprint; [`NONE`] for none.
     Block(usize, u32, u32),
     End,
 }
 
 impl Rows {
-    /// Hands each live row within `within` bits of `fingerprint`, and its distance, to `each`, until it breaks.
-    /// Continues from `at` by about `steps` rows, and returns the number of rows read.
+    /// Calls `each` with each live row within `within` bits of `fingerprint` and its distance, until `each` breaks.
+    /// Continues at `at` for about `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn within(
         &self,
         fingerprint: u64,
@@ -64,7 +64,7 @@ impl Rows {
             } else {
                 let other = self.fingerprints.get(first as usize);
                 let differs = fingerprint ^ other;
-                // Reported by the first block in which both agree.
+                // Reported only by the first block in which both agree.
                 let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
                 if differs.count_ones() <= within && !earlier {
                     let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
@@ -77,7 +77,7 @@ impl Rows {
         steps
     }
 
-    /// The same by a scan of all rows: from `row` on to the end of its chunk.
+    /// As [`within`](Self::within), by a scan of all rows: from `row` to the end of its chunk.
     fn scan(
         &self,
         (fingerprint, within): (u64, u32),
@@ -104,14 +104,15 @@ impl Rows {
         slice.len() as u32
     }
 
-    /// Prefetches what queries for these features, one a band, will read, so that their memory accesses overlap.
+    /// Prefetches the memory that queries for these features, one per band, will read, so that their memory accesses
+    /// overlap.
     pub(in crate::store) fn warm_features(&self, features: &[u64]) {
         let bits = bands::bits_of(self.params());
         let hashes = (0..).zip(features).map(|(band, &feature)| feature_hash(band, bands::key(feature, bits)));
         self.features.warm(hashes);
     }
 
-    /// Hands each live row that has this feature in this band to `each`, the newest first. Continues from `at` by at
+    /// Calls `each` with each live row that has this feature in this band, the newest first. Continues at `at` for at
     /// most `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature(
         &self,
@@ -139,7 +140,7 @@ impl Rows {
         )
     }
 
-    /// The hashes by which rows that can be near a set are found.
+    /// Returns the hashes by which rows that can be near a set are found.
     pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
         let hashes = set.iter().flat_map(|&hash| {
@@ -148,12 +149,12 @@ impl Rows {
         hashes.collect()
     }
 
-    /// Prefetches what queries for these hashes will read, so that their memory accesses overlap.
+    /// Prefetches the memory that queries for these hashes will read, so that their memory accesses overlap.
     pub(in crate::store) fn warm_sets(&self, hashes: &[u64]) {
         self.prefixes.warm(hashes.iter().copied());
     }
 
-    /// Hands each live row that is found by this hash to `each`. Continues from `at` by at most `steps` rows, and
+    /// Calls `each` with each live row that is found by this hash. Continues at `at` for at most `steps` rows, and
     /// returns the number of rows read.
     pub(in crate::store) fn sharing(
         &self,
@@ -175,8 +176,8 @@ impl Rows {
         )
     }
 
-    /// Hands each live row whose feature of this band begins with the same `bits` bits, of the stored bits, to `each`,
-    /// the oldest first: reads `steps` rows from `at` on.
+    /// Calls `each` with each live row whose feature in this band agrees in the first `bits` of its stored bits, the
+    /// oldest first. Reads `steps` rows from `at` on.
     pub(in crate::store) fn same_feature_bits(
         &self,
         (band, feature, bits): (usize, u64, u32),
@@ -202,7 +203,7 @@ impl Rows {
     }
 }
 
-/// Follows a chain by at most `steps` entries.
+/// Follows a chain for at most `steps` entries.
 fn follow(
     (at, steps): (&mut ScanPosition, u32),
     newest: impl FnOnce() -> Option<u32>,

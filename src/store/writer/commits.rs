@@ -1,4 +1,4 @@
-//! Makes a batch visible and durable: by a record of the log, or by a manifest.
+//! Makes a batch visible and durable, by a record in the log or by a manifest.
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -15,32 +15,33 @@ use crate::store::state::State;
 use crate::store::{commit, names, recovery};
 use crate::trace::span;
 
-/// Bytes of commits without any durability that are held in memory.
+/// Bytes of commits with [`Durability::None`] that are held in memory.
 const HELD: usize = 1 << 20;
-/// Small logs of ended writers that are left; with one more, their rows become a segment.
+/// Number of small logs of closed writers that are kept. If there is one more, their rows become a segment.
 pub(super) const LOGS: usize = 16;
-/// The most logs that are left: if writers are killed before they have made a segment, one of them stops to make it.
+/// Maximum number of logs that are kept. If writers are killed before they have written a segment, a commit waits for
+/// it.
 const LOGS_MAX: usize = 48;
 
 impl Writer {
-    /// Makes the batch visible and durable, all of it or nothing, and returns the number of the commit. Without changes
-    /// nothing is written.
+    /// Makes the batch visible and durable, atomically, and returns the number of the commit. Writes nothing if there
+    /// are no changes.
     ///
     /// # Errors
-    /// [`Error::AfterCommit`] if the batch is committed, but a later step of the writer failed (the flush of a full
-    /// memtable). Otherwise [`Error::Io`], for example if the disk is full: earlier commits are intact, and the batch
-    /// is lost as a whole. If one of the very last steps failed, such as the sync of the directory, the batch may still
-    /// have become current as a whole; [`Index::refresh`](crate::Index::refresh) and
-    /// [`Snapshot::generation`](crate::Snapshot::generation) show whether it has. [`Error::Locked`] if the lock file
+    /// [`Error::AfterCommit`] if the batch is committed but a later step of the writer failed (the flush of a full
+    /// memtable). Otherwise [`Error::Io`], for example if the disk is full: earlier commits are intact, and the whole
+    /// batch is lost. If one of the last steps failed, such as the sync of the directory, the whole batch may still
+    /// have been committed; [`Index::refresh`](crate::Index::refresh) and
+    /// [`Snapshot::generation`](crate::Snapshot::generation) show whether it was. [`Error::Locked`] if the lock file
     /// was removed. After any of these errors the writer is poisoned.
     pub fn commit(&mut self) -> Result<u64> {
         self.check_process()?;
         self.guarded(|writer| writer.commit_batch(None))
     }
 
-    /// As [`commit`](Self::commit), also for an empty batch, and stores `payload` with it.
-    /// [`Snapshot::payload`](crate::Snapshot::payload) returns it, also after reopening, until another commit has one.
-    /// So a program can record how far another store of its own had come at this commit.
+    /// As [`commit`](Self::commit), also for an empty batch, and stores `payload` with the commit.
+    /// [`Snapshot::payload`](crate::Snapshot::payload) returns it, also after reopening, until another commit has a
+    /// payload. For example, a program can record up to which position of its own store documents were committed.
     /// # Errors
     /// As [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
     pub fn commit_with(&mut self, payload: &[u8]) -> Result<u64> {
@@ -55,11 +56,12 @@ impl Writer {
     /// Makes earlier commits durable that were acknowledged with a weaker durability.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if another writer made those commits.
+    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if a previous writer made those
+    /// commits.
     pub fn sync(&mut self) -> Result<()> {
         self.check_process()?;
         if self.log.is_none() && self.retired.is_none() && self.is_torn() {
-            // Commits of the previous writer: they are written again, with a generation.
+            // These are commits of the previous writer. They are copied to a new log and published with a generation.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
                 writer.coming = NextGeneration::Changed;
@@ -83,13 +85,14 @@ impl Writer {
             self.flush_table()?;
             self.merge_written()?;
         }
-        // Also takes over segments that were built when a single segment was requested, even if it is no longer.
+        // Includes segments that were written while a single segment was requested, even if that setting has changed
+        // since.
         if !self.written.is_empty() {
             self.expire_written()?;
         }
         self.view.advance()?;
         if self.coming == NextGeneration::Changed || collected && !self.batch.is_empty() {
-            // A part of the batch is in segments, and the rest must be published with it.
+            // A part of the batch is in segments, so the rest must be published with it.
             self.flush_table()?;
             self.set_payload(payload);
             self.publish(Publish::Commit)?;
@@ -106,8 +109,8 @@ impl Writer {
         Ok(commit)
     }
 
-    /// The stamp of a dropped document counts as any other. If it is the highest, a document with this stamp is added
-    /// to the batch and deleted again.
+    /// Records the time of a dropped document, which advances the time as any other stamp does. If its stamp is the
+    /// highest, a document with this stamp is added to the batch and deleted again.
     fn record_time(&mut self) -> Result<()> {
         // guard: the time of a dropped document is kept
         // without it: self.view.unrecorded() -> None::<u64>
@@ -120,7 +123,7 @@ impl Writer {
                 self.push(key.as_key(), None, Attached { stamp: Some(stamp), fields, ..Attached::default() }, true)?;
                 self.delete(&key)
             }
-            // A document of that key exists by now: the generation stores the time.
+            // A document with that key exists meanwhile, so the generation stores the time instead.
             _ => {
                 self.coming = NextGeneration::Changed;
                 Ok(())
@@ -128,7 +131,7 @@ impl Writer {
         }
     }
 
-    /// For a commit without a batch: earlier commits may have promised less than this.
+    /// Handles a commit without a batch: earlier commits may have had a weaker durability than this one.
     pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
         let torn = self.log.is_none() && self.is_torn();
         if self.log.is_some() && durability != Durability::None {
@@ -162,7 +165,7 @@ impl Writer {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
             if logs >= if self.settings.background { LOGS_MAX } else { LOGS } {
                 self.flush_table()?;
-                // A batch of only deletes, or only a payload, has no rows, and the manifest contains all of it.
+                // A batch with only deletes or only a payload has no rows, and the manifest contains all of it.
                 if self.is_torn() {
                     self.owed = PendingSync::Sync;
                 }
@@ -201,7 +204,7 @@ impl Writer {
         }
         self.view.count();
         if begins {
-            // The manifest names the log, and has the number of the first commit in it.
+            // The manifest names the log, and contains the number of the first commit in it.
             return self.publish_as(commit, Publish::Log).map(drop);
         }
         let manifest = Arc::clone(&self.shared.published.read().manifest);
@@ -210,8 +213,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Makes a log of this writer's own, which begins with what of the last writer's log is not known to be durable,
-    /// and will be followed by the commit of this number. The generation to come names it.
+    /// Creates a log for this writer. It begins with the batches of the previous writer's log that are not known to be
+    /// durable; the commit with this number will follow. The next generation names the log.
     pub(super) fn begin_log(&mut self, commit: u64) -> Result<()> {
         let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
         let position = self.shared.published.read().position;
@@ -232,7 +235,7 @@ impl Writer {
         Ok(())
     }
 
-    /// True if the last writer's log has batches that are not known to be durable.
+    /// Returns whether the previous writer's log has batches that are not known to be durable.
     pub(super) fn is_torn(&self) -> bool {
         self.shared.published.read().position.is_some_and(|at| at.synced < at.batches)
     }
@@ -246,10 +249,10 @@ impl Writer {
         self.publish_as(generation, what)
     }
 
-    /// As [`publish`](Self::publish), unconditionally and under this number.
+    /// As [`publish`](Self::publish), unconditionally and with this number.
     pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
-        // The manifest has the deletes of every batch, so all of them must be durable before it.
+        // The manifest contains the deletes of every batch, so all batches must be durable before it.
         let named = self.next.logged.as_ref().is_some_and(|logged| !logged.logs.is_empty());
         let begins = named && self.log.is_none() && self.is_torn();
         if begins {
@@ -263,13 +266,13 @@ impl Writer {
             }
             None => self.shared.published.read().position.map_or(0, |position| position.synced),
         };
-        // So a log that is truncated below this length is detected.
+        // Recording the length makes it possible to detect a log that is truncated below it.
         if let Some(last) = self.next.logged.as_mut().and_then(|logged| logged.logs.last_mut())
             && last.grows
         {
             last.length = last.length.max(durable);
         }
-        // A segment without a live document only costs probes.
+        // A segment without live documents only costs probes.
         let merging = self.merging.take();
         let takes = |number| merging.as_ref().is_some_and(|merging| merging.takes(number));
         self.keep_segments(|_, entry, deleted| deleted < entry.documents || takes(entry.number));
@@ -289,7 +292,7 @@ impl Writer {
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
         let settles = what.acknowledges() || begins || self.owed == PendingSync::Sync;
-        // A directory without its final name is opened by nobody: there, one sync after `CURRENT` is enough.
+        // No reader opens a directory without its final name. There, one sync after `CURRENT` is enough.
         // guard: the directory is synced before CURRENT names what is in it
         if self.place == DirectoryName::Named || !settles {
             commit::sync_dir(vfs, dir)?;
@@ -319,7 +322,7 @@ impl Writer {
         Ok(generation)
     }
 
-    /// Later snapshots know what is durable now; they do not see the uncommitted batch.
+    /// Updates the published state with the commits that are durable now, without the uncommitted batch.
     pub(super) fn show_durable(&self) {
         let known = Arc::clone(&self.shared.published.read());
         let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
@@ -351,8 +354,8 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.is_forked() {
-            // In a forked child: the files, the lock and the background merge belong to the process that opened this
-            // writer. The merge thread does not exist here, so waiting for it would never end.
+            // This is a forked child. The files, the lock and the background merge belong to the process that opened
+            // this writer. The merge thread does not exist here, so waiting for it would never end.
             std::mem::forget(self.merging.take());
             std::mem::forget(self.flushing.take());
             std::mem::forget(self.sweeping.take());
@@ -368,28 +371,28 @@ impl Drop for Writer {
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
-            // Writes the commits that were held back; their callers were promised nothing. Commits are as durable
-            // without the mark, and a failure has no caller to report to.
+            // Writes the commits held in memory, which had no durability guarantee. The mark is not needed for
+            // durability, and there is no caller to whom a failure could be reported.
             let _ = log.mark();
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
         if self.life != Life::Sound && (held || self.settings.durability == Durability::None) {
-            // Commits that were held back and could not be written are lost, though snapshots showed them.
+            // Commits held in memory that could not be written are lost, although snapshots showed them.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
                 self.shared.publish(state);
             }
         }
-        // The rows of a batch that was not committed.
+        // Removes the rows of a batch that was not committed.
         let published = Arc::clone(&self.shared.published.read());
         let beyond = published.view.table.read().len() > published.view.rows;
         if beyond {
             published.view.table.truncate(published.view.rows);
         }
         self.shared.writing.store(false, Ordering::Release);
-        // The segments of a batch that was not committed. After a failure that leaves it open whether the new
-        // generation is current, they stay, and the next writer removes those that no manifest names.
+        // Removes the segments of a batch that was not committed. If a failure left it open whether the new generation
+        // is current, they are kept, and the next writer removes those that no manifest names.
         // guard: what CURRENT may name is not removed after a failure
         // without it: self.life == Life::InDoubt -> false
         if self.life == Life::InDoubt || !self.lock.is_current() {
@@ -397,7 +400,7 @@ impl Drop for Writer {
         }
         self.view.segments.clear();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        // Files that cannot be removed are named by no manifest, and the next writer's sweep tries again.
+        // If a file cannot be removed, no manifest names it, and the next writer's sweep tries again.
         // guard: files of a batch that was not committed are removed
         for &number in &self.written {
             if published.manifest.segments.iter().all(|known| known.number != number) {

@@ -1,4 +1,4 @@
-//! Makes segments of records: of a full memtable, and of batches that are too large for one.
+//! Builds segments from full memtables, and from batches that are too large for a memtable.
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,20 +21,21 @@ use crate::sync::pause;
 use crate::trace::event;
 use crate::sys::heap::Heap;
 
-/// Segments of a batch that are merged before there are more, if the batch is to become a single segment.
+/// Number of segments of a batch at which they are merged, if the batch is to become a single segment.
 const MERGED_AT: usize = 64;
-/// Rows that a closing writer leaves in the log; with more, they become a segment, so that opening the index is fast.
+/// Number of rows above which a closing writer writes a segment instead of leaving them in the log, so that opening is
+/// fast.
 const TAIL_ROWS: u32 = 1 << 13;
-/// How often a waiting commit checks whether the segment of the previous memtable is finished.
+/// Interval at which a waiting commit checks whether the flush of the previous memtable is finished.
 const LOOKED: Duration = Duration::from_millis(1);
-/// Rows between two checks whether the memtable is full, in the middle of a batch.
+/// Number of rows between two checks whether the memtable is full, in the middle of a batch.
 const LOOKED_EVERY: u32 = 1024;
-/// Bytes at which a log ends, even with few rows: commits of only a payload have none. It limits what must be read when
-/// the index is opened.
+/// Length in bytes at which a log ends, even with few rows (commits with only a payload have none). It bounds the bytes
+/// to read when the index is opened.
 const LOG_BYTES: u64 = 256 << 20;
 
 impl Writer {
-    /// True if the memtable has `times` its limit.
+    /// Returns whether the memtable has reached `times` its limit.
     pub(super) fn is_full(&self, times: usize) -> bool {
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
         let rows = self.view.table.read().len();
@@ -42,8 +43,8 @@ impl Writer {
             || rows > 0 && self.view.table.memory() >= memtable_bytes.min(memory).saturating_mul(times)
     }
 
-    /// True once in a while, so that the size of the memtable is not summed for each record. One record can add several
-    /// rows, if others expire by it.
+    /// Returns true once every few records, so that the size of the memtable is not computed for each record. One
+    /// record can add several rows, if it makes others expire.
     fn is_time_to_check(&mut self) -> bool {
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
         let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
@@ -54,7 +55,7 @@ impl Writer {
         is_time
     }
 
-    /// True if the log is longer than a memtable makes it.
+    /// Returns whether the log is longer than the rows of a memtable can make it.
     pub(super) fn is_log_long(&self) -> bool {
         // guard: a log of payloads alone comes to an end
         // without it: log.end() >= LOG_BYTES -> false
@@ -84,9 +85,9 @@ impl Writer {
         })
     }
 
-    /// True for a batch that continues while the memtable is too full: it is a large one, and is published with
-    /// segments. It must not become a record that readers refuse. Before it began, the memtable may have been nearly as
-    /// full as commits allow.
+    /// Returns whether the batch is large: it continues while the memtable is too full. A large batch is published with
+    /// segments, because readers would refuse a record of its size. Before it began, the memtable may have been nearly
+    /// as full as commits allow.
     fn is_batch_large(&mut self) -> bool {
         let Settings { memtables, background, .. } = self.settings;
         if self.coming == NextGeneration::AsPublished {
@@ -95,7 +96,7 @@ impl Writer {
         if !background || self.settings.one_segment {
             return self.is_full(2);
         }
-        // A part of the batch is in segments already, or in progress.
+        // A part of the batch is in segments already, or is being written.
         let is_full = self.is_full(1);
         if is_full && self.flushing.is_some() {
             if self.is_forked() {
@@ -106,8 +107,8 @@ impl Writer {
         is_full && self.flushing.as_ref().is_none_or(Merging::is_done)
     }
 
-    /// Frees the memtable in the middle of a large batch: a thread makes a segment of its rows, which is published with
-    /// the next generation. The commit waits for it.
+    /// Empties the memtable in the middle of a large batch: a thread writes a segment of its rows, which is published
+    /// with the next generation. The commit waits for the thread.
     pub(super) fn freeze_batch(&mut self) -> Result<()> {
         self.check_lock()?;
         self.settle_flush()?;
@@ -136,13 +137,13 @@ impl Writer {
         rows.append(&records, budget)
     }
 
-    /// Frees the memtable for new rows without waiting for a segment: the memtable is frozen, and a thread makes a
-    /// segment of it. Its logs get no more batches, and belong to the index until the segment does. The caller must
-    /// publish the view.
+    /// Empties the memtable for new rows without waiting for a segment: the memtable is frozen, and a thread writes a
+    /// segment of it. Its logs get no more batches, and belong to the index until the segment is published. The caller
+    /// must publish the view.
     pub(super) fn freeze(&mut self) -> Result<()> {
         self.check_lock()?;
         let Some(log) = &mut self.log else { return Ok(()) };
-        // The next log begins with the batches that are not durable in this one: none.
+        // The next log begins with the batches that are not durable in this one. After this sync there are none.
         log.sync()?;
         log.mark()?;
         self.show_durable();
@@ -160,8 +161,8 @@ impl Writer {
         self.start_flush()
     }
 
-    /// Starts a thread that makes a segment of the frozen memtable, if there is one without a thread: a writer may
-    /// inherit one from the writer before.
+    /// Starts a thread that writes a segment of the frozen memtable, unless it is being written already. A writer may
+    /// inherit a frozen memtable from the previous writer.
     pub(super) fn start_flush(&mut self) -> Result<()> {
         let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else { return Ok(()) };
         let source = DocumentSource::Frozen(Arc::clone(&frozen.table));
@@ -171,7 +172,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for the segment of the frozen memtable, if there is one; it is then in the next generation.
+    /// Waits for the segment of the frozen memtable, if there is one, and adds it to the next generation.
     pub(super) fn settle_flush(&mut self) -> Result<()> {
         self.start_flush()?;
         let Some(mut flushing) = self.flushing.take() else { return Ok(()) };
@@ -180,7 +181,7 @@ impl Writer {
         self.take_flushed(number, flushed)
     }
 
-    /// As [`settle_flush`](Self::settle_flush), if the segment is finished.
+    /// As [`settle_flush`](Self::settle_flush), but only if the segment is finished.
     pub(super) fn poll_flush(&mut self) -> Result<()> {
         let Some(flushing) = &mut self.flushing else { return Ok(()) };
         let number = flushing.number;
@@ -213,7 +214,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Slows commits down so that a flush can end before the memtable is too full.
+    /// Delays a commit so that a flush can end before the memtable is too full.
     pub(super) fn hold_back(&mut self) {
         let Some(flushing) = &self.flushing else { return };
         let (mut waited, start) = (Duration::ZERO, Instant::now());
@@ -230,8 +231,8 @@ impl Writer {
         }
     }
 
-    /// At the end of a writer: rows that take long to read from the log become a segment, if possible. After a failure
-    /// they stay in the log.
+    /// Called at the end of a writer: writes a segment if replaying the rows in the log would take long. After a
+    /// failure they are kept in the log.
     pub(super) fn shorten_tail(&mut self) {
         let is_long = self.view.frozen.is_some() || self.view.rows >= TAIL_ROWS;
         let is_graceful = self.settings.background && !std::thread::panicking();
@@ -259,7 +260,7 @@ impl Writer {
         self.add(built)
     }
 
-    /// The rows of the memtable, if there are any. Concurrent readers of the memtable do not wait.
+    /// Returns the rows of the memtable; `None` if it is empty. Concurrent readers of the memtable do not wait.
     fn table_records(&self) -> Option<Records> {
         let rows = self.view.table.read();
         let first = (rows.len() > 0).then(|| rows.first(rows.len()));
@@ -267,7 +268,7 @@ impl Writer {
         first.map(FirstRows::into_records)
     }
 
-    /// Moves the memtable's rows to the next generation, in an existing segment.
+    /// Empties the memtable, whose rows are in an existing segment of the next generation.
     pub(super) fn empty_table(&mut self) -> Result<()> {
         self.leave_table()?;
         if let Some(logged) = &mut self.next.logged {
@@ -276,13 +277,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Moves the memtable's rows to the next generation, in a segment that is being made.
+    /// Empties the memtable, whose rows are in a segment that is being written.
     fn leave_table(&mut self) -> Result<()> {
         self.view.table = Arc::new(self.view.table.next());
         self.view.count();
         self.batch.clear();
-        // Commits that were held back are in the segment, which is only published with this batch; in case that fails,
-        // they are written to the log.
+        // Commits held in memory are in the segment, which is only published with this batch. In case that fails, they
+        // are also written to the log.
         if let Some(log) = &mut self.log {
             log.write()?;
         }
@@ -307,7 +308,7 @@ impl Writer {
         Segment::from_bytes(heap.take(), path).map(Some)
     }
 
-    /// As [`flush_records`](Self::flush_records), in the middle of a batch: its next records reuse the same memory, so
+    /// As [`flush_records`](Self::flush_records), in the middle of a batch: later records reuse the same memory, so
     /// that its pages are not requested from the system again.
     fn flush_and_reuse(&mut self) -> Result<()> {
         if let Some(mut records) = self.write_records()? {
@@ -322,14 +323,14 @@ impl Writer {
         self.write_records().map(drop)
     }
 
-    /// As [`flush_records`](Self::flush_records), and returns the records that were written, if there were any in memory.
+    /// As [`flush_records`](Self::flush_records), and returns the written records if they were in memory.
     fn write_records(&mut self) -> Result<Option<Records>> {
         if self.rows.is_none() && self.records.is_empty() {
             return Ok(None);
         }
-        // They are newer than the rows of the memtable.
+        // The collected records are newer than the rows of the memtable, which must be written first.
         self.flush_table()?;
-        // Also by documents that are deleted again in the same batch, as in the log.
+        // Documents that are deleted again in the same batch advance the time, too, as in the log.
         self.coming.note(self.view.is_to_advance());
         if self.rows.is_some() {
             return self.flush_rows().map(|()| None);
@@ -362,7 +363,7 @@ impl Writer {
     /// Adds a segment to the next generation.
     pub(super) fn add(&mut self, built: BuiltSegment) -> Result<()> {
         if built.documents == 0 {
-            return Ok(()); // only deletes
+            return Ok(()); // the batch has only deletes
         }
         self.coming = NextGeneration::Changed;
         let entry = SegmentEntry {
@@ -373,7 +374,7 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
-        // A writer that lost its lock must not use a name that belongs to the new holder.
+        // A writer that lost its lock must not use a file name that belongs to the new holder.
         self.check_lock()?;
         self.written.push(entry.number);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
@@ -381,11 +382,11 @@ impl Writer {
         self.view.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);
-        // The final single segment contains everything, whatever intermediate segments there were.
+        // The final single segment contains all documents, independent of intermediate segments.
         if self.settings.one_segment { Ok(()) } else { self.view.expire_segment(self.view.segments.len() - 1, None) }
     }
 
-    /// The number of the next segment.
+    /// Returns the number of the next segment.
     pub(super) fn take_number(&mut self) -> Result<u64> {
         if self.next.segments.len() as u64 >= u64::from(SEGMENTS_MAX) {
             let found = self.next.segments.len() as u64 + 1;
@@ -398,23 +399,23 @@ impl Writer {
         Ok(number)
     }
 
-    /// Merges the segments of this batch into one, and removes them.
+    /// Merges the segments of this batch into one, and removes the merged ones.
     pub(super) fn merge_written(&mut self) -> Result<()> {
         let written = std::mem::take(&mut self.written);
-        // They stay registered: if they are not removed here, the end of the writer removes them.
+        // The numbers stay registered: if the files are not removed here, the end of the writer removes them.
         self.written.clone_from(&written);
         if !self.merge_all(None, |entry| written.contains(&entry.number))? {
             return Ok(());
         }
         self.written.retain(|number| !written.contains(number));
         for number in written {
-            // No manifest names these segments; the next sweep removes what stays.
+            // No manifest names these segments; the next sweep removes the remaining ones.
             let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
         }
         Ok(())
     }
 
-    /// Removes documents from the segments of this batch that were too old at the time before it.
+    /// Removes documents from the segments of this batch that had expired at the time before the batch.
     pub(super) fn expire_written(&mut self) -> Result<()> {
         for place in 0..self.next.segments.len() {
             if self.written.contains(&self.next.segments[place].number) {
@@ -424,7 +425,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves segments out of the next generation.
+    /// Removes the segments for which `keep` is false from the next generation.
     pub(super) fn keep_segments(&mut self, keep: impl Fn(usize, &SegmentEntry, u64) -> bool) {
         let (mut entries, mut segments, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         let all = std::mem::take(&mut self.next.segments).into_iter();
@@ -440,7 +441,7 @@ impl Writer {
         (self.next.segments, self.view.segments, self.view.deleted) = (entries, segments, deletes);
     }
 
-    /// Makes a segment of the log's rows, and empties the log.
+    /// Writes the rows of the log as a segment, and empties the log.
     ///
     /// # Errors
     /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch.

@@ -1,4 +1,4 @@
-//! Keeps segments few: merges in the background and on request, compaction, and removal of unneeded files.
+//! Keeps the number of segments small: merges in the background and on request, compaction, removal of unneeded files.
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -17,26 +17,28 @@ use crate::store::{commit, names};
 use crate::trace::event;
 
 impl Writer {
-    /// Whether threads flush full memtables and merge segments while this writer works (the default). Otherwise the
-    /// commit that fills a memtable makes the segment, and segments are merged only by [`merge_step`](Self::merge_step)
-    /// and [`compact`](Self::compact).
+    /// Sets whether threads flush full memtables and merge segments while this writer is used (the default). Otherwise
+    /// the commit that fills a memtable writes the segment, and segments are merged only by
+    /// [`merge_step`](Self::merge_step) and [`compact`](Self::compact).
     pub fn set_background_merges(&mut self, background: bool) {
         self.settings.background = background;
     }
 
-    /// The write rate of background merges, in bytes a second; `None`, the default, is unlimited.
+    /// Sets the maximum write rate of background merges, in bytes per second; `None`, the default, means no limit.
     pub fn set_merge_rate(&mut self, rate: Option<u64>) {
         self.settings.rate = rate;
     }
 
-    /// The failure that stopped background merges, if any: a full disk, or a damaged segment. The index is intact, with
-    /// more segments than it should have. Taking the failure allows merges again.
+    /// Takes the error that stopped background merges, such as a full disk or a damaged segment; `None` if there is
+    /// none. The index is intact, but has more segments than it should have. Taking the error lets background merges
+    /// run again.
     pub fn take_merge_failure(&mut self) -> Option<Error> {
         self.merge_failure.take()
     }
 
-    /// Merges the chosen segments of the next generation, and one that is in no generation, into one, in the place of
-    /// the last. Returns false if there is nothing to do, as the only one has no deletes.
+    /// Merges the chosen segments of the next generation, and the segment `newer` that is in no generation, into one,
+    /// at the position of the last chosen one. Returns false if there is nothing to do: the only segment has no
+    /// deletes.
     pub(super) fn merge_all(
         &mut self,
         newer: Option<&Segment>,
@@ -69,18 +71,18 @@ impl Writer {
         Ok(true)
     }
 
-    /// Merges all segments, and the batch with them, into one, and makes it visible and durable as
-    /// [`commit`](Self::commit) does: the index gives the same answers as before. The segment is byte for byte the one
-    /// of an index that gets the live documents in one batch; without a live document there is none. An index that is
-    /// one such segment already is left alone.
+    /// Merges all segments and the batch into one segment, and makes it visible and durable as [`commit`](Self::commit)
+    /// does. Query results do not change. The segment is byte for byte the one of an index that received the live
+    /// documents in one batch. Without live documents there is no segment. An index that already is one such segment is
+    /// not changed.
     ///
-    /// Time is that of building it; memory is up to twice the bytes of [`set_memory`](Self::set_memory), plus a
-    /// thousandth of the files; the disk needs space for a second copy meanwhile. The old files are removed once
-    /// nothing names them; snapshots that have them open can still read them.
+    /// Takes as long as building the segment. Memory is up to twice the bytes of [`set_memory`](Self::set_memory), plus
+    /// a thousandth of the size of the files; the disk needs space for a second copy meanwhile. The old files are
+    /// removed once no manifest names them; snapshots that have them open can still read them.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::NoSpace`] if the disk has no space for it; [`Error::Corrupt`] for a
-    /// damaged segment, and [`Error::Limit`] for more than 2^30 documents: the index stays as it was.
+    /// As [`commit`](Self::commit); [`Error::NoSpace`] if the disk has not enough space; [`Error::Corrupt`] for a
+    /// damaged segment, and [`Error::Limit`] for more than 2^30 documents. After these errors the index is unchanged.
     pub fn compact(&mut self) -> Result<u64> {
         self.check_process()?;
         self.check_sound()?;
@@ -94,7 +96,7 @@ impl Writer {
             writer.flush_records()?;
             writer.expire_written()?;
             writer.view.advance()?;
-            // Merged right away, it need not be written to a file first.
+            // The memtable is merged directly, so it need not be written to a file first.
             let table = if writer.view.segments.is_empty() { None } else { writer.take_table()? };
             writer.flush_table()?;
             writer.merge_all(table.as_ref(), |_| true)?;
@@ -110,7 +112,8 @@ impl Writer {
         })
     }
 
-    /// Between batches: a full memtable is flushed, finished merges replace their sources, and the next merge begins.
+    /// Does the work due between batches: flushes a full memtable, replaces the sources of finished merges, and starts
+    /// the next merge.
     pub(super) fn maintain(&mut self) -> Result<()> {
         self.poll_flush()?;
         let is_full = self.is_full(1);
@@ -131,7 +134,7 @@ impl Writer {
         } else if is_full || self.is_log_long() {
             self.flush_table()?;
             if self.coming == NextGeneration::AsPublished {
-                self.empty_table()?; // a log of only payloads; the manifest stores the last one
+                self.empty_table()?; // a log with payloads only; the manifest stores the last payload
             }
         }
         self.poll_merge()?;
@@ -163,7 +166,7 @@ impl Writer {
             .collect()
     }
 
-    /// A merge of the segments at these positions.
+    /// Returns a merge of the segments at these positions.
     pub(super) fn work(&self, chosen: &[usize], number: u64) -> MergeWork {
         let input = |&place: &usize| {
             let (segment, deleted) = (&self.view.segments[place], &self.view.deleted[place]);
@@ -181,10 +184,10 @@ impl Writer {
         }
     }
 
-    /// Waits for the background merge, if there is one, and publishes its output.
+    /// Waits for the background merge, if one is running, and publishes its output.
     ///
     /// # Errors
-    /// The failure that stopped the merge, after which the index is as it was; otherwise as [`commit`](Self::commit).
+    /// The error that stopped the merge, after which the index is unchanged; otherwise as [`commit`](Self::commit).
     /// [`Error::Invalid`] in the middle of a batch.
     pub fn wait_for_merge(&mut self) -> Result<()> {
         self.check_between("wait for a merge")?;
@@ -206,7 +209,7 @@ impl Writer {
         Err(Error::Invalid(format!("{what} between batches: commit this one first")))
     }
 
-    /// Waits for the background merge, if there is one; its output is then in the next generation.
+    /// Waits for the background merge, if one is running, and adds its output to the next generation.
     fn settle_merge(&mut self) -> Result<()> {
         let Some(mut merging) = self.merging.take() else { return Ok(()) };
         let merged = merging.join();
@@ -236,8 +239,8 @@ impl Writer {
             Err(error) => {
                 event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
                 self.shared.counters.merges.fail();
-                // If another process took the lock, it may use the same number. A leftover is removed by the next
-                // sweep.
+                // If another process acquired the lock, it may use the same number. A leftover file is removed by the
+                // next sweep.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }
@@ -253,12 +256,12 @@ impl Writer {
             merged.take_place(&mut self.next, &mut self.view)?;
             self.coming = NextGeneration::Changed;
         }
-        // Otherwise documents deleted from its sources since could not be deleted from the output.
+        // Otherwise documents deleted from the sources meanwhile could not be deleted from the output.
         Ok(())
     }
 
-    /// Runs the merge that is due, on this thread; returns false if none is. Repeated until then, it leaves few
-    /// segments.
+    /// Runs the next due merge on this thread; returns false if none is due. Call it until it returns false to keep the
+    /// number of segments small.
     ///
     /// # Errors
     /// As [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
@@ -283,11 +286,11 @@ impl Writer {
         Ok(true)
     }
 
-    /// Removes files that the current generation does not need, including the generation before: after this there is no
-    /// fallback. Returns the bytes removed. Open snapshots keep their files.
+    /// Removes the files that the current generation does not need, including the previous generation: it can then no
+    /// longer be read. Returns the number of bytes removed. Open snapshots keep their files.
     ///
     /// # Errors
-    /// [`Error::Invalid`] in the middle of a batch, [`Error::Locked`] if the lock file was taken away, [`Error::Io`].
+    /// [`Error::Invalid`] in the middle of a batch, [`Error::Locked`] if the lock file was removed, [`Error::Io`].
     pub fn gc(&mut self) -> Result<u64> {
         self.check_between("collect garbage")?;
         drop(self.merging.take());
@@ -301,7 +304,8 @@ impl Writer {
     pub(super) fn sweep_all(&mut self) -> Result<u64> {
         self.settle_sweep();
         self.check_lock()?;
-        // A killed writer may have renamed CURRENT without a sync; then the generation before could come back.
+        // A killed writer may have renamed CURRENT without a sync; the previous generation could then become current
+        // again.
         // guard: the directory is synced before a new writer collects garbage
         if self.pointer == Pointer::MayBeLost {
             commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;

@@ -1,10 +1,10 @@
-//! Batches: put, delete, admit, commit.
+//! The writer of an index: put, delete, admit, commit.
 //!
-//! A small batch is a record of the log and rows of the memtable. A full memtable becomes a segment; a batch larger
-//! than a memtable is collected and becomes segments at once, without a log.
+//! A small batch becomes a record of the log and rows of the memtable. A full memtable becomes a segment. A batch
+//! larger than a memtable is collected and written directly as segments, without a log.
 //!
-//! This file has the batch and its operations; `flush` makes segments of it, `commits` makes it visible and durable,
-//! and `merges` keeps segments few.
+//! This file contains the batch and its operations. `flush` builds segments from it, `commits` makes it visible and
+//! durable, and `merges` keeps the number of segments small.
 
 mod commits;
 mod flush;
@@ -42,16 +42,17 @@ use crate::segment::rows::Rows;
 use crate::sys::fork;
 use crate::sys::vfs::{HeldLock, LockFailure};
 
-/// The durability of a commit when it returns. Every commit is atomic, and visible to this process's snapshots at once.
+/// The durability of a commit when it returns. Every commit is atomic and immediately visible to snapshots of this
+/// process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// No promise: up to a megabyte is held in memory until a commit with a stronger promise, [`Writer::sync`], or the
-    /// writer's end.
+    /// No guarantee. Up to a megabyte of commits is held in memory until a commit with a stronger durability,
+    /// [`Writer::sync`], or the end of the writer.
     None,
-    /// It survives the end of the process, however the process ends, and other processes see it; it may not survive a
-    /// crash of the machine. One later [`Writer::sync`] makes many such commits durable: a group commit.
+    /// The commit survives the end of the process, even if it is killed, and other processes see it; it may not survive
+    /// a crash of the machine. One later [`Writer::sync`] makes all these commits durable: a group commit.
     Batch,
-    /// It survives a crash of the machine.
+    /// The commit survives a crash of the machine.
     #[default]
     Sync,
 }
@@ -60,30 +61,30 @@ pub enum Durability {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Admitted {
-    /// No document is near it; it was added.
+    /// No document is near the new one; it was added.
     New,
-    /// A document of this key existed, and no other document is near the new one; it was replaced.
+    /// A document with this key existed, and no other document is near the new one. The new one replaced it.
     Updated,
-    /// A document of this key existed, and the new one is near another: a page that became a copy. It was replaced; if
-    /// marks are stored, it has one now.
+    /// A document with this key existed, and the new one is near a document with another key: a page that became a
+    /// copy. The new one replaced it and, if marks are stored, is marked as a duplicate.
     Known {
         /// The nearest document of another key.
         near: Hit,
     },
-    /// This is the nearest document. The new document was added too, unless duplicates are dropped
+    /// The nearest document. The new document was added too, unless duplicates are dropped
     /// ([`Writer::set_drop_duplicates`]).
     Duplicate(Hit),
-    /// It is too old by its own stamp: nothing was added, and an existing document of this key stays as it is.
+    /// The stamp of the new document is too old. It was not added, and an existing document with this key is unchanged.
     Expired,
 }
 
-/// The first of these hits with another key.
+/// Returns the first of these hits that has another key.
 fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
     hits.into_iter().find(|hit| key != Some(hit.key.as_key()))
 }
 
-/// The one writer of an index. Its batch is invisible until [`commit`](Writer::commit), and is lost if the writer is
-/// dropped before.
+/// The writer of an index; an index has at most one. Its batch is invisible until [`commit`](Writer::commit), and is
+/// lost if the writer is dropped before that.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<SharedIndex>,
@@ -98,20 +99,20 @@ pub struct Writer {
     /// The number of memtable rows at the last check of its size.
     checked_at: u32,
     route: Route,
-    /// Collected records of a batch that becomes segments at once.
+    /// Collected records of a batch that is written directly as segments.
     records: Records,
-    /// Records before those, in a scratch file, for a batch that is to become a single segment.
+    /// Records that precede `records`, in a scratch file, for a batch that is to become a single segment.
     rows: Option<Rows>,
     /// The live documents, including the batch.
     view: LiveView,
     /// The operations of the batch whose rows are in the memtable.
     batch: LogBatch,
-    /// This writer's log, once it has one.
+    /// The log of this writer; `None` until one is needed.
     log: Option<OpenLog>,
-    /// The log before, while its rows are in no published segment.
+    /// The previous log, as long as some of its rows are in no published segment.
     retired: Option<OpenLog>,
-    /// The next generation: the published one, and segments already written for this batch. The deletes of its entries
-    /// are taken from the view when it is published.
+    /// The next generation: the published one, plus segments already written for this batch. The deletes in its entries
+    /// are set from the view when it is published.
     next: Manifest,
     coming: NextGeneration,
     /// Numbers of the segments written since the last commit.
@@ -120,7 +121,7 @@ pub struct Writer {
     /// The flush of the frozen memtable, in progress.
     flushing: Option<Merging>,
     merge_failure: Option<Error>,
-    /// Files that are being removed.
+    /// The thread that is removing files.
     sweeping: Option<Sweeping>,
     life: Life,
     owed: PendingSync,
@@ -129,7 +130,7 @@ pub struct Writer {
     packed: Vec<u8>,
     /// Buffers for the fields and the set of the current document.
     fields: (Vec<u8>, Vec<u64>),
-    /// The key of a dropped document of the batch that has the highest stamp.
+    /// The key of the dropped document with the highest stamp in the batch.
     dropped: Option<KeyBuf>,
     scratch: SearchScratch,
 }
@@ -151,8 +152,8 @@ impl Writer {
             },
             LockFailure::Io(error) => Error::io("lock", lock_path, error),
         })?;
-        // This writer continues from what another writer committed since the index was opened. No other thread may
-        // refresh in between: it would take this writer's rows for those of a failed attempt.
+        // This writer continues after the commits that other writers made since the index was opened. No other thread
+        // may refresh during this: it would treat the rows of this writer as rows of a failed writer.
         // guard: nobody refreshes while a writer begins
         let refreshing = shared.refreshing.lock();
         // guard: a writer goes on from what was committed before it had the lock
@@ -205,37 +206,37 @@ impl Writer {
         })
     }
 
-    /// The bytes of records to hold in memory (default 1 GiB). A larger batch is written as several segments; it still
-    /// becomes visible as a whole.
+    /// Sets the number of bytes of records to hold in memory (default 1 GiB). A larger batch is written as several
+    /// segments, but still becomes visible as a whole.
     pub fn set_memory(&mut self, bytes: usize) {
         self.settings.memory = bytes;
     }
 
-    /// The size at which the memtable is flushed: `rows` rows (default 131,072) or `bytes` bytes (default 64 MiB, and
-    /// at most those of [`set_memory`](Self::set_memory)), whichever comes first. With 20 bands, 64 MiB are some
-    /// 100,000 documents. A thread writes the segment while commits continue. Meanwhile there are two memtables, and
-    /// at most three times this in memory, as a commit waits once the memtable is full twice
-    /// ([`set_stalls`](Self::set_stalls)); in a batch larger than a memtable, at most four times. The minimum is one row
-    /// and one byte, the maximum 2^26 rows and 256 MiB.
+    /// Sets the size at which the memtable is flushed: `rows` rows (default 131,072) or `bytes` bytes (default 64 MiB,
+    /// and at most the value of [`set_memory`](Self::set_memory)), whichever is reached first. With 20 bands, 64 MiB
+    /// are about 100,000 documents. A thread writes the segment while commits continue; meanwhile there are two
+    /// memtables. Together they use at most three times this size, because a commit waits once the memtable is full
+    /// twice ([`set_stalls`](Self::set_stalls)), or at most four times in a batch larger than a memtable. The minimum
+    /// is one row and one byte, the maximum 2^26 rows and 256 MiB.
     ///
-    /// A large memtable makes opening after a kill slower, as the rows in memory are read from the logs again: some
-    /// 1.2 microseconds a document with 20 bands. A small one leaves more segments, and every query and every `admit`
-    /// searches all of them. It costs more merges, too: each time the size is divided by 4, each document is written
-    /// once more.
+    /// A large memtable makes opening after a kill slower, because its rows are read from the logs again: about 1.2
+    /// microseconds per document with 20 bands. A small memtable leaves more segments, and every query and every
+    /// `admit` searches all of them. It also costs more merges: each time the size is divided by 4, each document is
+    /// written once more.
     pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
         self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
         self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
     }
 
-    /// Sets how commits wait if documents arrive faster than segments are made. If the memtable is full again before the
-    /// previous one is a segment, each commit waits for up to `pause` (default 20 ms). If the memtable is full
-    /// `memtables` times (default 2, at least 1), each commit waits until the segment is finished. Batches that are
-    /// larger than a memtable pause in the same way every 1,024 documents.
+    /// Sets how commits wait if documents arrive faster than segments are written. If the memtable is full again before
+    /// the previous one has become a segment, each commit waits for up to `pause` (default 20 ms). If the memtable is
+    /// full `memtables` times (default 2, at least 1), each commit waits until the segment is finished. A batch larger
+    /// than a memtable pauses in the same way every 1,024 documents.
     ///
-    /// A longer pause slows all commits down a little instead of one of them very much. More memtables let a burst of
-    /// documents pass without a stop; they take that much more memory ([`set_memtable`](Self::set_memtable)), and
-    /// opening the index after a kill reads that much more from the logs. [`Metrics::stalls`](crate::Metrics::stalls)
-    /// counts the commits that waited, and how long.
+    /// A longer pause delays all commits a little instead of one commit a lot. More memtables let a burst of documents
+    /// pass without a stop, but take more memory ([`set_memtable`](Self::set_memtable)), and more is read from the logs
+    /// when the index is opened after a kill. [`Metrics::stalls`](crate::Metrics::stalls) has the number of commits
+    /// that waited, and the total time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -255,41 +256,42 @@ impl Writer {
         self.settings.memtables = memtables.max(1) as usize;
     }
 
-    /// Whether a batch of any size becomes a single segment (default false). Then a commit takes longer: it sorts or
-    /// merges what exceeds the memory, in up to twice the bytes of [`set_memory`](Self::set_memory), and needs disk
-    /// space for a second copy of the batch meanwhile. The segment does not depend on the memory.
+    /// Sets whether a batch of any size becomes a single segment (default false). If so, a commit takes longer: it
+    /// sorts or merges the records that exceed the memory budget, in up to twice the bytes of
+    /// [`set_memory`](Self::set_memory), and needs disk space for a second copy of the batch meanwhile. The memory
+    /// budget does not change the segment.
     pub fn set_one_segment(&mut self, one_segment: bool) {
         self.settings.one_segment = one_segment;
     }
 
-    /// Whether small batches go to the log (the default), where a commit costs one sync, and become segments when there
-    /// are 131,072 documents ([`set_memtable`](Self::set_memtable)). Otherwise each commit makes a segment: right for
-    /// few large batches.
+    /// Sets whether small batches go to the log (the default). Then a commit costs one sync, and documents become a
+    /// segment once there are 131,072 of them ([`set_memtable`](Self::set_memtable)). Otherwise each commit writes a
+    /// segment, which suits few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.settings.logged = logged;
     }
 
-    /// The directory gets its name when it is complete: after a crash before that, no index is found.
+    /// Declares that the directory has a temporary name until it is complete: after a crash before that, no index is
+    /// found.
     pub(super) fn set_unnamed(&mut self) {
         self.place = DirectoryName::Unnamed;
     }
 
-    /// The durability of commits from now on, for those that go to the log; a commit that makes a segment is always
-    /// durable.
+    /// Sets the durability of later commits that go to the log. A commit that writes a segment is always durable.
     pub fn set_durability(&mut self, durability: Durability) {
         self.settings.durability = durability;
     }
 
-    /// Whether [`admit`](Self::admit) drops duplicates; the default is false.
+    /// Sets whether [`admit`](Self::admit) drops duplicates; the default is false.
     pub fn set_drop_duplicates(&mut self, drop: bool) {
         self.settings.drop_duplicates = drop;
     }
 
-    /// The near relation of [`admit`](Self::admit) from now on; the default is that of the index's parameters
+    /// Sets the near relation for later calls of [`admit`](Self::admit). The default is that of the index's parameters
     /// ([`Params::near`]).
     ///
-    /// Bands find only a part of the documents whose resemblance is below the one that they were made for
-    /// ([`Banding::recall`](crate::Banding::recall)). Any radius is answered completely.
+    /// If `near` has a lower resemblance than the one that the bands were chosen for, bands find only a part of the
+    /// near documents ([`Banding::recall`](crate::Banding::recall)). For any radius, all near documents are found.
     ///
     /// ```
     /// use twindex::params::Near;
@@ -307,41 +309,42 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a resemblance or a distance that this index does not answer.
+    /// [`Error::Invalid`] for a resemblance or a distance that this index cannot decide by.
     pub fn set_near(&mut self, near: Near) -> Result<()> {
         near.check_kept(&self.params)?;
         self.settings.near = near;
         Ok(())
     }
 
-    /// Whether [`admit`](Self::admit) treats every document that shares a band as a duplicate, if it decides by
-    /// resemblance; the default is false. Without it, an index that stores no signatures cannot decide by resemblance,
-    /// and `admit` fails: see [`Query::unverified`].
+    /// Sets whether [`admit`](Self::admit) by resemblance treats every document that shares a band as a duplicate; the
+    /// default is false. If false, an index without signatures cannot decide by resemblance, and `admit` fails: see
+    /// [`Query::unverified`].
     pub fn set_unverified(&mut self, unverified: bool) {
         self.settings.unverified = unverified;
     }
 
-    /// Whether [`admit`](Self::admit) estimates resemblance from signatures, for documents that share a band; the
-    /// default is false. Then `admit` counts if the index stores [sets](crate::params::ParamsBuilder::sets). Without
-    /// sets, `admit` only reports what seems near, and fails if a document would be dropped or marked by it.
+    /// Sets whether [`admit`](Self::admit) estimates resemblance from signatures, for documents that share a band; the
+    /// default is false. If false, and the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is
+    /// computed exactly. If false and the index stores no sets, `admit` only reports near documents by an estimate, and
+    /// fails if a document would be dropped or marked because of it.
     pub fn set_estimated(&mut self, estimated: bool) {
         self.settings.estimated = estimated;
     }
 
-    /// How far the stamp of a document may be ahead of the highest before it. A document beyond that is refused, as one
-    /// wrong stamp would expire everything. The default is the age at which documents expire. The first document of an
-    /// index may have any stamp.
+    /// Sets how far the stamp of a document may be ahead of the highest earlier stamp. A document with a higher stamp
+    /// is refused, because one wrong stamp would expire all documents. The default is the age at which documents
+    /// expire. The first document of an index may have any stamp.
     pub fn set_max_jump(&mut self, max_jump: u64) {
         self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and near nothing. A
-    /// document that is already too old still replaces the one of its key, and does not exist afterwards.
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near nothing.
+    /// A document that is already expired replaces the one with its key, too, and is then absent itself.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`]
-    /// for a key, a value or a stamp that the index cannot hold, and a stamp [too far ahead](Self::set_max_jump);
-    /// [`Error::Invalid`] for a fingerprint where the index keeps more or other than fingerprints; [`Error::Io`], after
+    /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`] for a
+    /// key, a value or a stamp that the index cannot hold, and for a stamp [too far ahead](Self::set_max_jump);
+    /// [`Error::Invalid`] for a fingerprint if the index stores more than fingerprints, or none; [`Error::Io`], after
     /// which the writer is poisoned.
     pub fn put<'k, 'd>(&mut self, key: impl Into<Key<'k>>, document: impl Into<Document<'d>>) -> Result<()> {
         let (key, document) = (key.into(), document.into());
@@ -351,9 +354,10 @@ impl Writer {
         })
     }
 
-    /// Looks up and adds in one step. Returns the nearest document, if any is near by the index's parameters, as with
-    /// [`Snapshot::near`](crate::Snapshot::near), or by [another rule](Self::set_near); among equally near ones, that
-    /// with the smallest key. Earlier documents of the same batch are found too: a batch decides as single commits do.
+    /// Looks up a document and adds it in one step. Returns the nearest document, if one is near by the index's
+    /// parameters (as in [`Snapshot::near`](crate::Snapshot::near)) or by [another rule](Self::set_near). Of equally
+    /// near documents it returns the one with the smallest key. Earlier documents of the same batch are found as well,
+    /// so a batch decides as single commits would.
     ///
     /// | the document | key not there | key there |
     /// |---|---|---|
@@ -361,10 +365,10 @@ impl Writer {
     /// | is near no other | [`New`](Admitted::New): added | [`Updated`](Admitted::Updated): replaced |
     /// | is near another | [`Duplicate`](Admitted::Duplicate): added with a mark, or dropped | [`Known`](Admitted::Known): replaced, with a mark |
     ///
-    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks). A document with a mark, an
-    /// older version of the document itself, and an expired document are near nothing. The stamp of the document moves
-    /// the time before the lookup, even if the document is dropped. A dropped document refreshes nothing: the document
-    /// that it is near keeps its stamp, and expires by it.
+    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks). Marked documents, an older
+    /// version of the document itself, and expired documents are not considered near. The stamp of the document
+    /// advances the time before the lookup, even if the document is dropped. A dropped document does not refresh the
+    /// document that it is near, which keeps its own stamp and expires by that.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -389,8 +393,8 @@ impl Writer {
     ///
     /// # Errors
     /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] if duplicates are dropped or marked by
-    /// resemblance and the index stores no sets to count it, unless [estimates decide](Self::set_estimated) or [sharing
-    /// a band is enough](Self::set_unverified).
+    /// resemblance and the index stores no sets to compute it exactly, unless [estimates decide](Self::set_estimated)
+    /// or [sharing a band is enough](Self::set_unverified).
     pub fn admit<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -400,11 +404,11 @@ impl Writer {
         self.admit_by(key, &document, Self::nearest)
     }
 
-    /// As [`admit`](Self::admit), with the sets of documents from the caller, for an index that keeps none: see
+    /// As [`admit`](Self::admit), for an index without sets: the caller supplies the sets of documents, as in
     /// [`Query::run_counting`].
     ///
     /// # Errors
-    /// As there, and as [`admit`](Self::admit).
+    /// As [`Query::run_counting`] and [`admit`](Self::admit).
     pub fn admit_counting<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -460,7 +464,7 @@ impl Writer {
         })
     }
 
-    /// Runs a step with the stored form of the document: its content, its fields, and its set.
+    /// Calls `step` with the stored form of the document: its content, its fields, and its set.
     fn with_kept<T>(
         &mut self,
         document: &Document<'_>,
@@ -477,8 +481,8 @@ impl Writer {
         done
     }
 
-    /// The live document nearest to this one, including the batch, without the one of the key `known`. For a document
-    /// without tokens, if sets are stored: one with the same bytes.
+    /// Returns the live document nearest to this one, including the batch, but not the document with the key `known`.
+    /// For a document without tokens, if sets are stored, this is one with the same bytes.
     fn nearest(
         &mut self,
         kept: Option<Kept<'_>>,
@@ -514,7 +518,7 @@ impl Writer {
         }
     }
 
-    /// The query of [`admit`](Self::admit) for a document.
+    /// Returns the query that [`admit`](Self::admit) runs for a document.
     fn admit_query(&self, kept: Option<Kept<'_>>, set: &[u64]) -> Query {
         let Settings { near, unverified, estimated, .. } = self.settings;
         let query = Query::near(self.now(), kept, set, near).unmarked();
@@ -522,17 +526,17 @@ impl Writer {
         if estimated { query.estimated() } else { query }
     }
 
-    /// The live documents, including the batch.
+    /// Returns a state with the live documents, including the batch.
     fn now(&self) -> Arc<State> {
         let manifest = Arc::clone(&self.shared.published.read().manifest);
         Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest))
     }
 
-    /// True if there is a live document of this key, in the batch or before it.
+    /// Returns whether there is a live document with this key, in the batch or committed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a key of the other kind, [`Error::Corrupt`]; [`Error::Io`] where a large batch has to be
-    /// written for it, after which the writer is poisoned.
+    /// [`Error::Invalid`] for a key of the wrong kind (number or bytes), [`Error::Corrupt`]; [`Error::Io`] if a large
+    /// batch must be written first and that fails, after which the writer is poisoned.
     pub fn contains<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<bool> {
         let key = key.into();
         key.check(self.params.key)?;
@@ -547,7 +551,7 @@ impl Writer {
         Ok(false)
     }
 
-    /// Makes the whole batch visible to lookups from here on, and its stamps count, as after a commit.
+    /// Makes the whole batch visible to lookups, and lets its stamps advance the time, as a commit does.
     fn make_searchable(&mut self) -> Result<()> {
         self.check_sound()?;
         self.route = Route::Memtable;
@@ -582,13 +586,13 @@ impl Writer {
         self.flush_if_full()
     }
 
-    /// True if records of this batch become segments at once.
+    /// Returns whether records of this batch are collected for segments.
     fn collects(&self) -> bool {
         self.settings.makes_segments() && self.route == Route::BySettings || !self.records.is_empty() || self.rows.is_some()
     }
 
-    /// Refuses values, stamps or fields that the index does not store, or that are missing, and a stamp that is too far
-    /// ahead.
+    /// Returns an error if the index does not store the given values, stamps or fields, if required ones are missing,
+    /// or if the stamp is too far ahead.
     fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
         self.view.check_stamp(attached.stamp, self.settings.max_jump)
@@ -631,12 +635,12 @@ impl Writer {
         }
     }
 
-    /// True in a forked child, which has a copy of this writer.
+    /// Returns whether this process is a forked child, which has a copy of this writer.
     fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
 
-    /// Refuses the use of this writer in a forked child.
+    /// Returns an error if this writer is used in a forked child.
     fn check_process(&self) -> Result<()> {
         if self.is_forked() {
             return Err(Error::Invalid(format!(
@@ -650,8 +654,9 @@ impl Writer {
         Ok(())
     }
 
-    /// As [`check_process`](Self::check_process), at the first document of a batch and after a fork that was noticed. A check
-    /// for every document would cost a system call; later ones stay in memory, and the step that writes them checks again.
+    /// As [`check_process`](Self::check_process), but only for the first document of a batch and after a detected fork.
+    /// A check for every document would cost a system call each. Unchecked documents stay in memory, and the step that
+    /// writes them checks again.
     fn check_process_of_batch(&self) -> Result<()> {
         let is_first = self.batch.is_empty() && self.records.is_empty();
         if is_first || self.forks != fork::generation() { self.check_process() } else { Ok(()) }
@@ -673,7 +678,7 @@ impl Writer {
         Err(Error::Locked { path, holder: " (the lock file was replaced)".into() })
     }
 
-    /// Runs a step that uses the disk; a failure ends this writer.
+    /// Runs a step that uses the disk. If it fails, the writer is poisoned.
     fn guarded<T>(&mut self, step: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.check_sound()?;
         let done = step(self);
@@ -685,7 +690,7 @@ impl Writer {
     }
 }
 
-/// The next number. A manifest can contain the largest number only if it was forged.
+/// Returns the next number. Only a forged manifest can contain the largest number.
 fn next_number(what: &'static str, number: u64) -> Result<u64> {
     number.checked_add(1).ok_or(Error::Limit { what, limit: u64::MAX, found: number })
 }

@@ -1,4 +1,4 @@
-//! What a writer answers while a batch is open: about committed documents, and about the batch.
+//! Reads through a writer: they see committed documents and the open batch.
 use std::sync::Arc;
 
 use super::{Admitted, Writer};
@@ -13,7 +13,7 @@ use crate::store::record::Record;
 use crate::store::snapshot::Snapshot;
 
 impl Writer {
-    /// The stored record of the document with this key, in the batch or before it.
+    /// Returns the stored record of the document with this key, in the batch or committed; `None` if there is none.
     ///
     /// # Errors
     /// As [`contains`](Self::contains).
@@ -24,8 +24,8 @@ impl Writer {
         Record::find(&self.now(), key)
     }
 
-    /// The documents near a document by the rule of [`admit`](Self::admit) ([`set_near`](Self::set_near)), in the batch
-    /// or before it, the nearest first; at most `limit` of them. A document of the same key is included.
+    /// Returns the documents near a document by the rule of [`admit`](Self::admit) ([`set_near`](Self::set_near)), in
+    /// the batch or committed: at most `limit` of them, the nearest first. A document with the same key is included.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -59,9 +59,9 @@ impl Writer {
         })
     }
 
-    /// The leader of a document, in the batch or before it: [`Snapshot::leader`] as after a commit. A document that
-    /// became too old by a stamp of the batch counts until the commit, or until [`admit`](Self::admit) looks up a
-    /// document.
+    /// Returns the leader of a document, in the batch or committed: the result of [`Snapshot::leader`] after a commit.
+    /// A document that has expired by a stamp of the batch is included until the commit, or until
+    /// [`admit`](Self::admit) looks up a document.
     ///
     /// # Errors
     /// As [`contains`](Self::contains) and [`Snapshot::leader`].
@@ -70,8 +70,8 @@ impl Writer {
         Snapshot::new(self.now()).leader(key, max_queries)
     }
 
-    /// As [`admit`](Self::admit), with the leader and the size of the document's group, including the batch:
-    /// [`Snapshot::membership`] as after a commit. `None` for a duplicate that was dropped.
+    /// As [`admit`](Self::admit), and also returns the leader and the size of the document's group, including the
+    /// batch: the result of [`Snapshot::membership`] after a commit. `None` for a duplicate that was dropped.
     ///
     /// ```
     /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};
@@ -104,7 +104,7 @@ impl Writer {
         Ok((admitted, membership))
     }
 
-    /// The group of a document, in the batch or before it: [`Snapshot::group`] as after a commit.
+    /// Returns the group of a document, in the batch or committed: the result of [`Snapshot::group`] after a commit.
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
@@ -113,8 +113,8 @@ impl Writer {
         Snapshot::new(self.now()).group(key, max_queries)
     }
 
-    /// The number of documents in a document's group, in the batch or before it: [`Snapshot::group_size`] as after a
-    /// commit.
+    /// Returns the number of documents in a document's group, in the batch or committed: the result of
+    /// [`Snapshot::group_size`] after a commit.
     ///
     /// # Errors
     /// As [`leader`](Self::leader).
@@ -123,13 +123,13 @@ impl Writer {
         Snapshot::new(self.now()).group_size(key, max_queries)
     }
 
-    /// Removes all documents whose keys begin with `prefix`, in the batch and before it, and returns their number. An
-    /// empty prefix removes all.
+    /// Removes all documents whose keys begin with `prefix`, in the batch and committed, and returns their number. An
+    /// empty prefix removes all documents.
     ///
-    /// Time and memory are in proportion to the keys removed.
+    /// Time and memory are proportional to the number of keys removed.
     ///
     /// # Errors
-    /// As [`delete`](Self::delete); [`Error::Invalid`] where keys are numbers.
+    /// As [`delete`](Self::delete); [`Error::Invalid`] if the keys of the index are numbers.
     pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<u64> {
         if self.params.key != KeyKind::Bytes {
             return Err(Error::Invalid("keys of this index are numbers, which have no prefixes".into()));

@@ -1,4 +1,4 @@
-//! The states of a writer: whether it can continue, its next generation, and what is known of the disk.
+//! The states of a writer: whether it can continue, its next generation, and which of its data are known to be durable.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
 const PAUSE: Duration = Duration::from_millis(20);
 const MEMTABLES: usize = 2;
 
-/// Rows of the largest memtable. Logs of three of them can be read again: see
+/// Maximum number of rows of a memtable. The logs of three memtables of this size can be replayed; see
 /// [`Memtable`](crate::store::memtable::Memtable).
 pub(super) const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
 /// Bytes of the largest memtable.
 pub(super) const MEMTABLE_BYTES_MAX: usize = 256 << 20;
 
-/// The caller's choices; nothing else changes them.
+/// The caller's settings; only the `set_` methods change them.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "independent choices")]
 pub(super) struct Settings {
@@ -45,22 +45,22 @@ pub(super) struct Settings {
     pub(super) near: Near,
     /// Whether `admit` treats all documents that share a band as duplicates.
     pub(super) unverified: bool,
-    /// Whether resemblance is estimated though sets are stored.
+    /// Whether resemblance is estimated even if sets are stored.
     pub(super) estimated: bool,
-    /// How far a stamp may be ahead of all earlier ones.
+    /// How far a stamp may be ahead of the highest earlier stamp.
     pub(super) max_jump: u64,
     /// Whether segments are built and merged in the background.
     pub(super) background: bool,
     /// The write rate of a background merge, in bytes a second; `None` for no limit.
     pub(super) rate: Option<u64>,
-    /// How long a commit waits if the memtable is full and the previous one is not yet a segment.
+    /// How long a commit waits if the memtable is full and the previous one is still being flushed.
     pub(super) pause: Duration,
-    /// The number of full memtables at which a commit waits until the segment is finished.
+    /// The number of full memtables at which a commit waits until the flush is finished.
     pub(super) memtables: usize,
 }
 
 impl Settings {
-    /// The settings of a new writer.
+    /// Returns the default settings of a writer.
     pub(super) fn of(params: &Params) -> Self {
         Self {
             memory: MEMORY,
@@ -81,45 +81,45 @@ impl Settings {
         }
     }
 
-    /// Whether each commit makes a segment, so that no batch goes to the log.
+    /// Returns whether each commit writes a segment, so that no batch goes to the log.
     pub(super) fn makes_segments(&self) -> bool {
         self.one_segment || !self.logged
     }
 }
 
-/// Whether a writer can still be used, and what its end may remove. It only changes from sound to one of the others.
+/// Whether a writer can still be used, and which files its end may remove. It changes only once, from `Sound`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     /// No step has failed.
     Sound,
-    /// A step that uses the disk has failed: the writer refuses everything. The last commit is current, and files of
-    /// the batch can be removed.
+    /// A step that uses the disk has failed, and the writer refuses all operations. The last commit is current, and
+    /// files of the batch can be removed.
     Failed,
-    /// `CURRENT` may name the next generation: set before the rename, and kept if the rename or the sync after it
-    /// fails. The writer refuses everything, and no file that this generation names may be removed.
+    /// `CURRENT` may name the next generation. Set before the rename, and kept if the rename or the sync after it
+    /// fails. The writer refuses all operations, and no file that this generation names may be removed.
     InDoubt,
 }
 
-/// The route of the rest of a batch. The next batch starts by the settings again.
+/// Where the rest of a batch goes. The next batch starts with `BySettings` again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// To segments or to the memtable, as the settings say.
+    /// To segments or to the memtable, depending on the settings.
     BySettings,
     /// To the memtable: the batch was queried, and records collected for a segment cannot be looked up.
     Memtable,
 }
 
-/// The next generation compared with the published one.
+/// Whether the next generation differs from the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextGeneration {
-    /// There is nothing to publish.
+    /// It does not differ: there is nothing to publish.
     AsPublished,
-    /// There is something to publish: other segments, a payload, the time, or the end of a log.
+    /// It differs in its segments, payload or time, or a log ends.
     Changed,
 }
 
 impl NextGeneration {
-    /// Records that a step may have changed something.
+    /// Records whether a step has changed the next generation.
     pub(super) fn note(&mut self, changed: bool) {
         if changed {
             *self = Self::Changed;
@@ -127,51 +127,52 @@ impl NextGeneration {
     }
 }
 
-/// Whether earlier commits wait for the sync of the next generation.
+/// Whether earlier commits become durable only by the sync of the next generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingSync {
-    /// No commit waits for it; unsynced commits in the log are synced there.
+    /// No: unsynced commits in the log are made durable by a sync of the log.
     Nothing,
-    /// Commits that were acknowledged with less than [`Durability::Sync`] become durable only with it.
+    /// Yes: commits that were acknowledged with less than [`Durability::Sync`] wait for that sync.
     Sync,
 }
 
-/// Whether the file `CURRENT` is durable.
+/// Whether the current content of the file `CURRENT` is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
-    /// The directory was not synced since the file was replaced: after a power failure the old one may be back.
+    /// The directory was not synced since the file was replaced. After a power failure the old content may be back.
     MayBeLost,
-    /// It is durable as it is.
+    /// The current content is durable.
     Durable,
 }
 
-/// The name of the directory.
+/// Whether the directory has its final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryName {
-    /// Its final name, by which it is found after a crash.
+    /// It has its final name, by which it is found after a crash.
     Named,
-    /// A temporary name, until it is complete.
+    /// It has a temporary name until it is complete.
     Unnamed,
 }
 
 /// The reason why a generation is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Publish {
-    /// A commit that makes segments: they must be durable, and the files of the generation before may be removed.
+    /// A commit that writes segments. They must be durable, and files of the previous generation may be removed.
     Commit,
-    /// A new log begins, whose first batch is a commit; the files of the generation before stay.
+    /// A new log begins, whose first batch is a commit. Files of the previous generation are kept.
     Log,
-    /// The same documents in other files; the files of the generation before stay, as this one need not be durable.
+    /// The same documents in other files. Files of the previous generation are kept, because this one need not be
+    /// durable.
     Shape,
 }
 
 impl Publish {
-    /// Whether it adds documents to the generation before.
+    /// Whether the generation adds documents, so that it must be durable.
     pub(super) fn acknowledges(self) -> bool {
         self != Self::Shape
     }
 
-    /// Whether the files of the generation before stay.
+    /// Whether files of the previous generation are kept.
     pub(super) fn keeps_before(self) -> bool {
         self != Self::Commit
     }

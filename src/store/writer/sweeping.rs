@@ -1,5 +1,5 @@
-//! Removes large unneeded files, and frees old states, concurrently with commits: the file system and the system's
-//! memory take time to free them.
+//! Removes large unneeded files and frees old states on a thread, concurrently with commits, because the file system
+//! and the memory allocator take time to do so.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,15 @@ use crate::store::commit;
 use crate::store::state::State;
 use crate::sync;
 
-/// Files of fewer bytes are removed at once. In random schedules of threads (`scripts/races`) no file is too small.
+/// Files with fewer bytes are removed at once, without the thread. In random schedules of threads (`scripts/races`) all
+/// use the thread.
 const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
 /// How many times the thread checks whether a state can be freed.
 const LOOKS: u32 = 100;
 /// The pause between two of these checks.
 const LOOKED: Duration = Duration::from_millis(10);
 
-/// A thread that removes files, and drops old states. Dropping it waits for it.
+/// A thread that removes files and drops old states. Dropping this value waits for the thread.
 #[derive(Debug)]
 pub(super) struct Sweeping {
     thread: Option<sync::JoinHandle<()>>,
@@ -42,13 +43,14 @@ impl Drop for Sweeping {
 }
 
 impl Writer {
-    /// After a generation was published: removes the files that it does not need, except those of the generation before
-    /// if it is `kept`, and drops the state `before`. A failure costs space only; the next sweep tries again.
+    /// Removes the files that the published generation does not need, except those of the previous generation if it is
+    /// `kept`, and drops the state `before`. A failure only costs space; the next sweep tries again.
     pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
         let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let Ok(garbage) = commit::garbage(vfs, dir, &self.next, kept, &busy) else { return };
-        // A file whose number is still to come, or without a number, is made again under its name: remove it now.
+        // A file without a number, or with a number that is not assigned yet, may be created again under its name:
+        // remove it now.
         // guard: a name that is given again is not removed later
         // without it: file.is_numbered -> true
         let waits =
@@ -69,7 +71,7 @@ impl Writer {
             let (vfs, done, stop) = (Arc::clone(&self.shared.vfs), Arc::clone(&done), Arc::clone(&stop));
             move || {
                 commit::remove(&*vfs, &large);
-                // The last owner of a state frees it: better this thread than one that queries.
+                // The last owner of a state frees it. Better this thread than one that runs a query.
                 let mut looks = 0;
                 while Arc::strong_count(&before) > 1 && looks < LOOKS && !stop.load(Ordering::Relaxed) {
                     sync::pause(LOOKED);
@@ -79,7 +81,7 @@ impl Writer {
                 done.store(true, Ordering::Release);
             }
         };
-        // Without a thread the files stay until the next sweep.
+        // If no thread can be started, the files are kept until the next sweep.
         self.sweeping = None;
         self.sweeping = sync::spawn("twindex-sweep", work).ok().map(|thread| Sweeping {
             thread: Some(thread),
@@ -88,7 +90,7 @@ impl Writer {
         });
     }
 
-    /// Waits until the files in progress are removed.
+    /// Waits until the thread has removed its files.
     pub(super) fn settle_sweep(&mut self) {
         drop(self.sweeping.take());
     }
