@@ -81,6 +81,7 @@ mod tests {
         include_str!("error.rs"),
         include_str!("hits.rs"),
         include_str!("idf.rs"),
+        include_str!("idf_counter.rs"),
         include_str!("index.rs"),
         include_str!("keys.rs"),
         include_str!("params.rs"),
