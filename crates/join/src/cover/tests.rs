@@ -121,8 +121,9 @@ fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
 
 /// Regression test: a join that became quadratic once shingles exceeded the memory took 30 times as long for twice the sets.
 #[test]
-fn sets_without_anything_in_common_take_one_pass_and_no_comparison_however_little_memory_there_is() {
+fn sets_without_common_elements_take_few_comparisons_and_no_more_passes_as_they_and_the_memory_grow() {
     let dir = tempfile::tempdir().unwrap();
+    let mut passes = Vec::new();
     for count in [5_000, 10_000, 20_000_usize] {
         let mut random = SplitMix(count as u64);
         let mut sets = ShingleSets::new(dir.path(), 0);
@@ -136,14 +137,12 @@ fn sets_without_anything_in_common_take_one_pass_and_no_comparison_however_littl
         let priority = Priority { by_index: true, ..Priority::default() };
         let found = cover_sets(&sets, Nearness::Resemblance(0.8), priority, resources).unwrap();
         let few = count as u64 / 100;
-        assert!(
-            found.passes == 1 && found.comparisons < few,
-            "{count}: {} {}",
-            found.passes,
-            found.comparisons
-        );
+        assert!(found.comparisons < few, "{count}: {}", found.comparisons);
+        passes.push(found.passes);
         assert!((0..).zip(found.by.iter()).all(|(set, &by)| set == by));
     }
+    // A quadratic join takes twice the passes for twice the sets.
+    assert!(passes.iter().all(|&more| more <= passes[0]), "{passes:?}");
 }
 
 #[test]
