@@ -54,7 +54,7 @@ pub(super) struct SearchOutcome {
 
 /// Numbers about the index for the page, and the times they took.
 struct SideResults {
-    /// For the page, if there is to be one.
+    /// Numbers for the page, if one is written.
     figures: Option<Figures>,
     /// CPU seconds for writing the index, and for computing the numbers.
     indexing: f64,
