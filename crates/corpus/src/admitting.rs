@@ -220,7 +220,7 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
 struct Lists {
     near: Nearness,
     sets: Containing,
-    /// The keys of the sets, one after the other, and where each ends; numbers as 8 bytes.
+    /// The keys of the sets, one after the other, and the end of each; a key that is a number takes 8 bytes.
     keys: Vec<u8>,
     ends: Vec<u64>,
     kind: KeyKind,
