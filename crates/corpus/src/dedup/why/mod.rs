@@ -109,15 +109,15 @@ pub struct Explanation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentStatus {
-    /// It stays.
+    /// The document is kept.
     Kept,
-    /// It is removed for a document of the same run.
+    /// The document is removed for a document of the same run.
     Removed,
-    /// It is removed for a document of a history.
+    /// The document is removed for a document of a history.
     Dropped,
 }
 
-/// Why a document goes.
+/// Why a document is removed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
