@@ -34,8 +34,7 @@ impl Contained {
         let stays = |group: u32| {
             group >= rules.fixed && grouped.group_of[clusters.kept_of_group[group as usize] as usize] == group
         };
-        // Kept documents come first and remain kept here. Removed ones are left out; the history is looked up in the kept
-        // ones.
+        // Kept documents come first and remain kept here, so every later document is compared only with them.
         let (stay, rest): (Vec<u32>, Vec<u32>) = in_order.into_iter().partition(|&group| stays(group));
         let (history, gone): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(|&group| group < rules.fixed);
         if stay.is_empty() || history.is_empty() {

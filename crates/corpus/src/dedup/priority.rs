@@ -107,7 +107,7 @@ pub(super) struct OrderedBy<'o> {
     pub history_keys: Option<&'o ByKey>,
 }
 
-/// The rank of a document, compared in this order: history, size, the rule's number, key position or document.
+/// The rank of a document: history and size, the number of the rule in two parts, then key position and document.
 type Rank = [u64; 4];
 
 impl Priority {
