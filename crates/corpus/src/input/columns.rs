@@ -144,7 +144,7 @@ pub(super) struct ParquetRows {
 /// The decoded columns of key, text and other fields.
 #[derive(Clone, Debug)]
 struct ColumnPlaces {
-    /// None where keys are those of rows.
+    /// Empty if keys are made of row numbers.
     key: Vec<Leaf>,
     text: Vec<Leaf>,
     value: Option<usize>,
