@@ -198,7 +198,7 @@ pub(crate) struct PairLine<'l> {
 }
 
 impl PairFiles {
-    /// Opens the files and checks their headers; a folder stands for its files named `*.pairs` and `*.forest`.
+    /// Opens the files and checks their headers; a folder means its files named `*.pairs` and `*.forest`.
     ///
     /// # Errors
     ///

@@ -2,8 +2,8 @@
 //!
 //! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that are
 //!    byte for byte equal to an earlier one join its group; equal hashes are confirmed by comparing the texts.
-//! 2. *candidates*: pairs of groups found by comparing sketches or by prefixes of their rarest shingles, neither of which
-//!    misses a pair; by bands of minima; or by shared elements of sketches, in `AltaVista`'s stages
+//! 2. *candidates*: pairs of groups, found by comparing sketches or by prefixes of their rarest shingles, which both find
+//!    all pairs; by bands of minima; or by shared elements of sketches, in `AltaVista`'s stages
 //!    ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
 //! 3. *verify*: the resemblance of each candidate pair is counted shingle by shingle, or estimated.
 //! 4. *decide*: a document is removed if and only if an earlier document that is kept is near it. For the exact

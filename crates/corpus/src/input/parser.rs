@@ -105,7 +105,7 @@ impl Parser {
         parser
     }
 
-    /// Returns the headers of inputs, each of which applies to all records of an input.
+    /// Returns the headers of inputs. A header applies to all records of its input.
     #[must_use]
     pub fn headers(&self) -> &Headers {
         &self.headers

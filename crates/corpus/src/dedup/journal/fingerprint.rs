@@ -33,7 +33,7 @@ pub(in super::super) struct JobDescription<'a> {
 }
 
 impl<'a> JobDescription<'a> {
-    /// `others` are files, or folders of which all files are included.
+    /// `others` are files, and folders with all files in them.
     pub(in super::super) fn of(
         options: JobOptions,
         documents: &'a Documents,
