@@ -1,6 +1,6 @@
 //! Checks the footers and page headers of Parquet files, in the compact protocol of Thrift, before arrow-rs reads them.
 //!
-//! arrow-rs allocates memory for a stated length before it checks that so many bytes exist, and follows nested groups by
+//! arrow-rs allocates memory for a stated length before it checks that these bytes exist, and follows nested groups by
 //! recursion: neither a failed allocation nor a stack overflow can be caught. So it receives only lengths that fit, and
 //! groups that are not nested deeper than [`GROUPS_MAX`].
 //!
