@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 //!
 //! ```text
-//! files, folders, archives --read--> texts --shingle--> sets --the one rule--> kept.*        documents as they were read
-//! (or texts in memory)                                           |             pairs.tsv     removed documents, with the reason
+//! files, folders, archives --read--> texts --shingle--> sets --the one rule--> kept.*        documents as read
+//! (or texts in memory)                                           |             pairs.tsv     removed documents and why
 //!                                                                +-----------> clusters.tsv  one line per document
 //!                                                                              report.html   a page about the result
 //!                                                                              index/        for the next run

@@ -169,7 +169,7 @@ pub struct Dedup {
     pub bottom: Option<u16>,
     /// A named banding scheme; by default the bands that find 99.5 % of the pairs at the threshold.
     pub preset: Option<Preset>,
-    /// Number of minima from which the bands for a threshold are made, 120 to 1024; 120 by default, 512 where signatures verify.
+    /// Number of minima for the bands of a threshold, 120 to 1024; 120 by default, 512 where signatures verify.
     pub minima: Option<u16>,
     /// How candidates are found; [`Join::Auto`] by default, [`Join::Bands`] where the verification is not exact.
     pub join: Option<Join>,
@@ -212,13 +212,13 @@ pub struct Dedup {
     pub pairs: ListedPairs,
     /// The maximal number of comparisons with kept documents; more are an error. Unlimited by default.
     pub max_work: Option<u64>,
-    /// With [`Clustering::Components`], components of more documents than this, 2 or more, are split into clusters, each with
-    /// one member that all others are near. No limit by default.
+    /// With [`Clustering::Components`], components of more documents than this, 2 or more, are split into clusters, each
+    /// with one member that all others are near. No limit by default.
     pub max_cluster: Option<u32>,
     /// Buckets, texts that share a shingle, and groups of identical documents with more members than this, 2 or more, are
     /// paired as stars: each member with the first and with the one before it. Applies to [`ListedPairs::All`] and
-    /// [`Clustering::Components`]; with [`Clustering::Leaders`] the kept documents do not depend on it. The default is 10,000,
-    /// and then components that would need more are refused.
+    /// [`Clustering::Components`]; with [`Clustering::Leaders`] the kept documents do not depend on it. The default is
+    /// 10,000, and then components that would need more are refused.
     pub max_bucket: Option<u32>,
     /// The decisions that are added to documents as fields.
     pub annotations: Annotations,
