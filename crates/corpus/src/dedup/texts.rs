@@ -225,7 +225,8 @@ impl DedupTexts {
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
+    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be
+    /// written; more than 2^32 texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())
     }

@@ -1,10 +1,10 @@
-//! ARC files (version 1), the archives before WARC: records out of a stream within bounded memory, and the address and the
-//! page out of a record.
+//! ARC files (version 1), the predecessor of WARC: reads records from a stream in bounded memory, and the address and the
+//! page of a record.
 //!
-//! A record is a line, `URL IP-address Archive-date Content-type Archive-length`, as many bytes as its last field says, and an
-//! end of a line. The first one, `filedesc://...`, describes the file. As with WARC, a length is believed only if the next
-//! record begins, or the file ends, right after it; otherwise the record is bad, and the reading goes on at the next line that
-//! can be the head of one.
+//! A record is a line, `URL IP-address Archive-date Content-type Archive-length`, the number of bytes in its last field,
+//! and a line end. The first record, `filedesc://...`, describes the file. As with WARC, a length is accepted only if the
+//! next record begins, or the file ends, right after it; otherwise the record is bad, and reading continues at the next
+//! line that can be the header of a record.
 //!
 //! Source: Burner and Kahle, *The Archive's ARC file format* (1996), version 1.
 
