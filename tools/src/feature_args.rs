@@ -1,4 +1,4 @@
-//! In how many features documents must agree: Broder's r of k.
+//! Options for the number of features in which documents must agree: Broder's r of k.
 
 use clap::Args;
 use twindex::params::{BANDS_MAX, FEATURE_BITS_MAX};
@@ -18,7 +18,7 @@ pub(crate) struct FeatureArgs {
 }
 
 impl FeatureArgs {
-    /// The options that were given.
+    /// Returns the options as given.
     pub(crate) fn options(self) -> Sharing {
         Sharing { features: self.sharing, bits: self.feature_bits }
     }

@@ -1,4 +1,4 @@
-//! Lines that are made on all threads and written in their order.
+//! Formats lines on all threads and writes them in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -6,25 +6,24 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-/// Items whose lines are made in one go.
+/// Number of items in a piece, whose lines one thread formats.
 const PIECE: usize = 1 << 10;
-/// Pieces for each thread that are made together.
+/// Number of pieces for each thread in a batch.
 const PIECES: usize = 16;
-/// Bytes of a piece's lines after which the rest of it waits until these are written.
+/// Size of a piece's lines in bytes above which its remaining items are formatted only after these lines are written.
 const TEXT: usize = 1 << 20;
-/// Between two looks whether there is anything to do.
+/// Pause between two checks for work.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Writes the lines of the items that `feed` hands on, in their order: `make` adds the lines of one to a text, on any
-/// thread, and what is counted of them to a state of that text; `write` gets each text in turn. While items are handed on,
-/// the lines of those before are made, and those of the ones before these written.
+/// Writes the lines of the items that `feed` passes on, in order. `make` appends the lines of an item to a text, on any
+/// thread, and updates the state of that text; `write` receives each text in order. Feeding a batch, formatting the one
+/// before, and writing the one before that run at the same time.
 ///
-/// Memory: 16,384 items for each thread, three times, and their lines, up to 16 MiB for each
-/// thread wait.
+/// Memory: up to three batches of 16,384 items for each thread, and the lines of one batch, up to 16 MiB for each thread.
 ///
 /// # Errors
 ///
-/// What `feed`, `make` and `write` return; the handing on ends soon after what the others do.
+/// Errors of `feed`, `make` and `write`; after an error of `make` or `write`, feeding ends soon.
 pub(crate) fn in_order<T, S>(
     make: impl Fn(&T, &mut S, &mut Vec<u8>) -> anyhow::Result<()> + Sync,
     write: impl FnMut(S, &[u8]) -> anyhow::Result<()> + Send,
@@ -39,7 +38,7 @@ where
     let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
     let is_busy = AtomicBool::new(false);
     rayon::in_place_scope(|scope| {
-        // This thread helps until it can hand on the next.
+        // This thread helps with the work until the next batch can be passed on.
         let wait = || {
             while is_busy.load(Ordering::Acquire) {
                 if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -67,7 +66,7 @@ where
             if waiting.len() < most { Ok(()) } else { hand_on(std::mem::take(&mut waiting)) }
         })?;
         hand_on(waiting)?;
-        // Writes the lines of the last items.
+        // Writes the lines of the last batch.
         hand_on(Vec::new())?;
         wait()
     })
@@ -82,10 +81,10 @@ impl Drop for TurnGuard<'_> {
     }
 }
 
-/// The work of writing, beside handing items on.
+/// The formatting and writing of batches, concurrent with feeding.
 struct Handoff<T, S, W> {
     write: W,
-    /// Lines that wait to be written.
+    /// Formatted lines that are not yet written.
     made: Vec<ItemLines<T, S>>,
     failure: Option<anyhow::Error>,
 }
@@ -96,7 +95,7 @@ where
     S: Default + Send,
     W: FnMut(S, &[u8]) -> anyhow::Result<()> + Send,
 {
-    /// Makes the lines of these, and writes those of the ones before.
+    /// Formats the lines of these items, and writes those of the batch before.
     fn go_on(
         &mut self,
         items: &[T],
@@ -126,7 +125,7 @@ where
 struct ItemLines<T, S> {
     state: S,
     text: Vec<u8>,
-    /// The numbers that have no item yet.
+    /// The items whose lines are not yet formatted.
     rest: Vec<T>,
 }
 

@@ -1,4 +1,4 @@
-//! Ctrl-C, and requests to end: what is half done goes away first.
+//! Handles Ctrl-C and termination signals: removes unfinished results before the process ends.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Handles SIGINT, SIGTERM and SIGHUP by removing unfinished results, except for signals that are
-/// ignored from the start, as under nohup. Where handlers cannot be set, the system ends the process as usual.
+/// Handles SIGINT, SIGTERM and SIGHUP by removing unfinished results, except for signals that are ignored at the start, as
+/// under nohup. If handlers cannot be set, the system ends the process as usual.
 #[cfg(unix)]
 pub(crate) fn watch() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -33,7 +33,7 @@ pub(crate) fn watch() {
 #[cfg(not(unix))]
 pub(crate) fn watch() {}
 
-/// The signals that are ignored, a bit for each from 1; none where the system does not say.
+/// Returns the ignored signals, one bit for each, from signal 1; 0 if the system does not report them.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -41,14 +41,14 @@ fn ignored() -> u64 {
     line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
 }
 
-/// Removes what is half done, and ends the process with the code that shells take for an end by this signal.
+/// Removes unfinished results, and ends the process with the exit code that shells use for this signal.
 #[cfg(unix)]
 fn end(signal: i32) -> ! {
-    /// How often a folder is tried into which something is written meanwhile.
+    /// Maximal number of attempts to remove a folder while files are written into it.
     const TRIES: u32 = 50;
     let folders = folders();
     for _ in 0..TRIES {
-        // Other threads go on until the end, and may write into a folder while it is removed.
+        // Other threads run until the end, and may write into a folder while it is removed.
         if folders.iter().all(|half_done| remove(half_done) || !half_done.exists()) {
             break;
         }
@@ -66,7 +66,7 @@ fn remove(half_done: &Path) -> bool {
     }
 }
 
-/// A folder or a file to remove when a signal ends the process, until this is dropped.
+/// A folder or a file that is removed if a signal ends the process before this value is dropped.
 pub(crate) struct RemovedOnSignal(PathBuf);
 
 impl RemovedOnSignal {

@@ -1,25 +1,25 @@
-//! Tables on standard output as JSON: an object for each line, by the names of the columns.
+//! Writes tables on standard output as JSON: one object per line, with the names of the columns.
 
 use std::io::{self, Write};
 
 use twindex_corpus::tsv;
 
-/// How the fields of a column become values.
+/// How the fields of a column are converted to JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A key, or another string; what is not UTF-8 in it stays as the table has it.
+    /// A key, or another string; invalid UTF-8 is escaped as in the table.
     Text,
-    /// As [`Kind::Text`], null where nothing is known.
+    /// The same as [`Kind::Text`], but null for an unknown value.
     Known,
-    /// A key that is a number where it is one.
+    /// A key, written as a number if it is one.
     Digits,
-    /// A number, null where there is none.
+    /// A number; null if the field has none.
     Number,
-    /// Several strings with commas between, null where there are none.
+    /// A list of strings separated by commas; null if empty.
     List,
 }
 
-/// Columns that not each line has.
+/// Columns that some lines lack.
 const COUNTS: [&str; 2] = ["intersection", "union"];
 
 /// The columns of a table.
@@ -27,7 +27,7 @@ const COUNTS: [&str; 2] = ["intersection", "union"];
 pub(crate) struct JsonColumns(Vec<(String, Kind)>);
 
 impl JsonColumns {
-    /// Columns by their names, separated by tabs; keys of documents may be numbers.
+    /// Parses column names separated by tabs. With `has_numbers_as_keys`, keys of documents are numbers.
     pub(crate) fn of(names: &str, has_numbers_as_keys: bool) -> Self {
         let kind = |name: &str| match name {
             "a" | "b" | "key" | "kept" | "near_key" | "query" | "root" if has_numbers_as_keys => Kind::Digits,
@@ -41,10 +41,10 @@ impl JsonColumns {
         Self(names.split('\t').map(|name| (name.to_owned(), kind(name))).collect())
     }
 
-    /// Adds the object of a line, with its end.
+    /// Appends the object of a line, and a newline.
     pub(crate) fn push(&self, line: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
         let fields = line.split(|&byte| byte == b'\t');
-        // Counts stand only where something was counted.
+        // Counts are present only if shingles were counted.
         let is_short = fields.clone().count() < self.0.len();
         let is_there = |(name, _): &&(String, Kind)| !(is_short && COUNTS.contains(&name.as_str()));
         for (number, ((name, kind), field)) in self.0.iter().filter(is_there).zip(fields).enumerate() {
@@ -87,19 +87,19 @@ fn push_text(field: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
     Ok(serde_json::to_writer(&mut *all, &shown)?)
 }
 
-/// Writes tables on as objects.
+/// Converts a table to JSON objects while it is written.
 pub(crate) struct JsonLines<W> {
     out: W,
     columns: JsonColumns,
-    /// The line that names the columns, as long as it has not come: what comes before it is about the table.
+    /// The header line, until it has been written; lines before it describe the table.
     head: Option<String>,
-    /// The beginning of a line.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
     made: Vec<u8>,
 }
 
 impl<W: Write> JsonLines<W> {
-    /// Reads a table without a header, or one whose header ends with this line.
+    /// Creates a converter for a table without a header, or for one whose header ends with the line `head`.
     pub(crate) fn new(out: W, columns: JsonColumns, head: Option<&str>) -> Self {
         let head = head.map(str::to_owned);
         Self { out, columns, head, begun: Vec::new(), made: Vec::new() }
@@ -112,7 +112,7 @@ impl<W: Write> JsonLines<W> {
             }
             return Ok(());
         }
-        // Figures about the table, after it, have no columns.
+        // Totals after the table have no columns.
         if self.columns.0.len() > 1 && !line.contains(&b'\t') {
             return Ok(());
         }

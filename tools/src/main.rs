@@ -1,4 +1,4 @@
-//! twindex, the command: one file a verb in `cmd`, a thin main here.
+//! The command `twindex`: each verb is a file in `cmd`; this file parses the command line and reports errors.
 
 mod attached_args;
 mod boilerplate_args;
@@ -40,13 +40,13 @@ struct Command {
     verbose: u8,
 }
 
-/// 0: done. 1: something is wrong (damage found, input refused). 2: usage, from clap.
+/// Exit codes: 0 for success, 1 for errors (damage found, input refused), 2 for wrong usage, from clap.
 fn main() -> ExitCode {
     let command = Command::parse();
     listen(command.verbose);
     interrupt::watch();
-    // This process is the tool's own: a file that is cut short under it, or a disk that fails, is an error as any
-    // other. Where the system has no handler for us, it is as it would be without.
+    // The command owns its process, so it may install signal handlers: a file that is truncated while it is mapped, or a
+    // disk that fails, becomes a normal error. Without handlers on a system, the process ends as usual.
     #[cfg(target_os = "linux")]
     let _ = twindex::sys::guard::install();
     let run = match twindex_kernel::Level::from_environment() {
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     };
     match run {
         Ok(code) => twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| code),
-        // `| head` has seen enough.
+        // The reader of the pipe has closed it, as in `| head`.
         Err(error) if is_broken_pipe(&error) => {
             twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }
@@ -63,13 +63,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Says what went wrong; returns the code for that.
+/// Prints an error; returns the exit code for it.
 fn failed(error: &anyhow::Error) -> ExitCode {
     eprintln!("twindex: {}{}", message_of(error), remedy(error).unwrap_or_default());
     if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// Prints what the tool and the library tell of their work on standard error, as far as was asked for.
+/// Prints the log of the tool and the library on standard error, at the level set by `-v`.
 fn listen(verbose: u8) {
     let most = match verbose {
         0 => return,
@@ -91,7 +91,7 @@ fn listen(verbose: u8) {
     );
 }
 
-/// The error and its causes; a cause that the message before it contains is not repeated.
+/// Returns the error and its causes; a cause that the preceding message contains is not repeated.
 fn message_of(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -104,7 +104,7 @@ fn message_of(error: &anyhow::Error) -> String {
     message
 }
 
-/// Advice on what to do, where the place of the error could not know it.
+/// Returns advice for an error that the code that raised it could not give.
 fn remedy(error: &anyhow::Error) -> Option<String> {
     use std::io::ErrorKind;
     error.chain().find_map(|cause| {
@@ -122,7 +122,7 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
             twindex::Error::Io { op, path, source }
                 if source.kind() == ErrorKind::NotFound && !path.exists() =>
             {
-                // "create a directory in", "sync the directory": there the path is that of a folder.
+                // For "create a directory in" and "sync the directory", the path is that of a folder.
                 let is_folder = op.ends_with(" in") || op.ends_with(" directory");
                 let first = if is_folder { "make that folder first, or " } else { "" };
                 Some(format!("; {first}see whether its name is right"))

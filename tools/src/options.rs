@@ -14,7 +14,7 @@ use twindex_corpus::input::{
 };
 use twindex_corpus::sketching::SketchOptions;
 
-/// A mistake in the options that the parser of options cannot see; exit code 2, as for those that it sees.
+/// An error in the options that the command-line parser cannot detect; exit code 2, as for the parser's errors.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
 
 /// How a resemblance is verified.
@@ -50,7 +50,8 @@ pub(crate) struct ResourceArgs {
 }
 
 impl ResourceArgs {
-    /// Sets the number of threads of the whole process. Further calls, of verbs that are steps of another, change nothing.
+    /// Sets the number of threads of the whole process. Later calls, by verbs that are steps of another one, have no
+    /// effect.
     pub(crate) fn apply(&self) -> anyhow::Result<()> {
         static IS_APPLIED: AtomicBool = AtomicBool::new(false);
         if IS_APPLIED.swap(true, Ordering::Relaxed) {
@@ -191,19 +192,19 @@ fn form_parser() -> impl TypedValueParser<Value = FingerprintForm> {
 }
 
 impl FingerprintArgs {
-    /// Whether documents are fingerprints, not texts.
+    /// Returns whether documents are fingerprints, not texts.
     pub(crate) fn are_read(&self) -> bool {
         self.fingerprint_field.is_some()
     }
 
-    /// These options, with the field of fingerprints.
+    /// Returns these options with the field of fingerprints.
     pub(crate) fn apply(&self, options: InputOptions) -> InputOptions {
         let Some(field) = &self.fingerprint_field else { return options };
         let fingerprint = Some(self.fingerprint_form.unwrap_or_default());
         InputOptions { text_field: field.clone(), features: false, fingerprint, ..options }
     }
 
-    /// Refuses another field of what is compared.
+    /// Refuses other fields for the compared content.
     pub(crate) fn check(&self, input: &InputArgs) -> Result<(), Usage> {
         let other = [
             ("--features-field", input.features_field.is_some()),
@@ -235,12 +236,12 @@ pub(crate) enum IdSource {
 }
 
 impl IdsArgs {
-    /// Whether it was given.
+    /// Returns whether the option was given.
     pub(crate) fn is_given(&self) -> bool {
         self.ids.is_some()
     }
 
-    /// These options, with where keys come from.
+    /// Returns these options with the source of keys.
     pub(crate) fn apply(&self, options: InputOptions) -> InputOptions {
         self.ids.map_or(options.clone(), |source| source.apply(options))
     }
@@ -280,14 +281,14 @@ pub(crate) struct RepeatedArgs {
 }
 
 impl RepeatedArgs {
-    /// The data wanted of documents. Their keys take `memory` bytes, and unnamed files beyond.
+    /// Returns the data to read of documents. Seen keys take `memory` bytes, and beyond that unnamed files.
     pub(crate) fn wanted(&self, memory: usize) -> SketchOptions {
         let budget = self.is_given().then(|| MemoryBudget::new(&std::env::temp_dir(), memory));
         let repeated_keys = self.repeated_keys.map_or(RepeatedKeys::Any, RepeatedKeys::from);
         SketchOptions { repeated_keys, budget, ..SketchOptions::default() }
     }
 
-    /// Whether it was given.
+    /// Returns whether the option was given.
     pub(crate) fn is_given(&self) -> bool {
         self.repeated_keys.is_some()
     }
@@ -342,7 +343,7 @@ fn parse_encoding(label: &str) -> Result<Charset, String> {
 }
 
 impl InputArgs {
-    /// The same inputs, where folders alone are named without a format as those of WET files.
+    /// Returns the same inputs; if all are folders and no format is given, only their WET files.
     pub(crate) fn with_folders_of_wet(mut self) -> Self {
         if self.format.is_none() && self.inputs.iter().all(|input| input.is_dir()) {
             self.format = Some(FormatArg::Wet);
@@ -350,12 +351,12 @@ impl InputArgs {
         self
     }
 
-    /// Whether documents are features, not texts.
+    /// Returns whether documents are features, not texts.
     pub(crate) fn reads_features(&self) -> bool {
         self.features_field.is_some()
     }
 
-    /// The first option that was given of how documents are read.
+    /// Returns the first option for reading documents that was given.
     pub(crate) fn document_option(&self) -> Option<&'static str> {
         let given = [
             ("features-field", self.features_field.is_some()),
@@ -419,7 +420,7 @@ impl InputArgs {
     }
 }
 
-/// A threshold of resemblance: above 0, at most 1.
+/// Parses a resemblance: above 0, at most 1.
 pub(crate) fn parse_resemblance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= 1.0 => Ok(value),

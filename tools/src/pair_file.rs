@@ -2,17 +2,17 @@
 //!
 //! ```text
 //! # twindex pairs            or: # twindex forest
-//! # pairs=within 3           what the pairs are, and the parameters of the documents' sketches, a line each
+//! # pairs=within 3           the kind of the pairs, and the parameters of the documents' sketches, one per line
 //! # key=bytes
 //! # ...
 //! a<TAB>b<TAB>distance       the columns; of a forest: root<TAB>key
-//! ...                        a line for each pair; keys are escaped as everywhere
-//! # end 1234 0123456789abcdef   the lines above, and xxh3-64 of all bytes above
+//! ...                        one line per pair; keys are escaped as in all tables
+//! # end 1234 0123456789abcdef   number of the lines above, and xxh3-64 of all bytes above
 //! ```
 //!
-//! A file that was cut off is known by its missing end. Tables without such a head are read too, as `dedup` and, on
-//! standard output, `pairs` write them: a key, a tab, a key, and whatever follows after another tab. They bring no
-//! parameters that could be compared.
+//! A truncated file is detected by its missing end. Tables without such a header are read too, as `dedup` and, on
+//! standard output, `pairs` write them: a key, a tab, a key, and optional further columns after another tab. They have no
+//! parameters to compare.
 
 use std::borrow::Cow;
 use std::fs::{self, File};
@@ -27,7 +27,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::stage::{ResultKind, StageFile, WrittenFile};
 
-/// The end of the name of a file of pairs, and of one of a forest.
+/// The suffixes of a file of pairs, and of a file of a forest.
 const SUFFIXES: [&str; 2] = ["pairs", "forest"];
 /// The result of `pairs`.
 pub(crate) const PAIRS: ResultKind =
@@ -35,33 +35,33 @@ pub(crate) const PAIRS: ResultKind =
 /// The result of `forest`.
 pub(crate) const FOREST: ResultKind =
     ResultKind { noun: "a file of a forest", suffix: SUFFIXES[1], magic: b"# twindex forest\n" };
-/// Columns of a forest.
+/// The columns of a forest.
 pub(crate) const FOREST_COLUMNS: &str = "root\tkey";
-/// The first lines of the tables of other verbs.
+/// The header lines of the tables of other verbs.
 const TABLES: [&str; 4] = [
     "a\tb\tdistance",
     "a\tb\tresemblance\tintersection\tunion",
     "document\tkept\tdistance",
     "document\tkept\tresemblance\tintersection\tunion",
 ];
-/// The longest line: two of the longest keys, each byte escaped, and what follows.
+/// The longest line in bytes: two keys of the maximal length with each byte escaped, and the other columns.
 const LINE_BYTES_MAX: usize = 2 * 4 * 65_535 + 4096;
-/// Lines of a head.
+/// Maximal number of lines in a header.
 const FIELDS_MAX: usize = 64;
 const BUFFER: usize = 256 << 10;
-/// Begins lines that are no pairs.
+/// Prefix of lines that are not pairs.
 const MARK: &str = "# ";
 const END: &str = "# end ";
 
-/// Names and values by which files that go together agree.
+/// Names and values that must be equal in files that are read together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PairFields(Vec<(String, String)>);
 
 impl PairFields {
-    /// The header of pairs of documents with these parameters; `pairs` names the kind of pairs.
+    /// Returns the header of pairs of documents with these parameters; `pairs` is the kind of pairs.
     pub(crate) fn of(params: &Params, pairs: &str) -> Self {
         let mut fields = vec![("pairs".to_owned(), pairs.to_owned())];
-        // Parameters that do not change sketches do not change pairs.
+        // Parameters that do not affect sketches do not affect pairs.
         let free = ["tables", "codec", "feature-bits", "values", "expire-after"];
         let of_sketches = params.fields().into_iter().filter(|(name, _)| !free.contains(name));
         fields.extend(of_sketches.map(|(name, value)| (name.to_owned(), value)));
@@ -72,12 +72,12 @@ impl PairFields {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
-    /// How keys are written.
+    /// Returns how keys are written.
     fn keys(&self) -> KeyText {
         KeyText { numbers: self.value("key") == Some(&KeyKind::U64.to_string()) }
     }
 
-    /// The first field that differs: its name, and both values.
+    /// Returns the first field that differs: its name, and both values.
     fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'a str, &'a str, &'a str)> {
         let names = self.0.iter().chain(&other.0).map(|(name, _)| name.as_str());
         let value = |fields: &'a Self, name| fields.value(name).unwrap_or("absent");
@@ -87,14 +87,14 @@ impl PairFields {
     }
 }
 
-/// Keys as bytes whose order is that of the keys, and as text.
+/// Converts keys between text and bytes whose order is the order of the keys.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyText {
     numbers: bool,
 }
 
 impl KeyText {
-    /// The key that is stored in a field.
+    /// Parses the key in a field.
     fn read(self, field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
         if self.numbers {
             let number = str::from_utf8(field).ok().and_then(|text| text.parse::<u64>().ok());
@@ -117,7 +117,7 @@ impl KeyText {
     }
 }
 
-/// A file that is being written.
+/// A file of pairs that is being written.
 pub(crate) struct PairWriter {
     out: StageFile,
     hash: Xxh3Default,
@@ -126,7 +126,7 @@ pub(crate) struct PairWriter {
 }
 
 impl PairWriter {
-    /// Writes the head.
+    /// Writes the header.
     pub(crate) fn begin(
         out: StageFile,
         what: ResultKind,
@@ -142,7 +142,7 @@ impl PairWriter {
         Ok(writer)
     }
 
-    /// Writes a line, which `write` puts into memory without its end.
+    /// Writes a line; `write` appends the line without its end to a buffer.
     pub(crate) fn line(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<()> {
         write(&mut self.line)?;
         self.line.push(b'\n');
@@ -150,7 +150,7 @@ impl PairWriter {
         self.put()
     }
 
-    /// Writes this number of whole lines.
+    /// Writes `count` complete lines.
     pub(crate) fn lines(&mut self, count: u64, lines: &[u8]) -> anyhow::Result<()> {
         self.lines += count;
         self.put_text(lines)
@@ -169,7 +169,7 @@ impl PairWriter {
         self.out.write_all(text).context("cannot write the results")
     }
 
-    /// Writes the end, and gives the file its name.
+    /// Writes the end, and renames the file to its final name.
     pub(crate) fn finish(mut self) -> anyhow::Result<WrittenFile> {
         writeln!(self.line, "{END}{} {:016x}", self.lines, self.hash.digest())?;
         self.put()?;
@@ -177,7 +177,7 @@ impl PairWriter {
     }
 }
 
-/// Files of pairs whose parameters agree.
+/// Files of pairs with equal parameters.
 pub(crate) struct PairFiles {
     files: Vec<PairSource>,
     fields: PairFields,
@@ -185,24 +185,24 @@ pub(crate) struct PairFiles {
 
 struct PairSource {
     path: PathBuf,
-    /// A pipe, whose head was read.
+    /// A pipe, whose header has been read.
     pipe: Option<PairFileLines>,
 }
 
-/// One line: both keys, and the rest after them.
+/// One line: both keys, and the third field.
 pub(crate) struct PairLine<'l> {
     pub(crate) a: &'l [u8],
     pub(crate) b: &'l [u8],
-    /// The third field, if it is there.
+    /// The third field, if there is one.
     pub(crate) score: Option<&'l [u8]>,
 }
 
 impl PairFiles {
-    /// Checks the headers of all of them; a folder means its files named `*.pairs` and `*.forest`.
+    /// Opens the files and checks their headers; a folder means its files named `*.pairs` and `*.forest`.
     ///
     /// # Errors
     ///
-    /// What cannot be opened, and parameters that differ from those of the first, by name.
+    /// Inputs that cannot be opened, and parameters that differ from those of the first file, by name.
     pub(crate) fn open(inputs: &[PathBuf]) -> anyhow::Result<Self> {
         let mut files = Vec::new();
         for input in inputs {
@@ -247,7 +247,7 @@ impl PairFiles {
         Ok(Self { files: sources, fields: all.and_then(|(_, fields)| fields).unwrap_or_default() })
     }
 
-    /// How many there are.
+    /// Returns the number of files.
     pub(crate) fn count(&self) -> u64 {
         self.files.len() as u64
     }
@@ -256,7 +256,7 @@ impl PairFiles {
         &self.fields
     }
 
-    /// Refuses others with other parameters.
+    /// Refuses files with other parameters.
     pub(crate) fn check_same(&self, other: &Self) -> anyhow::Result<()> {
         let (Some(mine), Some(theirs)) = (self.files.first(), other.files.first()) else { return Ok(()) };
         match self.fields.difference(&other.fields) {
@@ -274,12 +274,12 @@ impl PairFiles {
         self.fields.keys()
     }
 
-    /// Hands every line of all files to `each`, in their order, and says how many there were.
+    /// Passes every line of all files to `each`, in order, and returns the number of lines.
     ///
     /// # Errors
     ///
-    /// A line that is none, with its place; a file that was cut off or changed; a pipe that was read before; what `each`
-    /// returns, with the place.
+    /// An invalid line, with its place; a file that was truncated or changed; a pipe that was already read; errors of
+    /// `each`, with the place.
     pub(crate) fn for_each(
         &mut self,
         mut each: impl FnMut(PairLine<'_>) -> anyhow::Result<()>,
@@ -323,16 +323,16 @@ fn files_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 struct PairFileLines {
     path: PathBuf,
     reader: BufReader<File>,
-    /// Parameters, if it has a head.
+    /// The parameters, if the file has a header.
     fields: Option<PairFields>,
     keys: KeyText,
     hash: Xxh3Default,
-    /// The line that was read last, without its end, and its number from 1.
+    /// The most recently read line, without its end, and its number from 1.
     line: Vec<u8>,
     number: u64,
-    /// Lines after the header.
+    /// Number of lines after the header.
     pairs: u64,
-    /// Whether the line was read already.
+    /// Whether the line was already read.
     waits: bool,
 }
 
@@ -421,7 +421,7 @@ impl PairFileLines {
         Ok(true)
     }
 
-    /// Goes on to the next pair; false at the end.
+    /// Advances to the next pair; false at the end.
     fn next(&mut self) -> anyhow::Result<bool> {
         if std::mem::take(&mut self.waits) {
             self.pairs += 1;
@@ -452,7 +452,7 @@ impl PairFileLines {
         Ok(false)
     }
 
-    /// The fields of the line.
+    /// Returns the fields of the line.
     #[allow(clippy::type_complexity, reason = "two keys and a field")]
     fn pair(&self) -> anyhow::Result<(Cow<'_, [u8]>, Cow<'_, [u8]>, Option<&[u8]>)> {
         let mut fields = self.line.split(|&byte| byte == b'\t');
@@ -505,7 +505,7 @@ mod tests {
         for place in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[place] ^= 1;
-            // A head that is none makes a table, whose first lines are no pairs.
+            // Without a valid header, the file is read as a table, whose first lines are not pairs.
             assert!(read(&changed).is_err(), "byte {place}");
         }
         assert!(read(&[bytes.clone(), b"p\tq\t0\n".to_vec()].concat()).is_err());

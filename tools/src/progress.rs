@@ -1,5 +1,4 @@
-//! The progress of a long read, on standard error: a bar on a terminal, and elsewhere a line now
-//! and then, for readers of a log.
+//! The progress of a long read, on standard error: a bar on a terminal, and otherwise lines at intervals, for log files.
 
 use std::any::Any;
 use std::io::{self, IsTerminal};
@@ -12,12 +11,12 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use crate::interrupt::RemovedOnSignal;
 use crate::report;
 
-/// Time between two lines.
+/// The minimal time between two lines.
 const LINES_APART: Duration = Duration::from_secs(5);
 
-/// A progress bar, or a line now and then, or nothing at all.
+/// A progress bar, lines at intervals, or nothing.
 ///
-/// Dropping it takes the bar off the screen, so that an error message is not printed into its middle.
+/// Dropping it clears the bar, so that an error message does not overlap it.
 pub(crate) struct Progress(ProgressDisplay);
 
 enum ProgressDisplay {
@@ -26,7 +25,7 @@ enum ProgressDisplay {
     Lines(ProgressLines),
 }
 
-/// Progress lines for a log, where no terminal shows a bar.
+/// Progress lines for a log, used where no terminal shows a bar.
 struct ProgressLines {
     what: String,
     total: Option<u64>,
@@ -35,9 +34,9 @@ struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// The line for this position, if it is time for one.
+    /// Returns the line for this position, if enough time has passed.
     fn line(&self, position: u64, now: Instant) -> Option<String> {
-        // A thread that comes while another prints need not print.
+        // If another thread is printing, this one skips its line.
         let mut last = self.last.try_lock().ok()?;
         if now.saturating_duration_since(*last) < LINES_APART {
             return None;
@@ -58,8 +57,8 @@ impl ProgressLines {
 }
 
 impl Progress {
-    /// Shows how many bytes of `total` are done, after the words `what`; the count alone where the total is not known.
-    /// Says nothing if `quiet`.
+    /// Shows the number of bytes read out of `total`, after the words `what`; only the number if the total is unknown.
+    /// Shows nothing if `quiet`.
     pub(crate) fn bytes(total: Option<u64>, what: &str, quiet: bool) -> Self {
         Self(if quiet {
             ProgressDisplay::Nothing
@@ -89,7 +88,7 @@ impl Progress {
         }
     }
 
-    /// Takes the bar off the screen.
+    /// Clears the bar.
     pub(crate) fn finish(&self) {
         if let ProgressDisplay::Bar(bar) = &self.0 {
             bar.finish_and_clear();
@@ -103,9 +102,9 @@ impl twindex_corpus::Progress for Progress {
     }
 }
 
-/// The command's observer: bars and notes on standard error, folders that go at Ctrl-C.
+/// The command's observer: shows bars and notes on standard error, and registers unfinished folders for removal on Ctrl-C.
 pub(crate) struct Watching {
-    /// No bars and no notes; missing results are still reported.
+    /// Whether bars and notes are suppressed; missing results are still reported.
     pub(crate) quiet: bool,
 }
 
@@ -148,7 +147,7 @@ fn bar(total: Option<u64>, what: &str) -> ProgressBar {
         ProgressStyle::with_template(template).expect("the template is a constant that a test renders");
     bar.set_style(style.progress_chars("=> "));
     bar.set_message(what.to_owned());
-    // A wait between two documents (a pipe that pauses, a large file) must not look like a hang.
+    // A pause between two documents (a slow pipe, a large file) must not look like a hang.
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }

@@ -1,4 +1,4 @@
-//! What bands find of the documents that are asked for.
+//! Notes on the recall of the bands of an index.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,11 +8,11 @@ use twindex::planner::Banding;
 
 use crate::report;
 
-/// From this share on, what the bands miss is not worth a note.
+/// From this recall on, no note is printed.
 const UNREMARKABLE: f64 = 0.99;
 
-/// Says what is missed where bands are made for a higher resemblance than the one asked for, which `asked` words:
-/// answers alone would look complete.
+/// Prints a note on the expected recall if the bands are made for a higher resemblance than the requested one, since the
+/// answers alone would look complete. `asked` is the wording of the request.
 pub(crate) fn note(path: &Path, params: &Params, resembling: f64, asked: &str) {
     let Some(minhash) = params.minhash else { return };
     let kept = Banding { bands: minhash.bands, rows: minhash.rows };

@@ -1,4 +1,4 @@
-//! What a verb says at its end: figures of the process, JSON, numbers for people.
+//! Output of verbs: JSON, lines, and notes.
 
 use std::io::{self, Write};
 
@@ -13,21 +13,20 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_lines(&[serde_json::to_string(value)?])
 }
 
-/// Prints lines on standard output. Where `println!` would panic, because nobody reads any more, this is an
-/// error.
+/// Prints lines on standard output. Returns an error where `println!` would panic because the reader has closed the pipe.
 pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("cannot write to standard output")
 }
 
-/// Says something on standard error that a person should know, but that is no result.
+/// Prints a note on standard error: information for the user that is not part of the result.
 pub(crate) fn note(note: &str) {
-    // `eprintln!` would panic if standard error is closed; the results still count.
+    // `eprintln!` would panic if standard error is closed; the results are valid anyway.
     let _ = writeln!(io::stderr(), "twindex: note: {note}");
 }
 
-/// A part of an order-independent checksum over answers, as the peers' drivers compute it, so that answers
-/// can be compared.
+/// Returns the contribution of an answer to an order-independent checksum. The benchmark drivers of other tools compute the
+/// same checksum, so that answers can be compared.
 pub(crate) fn mix(query: u64, id: u64) -> u64 {
     let mut hash =
         query.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(id.wrapping_mul(0xC2B2_AE3D_27D4_EB4F));
@@ -36,7 +35,7 @@ pub(crate) fn mix(query: u64, id: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// The remark on documents with empty sketches, if there are any.
+/// Returns a remark on documents with empty sketches, if there are any.
 pub(crate) fn empty_remark(empty: u64) -> Option<String> {
     let are = if empty == 1 { "it is" } else { "they are" };
     (empty > 0).then(|| {

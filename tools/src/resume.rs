@@ -1,12 +1,12 @@
-//! Which input files are done, so that a run that was killed is not begun again from the first one.
+//! Records of the input files that are done, so that a run that was killed does not start again from the first one.
 //!
-//! `build --resume` keeps the record in the index, as the payload of the commit that has the documents: either both are
-//! there or neither. `sketch --into` keeps it beside the files of sketches, a small file for each input that names the
-//! result and comes into being after it.
+//! `build --resume` stores the record in the index, as the payload of the commit that has the documents: both are
+//! committed, or neither. `sketch --into` stores it beside the files of sketches: for each input, a small file with the
+//! name of the result, written after the result.
 //!
-//! A file of sketches is known by the digest at its end, any other by its name as given, its length and the time of its
-//! last change; and by the options that say what is read of it. One that changed is read again, and its documents take
-//! the place of those of their keys.
+//! A file of sketches is identified by the digest at its end, any other file by its name as given, its length and its
+//! modification time, and both by the options for reading it. A changed file is read again, and its documents replace those
+//! with the same keys.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,21 +21,21 @@ use crate::options::Usage;
 
 /// The first bytes of the record in an index.
 const MAGIC: &[u8; 16] = b"twindex inputs 1";
-/// Bytes of a file in it.
+/// Number of bytes of a file's entry in the record.
 const ENTRY: usize = size_of::<u128>();
-/// Files that an index can have a record of: what a commit's payload holds.
+/// Maximal number of files in the record of an index, limited by the payload of a commit.
 const FILES_MAX: usize = (65_536 - MAGIC.len()) / ENTRY;
 
-/// An input by which it is known again.
+/// The identity of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputId(pub(crate) u128);
 
 impl InputId {
-    /// That of a file of sketches: it has the digest of what it holds at its end.
+    /// Returns the identity of a file of sketches, from the digest at its end.
     ///
     /// # Errors
     ///
-    /// What cannot be read.
+    /// The file cannot be read.
     pub(crate) fn of_sketches(path: &Path, options: &str) -> anyhow::Result<Self> {
         let mut about = Vec::new();
         let mut read = || -> io::Result<()> {
@@ -49,11 +49,11 @@ impl InputId {
         Ok(Self(xxh3_128(&about)))
     }
 
-    /// That of a file as it is now; `options` says what is read of it.
+    /// Returns the identity of a file in its current state; `options` are the options for reading it.
     ///
     /// # Errors
     ///
-    /// What is no regular file cannot be known again.
+    /// The input is not a regular file, and so has no identity.
     pub(crate) fn of(path: &Path, options: &str) -> anyhow::Result<Self> {
         let shown = path.display();
         if path.as_os_str() == "-" {
@@ -67,7 +67,7 @@ impl InputId {
         }
         let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let nanos = changed.map_or(0, |time| time.as_nanos());
-        // Each part is ended by what cannot be in it, or is of fixed length.
+        // Each part has a terminator that it cannot contain, or a fixed length.
         let mut about = path.as_os_str().as_encoded_bytes().to_vec();
         about.push(0);
         about.extend(metadata.len().to_le_bytes());
@@ -82,7 +82,7 @@ impl InputId {
 pub(crate) struct CommittedInputs(Vec<u128>);
 
 impl CommittedInputs {
-    /// The record in the last commit's payload; the index is at `path`.
+    /// Parses the record in the last commit's payload; `path` is the index, for messages.
     pub(crate) fn of_payload(path: &Path, payload: Option<&[u8]>) -> anyhow::Result<Self> {
         let Some(payload) = payload else { return Ok(Self::default()) };
         let entries = payload.strip_prefix(MAGIC.as_slice()).filter(|rest| rest.len().is_multiple_of(ENTRY));
@@ -105,7 +105,7 @@ impl CommittedInputs {
         self.0.contains(&input.0)
     }
 
-    /// Takes note of an input, whose documents the next commit has.
+    /// Adds an input, whose documents are in the next commit.
     pub(crate) fn add(&mut self, input: InputId) -> anyhow::Result<()> {
         if !self.has(input) {
             ensure!(
@@ -117,7 +117,7 @@ impl CommittedInputs {
         Ok(())
     }
 
-    /// The payload for the next commit.
+    /// Returns the payload for the next commit.
     pub(crate) fn payload(&self) -> Vec<u8> {
         let mut payload = MAGIC.to_vec();
         payload.extend(self.0.iter().flat_map(|entry| entry.to_le_bytes()));

@@ -14,7 +14,7 @@ pub(crate) struct ShardArgs {
 }
 
 impl ShardArgs {
-    /// Whether a document of this key is to be worked on.
+    /// Returns whether a document with this key is in the selected part.
     pub(crate) fn has(self, key: &KeyBuf) -> bool {
         self.shard.is_none_or(|shard| shard.has(key.as_key()))
     }

@@ -15,10 +15,10 @@ use twindex_corpus::text::ExistingParams;
 use crate::options::Usage;
 use crate::param_args::ParamArgs;
 
-/// How much is asked of a file at once.
+/// Size of reads from a file in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Whether a regular file begins as files of an index and files of sketches do.
+/// Returns whether `path` is a regular file with the magic number of twindex files.
 fn has_our_magic(path: &Path) -> bool {
     let regular = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut start = [0; header::MAGIC.len()];
@@ -27,7 +27,7 @@ fn has_our_magic(path: &Path) -> bool {
         && start == header::MAGIC
 }
 
-/// Whether a whole header of a file of sketches is at `path`.
+/// Returns whether `path` has a complete header of a file of sketches.
 pub(crate) fn is_sketch_file(path: &Path) -> bool {
     let mut start = [0; HEADER_BYTES];
     has_our_magic(path)
@@ -35,7 +35,7 @@ pub(crate) fn is_sketch_file(path: &Path) -> bool {
         && Header::read(&start, Role::Sketches).is_ok()
 }
 
-/// The role in the header of the file at `path`, if it is another file of twindex.
+/// Returns the role in the header of the file at `path`, if it is another kind of twindex file.
 fn other_role(path: &Path) -> Option<&'static str> {
     let mut start = [0; HEADER_BYTES];
     File::open(path).ok()?.read_exact(&mut start).ok()?;
@@ -49,7 +49,7 @@ fn other_role(path: &Path) -> Option<&'static str> {
         .then_some("a file of an index, not documents")
 }
 
-/// Inputs that are files of sketches, all with the same parameters; there may be more than can be open at once.
+/// Inputs that are files of sketches, all with the same parameters. There may be more files than can be open at once.
 pub(crate) struct SketchFiles {
     paths: Vec<PathBuf>,
     params: Params,
@@ -60,8 +60,8 @@ impl SketchFiles {
     ///
     /// # Errors
     ///
-    /// Files of sketches and documents side by side, a file that is damaged at its beginning, and parameters that
-    /// differ from those of the first.
+    /// Both files of sketches and documents among the inputs; a file whose beginning is damaged; parameters that differ
+    /// from those of the first file.
     pub(crate) fn among(inputs: &[PathBuf]) -> anyhow::Result<Option<Self>> {
         let (sketches, documents): (Vec<_>, Vec<_>) = inputs.iter().partition(|path| has_our_magic(path));
         let Some(first) = sketches.first() else { return Ok(None) };
@@ -88,22 +88,22 @@ impl SketchFiles {
         Ok(Some(Self { paths: inputs.to_vec(), params }))
     }
 
-    /// The parameters of all of them.
+    /// Returns the parameters of the files.
     pub(crate) fn params(&self) -> &Params {
         &self.params
     }
 
-    /// Refuses them for an index at `path` with other parameters.
+    /// Refuses the files for an index at `path` with other parameters.
     pub(crate) fn check(&self, path: &Path, index: &Params) -> anyhow::Result<()> {
         SketchFile::open(&self.paths[0])?.check_params(path, index)
     }
 
-    /// Refuses options of what an index keeps that contradict them.
+    /// Refuses options for the content of an index that contradict the parameters of the files.
     pub(crate) fn check_options(&self, given: &ParamArgs) -> anyhow::Result<()> {
         given.check(&ExistingParams::sketches(&self.paths[0], self.params()))
     }
 
-    /// The idf table that they were made with, which the options must name.
+    /// Returns the IDF table with which the sketches were made, which the options must name.
     pub(crate) fn table(&self, given: &ParamArgs) -> anyhow::Result<Option<IdfTable>> {
         given.table_of(&self.paths[0], self.params())
     }
@@ -113,7 +113,7 @@ impl SketchFiles {
     }
 }
 
-/// One file of sketches, read from front to back.
+/// One file of sketches, read sequentially.
 pub(crate) struct SketchFile {
     path: PathBuf,
     length: u64,
@@ -148,12 +148,12 @@ impl SketchFile {
         &self.params
     }
 
-    /// Bytes of the file.
+    /// Returns the size of the file in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Bytes read so far.
+    /// Returns the number of bytes read so far.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.decoder.offset()
     }
@@ -179,11 +179,11 @@ impl SketchFile {
         Ok(())
     }
 
-    /// The records of the next block; `None` after the last.
+    /// Returns the records of the next block; `None` after the last one.
     ///
     /// # Errors
     ///
-    /// Damage, with its place; truncation and bytes past the end too.
+    /// Damage, with its place, including truncation and bytes past the end.
     pub(crate) fn next_block(&mut self) -> anyhow::Result<Option<SketchBlock<'_>>> {
         loop {
             if self.decoder.wants() == 0 {
@@ -212,11 +212,11 @@ pub(crate) struct SketchBlock<'f> {
 }
 
 impl SketchBlock<'_> {
-    /// The next record: its key, its sketch if it has one, and its set, where sets are kept.
+    /// Returns the next record: its key, its sketch if it has one, and its set if sets are stored.
     ///
     /// # Errors
     ///
-    /// None, in a block that the decoder has let through.
+    /// None for a block that the decoder has accepted.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<(Key<'_>, Option<Row<'_>>, Fields<'_>)>> {
         self.rows
             .next_with_set()
@@ -224,7 +224,7 @@ impl SketchBlock<'_> {
     }
 }
 
-/// Replaces `part` by the bytes that the decoder wants.
+/// Replaces the content of `part` by the next bytes that the decoder needs.
 fn fill(reader: &mut impl Read, part: &mut Vec<u8>, decoder: &Decoder, path: &Path) -> anyhow::Result<()> {
     part.resize(decoder.wants(), 0);
     match reader.read_exact(part) {

@@ -1,10 +1,9 @@
-//! Outputs of stages: a file appears under its name whole, durable, or not at all, whenever its writer is killed; and
-//! a stage that is run again, or twice at once, leaves the same.
+//! Outputs of stages: a file appears under its name completely written and durable, or not at all, whenever its writer is
+//! killed. A stage that is run again, or twice at the same time, gives the same result.
 //!
-//! A file is written under a temporary name in the folder of its final one, made durable, and renamed. In a folder of
-//! results it is named by its content, so that a second run makes the same file with the same name. Temporary
-//! files are locked while they are written: those of writers that are no more are known by that, and removed by the
-//! next writer.
+//! A file is written under a temporary name in the folder of its final name, synced, and renamed. In a folder of results,
+//! the file is named by its content, so that a second run writes the same file with the same name. Temporary files are
+//! locked while they are written. The next writer removes unlocked ones, whose writers have ended.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Stdout, Write};
@@ -20,11 +19,11 @@ use crate::json_lines::{JsonColumns, JsonLines};
 use crate::options::{Output, Usage};
 use crate::report;
 
-/// Begins the names of files that are being written; no pattern such as `*.pairs` takes them for results.
+/// Prefix of the names of files that are being written; no pattern such as `*.pairs` matches them.
 const PREFIX: &str = ".twindex-stage-";
-/// Bytes collected before they go to the file.
+/// Size of the write buffer in bytes.
 const BUFFER: usize = 1 << 20;
-/// Bytes at the beginning of a file by which it is known.
+/// Number of bytes at the beginning of a file that identify its kind.
 const HEAD: u64 = 256;
 
 /// Options of where a stage writes.
@@ -41,24 +40,24 @@ pub(crate) struct StageArgs {
     force: bool,
 }
 
-/// The kind of result that a verb makes.
+/// The kind of result that a verb writes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ResultKind {
-    /// With an article, for messages.
+    /// The name of the kind in messages, with an article.
     pub(crate) noun: &'static str,
-    /// After the dot, of names by content.
+    /// The suffix, without the dot, of files named by content.
     pub(crate) suffix: &'static str,
-    /// The first bytes of each of them, so that other files are not replaced.
+    /// The first bytes of such files; `--force` replaces no other files.
     pub(crate) magic: &'static [u8],
 }
 
 impl StageArgs {
-    /// Whether a file is written.
+    /// Returns whether the output is a file.
     pub(crate) fn is_file(&self) -> bool {
         self.into.is_some() || self.named().is_some()
     }
 
-    /// Whether the file is named by its content.
+    /// Returns whether the file is named by its content.
     pub(crate) fn is_by_content(&self) -> bool {
         self.into.is_some()
     }
@@ -67,7 +66,7 @@ impl StageArgs {
         self.out.as_deref().filter(|out| out.as_os_str() != "-")
     }
 
-    /// Refuses what cannot be written, before any work is done.
+    /// Refuses outputs that cannot be written, before any work is done.
     pub(crate) fn check(&self, what: ResultKind) -> anyhow::Result<()> {
         if let Some(dir) = &self.into {
             let is_there = dir.symlink_metadata().is_ok();
@@ -79,8 +78,8 @@ impl StageArgs {
         }
     }
 
-    /// Begins to write a table with these columns, which is one of objects on standard output with `--json`; with `head`, the
-    /// line that names the columns is part of it.
+    /// Creates the output for a table with these columns; with `--json`, standard output gets one object per line. `head`,
+    /// if given, is the header line of the table.
     ///
     /// # Errors
     ///
@@ -99,11 +98,11 @@ impl StageArgs {
         Ok(StageFile::json(columns, has_head.then_some(names)))
     }
 
-    /// Begins to write.
+    /// Creates the output.
     ///
     /// # Errors
     ///
-    /// What [`check`](Self::check) refuses; what the system does.
+    /// Errors of [`check`](Self::check) and of the system.
     pub(crate) fn create(&self, what: ResultKind) -> anyhow::Result<StageFile> {
         self.check(what)?;
         match (&self.into, self.named()) {
@@ -114,7 +113,7 @@ impl StageArgs {
     }
 }
 
-/// Refuses to overwrite: without `force` anything, with it what is no `what`.
+/// Refuses to overwrite an existing file; with `force`, only a file that is not a `what`.
 fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     if out.file_name().is_none() {
@@ -130,14 +129,14 @@ fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The name a file is to have.
+/// The final name of a file.
 enum StageName {
     Given { out: PathBuf, force: bool },
     ByContent { dir: PathBuf, what: ResultKind },
 }
 
 impl StageName {
-    /// As far as it is known before there is a content.
+    /// Returns the part of the name that is known before the content is.
     fn shown(&self) -> &Path {
         match self {
             Self::Given { out, .. } => out,
@@ -164,33 +163,33 @@ pub(crate) struct StageFile {
 
 enum StageWriter {
     Stdout(BufWriter<Stdout>),
-    /// The same, as JSON.
+    /// Standard output, as JSON.
     Json(Box<JsonLines<BufWriter<Stdout>>>),
     File(Box<UnnamedFile>),
 }
 
-/// A file without its name yet.
+/// A file under a temporary name.
 struct UnnamedFile {
     name: StageName,
     file: BufWriter<tempfile::NamedTempFile>,
     hash: Xxh3Default,
-    /// Removed when a signal ends the process.
+    /// Removes the file when a signal ends the process.
     _half_done: RemovedOnSignal,
 }
 
-/// A result that was written.
+/// A written result.
 #[derive(Debug)]
 pub(crate) struct WrittenFile {
-    /// Its path; none on standard output.
+    /// The path of the file; `None` for standard output.
     pub(crate) path: Option<PathBuf>,
     pub(crate) bytes: u64,
-    /// Whether it was named by its content.
+    /// Whether the file is named by its content.
     pub(crate) by_content: bool,
 }
 
 impl WrittenFile {
-    /// Says what was written where, on standard output: of a file named by its content its name alone, for the next
-    /// stage. Nothing where the results themselves stand there.
+    /// Prints a summary on standard output: the path and the size. For a file named by its content, prints only its name,
+    /// for the next stage. Prints nothing if the results are on standard output.
     pub(crate) fn print_summary(&self, holds: &str, output: &Output) -> anyhow::Result<()> {
         let Some(path) = self.path.as_ref().filter(|_| !output.json) else { return Ok(()) };
         let shown = path.display();
@@ -203,24 +202,24 @@ impl WrittenFile {
 }
 
 impl StageFile {
-    /// A file that will be at `out`; with `force` in the place of what is there.
+    /// Creates a file that will be at `out`; with `force` it replaces an existing one.
     pub(crate) fn named(out: &Path, force: bool) -> anyhow::Result<Self> {
         Self::at(StageName::Given { out: out.to_owned(), force })
     }
 
-    /// A file in a folder, which is made if it is not there.
+    /// Creates a file in a folder, and the folder if it does not exist.
     pub(crate) fn by_content(dir: &Path, what: ResultKind) -> anyhow::Result<Self> {
         fs::create_dir_all(dir).with_context(|| format!("--into {}: cannot create it", dir.display()))?;
         Self::at(StageName::ByContent { dir: dir.to_owned(), what })
     }
 
-    /// Standard output.
+    /// Writes to standard output.
     pub(crate) fn stdout() -> Self {
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Self { writer: StageWriter::Stdout(out), bytes: 0 }
     }
 
-    /// Standard output, for a table as JSON.
+    /// Writes a table as JSON to standard output.
     pub(crate) fn json(columns: JsonColumns, head: Option<&str>) -> Self {
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Self { writer: StageWriter::Json(Box::new(JsonLines::new(out, columns, head))), bytes: 0 }
@@ -239,7 +238,7 @@ impl StageFile {
         Ok(Self { writer: StageWriter::File(Box::new(unnamed)), bytes: 0 })
     }
 
-    /// Makes it durable and gives it its name.
+    /// Syncs the file and renames it to its final name.
     pub(crate) fn finish(self) -> anyhow::Result<WrittenFile> {
         twindex_corpus::lost::check()?;
         let bytes = self.bytes;
@@ -262,7 +261,7 @@ impl StageFile {
         file.as_file().sync_all().with_context(in_folder)?;
         let (path, force) = match &name {
             StageName::Given { out, force } => (out.clone(), *force),
-            // An earlier file of this name has the same content.
+            // An existing file of this name has the same content.
             StageName::ByContent { dir, what } => {
                 (dir.join(format!("{:032x}.{}", hash.digest128(), what.suffix)), true)
             }
@@ -311,7 +310,7 @@ impl Write for StageFile {
     }
 }
 
-/// A locked file of a temporary name.
+/// Creates a locked file with a temporary name.
 fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX);
@@ -319,8 +318,8 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
     loop {
         let file = builder.tempfile_in(folder)?;
-        // Between its making and its lock somebody who sweeps may have seen it, and holds the lock, or held it. Where
-        // files cannot be locked none is taken for that of a dead process.
+        // Another process may have locked the file to remove it, before this process could lock it: then create another
+        // one. On systems without file locks, no file is treated as that of a dead process.
         let is_seen = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_seen && file.path().exists() {
             return Ok(file);
@@ -328,13 +327,13 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     }
 }
 
-/// Removes temporary files whose writers are no more: their locks went with them.
+/// Removes temporary files whose writers have ended, which released their locks.
 fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        // The lock is held until the name is gone, or a writer that has just made the file might take it meanwhile.
+        // Held until the file is removed, so that a writer that has just created the file cannot lock it in the meantime.
         if is_ours
             && is_file
             && let Ok(file) = File::open(entry.path())

@@ -1,27 +1,27 @@
 //! Lists of stop words by language, from the crate `stop-words`.
 //!
-//! The words become a part of the parameters of an index, so another list would be another index. Each list that this
-//! version of twindex knows has a digest here; where the crate has changed a list, the language is refused.
+//! The words are part of the parameters of an index, so a changed list would make a different index. Each list that this
+//! version of twindex knows has a digest here; if the crate has changed a list, the language is refused.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 /// A language with a list of stop words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Language {
-    /// Its name in English, lower case.
+    /// English name of the language, in lower case.
     pub(crate) name: &'static str,
-    /// The code of its list.
+    /// The code of the language's list.
     code: &'static str,
-    /// The [`digest`] of its list.
+    /// The [`digest`] of the language's list.
     digest: u64,
 }
 
 impl Language {
-    /// Its stop words, in no particular order.
+    /// Returns the stop words, in no particular order.
     ///
     /// # Errors
     ///
-    /// The list is not the one that this version of twindex knows.
+    /// The list differs from the one that this version of twindex knows.
     pub(crate) fn words(self) -> Result<&'static [&'static str], String> {
         let words = stop_words::lookup(self.code).unwrap_or_default();
         // guard: a list of stop words that changed is refused
@@ -37,7 +37,7 @@ impl Language {
     }
 }
 
-/// XXH3 of the different words, ascending as bytes, a newline after each.
+/// Returns the XXH3 hash of the distinct words in ascending byte order, with a newline after each.
 fn digest(words: &[&str]) -> u64 {
     let mut words = words.to_vec();
     words.sort_unstable();
@@ -45,7 +45,7 @@ fn digest(words: &[&str]) -> u64 {
     xxh3_64(words.iter().flat_map(|word| [*word, "\n"]).collect::<String>().as_bytes())
 }
 
-/// All languages, ascending by name.
+/// All languages, sorted by name.
 #[rustfmt::skip]
 pub(crate) const LANGUAGES: [Language; 66] = [
     Language { name: "afrikaans", code: "af", digest: 0x349d_3533_1b7e_ed04 },

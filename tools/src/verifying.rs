@@ -1,4 +1,4 @@
-//! What is near, and how a resemblance is verified by an index, for the verbs that ask one.
+//! The near relation, and how an index verifies resemblance, for the verbs that query one.
 
 use std::path::Path;
 
@@ -31,11 +31,11 @@ pub(crate) enum NearQueryArg {
     Containment,
 }
 
-/// How it is verified here: counted, unless something else was asked for; nothing where no resemblance decides.
+/// Returns how resemblance is verified: counted, unless another way is requested. `None` if resemblance does not decide.
 ///
 /// # Errors
 ///
-/// An index that cannot tell, with what to do.
+/// The index does not store the required data; the error has advice.
 pub(crate) fn counted(
     index: &Path,
     params: &Params,

@@ -1,8 +1,8 @@
-//! What becomes of a document of a stream where the index alone does not decide: inside a value of a field, or by containment.
+//! Decides about documents of a stream where the index alone does not: inside a value of a field, or by containment.
 //!
-//! [`Writer::admit`] decides by the resemblance that the index keeps. Here documents are compared with those of the same value
-//! alone, or a document goes if enough of it is contained in one that is at least as large. The command and the
-//! Python module decide by this one step.
+//! [`Writer::admit`] decides by resemblance, from the sets in the index. Here, documents are compared only with those of
+//! the same value, or a document is a duplicate if enough of it is contained in one that is at least as large. The command
+//! and the Python module use the same code.
 
 use twindex::params::KeyKind;
 use twindex::sketch::Nearness;
@@ -12,47 +12,47 @@ use twindex_join::Containing;
 /// How documents are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AdmitOptions {
-    /// The share of a document from which on another one contains it, if that decides instead of resemblance.
+    /// The smallest contained share of a document for it to be a duplicate; `None` to decide by resemblance.
     pub containment: Option<f64>,
-    /// Documents are compared with those of the same value alone, which the index keeps.
+    /// Whether documents are compared only with those of the same value, which the index must store.
     pub inside: bool,
-    /// Duplicates are not added.
+    /// Whether duplicates are discarded instead of added.
     pub drop_duplicates: bool,
-    /// Bytes of memory for the lists of elements by which containment is found.
+    /// Bytes of memory for the element lists by which containment is found.
     pub memory: usize,
 }
 
-/// What became of a document.
+/// The outcome for a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is near no other document, and was added.
+    /// The document is near no other document, and was added.
     New,
-    /// It is near another one. It was added, with a mark where the index keeps marks, unless duplicates are dropped.
+    /// The document is near another one. It was added, with a mark if the index keeps marks, unless duplicates are dropped.
     Duplicate,
-    /// A document of this key was there, and was replaced.
+    /// The index had a document with this key, which was replaced.
     Known,
 }
 
-/// What was found of a document.
+/// The result for a document.
 #[derive(Debug)]
 pub struct Admission {
-    /// What became of it.
+    /// The outcome for the document.
     pub outcome: Outcome,
-    /// The nearest other document, if one is near.
+    /// The nearest other document, if any is near.
     pub near: Option<NearDocument>,
-    /// Earlier documents that this one contains, by their keys, and how much of each; where containment decides, and of a
-    /// document that is contained in none.
+    /// With containment: the keys of the earlier documents that this one contains, each with its contained share. Empty if
+    /// this document is itself contained in another one.
     pub contained: Vec<(KeyBuf, f64)>,
 }
 
-/// A document that another one is near.
+/// A document that is near another one.
 #[derive(Debug)]
 pub struct NearDocument {
-    /// Its key.
+    /// The key of the document.
     pub key: KeyBuf,
-    /// Bits in which the fingerprints differ, if that is known.
+    /// Number of bits in which the fingerprints differ, if known.
     pub distance: Option<u32>,
-    /// The resemblance; or how much of the document that one contains.
+    /// The resemblance; or the share of the new document that this one contains.
     pub share: Option<f64>,
 }
 
@@ -63,23 +63,23 @@ impl From<Hit> for NearDocument {
     }
 }
 
-/// A document to be admitted, as it is compared.
+/// A document to be admitted, and the data by which it is compared.
 #[derive(Clone, Copy, Debug)]
 pub struct Admitted<'a> {
-    /// Its key.
+    /// The key of the document.
     pub key: Key<'a>,
-    /// What is put into the index; [`Admitter::admit`] sets the value that it is compared inside of, and the mark.
+    /// The document to add to the index; [`Admitter::admit`] sets its value and its mark.
     pub document: Document<'a>,
-    /// The distinct hashes of its shingles, ascending.
+    /// The distinct hashes of the document's shingles, in ascending order.
     pub set: &'a [u64],
-    /// The value that it is compared inside of; without [`AdmitOptions::inside`] nothing.
+    /// The value of the document, which compared documents must share; ignored without [`AdmitOptions::inside`].
     pub value: &'a [u8],
 }
 
-/// Decides on documents that are added to an index, one after the other.
+/// Decides about documents that are added to an index, one after the other.
 ///
-/// Where containment decides, all documents that decide are in lists in memory, which are made of the sets in the index at the
-/// start: documents that are added by other ways meanwhile are not found.
+/// With containment, the elements of all unmarked documents are in lists in memory, built from the sets in the index when
+/// the admitter is created: documents that are added in other ways afterwards are not found.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -110,12 +110,12 @@ pub struct Admitter {
 }
 
 impl Admitter {
-    /// For documents that are added to this index. Where containment decides, reads the sets of all its documents.
+    /// Creates an admitter for documents added to this index. With containment, reads the sets of all its documents.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] for an index that does not keep what is asked for, with what to do; [`Error::Limit`] if its documents do
-    /// not fit the memory; [`Error::Corrupt`].
+    /// [`Error::Invalid`] for an index that does not store the required data, with advice; [`Error::Limit`] if its
+    /// documents do not fit in the memory; [`Error::Corrupt`].
     pub fn new(index: &Index, options: AdmitOptions) -> Result<Self> {
         let params = index.params();
         check(&params, options)?;
@@ -131,23 +131,23 @@ impl Admitter {
         })
     }
 
-    /// The share of a document from which on another one contains it, if that decides.
+    /// Returns the smallest contained share of a duplicate; `None` if resemblance decides.
     #[must_use]
     pub fn containment(&self) -> Option<f64> {
         self.lists.as_ref().map(|lists| lists.near.threshold())
     }
 
-    /// Documents that are in the lists by which containment is found.
+    /// Returns the number of documents in the lists by which containment is found.
     #[must_use]
     pub fn listed(&self) -> usize {
         self.lists.as_ref().map_or(0, |lists| lists.sets.len())
     }
 
-    /// Looks a document up and adds it, as [`Writer::admit`] does.
+    /// Compares a document with the index and adds it, as [`Writer::admit`] does.
     ///
     /// # Errors
     ///
-    /// Those of the writer; [`Error::Limit`] if it does not fit the memory, and then it is not added.
+    /// Those of the writer; [`Error::Limit`] if the document does not fit in the memory; it is not added then.
     pub fn admit(&mut self, writer: &mut Writer, one: Admitted<'_>) -> Result<Admission> {
         let one = if self.is_inside {
             Admitted { document: one.document.with_value(one.value), ..one }
@@ -164,7 +164,8 @@ impl Admitter {
             return Ok(Admission { outcome: Outcome::Duplicate, near, contained });
         }
         let is_marked = near.is_some() && self.marks;
-        // What has a mark decides about nothing. The elements come first: if they do not fit, the document is not there either.
+        // Marked documents are not in the lists. The elements are added first: if they do not fit, the document is not
+        // added either.
         if let Some(lists) = self.lists.as_mut().filter(|_| !is_marked) {
             lists.push(one.key, one.set)?;
         }
@@ -178,7 +179,7 @@ impl Admitter {
     }
 }
 
-/// Refuses what this index cannot decide.
+/// Refuses options that this index cannot support.
 fn check(params: &Params, options: AdmitOptions) -> Result<()> {
     let asked = match (options.containment, options.inside) {
         (None, false) => {
@@ -200,7 +201,7 @@ fn check(params: &Params, options: AdmitOptions) -> Result<()> {
     Err(Error::Invalid(why))
 }
 
-/// The nearest document of the same value.
+/// Returns the nearest document of the same value.
 fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDocument>> {
     for hit in writer.near(one.document, usize::MAX)? {
         if hit.key.as_key() != one.key
@@ -212,24 +213,24 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
     Ok(None)
 }
 
-/// The documents of an index without a mark, by the elements of their sets, for one run.
+/// The unmarked documents of an index, by the elements of their sets, for one run.
 ///
-/// What is found is looked up in the index and counted on its set there, so that a document that was replaced or removed
-/// meanwhile decides as what it is.
+/// Each document found is looked up in the index, and its set there is counted, so that a document that was replaced or
+/// removed in the meantime is compared in its current state.
 struct Lists {
     near: Nearness,
     sets: Containing,
-    /// The keys of the sets, one after the other, and where each ends; numbers as 8 bytes.
+    /// The keys of the sets, one after the other, and the end of each; a key that is a number takes 8 bytes.
     keys: Vec<u8>,
     ends: Vec<u64>,
     kind: KeyKind,
     keys_most: usize,
-    /// Numbers of what was found, which are checked while more is looked up.
+    /// Numbers of the sets found, which are verified while further sets are looked up.
     found: Vec<u32>,
 }
 
 impl Lists {
-    /// Of the documents that are in the index. Takes `memory` bytes.
+    /// Creates the lists of the documents in the index. Takes `memory` bytes.
     fn of(index: &Index, threshold: f64, kind: KeyKind, memory: usize) -> Result<Self> {
         let keys_most = memory / 8;
         let mut all = Self {
@@ -286,8 +287,9 @@ impl Lists {
         }
     }
 
-    /// The document that contains most of this one, of equal ones that of the smallest key, if it contains enough; otherwise
-    /// those that this one contains, by their keys. Only those of this value, if there is one.
+    /// Returns the document that contains the largest share of this one, if the share is large enough; of equal shares, the
+    /// document with the smallest key. Otherwise returns the documents that this one contains, in the order of their keys.
+    /// Only documents of this value are considered, if there is one.
     fn look(
         &mut self,
         writer: &mut Writer,
@@ -325,10 +327,11 @@ impl Lists {
     }
 }
 
-/// The keys of documents that a document contains, and how much of each.
+/// The keys of the documents that a document contains, and the contained share of each.
 type Contained = Vec<(KeyBuf, f64)>;
 
-/// The set of the document with this key, if it is there, has no mark, is another one, and is of this value.
+/// Returns the set of the document with this key, if it exists, is unmarked, differs from the new document, and has this
+/// value.
 fn deciding(
     writer: &mut Writer,
     key: Key<'_>,

@@ -1,4 +1,4 @@
-//! Spans that many documents share, and that do not count: lists of them, made, found and used.
+//! Spans that many documents share and that comparisons ignore: building, finding and using lists of them.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use crate::observer::Observer;
 use crate::repeated::{KeyDecision, RepeatedKeys};
 use crate::sketching::{Job, SketchOptions, check_memory, for_each_chunk, seen_keys};
 
-/// The name of a list in a folder of results, and in the folder of an index.
+/// File name of a list in a folder of results, and in the folder of an index.
 pub const BOILERPLATE: &str = "boilerplate";
-/// Words of a span, unless it is said: twice a usual shingle, so that a shared span has complete shingles.
+/// Default length of a span in words: twice the default shingle, so that a shared span has complete shingles.
 pub const BOILERPLATE_WORDS: u32 = 10;
 
 /// Opens a list.
@@ -49,12 +49,13 @@ pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
     of_results(folder).or_else(|| of_results(&folder.join("..")))
 }
 
-/// The sketcher of an index at this path: where it leaves spans out of texts, with their list, which is `given`, or found.
+/// Returns the sketcher of an index. If the index ignores spans of texts, the sketcher uses their list, which is `given` or
+/// found with the index.
 ///
 /// # Errors
 ///
-/// The list is needed and neither given nor found, is another one, or is given to an index that counts all words; those of
-/// [`Index::sketcher`].
+/// The list is needed but neither given nor found, or is a different one, or is given to an index that ignores no spans;
+/// those of [`Index::sketcher`].
 pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher> {
     let params = index.params();
     let shown = index.path().display();
@@ -80,7 +81,7 @@ pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher>
         .with_context(|| format!("{}: not the list of {shown}", path.display()))
 }
 
-/// The sketcher of parameters that name this list, and this table if they name one.
+/// Creates the sketcher of parameters that refer to this list, and to this table if they refer to one.
 ///
 /// # Errors
 ///
@@ -100,7 +101,7 @@ pub fn sketcher_with(
 ///
 /// # Errors
 ///
-/// The system's.
+/// Errors of the system.
 pub fn copy(list: &Boilerplate, folder: &Path) -> anyhow::Result<()> {
     let write = || {
         let mut file = DurableFile::create_new(&folder.join(BOILERPLATE))?;
@@ -110,22 +111,22 @@ pub fn copy(list: &Boilerplate, folder: &Path) -> anyhow::Result<()> {
     write().with_context(|| format!("{BOILERPLATE}: cannot write"))
 }
 
-/// The spans to find: their length, and how many documents must share them.
+/// The spans to find: their length, and the number of documents that must share them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpanCriteria {
-    /// Words of a span.
+    /// Length of a span in words.
     pub(crate) words: u32,
-    /// More documents than this have it.
+    /// A span is listed if more documents than this number have it.
     pub(crate) more_than: u32,
     pub(crate) repeated_keys: RepeatedKeys,
     pub(crate) memory: usize,
 }
 
-/// Totals of one reading, to detect inputs that changed before the second one.
+/// Totals of one read, to detect inputs that change before the second one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ReadingTotals {
     records: u64,
-    /// The sum of hashes of texts.
+    /// Sum of the hashes of the texts.
     texts: u64,
 }
 
@@ -136,7 +137,7 @@ impl ReadingTotals {
     }
 }
 
-/// The words of spans: how texts are cut into them, and how many a span has.
+/// The words of spans: how texts are cut into words, and the number of words in a span.
 #[derive(Clone, Debug)]
 pub struct SpanWords {
     shingling: Shingling,
@@ -147,7 +148,7 @@ pub struct SpanWords {
 }
 
 impl SpanWords {
-    /// Of texts that are cut into shingles like this.
+    /// Creates the definition for texts that are cut into shingles by `shingling`, and spans of `words` words.
     ///
     /// # Errors
     ///
@@ -162,7 +163,7 @@ impl SpanWords {
         Ok(Self { shingling, cutter, shape: Shape::words(words as usize), hasher, words })
     }
 
-    /// Working memory of a thread, which counts one text after the other.
+    /// Returns the working memory of a thread, which counts one text after the other.
     #[must_use]
     pub fn counting(&self) -> SpanCounting<'_> {
         SpanCounting {
@@ -173,8 +174,8 @@ impl SpanWords {
         }
     }
 
-    /// The bytes of the list of these spans, which were counted elsewhere: more than `more_than` of `documents` documents have
-    /// each of them.
+    /// Returns the bytes of the list of these spans, which the caller has counted: more than `more_than` of `documents`
+    /// documents have each of them.
     ///
     /// # Errors
     ///
@@ -197,11 +198,12 @@ impl SpanWords {
     }
 }
 
-/// Bytes in which the spans of a list are sorted that were counted elsewhere.
+/// Bytes of memory for sorting the spans of a list that a caller has counted.
 const LIST_MEMORY: usize = 64 << 20;
 
-/// Counts the spans of texts, one after the other: the two steps of [`SpanWords`], for jobs that move rows by themselves, as
-/// Spark does. The caller counts in how many texts each fingerprint is, and of the common ones each run of words.
+/// Counts the spans of texts, one after the other: the two steps of [`SpanWords`], for jobs in which a framework such as
+/// Spark moves the rows. The caller counts the texts of each fingerprint and, for the common fingerprints, the texts of
+/// each run of words.
 ///
 /// ```
 /// use twindex::params::Shingling;
@@ -241,8 +243,8 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// Passes the fingerprints that a text selects to `each`, each once: the first step. A run of words that many texts share
-    /// has a fingerprint that as many select.
+    /// First step: passes each distinct fingerprint that a text selects to `each`. A run of words that many texts share has
+    /// a fingerprint that at least as many texts select.
     ///
     /// # Errors
     ///
@@ -253,11 +255,11 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// Appends the hashes of the runs of words of a text whose fingerprint is wanted, each once: the second step.
+    /// Second step: appends the distinct hashes of the runs of words in a text whose fingerprint is wanted.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// A text of 4 GiB or more.
     pub fn append_runs(
         &mut self,
         text: &str,
@@ -269,11 +271,11 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// Cuts and hashes the text of a record; says what was seen.
+    /// Cuts and hashes the text of a record; returns the totals of the record.
     fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<ReadingTotals> {
         record.attached(parser)?; // as then, so that the same records are bad
         check_memory(record, 0, Some(memory), true)?;
-        // A text that lost bytes does not count.
+        // A text that lost bytes has no spans.
         let text = if let Content::Text(text) = record.content { text } else { "" };
         self.hash(text).map_err(|error| record.bad(&error))?;
         Ok(ReadingTotals { records: 1, texts: xxh3_64(text.as_bytes()) })
@@ -285,12 +287,12 @@ impl SpanCounting<'_> {
 struct ChunkGrams {
     seen: ReadingTotals,
     grams: Vec<[u64; 2]>,
-    /// The key of each, and where its t-grams end.
+    /// The key of each record, and the end of its t-grams.
     records: Vec<(Vec<u8>, usize)>,
 }
 
-/// How texts are cut into the words of spans: as for shingles, where these are runs of words; without stop words and stems,
-/// as spans are what is written.
+/// Returns how texts are cut into the words of spans: as for shingles, if these are runs of words; without stop words and
+/// stems, since spans are parts of the unchanged text.
 fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     let mut words = Shingling::words(1, shingling.seed);
     if matches!(shingling.tokens, Tokens::UnicodeWords | Tokens::WordsSymbols) {
@@ -300,12 +302,12 @@ fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     Ok(words)
 }
 
-/// Reads documents twice, and makes the list of the spans that many of them share in `folder`, where scratch files
-/// go, too.
+/// Reads documents twice, and writes the list of the spans that many of them share to `folder`, which also holds scratch
+/// files.
 ///
 /// # Errors
 ///
-/// Inputs that can be read only once, cannot be read, or change meanwhile; the system's.
+/// Inputs that can be read only once, cannot be read, or change between the reads; errors of the system.
 pub(crate) fn count(
     documents: &Documents,
     shingling: &Shingling,
@@ -384,23 +386,23 @@ pub(crate) fn count(
     open(&path)
 }
 
-/// A filter for texts of this size: a text selects fewer fingerprints than half of its bytes, each with two counters;
-/// compressed inputs have more text.
+/// Creates a filter for texts of `bytes` bytes: the number of fingerprints that a text selects is less than half of its
+/// bytes, and each has two counters. Compressed inputs have more text than bytes.
 fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<SharedGrams> {
     let max = memory / 4;
     let wanted = usize::try_from(bytes).unwrap_or(max);
     SharedGrams::new(wanted.clamp(1 << 16, max.max(1 << 16)), more_than)
 }
 
-/// Texts that a thread counts at a time, and whose runs of words are held.
+/// Number of texts that a thread counts at a time, and whose runs of words are in memory.
 const TOGETHER: usize = 256;
 
-/// A text; one that is not UTF-8 has no words.
+/// Returns the text; empty if it is not UTF-8.
 fn text_of<'t>(text: &&'t [u8]) -> &'t str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-/// As [`count`], of texts in memory.
+/// Like [`count`], for texts in memory.
 pub(crate) fn count_texts(
     texts: &[&[u8]],
     spans: &SpanWords,
@@ -442,7 +444,7 @@ pub(crate) fn count_texts(
     open(&path)
 }
 
-/// Refuses a list that is not one of such spans.
+/// Refuses a list of other spans than those wanted.
 pub(crate) fn check(
     list: &Boilerplate,
     words: Option<u32>,

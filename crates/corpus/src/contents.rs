@@ -1,4 +1,4 @@
-//! What an index is of: texts, or features and fingerprints that callers bring.
+//! The kind of documents in an index: texts, or features and fingerprints that callers supply.
 
 use std::path::Path;
 
@@ -9,12 +9,11 @@ use twindex::sketch::IdfTable;
 
 use crate::text::TextOptions;
 
-/// How the documents of a new index become shingles: as those of its idf table did, as features do, or as the
-/// options say.
+/// Returns how the documents of a new index become shingles: as in its IDF table, as features, or by the options.
 ///
 /// # Errors
 ///
-/// Options of how texts are cut with features, which are not cut; a file of stop words that cannot be read.
+/// Options for cutting texts together with features, which are not cut; a file of stop words that cannot be read.
 pub fn shingling(
     text: &TextOptions,
     features: bool,
@@ -28,7 +27,7 @@ pub fn shingling(
     }
 }
 
-/// Refuses texts where an index, or another file, at `path` is of features, and the other way round.
+/// Refuses texts if the index or other file at `path` has features, and features if it has texts.
 pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()> {
     let kept = made.tokens == Tokens::Features;
     ensure!(
@@ -45,8 +44,8 @@ pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// Refuses fingerprints where an index at `path` is of texts, or keeps more than fingerprints. Fingerprints that were read as
-/// raw numbers have numbers as keys.
+/// Refuses fingerprints if the index at `path` has texts, or stores more than fingerprints. Fingerprints read as raw
+/// numbers have numbers as keys.
 pub fn check_fingerprints(path: &Path, params: &Params) -> anyhow::Result<()> {
     let path = path.display();
     let of_raw = params.key == KeyKind::U64;

@@ -1,15 +1,15 @@
-//! The mistakes that are the caller's.
+//! Errors caused by the caller.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Options that go with nothing, or not with each other. The message names them as the command does: `--verify` is the
+/// Options that have no effect or contradict each other. The message names options as the command does: `--verify` is the
 /// field `verify`.
 #[derive(Clone, Debug)]
 pub struct InvalidOptions(Cow<'static, str>);
 
 impl InvalidOptions {
-    /// With this message.
+    /// Creates an error with this message.
     pub fn new(why: impl Into<Cow<'static, str>>) -> Self {
         Self(why.into())
     }

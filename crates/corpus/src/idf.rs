@@ -1,4 +1,4 @@
-//! IDF tables that options name.
+//! Opens the IDF tables that options name.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use twindex::sys::RealVfs;
 use crate::contents;
 use crate::text::TextOptions;
 
-/// Opens the table that an option `--idf` names, whatever it was made of.
+/// Opens the table of an option `--idf`, whatever documents it was made from.
 pub fn open(path: &Path) -> anyhow::Result<IdfTable> {
     idf::read(&RealVfs, path).map_err(|error| match error {
-        // The magic of any of our files, and the role of one.
+        // Corrupt at the magic, which all our files share, or at the role byte.
         Error::Corrupt { section: "idf", offset: 0 | 10, .. } => {
             anyhow!("{}: not an idf table; `twindex idf` makes one", path.display())
         }
@@ -22,8 +22,7 @@ pub fn open(path: &Path) -> anyhow::Result<IdfTable> {
     })
 }
 
-/// Opens the table that an option `--idf` names, for documents that are features or texts, and with `text` as the
-/// options of how they are cut.
+/// Opens the table of an option `--idf`, for documents that are features or texts, cut with the options in `text`.
 pub fn open_for(path: &Path, text: &TextOptions, features: bool) -> anyhow::Result<IdfTable> {
     text.check_features(features)?;
     let table = open(path)?;

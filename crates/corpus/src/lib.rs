@@ -1,9 +1,9 @@
 #![doc = include_str!("../README.md")]
 //!
 //! ```text
-//! files, folders, archives --read--> texts --shingle--> sets --the one rule--> kept.*        documents as they came
-//! (or texts in memory)                                           |             pairs.tsv     what went, and for what
-//!                                                                +-----------> clusters.tsv  a line for each document
+//! files, folders, archives --read--> texts --shingle--> sets --the one rule--> kept.*        documents as read
+//! (or texts in memory)                                           |             pairs.tsv     removed documents and why
+//!                                                                +-----------> clusters.tsv  one line per document
 //!                                                                              report.html   a page about the result
 //!                                                                              index/        for the next run
 //! ```
@@ -36,20 +36,20 @@
 //! # Errors
 //!
 //! Errors are [`anyhow::Error`]: a chain whose message says what, where (file, line), expected and found, and what to do.
-//! Causes that a program may act on are in it: [`InvalidOptions`], [`twindex::Error`], [`std::io::Error`].
+//! The chain contains the causes that a program may handle: [`InvalidOptions`], [`twindex::Error`], [`std::io::Error`].
 //!
 //! # The feature `unstable`
 //!
-//! The feature `unstable` shows the parts that the jobs are made of to our own crates, tests and measurements. They change
-//! with any release: what only this feature shows is exempt from semantic versioning.
+//! The feature `unstable` makes the parts of the jobs visible to our own crates, tests and benchmarks. These parts change
+//! with any release: items that are public only with this feature are exempt from semantic versioning.
 
-// Parts that nothing in this crate uses are there for the feature, with which all lints apply.
+// Without the feature, parts that nothing in this crate uses would raise warnings; with it, all lints apply.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
 )]
 
-/// Parts of the pipeline that only the feature `unstable` shows.
+/// Declares modules of the pipeline that are public only with the feature `unstable`.
 macro_rules! parts {
     ($($part:ident)+) => {
         $(
@@ -97,5 +97,5 @@ pub use twindex_join::SharedProgress;
 pub use twindex_passages::{Boilerplate, Gram as PassageGram, PassageIndex as PassagesIndex};
 pub use watch::Stages;
 
-/// The result of calls of this crate.
+/// The result type of this crate's functions.
 pub type Result<T> = anyhow::Result<T>;

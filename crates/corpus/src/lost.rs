@@ -1,7 +1,7 @@
-//! Pages of mapped files that could not be read: no result may be put in its place after that.
+//! Pages of mapped files that could not be read: no results may be published after that.
 
-/// Refuses to go on once a page of a mapped file was lost ([`twindex::sys::guard`]). Asked before results get their
-/// names, and at the end.
+/// Returns an error once a page of a mapped file was lost ([`twindex::sys::guard`]). Called before results are renamed into
+/// place, and at the end.
 pub fn check() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     anyhow::ensure!(

@@ -1,6 +1,6 @@
-//! Numbers for people.
+//! Formats numbers for messages.
 
-/// A count with its thousands apart.
+/// Formats a count with separators between thousands.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -14,13 +14,13 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// A count and its noun, which takes an s unless there is one.
+/// Formats a count with its noun, with a plural s unless the count is 1.
 #[must_use]
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Bytes in the unit that fits.
+/// Formats a number of bytes in a suitable unit.
 #[must_use]
 pub fn bytes(number: u64) -> String {
     let mut value = number as f64;

@@ -1,20 +1,20 @@
-//! Observers of a job: progress while it reads, notes, and folders that are half done.
+//! Observers of a job: progress of reads, notes, and unfinished folders.
 
 use std::any::Any;
 use std::path::Path;
 
-/// How far a read has come. It ends when this is dropped.
+/// The progress of a read. The read ends when this value is dropped.
 pub trait Progress: Sync {
-    /// The number of bytes of the input that are read; called for every few documents.
+    /// Sets the number of bytes of the input that have been read; called once for every few documents.
     fn set(&self, bytes: u64);
 }
 
-/// Says nothing.
+/// Ignores progress.
 impl Progress for () {
     fn set(&self, _: u64) {}
 }
 
-/// An observer of a job. Each method does nothing by default: `()` observes nothing.
+/// An observer of a job. Each method does nothing by default; `()` ignores everything.
 pub trait Observer: Sync {
     /// A read begins. `total` is the number of bytes, where it is known; `what` names the work in a word or two.
     fn begin(&self, what: &str, total: Option<u64>) -> Box<dyn Progress + '_> {
@@ -22,12 +22,12 @@ pub trait Observer: Sync {
         Box::new(())
     }
 
-    /// Something that a person should know before the job ends, and that is no result.
+    /// A remark for the user, reported before the job ends and not part of the results.
     fn note(&self, note: &str) {
         let _ = note;
     }
 
-    /// A result that could not be made, while the job goes on without it.
+    /// A result that could not be produced; the job continues without it.
     fn missing(&self, what: &str) {
         let _ = what;
     }
@@ -38,8 +38,8 @@ pub trait Observer: Sync {
         let _ = part;
     }
 
-    /// A folder that is made, and goes if the job fails. Until what is returned is dropped, a program
-    /// that ends the process by force may remove it.
+    /// A folder that is being created, and is removed if the job fails. Until the returned value is dropped, a program that
+    /// kills the process may remove the folder.
     fn half_done(&self, folder: &Path) -> Box<dyn Any> {
         let _ = folder;
         Box::new(())

@@ -1,38 +1,38 @@
-//! Results of chunks of documents, kept on disk: a run that continues a stopped one parses keys, places and lines again,
-//! and takes sketches and sets, which cost time, from what the stopped run kept.
+//! Results of chunks of documents, cached on disk: a run that continues a stopped one parses keys, places and lines again,
+//! and reads sketches and sets, which are expensive to compute, from the cache of the stopped run.
 
 use std::sync::Arc;
 
 use anyhow::bail;
 
-/// Keeps the results of chunks, in the order of the input.
+/// Stores and reads the results of chunks, in the order of the input.
 pub(crate) trait Chunks {
-    /// The kept results of the next chunk; none after the last one.
+    /// Returns the stored results of the next chunk; `None` after the last one.
     fn next(&mut self) -> anyhow::Result<Option<CachedChunk>>;
 
-    /// Keeps the results of a chunk whose records have this digest.
+    /// Stores the results of a chunk whose records have this digest.
     fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()>;
 }
 
 /// Stores and reads the results of chunks; `L` is the lookup result of a document.
 pub(crate) struct ChunkCache<'r, L> {
     pub(crate) chunks: &'r mut dyn Chunks,
-    /// The number of minima of each document that are kept in full.
+    /// Number of minima of each document that are stored in full.
     pub(crate) minima: usize,
-    /// Appends the bytes of a lookup's result.
+    /// Appends the bytes of a lookup result.
     pub(crate) put: fn(&L, &mut Vec<u8>),
-    /// Reads them; none if they are not as `put` writes them.
+    /// Reads a lookup result; `None` if the bytes are not in the format of `put`.
     pub(crate) take: fn(&mut ByteReader<'_>) -> Option<L>,
 }
 
-/// The kept results of a chunk.
+/// The stored results of a chunk.
 pub(crate) struct CachedChunk {
     /// The file, for messages.
     pub(crate) at: Arc<str>,
-    /// The digest of its records.
+    /// The digest of the records of the chunk.
     pub(crate) digest: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Whether the bytes are as they were written.
+    /// Checks whether the bytes are unchanged since they were written.
     pub(crate) is_whole: fn(&Self) -> bool,
     /// The stored hash, and the number of the chunk.
     pub(crate) hash: u64,
@@ -40,7 +40,7 @@ pub(crate) struct CachedChunk {
 }
 
 impl CachedChunk {
-    /// Refuses damaged bytes, and those of other records.
+    /// Refuses results that are damaged, or of other records.
     pub(crate) fn check(&self, digest: u64) -> anyhow::Result<()> {
         if !(self.is_whole)(self) {
             bail!("{}", damaged(&self.at));
@@ -60,11 +60,11 @@ pub(crate) fn damaged(file: &str) -> String {
     format!("{file}: damaged, so that the stopped run cannot be continued; {BEGIN_ANEW}")
 }
 
-/// Bytes that are taken from the front.
+/// Reads bytes from the front of a slice.
 pub(crate) struct ByteReader<'b>(pub(crate) &'b [u8]);
 
 impl<'b> ByteReader<'b> {
-    /// The next ones, this number of them.
+    /// Returns the next `count` bytes; `None` if there are fewer.
     pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -82,31 +82,31 @@ impl<'b> ByteReader<'b> {
     }
 }
 
-/// The role of a chunk.
+/// How the results of a chunk are cached.
 #[derive(Default)]
 pub(crate) enum ChunkMemory {
-    /// Its results are not kept.
+    /// The results are not stored.
     #[default]
     None,
-    /// Its results are computed, and kept with this digest of its records.
+    /// The results are computed, and stored with this digest of the records.
     Kept { digest: u64, bytes: Vec<u8> },
-    /// Its results are read; `taken` bytes of them were.
+    /// The results are read from the cache; `taken` is the number of bytes read.
     Recalled { recalled: Box<CachedChunk>, taken: usize },
 }
 
 impl ChunkMemory {
-    /// The results of a chunk whose records have this digest.
+    /// Returns the cache entry of a chunk whose records have this digest.
     ///
     /// # Errors
     ///
-    /// The kept results are damaged, or of other records.
+    /// The stored results are damaged, or of other records.
     pub(crate) fn of(recalled: Option<CachedChunk>, digest: u64) -> anyhow::Result<Self> {
         let Some(recalled) = recalled else { return Ok(Self::Kept { digest, bytes: Vec::new() }) };
         recalled.check(digest)?;
         Ok(Self::Recalled { recalled: Box::new(recalled), taken: 0 })
     }
 
-    /// Reads from the kept results; none if they are computed now.
+    /// Reads from the stored results; `None` if the results are computed now.
     pub(crate) fn recall<T>(
         &mut self,
         take: impl FnOnce(&mut ByteReader<'_>) -> Option<T>,
@@ -118,12 +118,12 @@ impl ChunkMemory {
         Ok(Some(found))
     }
 
-    /// The buffer for results, if they are computed and stored.
+    /// Returns the buffer for results, if they are computed and stored.
     pub(crate) fn kept(&mut self) -> Option<&mut Vec<u8>> {
         if let Self::Kept { bytes, .. } = self { Some(bytes) } else { None }
     }
 
-    /// Refuses kept results with unread bytes.
+    /// Refuses stored results with unread bytes.
     pub(crate) fn check_end(&self) -> anyhow::Result<()> {
         match self {
             Self::Recalled { recalled, taken } if *taken < recalled.bytes.len() => {
@@ -134,7 +134,7 @@ impl ChunkMemory {
     }
 }
 
-/// Appends numbers.
+/// Appends numbers as 8 bytes each, little-endian.
 pub(crate) fn put_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
 }

@@ -1,4 +1,4 @@
-//! What is done about a key that comes again.
+//! The treatment of repeated keys.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -8,56 +8,56 @@ use twindex::sys::{Column, MemoryBudget};
 use twindex_join::HashNumbers;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// The treatment of a document whose key an earlier one of the same run has.
+/// The treatment of a document whose key an earlier document of the same run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepeatedKeys {
-    /// It has a number after its key: the second document with the key `K` has `K#2`, or the next number that is free.
+    /// A number is added to its key: the second document with the key `K` becomes `K#2`, or the next free number.
     Number,
-    /// It is passed over, and counted.
+    /// The document is skipped and counted.
     First,
-    /// Those before it are passed over, and counted. Inputs are read twice.
+    /// Only the last document with the key is used; earlier ones are skipped and counted. Inputs are read twice.
     Last,
-    /// It is an error.
+    /// The document is an error.
     Error,
-    /// It is taken as it is, and the caller decides: a job with an error, an index by the last one.
+    /// The document is passed on unchanged, and the caller decides: a job reports an error, an index keeps the last one.
     #[default]
     Any,
 }
 
 impl RepeatedKeys {
-    /// The treatment for verbs that skip no document.
+    /// Returns the treatment for verbs that skip no document.
     pub(crate) fn or_any(self) -> Self {
         if self == Self::Number { self } else { Self::Any }
     }
 
-    /// The treatment if keys do not repeat, or the first counts.
+    /// Returns the treatment if keys do not repeat, or the first document of a key is used.
     pub(crate) fn or_first(self) -> Self {
         if self == Self::Number { self } else { Self::First }
     }
 }
 
-/// Keys of documents, in the order of the input.
+/// The keys of documents, in the order of the input.
 ///
-/// No key is held, only hashes of 128 bits, in columns: 27 to 37 bytes a document, and 8 more where they are counted.
+/// Stores no keys, only hashes of 128 bits, in columns: 27 to 37 bytes per document, and 8 more with counts.
 #[derive(Debug)]
 pub(crate) enum SeenKeys {
-    /// The next number that may be free for each key; 0 for one that came once.
+    /// For each key the next number that may be free; 0 if the key occurred once.
     Number(Hashes),
     First(Hashes),
     Error(Hashes),
-    /// The number of documents still to come with each key.
+    /// For each key the number of documents that are still to come.
     Last(Hashes),
-    /// The caller knows which keys have come.
+    /// The caller knows which keys have occurred.
     Any,
 }
 
-/// Hashes of keys, each with a count where there are counts.
+/// Hashes of keys, with a count for each if counts are used.
 #[derive(Debug)]
 pub(crate) struct Hashes {
     numbers: HashNumbers,
     all: Column<u128>,
     counts: Column<u64>,
-    /// Nobody can write keys that fall together.
+    /// A random seed: inputs cannot be crafted to have keys that collide.
     seed: u64,
 }
 
@@ -68,7 +68,7 @@ impl Hashes {
         Ok(Self { numbers: HashNumbers::new(budget)?, all, counts, seed })
     }
 
-    /// The number of a key, and whether it is new.
+    /// Adds a key; returns its number, and whether it is new.
     fn insert(&mut self, key: &[u8]) -> anyhow::Result<(usize, bool)> {
         let hash = xxh3_128_with_seed(key, self.seed);
         let spread = (hash >> 64) as u64;
@@ -88,7 +88,7 @@ impl Hashes {
         Ok(self.insert(key)?.1)
     }
 
-    /// The count of a key, and whether the key is new.
+    /// Adds a key; returns its count, and whether it is new.
     fn count(&mut self, key: &[u8]) -> anyhow::Result<(&mut u64, bool)> {
         let (number, is_new) = self.insert(key)?;
         if is_new {
@@ -102,15 +102,15 @@ impl Hashes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyDecision {
     Taken,
-    /// Its key has a number now.
+    /// A number was added to the key.
     Numbered,
     PassedOver,
     Refused,
 }
 
 impl SeenKeys {
-    /// Without keys; seen keys take memory of `budget`. For [`RepeatedKeys::Last`] all keys are to be
-    /// [announced](Self::announce) first.
+    /// Creates an empty set; seen keys take memory of `budget`. For [`RepeatedKeys::Last`] all keys must first be
+    /// [announced](Self::announce).
     pub(crate) fn new(repeated: RepeatedKeys, budget: &MemoryBudget) -> twindex::Result<Self> {
         Ok(match repeated {
             RepeatedKeys::Number => Self::Number(Hashes::new(budget)?),
@@ -121,7 +121,7 @@ impl SeenKeys {
         })
     }
 
-    /// Says that a document with this key will come.
+    /// Announces that a document with this key will come.
     pub(crate) fn announce(&mut self, key: &[u8]) -> anyhow::Result<()> {
         if let Self::Last(coming) = self {
             *coming.count(key)?.0 += 1;
@@ -129,7 +129,7 @@ impl SeenKeys {
         Ok(())
     }
 
-    /// Decides about the next document, and may add a number to its key.
+    /// Decides about the next document; may add a number to its key.
     pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<KeyDecision> {
         Ok(match self {
             Self::Any => KeyDecision::Taken,
@@ -176,8 +176,8 @@ impl SeenKeys {
     }
 }
 
-/// A key without the numbers that [`SeenKeys::next`] may have added to it. Two keys have the same if one can become the
-/// other.
+/// Returns a key without the numbers that [`SeenKeys::next`] may have added. Two keys with the same result may become equal
+/// when numbers are added.
 pub(crate) fn without_numbers(key: &[u8]) -> &[u8] {
     let mut rest = key;
     while let Some(at) = memchr::memrchr(b'#', rest) {

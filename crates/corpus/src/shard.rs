@@ -1,8 +1,8 @@
-//! Shards: one of n parts of the documents, by a hash of the key.
+//! Shards: each document belongs to one of n parts, by a hash of its key.
 //!
-//! A document's part depends on its key and n alone, not on where it is in which file. So a key that comes twice
-//! comes to the same part both times and the last one counts there as it would in one process, however the input was
-//! cut into files; and parts have nearly the same size whatever keys look like.
+//! A document's part depends only on its key and n, not on its position in the files. So a repeated key is always in the
+//! same part, and its last document is used there as in a single process, however the input was split into files. The parts
+//! have nearly the same size, whatever the keys look like.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,19 +17,19 @@ pub struct Shard {
     count: u32,
 }
 
-/// The part, from 0, that a document of this key is in, of `count` parts, 1 or more.
+/// Returns the part, from 0, of a document with this key, out of `count` parts. `count` must be 1 or more.
 #[must_use]
 pub fn part_of(key: Key<'_>, count: u32) -> u32 {
     let hash = match key {
         Key::Bytes(key) => xxh3_64(key),
         Key::U64(key) => xxh3_64(&key.to_le_bytes()),
     };
-    // The product's upper half is below `count`, and as even as the hash.
+    // The upper half of the product is below `count`, and as uniform as the hash.
     ((u128::from(hash) * u128::from(count)) >> 64) as u32
 }
 
 impl Shard {
-    /// Whether a document of this key is in the part.
+    /// Returns whether a document with this key is in the part.
     #[must_use]
     pub fn has(self, key: Key<'_>) -> bool {
         part_of(key, self.count) == self.number - 1
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_part_of_a_key_never_changes() {
-        // Shards made by different versions are joined.
+        // Shards made by different versions are combined.
         let part = |key: Key<'_>| {
             (1..=64).find(|number| format!("{number}/64").parse::<Shard>().unwrap().has(key)).unwrap()
         };

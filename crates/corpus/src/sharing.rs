@@ -1,4 +1,4 @@
-//! In how many features documents must agree: Broder's r of k.
+//! The number of features in which documents must agree: Broder's r of k.
 
 use twindex::params::{FEATURE_BITS_MAX, MinhashParams};
 use twindex::params::{FeatureScheme, Preset};
@@ -6,27 +6,27 @@ use twindex_join::Agreement;
 
 use crate::error::InvalidOptions;
 
-/// Bits of Broder's small features.
+/// Number of bits in Broder's small features.
 const BYTE: u32 = 8;
 
-/// In what documents must agree to be compared.
+/// The agreement of features that makes two documents candidates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
-    /// In how many features, or bands, at least: Broder's rule is 2 of the 6 of the preset `broder-84`. 1 by default; with
-    /// 8 features of one byte each, 3 below 50,000 documents and 7 from there on.
+    /// The smallest number of features, or bands, that must agree: Broder's rule is 2 of the 6 of the preset `broder-84`. 1
+    /// by default; with 8 features of one byte each, 3 below 50,000 documents and 7 from 50,000 on.
     pub features: Option<u16>,
-    /// How many bits of each feature are compared, up to those that are kept, which is the default.
+    /// The number of bits of each feature that are compared, at most the number stored, which is the default.
     pub bits: Option<u32>,
 }
 
 impl Sharing {
-    /// Whether any was given.
+    /// Returns whether any of the options was given.
     #[must_use]
     pub fn are_given(self) -> bool {
         self.features.is_some() || self.bits.is_some()
     }
 
-    /// The number of features in which documents must agree, for an index of this size and these features.
+    /// Returns the number of features in which documents must agree, for an index of this size with these features.
     pub fn agreement(self, kept: MinhashParams, documents: u64) -> anyhow::Result<Agreement> {
         let stored = u32::from(kept.feature_bits);
         let bits = self.bits.unwrap_or(stored);
@@ -48,7 +48,7 @@ impl Sharing {
     }
 }
 
-/// The share of the documents of this resemblance that agree so.
+/// Returns the expected share of the pairs with this resemblance that agree in enough features.
 #[must_use]
 pub fn recall(kept: MinhashParams, agreement: Agreement, resemblance: f64) -> f64 {
     let scheme = FeatureScheme {
@@ -60,7 +60,7 @@ pub fn recall(kept: MinhashParams, agreement: Agreement, resemblance: f64) -> f6
     scheme.fungible(resemblance)
 }
 
-/// Bits that a new index keeps of each feature.
+/// Returns the number of bits of each feature in a new index.
 #[must_use]
 pub fn bits_kept(preset: Option<Preset>) -> u8 {
     preset.map_or(FEATURE_BITS_MAX, |preset| preset.scheme.feature_bits.min(FEATURE_BITS_MAX))

@@ -1,4 +1,4 @@
-//! Documents to sketches, on all cores, in the order of the input.
+//! Sketches documents on all cores and returns them in the order of the input.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,10 +25,11 @@ use crate::remembered::{ChunkMemory, CachedChunk, ChunkCache, put_numbers};
 use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::shard::Shard;
 
-/// Bytes of input handed to one core at a time.
+/// Bytes of input per chunk, the unit of work of a core.
 const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
-/// As [`CHUNK_BYTES`], but fewer where weights give a shingle many elements, so that these take no more memory: a unit of 16
-/// for each shingle is expected of texts. Of vectors, whose weights may be of any size, one is a chunk.
+/// Returns the chunk size for this sketcher. It is smaller than [`CHUNK_BYTES`] if weights give a shingle many elements, so
+/// that chunks take no more memory: 16 units per shingle are assumed for texts. For vectors, whose weights may be of any
+/// size, each is a chunk.
 fn chunk_bytes(sketcher: &Sketcher) -> usize {
     let params = sketcher.params();
     match params.minhash.and_then(|minhash| minhash.unit) {
@@ -38,31 +39,31 @@ fn chunk_bytes(sketcher: &Sketcher) -> usize {
     }
 }
 
-/// Chunks for each thread that are read before the first of them is taken.
+/// Number of chunks for each thread that are read ahead of the results taken.
 const AHEAD: usize = 4;
-/// Bytes of chunks that are read before the first of them is taken: of a few very long records one is there at a time.
+/// Maximal number of bytes of chunks read ahead: of very long records only one is in memory at a time.
 const AHEAD_BYTES: usize = 32 << 20;
 
-/// The data that all threads need to work on chunks.
+/// The functions by which all threads process chunks.
 pub struct Job<N, B, W> {
-    /// Makes working memory, as often as there are threads.
+    /// Creates the working memory of a thread; called at most once per thread.
     pub state: N,
-    /// Makes what a chunk is turned into, with nothing in it yet.
+    /// Creates the empty result of a chunk.
     pub begin: B,
-    /// Adds a document to it.
+    /// Adds a document to the result of its chunk.
     pub work: W,
 }
 
 /// A processed batch, and its result.
 type BatchResult<T> = (Batch, anyhow::Result<(ChunkTotals, T)>);
 
-/// Reads all documents, works on chunks of them on all cores, and hands what each was turned into to `take`, in the
-/// order of the input. Chunks are read ahead of those that are worked on, so that no thread waits for another.
+/// Reads all documents, processes chunks of them on all cores, and passes the result of each chunk to `take`, in the order
+/// of the input. Chunks are read ahead, so that threads do not wait for each other.
 ///
 /// # Errors
 ///
-/// The first, in the order of the input: a bad record too many, an input that cannot be read on, those of the job
-/// and of `take`.
+/// The first error in the order of the input: one bad record more than allowed, an input that cannot be read further, and
+/// errors of the job and of `take`.
 pub fn for_each_chunk<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -76,7 +77,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
     for_each_chunk_counted(documents, progress, job, |made, _| take(made))
 }
 
-/// As [`for_each_chunk`]; the caller may still refuse documents.
+/// Like [`for_each_chunk`]; the caller may still refuse documents.
 pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -91,8 +92,8 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     for_each_handed_chunk((documents, CHUNK_BYTES), progress, &job, || Ok(()), take)
 }
 
-/// As [`for_each_chunk_counted`]; what `hand` says when a chunk is read, in the order of the input, goes with it to where it
-/// is begun.
+/// Like [`for_each_chunk_counted`]. Calls `hand` for each chunk when it is read, in the order of the input, and passes the
+/// returned value to the start of the chunk's processing.
 fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     (documents, chunk_bytes): (&mut Documents, usize),
     progress: &dyn Progress,
@@ -119,7 +120,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     };
     let lend = &lend;
     let max = AHEAD * rayon::current_num_threads().max(2);
-    // The results of batches come in the order of the input, each by a channel of its own.
+    // The results of batches are taken in the order of the input, each from its own channel.
     let mut coming: VecDeque<Receiver<BatchResult<T>>> = VecDeque::new();
     let mut spare: Vec<Batch> = Vec::new();
     let mut bytes = 0;
@@ -127,8 +128,8 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     rayon::in_place_scope_fifo(|scope| {
         let mut is_idle = false;
         loop {
-            // Finished batches are taken on this thread first, which makes space to read more. Then this thread
-            // does what the others do, and waits only if nothing is left to do.
+            // This thread first takes finished batches, which frees memory to read more. Then it processes
+            // chunks like the other threads, and waits only if there are none.
             let ready = match coming.front() {
                 None => Err(TryRecvError::Empty),
                 Some(first) if is_idle => first.recv().map_err(|_| TryRecvError::Disconnected),
@@ -139,7 +140,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                 Ok((batch, made)) => {
                     coming.pop_front();
                     bytes -= batch.bytes();
-                    // The memory of a very long record is not kept for the next one.
+                    // The memory of a very long record is not reused.
                     spare.extend(Some(batch).filter(|batch| batch.bytes() < AHEAD_BYTES));
                     let (seen, made) = made?;
                     documents.account(seen)?;
@@ -170,7 +171,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     })
 }
 
-/// Sketches documents one after the other, with working memory of its own.
+/// Sketches documents one after the other, with its own working memory.
 pub struct Sketching<'s> {
     sketcher: &'s Sketcher,
     scratch: Scratch,
@@ -181,23 +182,23 @@ pub struct Sketching<'s> {
     forms: Forms,
 }
 
-/// The scratch memory of a document beside its sketch, for lookups that use both.
+/// Scratch memory and data of a document beside its sketch, for lookups that use both.
 pub struct DocumentScratch<'r> {
-    /// As they come.
+    /// The shingles in the order of the text.
     pub shingles: &'r [u64],
-    /// Memory of the thread.
+    /// Scratch memory of the thread.
     pub delta_scratch: &'r mut DeltaScratch,
-    /// Memory of the thread, for [`distinct`](Self::distinct).
+    /// Scratch memory of the thread, for [`distinct`](Self::distinct).
     sorting: &'r mut SortScratch,
     set: &'r mut Vec<u64>,
-    /// Words appended here are handed on with the document, if no shingles are wanted.
+    /// Words appended here are returned with the document, if no shingles are requested.
     pub words: &'r mut Vec<u64>,
-    /// The value of the `--inside` field, empty if there is no such field.
+    /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'r [u8],
 }
 
 impl DocumentScratch<'_> {
-    /// The distinct shingles, sorted.
+    /// Returns the distinct shingles, sorted.
     pub fn distinct(&mut self) -> &[u64] {
         self.set.clear();
         self.sorting.append_distinct(self.shingles, self.set);
@@ -206,7 +207,7 @@ impl DocumentScratch<'_> {
 }
 
 impl<'s> Sketching<'s> {
-    /// With this sketcher.
+    /// Creates working memory for this sketcher.
     #[must_use]
     pub fn new(sketcher: &'s Sketcher) -> Self {
         Self {
@@ -220,17 +221,17 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// Replaces what `sketch` holds by the sketch of a text, or of features.
+    /// Replaces the content of `sketch` by the sketch of a text, or of features.
     ///
     /// # Errors
     ///
-    /// The sketcher is for the other of the two.
+    /// The sketcher is for features and the content is a text, or the reverse.
     pub fn sketch(&mut self, content: Content<'_>, sketch: &mut Sketch) -> twindex::Result<()> {
         self.count_forms(content);
         let Self { sketcher, scratch, set, vector, .. } = self;
         match content {
             Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
-            // The part of a text that could be read does not decide about the document: only copies of its bytes are near.
+            // The readable part of a text does not represent the document: only documents with equal bytes are near.
             Content::Opaque { identity, .. } => {
                 sketcher.sketch_into("", scratch, sketch)?;
                 sketcher.replace_set(identity, sketch);
@@ -243,7 +244,7 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// Whether weights of a document may be out of their range.
+    /// Returns whether weights of a document can be out of their range.
     fn has_weights(&self) -> bool {
         let minhash = self.sketcher.params().minhash;
         minhash.is_some_and(|minhash| {
@@ -252,74 +253,74 @@ impl<'s> Sketching<'s> {
         })
     }
 
-    /// The amount that was left out of the last text.
+    /// Returns the amount of the last text that was ignored as boilerplate.
     pub(crate) fn left_out(&self) -> LeftOut {
         self.scratch.left_out()
     }
 
-    /// Counts how the letters of a text are written.
+    /// Counts the normal form of the letters in a text.
     fn count_forms(&mut self, content: Content<'_>) {
         if let Content::Text(text) | Content::Opaque { text, .. } = content {
             self.forms.count(text, &self.sketcher.params().shingling);
         }
     }
 
-    /// Appends the distinct shingles of the document sketched last, sorted.
+    /// Appends the distinct shingles of the most recently sketched document, sorted.
     pub(crate) fn shingles(&mut self, shingles: &mut Vec<u64>) {
         self.sorting.append_distinct(self.scratch.elements(), shingles);
     }
 
-    /// The scratch memory of the last document, beside its sketch.
+    /// Returns the data of the most recently sketched document beside its sketch.
     pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
         let Self { scratch, delta_scratch, sorting, set, .. } = self;
         DocumentScratch { shingles: scratch.elements(), delta_scratch, sorting, set, words, inside }
     }
 }
 
-/// The data wanted of each document beside its sketch.
+/// The data to return for each document beside its sketch.
 #[derive(Clone, Debug, Default)]
 pub struct SketchOptions {
-    /// The distinct shingles, sorted.
+    /// Whether to return the distinct shingles, sorted.
     pub shingles: bool,
-    /// All of the document.
+    /// Whether to return the whole document.
     pub whole: bool,
-    /// A text that takes more to be cut and compared is a bad record.
+    /// Memory limit in bytes: a text that needs more to be cut and compared is a bad record.
     pub memory: Option<usize>,
-    /// Documents of other parts are passed over, before they cost more than their reading.
+    /// Only documents of this shard are processed; others are skipped after they are read and parsed.
     pub shard: Option<Shard>,
     /// How repeated keys are treated.
     pub repeated_keys: RepeatedKeys,
-    /// For what is noted of keys meanwhile, in memory if there is none.
+    /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
 }
 
-/// A document and what was made of it. Its memory is used again for another one.
+/// A sketched document. Its memory is reused for another one.
 pub struct Sketched {
-    /// Its key.
+    /// The key of the document.
     pub key: Vec<u8>,
-    /// Whether that is the key that its line says.
+    /// Whether `key` is the key in the document's line.
     pub is_own_key: bool,
-    /// Whether its text does not say all that was there.
+    /// Whether part of the document could not be read as text.
     pub is_opaque: bool,
-    /// Its file, and its line or offset.
+    /// The file of the document, and its line or offset.
     pub place: Place,
-    /// Its sketch.
+    /// The sketch of the document.
     pub sketch: Sketch,
-    /// If it was wanted.
+    /// The whole document, if requested.
     pub whole: WholeDocument,
-    /// As far as the options of the documents name fields of it.
+    /// The values of the fields that the options name.
     pub attached: OwnAttached,
-    /// The length of the text, or of the names of the features.
+    /// Length of the text, or of the names of the features, in bytes.
     pub text_bytes: u64,
-    /// Tokens of the text, or features.
+    /// Number of tokens of the text, or of features.
     pub tokens: u64,
-    /// The amount of text that does not count.
+    /// The amount of text that was ignored as boilerplate.
     pub left_out: LeftOut,
 }
 
-/// The error of an index that refuses a document, for the caller that adds documents: one for which the
-/// document is to blame makes it a bad record. Of limits these are the ones on what a document brings itself, its key and
-/// its value: that an index is full is nobody's fault, and is so for the next document too.
+/// Returns the error of an index that refuses a document. An error that is due to the document makes it a bad record. Of
+/// the limits these are the ones on the document's own data, its key and its value. A full index is not due to the
+/// document, and would refuse the next one too.
 #[must_use]
 pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
     match error {
@@ -330,15 +331,15 @@ pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Erro
     }
 }
 
-/// All of a document.
+/// The whole document.
 pub struct WholeDocument {
     /// xxh3-128 of its [`identity`](Parser::identity).
     pub hash: u128,
-    /// The form of `line`.
+    /// The format of `line`.
     pub form: Form,
-    /// Its bytes in a file of that form, without a newline.
+    /// The bytes of the document in a file of that format, without a newline.
     pub line: DocumentLine,
-    /// How that ends in its file.
+    /// The line ending of the document in its file.
     pub ending: Ending,
 }
 
@@ -350,17 +351,17 @@ impl Default for WholeDocument {
 
 /// The line of a document.
 pub enum DocumentLine {
-    /// Its bytes.
+    /// The bytes of the line.
     Held(Vec<u8>),
-    /// Bytes of a file that can be read again.
+    /// A range of a file that can be read again.
     In {
         /// The file.
         file: Arc<Path>,
-        /// Its offset in the file.
+        /// Offset of the line in the file, in bytes.
         offset: u64,
-        /// Its bytes.
+        /// Length of the line in bytes.
         length: usize,
-        /// [`line_hash`] of it.
+        /// The [`line_hash`] of the line.
         hash: u64,
     },
 }
@@ -371,7 +372,7 @@ impl Default for DocumentLine {
     }
 }
 
-/// The hash by which a line is known to be the one that was read.
+/// Returns the hash by which a line that is read again is compared with the first read.
 #[must_use]
 pub fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
@@ -379,16 +380,16 @@ pub fn line_hash(line: &[u8]) -> u64 {
 
 /// The result of a chunk.
 struct Chunked<L> {
-    /// The first are its documents, one for each lookup result; after them are those of an
-    /// earlier chunk, whose memory is used again.
+    /// The documents of the chunk, one for each lookup result, followed by unused ones of an earlier chunk, whose memory is
+    /// reused.
     all: Vec<Sketched>,
-    /// The lookup result of each.
+    /// The lookup result of each document.
     found: Vec<L>,
-    /// The shingles of all of them, one document after the other, if they were wanted, or words; and where each ends.
+    /// The shingles of all documents, or their words, one document after the other, and the end of each document.
     shingles: Vec<u64>,
     ends: Vec<usize>,
     forms: Forms,
-    /// The part of it that is stored for resuming, or was.
+    /// The part of the chunk that is stored for resuming, or was read from there.
     memory: ChunkMemory,
 }
 
@@ -399,16 +400,16 @@ impl<L> Default for Chunked<L> {
     }
 }
 
-/// Shingles for which the memory of a chunk is kept for another one.
+/// Maximal number of shingles for which the memory of a chunk is reused.
 const KEPT_SHINGLES: usize = 1 << 20;
 
-/// Reads all documents and hands each, sketched, to `each`, in the order of the input. What `each` [refuses](refused)
-/// is a bad record. Those of a chunk are counted after the ones that its reading found, so that "the first
-/// bad record" is the first in the order of the input only up to a chunk.
+/// Reads all documents and passes each, sketched, to `each`, in the order of the input. A document that `each`
+/// [refuses](refused) is a bad record. The refused documents of a chunk are counted after the bad records found when
+/// reading it, so "the first bad record" is exact only to the chunk.
 ///
 /// # Errors
 ///
-/// As [`for_each_chunk`].
+/// The same as [`for_each_chunk`].
 pub fn for_each_sketched(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -419,11 +420,11 @@ pub fn for_each_sketched(
     for_each_shingled(documents, sketcher, wanted, progress, |one, _| each(one))
 }
 
-/// As [`for_each_sketched`], each with its shingles, if they were wanted.
+/// Like [`for_each_sketched`], with the shingles of each document, if requested.
 ///
 /// # Errors
 ///
-/// As [`for_each_chunk`].
+/// The same as [`for_each_chunk`].
 pub fn for_each_shingled(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -435,11 +436,12 @@ pub fn for_each_shingled(
     for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
 }
 
-/// As [`for_each_shingled`], each with what `look` finds out about it, on all cores, and the words that it appends.
+/// Like [`for_each_shingled`], with the result of `look` for each document, computed on all cores, and the words that
+/// `look` appends.
 ///
 /// # Errors
 ///
-/// As [`for_each_chunk`], and those of `look`.
+/// Those of [`for_each_chunk`], and of `look`.
 pub fn for_each_looked_up<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -451,11 +453,11 @@ pub fn for_each_looked_up<L: Send>(
     for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
 }
 
-/// As [`for_each_looked_up`]; what is found out is kept, and taken from what was kept before.
+/// Like [`for_each_looked_up`]; lookup results are stored, and read from the cache if it has them.
 ///
 /// # Errors
 ///
-/// As there; what was kept is damaged, or of other documents.
+/// Those of [`for_each_looked_up`]; cached results that are damaged, or of other documents.
 pub(crate) fn for_each_remembered<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -560,7 +562,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     })
 }
 
-/// Whether a document is taken, by its key, which may have a number then.
+/// Returns whether a document is processed, by its key, to which this may add a number.
 fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Documents) -> anyhow::Result<bool> {
     let length = one.key.len();
     match keys.next(&mut one.key)? {
@@ -589,13 +591,13 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
     }
 }
 
-/// The keys seen so far, before the first document.
+/// Returns the seen keys before the first document.
 pub(crate) fn seen_keys(
     documents: &Documents,
     wanted: &SketchOptions,
     progress: &dyn Progress,
 ) -> anyhow::Result<SeenKeys> {
-    // Keys of lines do not repeat.
+    // Keys made of line numbers do not repeat.
     let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
     let budget = wanted.budget.clone().unwrap_or_else(MemoryBudget::unlimited);
     let mut keys = SeenKeys::new(repeated, &budget)?;
@@ -605,7 +607,7 @@ pub(crate) fn seen_keys(
     Ok(keys)
 }
 
-/// Reads the keys of all documents, so that of a repeated one the last is known.
+/// Reads the keys of all documents, so that the last document of each key is known.
 pub(crate) fn announce(
     documents: &Documents,
     keys: &mut SeenKeys,
@@ -628,7 +630,7 @@ pub(crate) fn announce(
 }
 
 impl Sketched {
-    /// Nothing yet, of a document from there.
+    /// Creates an empty document at this place.
     fn at(place: Place) -> Self {
         Self {
             key: Vec::new(),
@@ -645,22 +647,22 @@ impl Sketched {
     }
 }
 
-/// Bytes that a text takes, for each of its own, until its shingles are put away: measured for words.
+/// Bytes of memory for each byte of a text until its shingles are stored; measured for words.
 const BYTES_FOR_BYTE: usize = 8;
-/// The same where spans are left out of it, or counted.
+/// Bytes of memory for each byte of a text if boilerplate spans are removed or counted.
 const BYTES_FOR_BYTE_OF_SPANS: usize = 24;
-/// The same for each shingle, and for each byte beside.
+/// Bytes of memory for each shingle, and for each byte of text in addition.
 const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
-/// Texts that take less are never too long, however little the memory.
+/// Texts that need at most this many bytes are always accepted, however small the memory budget.
 const ALWAYS: usize = 64 << 20;
 
-/// Elements of a document that this memory is enough for; [`check_memory`] refuses more.
+/// Returns the maximal number of elements of a document for this memory; [`check_memory`] refuses more.
 pub(crate) fn elements_max(memory: usize) -> u64 {
     (memory.max(ALWAYS) / BYTES_FOR_SHINGLE.0) as u64
 }
 
-/// Refuses a text that takes too much memory. How many shingles it has is known after it is cut, which itself takes
-/// less than what follows.
+/// Refuses a text that needs too much memory. The number of shingles is known after the text is cut; cutting needs less
+/// memory than the next steps.
 pub(crate) fn check_memory(
     record: &Record<'_>,
     shingles: usize,
@@ -681,7 +683,7 @@ pub(crate) fn check_memory(
     )))
 }
 
-/// Sketches a document, and keeps of it what is wanted, instead of what `one` has.
+/// Sketches a document, and replaces the data in `one` by the requested data.
 fn sketch_into(
     one: &mut Sketched,
     sketching: &mut Sketching<'_>,
@@ -690,7 +692,7 @@ fn sketch_into(
     wanted: &SketchOptions,
     memory: &mut ChunkMemory,
 ) -> anyhow::Result<()> {
-    // Before the work: a record without what it should have is one that may be passed over.
+    // Before the sketching: a record without a required field is a bad record, which may be skipped.
     one.attached = record.attached(parser)?;
     let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
     check_memory(record, 0, wanted.memory, has_spans)?;
@@ -715,7 +717,7 @@ fn sketch_into(
             left_out.words,
             left_out.is_all.into(),
         ];
-        // Also of a document that is refused in the following.
+        // Stored even if the document is refused below.
         if let Some(kept) = memory.kept() {
             put_numbers(&sizes, kept);
         }
@@ -726,7 +728,7 @@ fn sketch_into(
         let line = record.line(parser)?;
         let line = match record.origin() {
             Some((file, offset)) => {
-                // Another count of a path that all threads share would be waited for.
+                // Cloning the path would contend for a reference count that all threads share.
                 let file = match std::mem::take(&mut one.whole.line) {
                     DocumentLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
                     _ => Arc::clone(file),
@@ -747,17 +749,17 @@ fn sketch_into(
     Ok(())
 }
 
-/// Receives documents as they come.
+/// Receives documents one by one.
 pub trait DocumentSink {
-    /// A document, sketched.
+    /// Receives a sketched document.
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()>;
 
-    /// All that has come was taken, and it may last until more comes.
+    /// Called after all available documents were passed, when more may take a while.
     fn wait(&mut self) -> anyhow::Result<()>;
 }
 
-/// As [`for_each_sketched`], but what has come by a pipe is taken before more is waited for; the options of the
-/// documents must say so too. Nothing is read meanwhile.
+/// Like [`for_each_sketched`], but documents from a pipe are passed on before waiting for more; the options of the
+/// documents must have `streaming` set. No documents are read in the meantime.
 ///
 /// # Errors
 ///
@@ -773,7 +775,7 @@ pub fn for_each_sketched_streaming(
     let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
     let state = || (Buffers::default(), Sketching::new(sketcher));
-    // Few small chunks are held at once, as their sketches are large.
+    // Fewer small chunks are in memory at once, as their sketches are large.
     let bytes = chunk_bytes(sketcher);
     let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
     loop {

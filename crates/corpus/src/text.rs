@@ -1,4 +1,5 @@
-//! How text is cut into shingles: options, and what they stand for in a new index or must agree with in one that is there.
+//! Options for cutting text into shingles: they set the parameters of a new index, and must agree with those of an existing
+//! one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,25 +11,25 @@ use twindex::sketch::{Cutter, Units};
 
 use crate::error::InvalidOptions;
 
-/// How text is cut into shingles, as far as it is said. What is not said has its default in a new index, and the value of
-/// the index in one that is there.
+/// How text is cut into shingles. An option that is not set has its default value in a new index, and the index's value in
+/// an existing one.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
-    /// The kind of the tokens; words by default. Not [`Tokens::Features`], which come from no text.
+    /// The kind of the tokens; words by default. [`Tokens::Features`] is not allowed, as features do not come from a text.
     pub tokens: Option<Tokens>,
-    /// Tokens in a shingle: 5 words, 9 characters or 1 sentence by default.
+    /// Number of tokens in a shingle: 5 words, 9 characters or 1 sentence by default.
     pub words: Option<Widths>,
     /// Normal form of the text; none by default.
     pub normal_form: Option<TextForm>,
-    /// The characters that are dropped from the text; none by default.
+    /// The characters that are removed from the text; none by default.
     pub fold: Option<TextFold>,
     /// Words to leave out; none by default.
     pub stop_words: Option<StopList>,
     /// Language whose Snowball stemmer reduces words to stems; none by default.
     pub stemming: Option<Stemming>,
-    /// How a shingle becomes 64 bits; the fast hash by default.
+    /// The function that hashes a shingle to 64 bits; the fast hash by default.
     pub shingle_hash: Option<ShingleHash>,
-    /// The family of hash functions; 0 by default.
+    /// The seed that selects the family of hash functions; 0 by default.
     pub seed: Option<u64>,
 }
 
@@ -37,50 +38,50 @@ pub struct TextOptions {
 pub enum TextForm {
     /// The text as it is.
     None,
-    /// Composed and decomposed, fullwidth and plain characters are the same.
+    /// NFKC: composed and decomposed, fullwidth and plain characters are equal.
     Nfkc,
 }
 
-/// The characters of a text that may be dropped.
+/// The characters that are removed from a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextFold {
     /// Marks of the general category Mn: accents, vowel points, harakat.
     pub marks: bool,
-    /// Soft hyphens and characters of no width.
+    /// Soft hyphens and zero-width characters.
     pub invisible: bool,
 }
 
 /// The source of stop words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopList {
-    /// There are none.
+    /// No stop words.
     None,
-    /// The stop words of the list of this name. An entry that is not one token is left out.
+    /// A named list of stop words. Entries that are not one token are ignored.
     Words {
         /// The name of the list in messages.
         name: &'static str,
-        /// Its entries.
+        /// The entries of the list.
         words: &'static [&'static str],
     },
-    /// The stop words of a file of UTF-8, one a line.
+    /// A UTF-8 file of stop words, one per line.
     File(PathBuf),
 }
 
 impl TextOptions {
-    /// Whether texts are compared in another form than they have.
+    /// Returns whether texts are normalised or folded before they are compared.
     #[must_use]
     pub fn normalises(&self) -> bool {
         self.normal_form == Some(TextForm::Nfkc) || self.fold.is_some_and(|fold| fold.marks || fold.invisible)
     }
 
-    /// How the text of a new index is cut. Reads the file of stop words, if one was named.
+    /// Returns how the text of a new index is cut. Reads the file of stop words, if one is given.
     pub fn shingling(&self) -> anyhow::Result<Shingling> {
         let mut plain = Shingling::words(5, 0);
         plain.widths = Widths::one(default_width(self.tokens.unwrap_or(Tokens::Words)))?;
         self.shingling_like(&plain)
     }
 
-    /// `like`, with what the options say instead where they say anything.
+    /// Returns `like` with the options that are set in place of its own.
     pub fn shingling_like(&self, like: &Shingling) -> anyhow::Result<Shingling> {
         let mut shingling = like.clone();
         if let Some(tokens) = self.tokens {
@@ -132,7 +133,7 @@ impl TextOptions {
         Ok(shingling)
     }
 
-    /// An option that was given and says how text is cut, beyond its normal form and what is dropped of it.
+    /// Returns an option that was set and affects how text is cut, beyond the normal form and the removed characters.
     pub(crate) fn cutting(&self) -> Option<&'static str> {
         let given = [
             ("tokens", self.tokens.is_some()),
@@ -145,7 +146,7 @@ impl TextOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// The first option that was given of how text is cut and compared, but for the seed.
+    /// Returns the first option that was set and affects how text is cut and compared, except for the seed.
     fn given(&self) -> Option<&'static str> {
         let given = [
             ("tokens", self.tokens.is_some()),
@@ -159,7 +160,7 @@ impl TextOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// Refuses options of how text is cut where documents are fingerprints, which come without one.
+    /// Refuses options for cutting text if documents are fingerprints, which have no text.
     pub fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
         let option = self.given().or(self.seed.map(|_| "seed"));
         match option.filter(|_| fingerprints) {
@@ -171,7 +172,7 @@ impl TextOptions {
         }
     }
 
-    /// Refuses options of how text is cut where documents are features, which are not cut.
+    /// Refuses options for cutting text if documents are features, which are not cut.
     pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
         match self.given().filter(|_| features) {
             Some(option) => Err(InvalidOptions::new(format!(
@@ -183,7 +184,7 @@ impl TextOptions {
         }
     }
 
-    /// Refuses options that contradict what is there.
+    /// Refuses options that contradict the existing index or file.
     pub fn check(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         let fold = |fold: TextFold| match (fold.invisible, fold.marks) {
             (false, false) => "none",
@@ -221,30 +222,30 @@ impl TextOptions {
 
 /// An existing index or file, with whose parameters the options must agree.
 pub struct ExistingParams<'m> {
-    /// Its path.
+    /// The path of the index or file.
     pub path: &'m Path,
-    /// With which it was made.
+    /// The parameters of the index or file.
     pub params: &'m Params,
-    /// Its name in messages.
+    /// The word for it in messages.
     pub noun: &'static str,
 }
 
 impl<'m> ExistingParams<'m> {
-    /// An index.
+    /// Describes an index.
     #[must_use]
     pub fn index(path: &'m Path, params: &'m Params) -> Self {
         Self { path, params, noun: "index" }
     }
 
-    /// A file of sketches.
+    /// Describes a file of sketches.
     #[must_use]
     pub fn sketches(path: &'m Path, params: &'m Params) -> Self {
         Self { path, params, noun: "file of sketches" }
     }
 }
 
-/// Refuses an option that contradicts the field of what is there; a version that follows the field's
-/// value is not the user's to choose.
+/// Refuses an option that contradicts a field of the existing index or file; a version suffix in the field's value is
+/// ignored, since users cannot choose it.
 pub fn check_option(
     made: &ExistingParams<'_>,
     option: &str,
@@ -272,12 +273,12 @@ fn number_of(words: &StopWords) -> String {
     }
 }
 
-/// Tokens in a shingle where nothing is said.
+/// Returns the default number of tokens in a shingle.
 ///
-/// Five words distinguish texts and survive a changed word nearby. Nine characters are what Leskovec, Rajaraman and
-/// Ullman (*Mining of Massive Datasets*, section 3.2.2) advise for documents of some length, as five are shared by
-/// chance; of Chinese, where a word has less than two characters, nine are five words again. A sentence is long enough
-/// by itself.
+/// Five words distinguish texts, and nearby shingles survive a changed word. Leskovec, Rajaraman and Ullman (*Mining of
+/// Massive Datasets*, section 3.2.2) recommend nine characters for longer documents, as five are shared by chance; in
+/// Chinese, where a word has less than two characters, nine characters are again about five words. A sentence is long
+/// enough by itself.
 fn default_width(tokens: Tokens) -> u8 {
     match tokens {
         Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
@@ -287,7 +288,7 @@ fn default_width(tokens: Tokens) -> u8 {
 }
 
 impl StopList {
-    /// The list, in the form of the tokens of `shingling`, with which a list is compared.
+    /// Returns the list, in the form of the tokens of `shingling`, with which the list is compared.
     ///
     /// # Errors
     ///
@@ -297,7 +298,7 @@ impl StopList {
         plain.stop_words = StopWords::default();
         plain.stemming = Stemming::None;
         if plain.tokens == Tokens::Sentences {
-            // Their words are plain words.
+            // The words of sentences are plain words.
             plain = plain.with_tokens(Tokens::Words)?;
         }
         let cutter = Cutter::new(&plain)?;
@@ -309,7 +310,7 @@ impl StopList {
         match self {
             Self::None => Ok(StopWords::default()),
             Self::Words { name, words } => {
-                // `don't` is a token of some kinds of tokens and two of others; of those it is left out.
+                // `don't` is one token for some kinds of tokens and two for others, where the entry is ignored.
                 let words =
                     words.iter().filter_map(|entry| <[String; 1]>::try_from(tokens_of(entry)).ok()).flatten();
                 StopWords::new(words).with_context(|| format!("--stop-words {name}"))

@@ -1,4 +1,4 @@
-//! The texts of an index's documents, read again to count what they have in common.
+//! The texts of an index's documents, read again to count the shingles that they share.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,30 +16,31 @@ use crate::sketching::{SketchOptions, for_each_shingled};
 
 /// The shingle sets of documents, by key.
 pub struct Texts {
-    /// The sets, by number.
+    /// The sets; `by_key` has their numbers.
     pub sets: ShingleSets,
     by_key: HashMap<Vec<u8>, u32>,
 }
 
 impl Texts {
-    /// Nothing yet; holds up to `memory` bytes of shingles, and what is more in a scratch file in `folder`.
+    /// Creates an empty collection; holds up to `memory` bytes of shingles in memory, the rest in a scratch file in
+    /// `folder`.
     #[must_use]
     pub fn new(folder: &Path, memory: usize) -> Self {
         Self { sets: ShingleSets::new(folder, memory), by_key: HashMap::new() }
     }
 
-    /// Sets that are there already, without keys.
+    /// Creates a collection from existing sets, without keys.
     #[must_use]
     pub fn of(sets: ShingleSets) -> Self {
         Self { sets, by_key: HashMap::new() }
     }
 
-    /// Reads the texts of the documents of `index` that `wanted` says. Of a repeated key the last counts, as in
-    /// `build`.
+    /// Reads the texts of the documents of `index` that `wanted` selects. Of a repeated key the last document is used, as
+    /// in `build`.
     ///
     /// # Errors
     ///
-    /// Inputs that cannot be read; a text that is not the one in the index, as far as its signature there shows.
+    /// Inputs that cannot be read; a text whose signature differs from the one in the index.
     pub fn read(
         &mut self,
         inputs: &[PathBuf],
@@ -65,16 +66,16 @@ impl Texts {
         Ok(())
     }
 
-    /// Forgets the keys, but not the sets, so that documents of another index may have the same ones.
+    /// Removes the keys but not the sets, so that documents of another index may have the same keys.
     pub fn forget(&mut self) {
         self.by_key.clear();
     }
 
-    /// The set of a document.
+    /// Returns the number of a document's set.
     ///
     /// # Errors
     ///
-    /// Its text was not given.
+    /// The text of the document was not given.
     pub fn number(&self, key: &KeyBuf) -> anyhow::Result<u32> {
         let name = key.to_string();
         match key.as_bytes().and_then(|key| self.by_key.get(key)) {
@@ -84,13 +85,13 @@ impl Texts {
     }
 }
 
-/// Refuses a text that has another signature than the one in the index.
+/// Refuses a text whose signature differs from the one in the index.
 fn check(path: &Path, snapshot: &Snapshot, key: &[u8], sketch: &Sketch) -> anyhow::Result<()> {
     let bits = snapshot.params().minhash.map_or(0, |minhash| minhash.signature_bits);
     let Some(record) = snapshot.get(key)? else { return Ok(()) };
     let mut packed = Vec::new();
     pack(sketch.signature(), bits, &mut packed);
-    // A document without words has a signature of no meaning.
+    // The signature of a document without words is meaningless.
     if !sketch.is_empty() && packed != record.signature {
         bail!(
             "`{}` has another text in {}; give the texts that are in the index, or leave out --verify exact",

@@ -1,4 +1,4 @@
-//! Fields of tab-separated output: any bytes in, one printable field of valid UTF-8 out, and back.
+//! Escapes fields of tab-separated tables: any bytes become one printable field of valid UTF-8, and can be recovered.
 //!
 //! A tab, a newline, a carriage return and a backslash are written `\t`, `\n`, `\r` and `\\`, and each byte
 //! that is not part of valid UTF-8 `\xNN`; everything else is unchanged. [`unescape`] inverts [`escape`]
@@ -12,7 +12,7 @@ use twindex::KeyBuf;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// The letter that encodes `byte` after a backslash, if it has one.
+/// Returns the letter that encodes `byte` after a backslash, if there is one.
 fn letter_of(byte: u8) -> Option<u8> {
     match byte {
         b'\t' => Some(b't'),
@@ -23,10 +23,10 @@ fn letter_of(byte: u8) -> Option<u8> {
     }
 }
 
-/// `field` as it is written between two tabs: borrowed where nothing needs escaping, always valid UTF-8.
+/// Returns `field` escaped for a table: borrowed if nothing needs escaping, always valid UTF-8.
 #[must_use]
 pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
-    // Without an early end, so that it is vectorised.
+    // Without an early exit, so that the loop is vectorised.
     let special = field.iter().fold(false, |special, &byte| special | letter_of(byte).is_some());
     if !special && std::str::from_utf8(field).is_ok() {
         return Cow::Borrowed(field);
@@ -50,7 +50,7 @@ pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
 ///
 /// # Errors
 ///
-/// What `out` refuses.
+/// Errors of `out`.
 pub fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
     out.write_all(&escape(field))
 }
@@ -59,17 +59,17 @@ pub fn write_field(out: &mut impl Write, field: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// What `out` refuses.
+/// Errors of `out`.
 #[inline]
 pub fn write_number(out: &mut impl Write, number: impl itoa::Integer) -> io::Result<()> {
     out.write_all(itoa::Buffer::new().format(number).as_bytes())
 }
 
-/// Writes a key as a field: bytes escaped, a number in digits.
+/// Writes a key as a field: bytes are escaped, numbers are written in digits.
 ///
 /// # Errors
 ///
-/// What `out` refuses.
+/// Errors of `out`.
 pub fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
     match key {
         KeyBuf::U64(key) => write_number(out, *key),
@@ -77,7 +77,7 @@ pub fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
     }
 }
 
-/// The bytes that [`escape`] made `field` from.
+/// Returns the bytes from which [`escape`] made `field`.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ pub fn unescape(field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
     Ok(Cow::Owned(out))
 }
 
-/// The value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit.
 fn digit(byte: Option<&u8>) -> Option<u8> {
     char::from(*byte?).to_digit(16).map(|digit| digit as u8)
 }
@@ -137,9 +137,9 @@ mod tests {
         (b"\\t", b"\\\\t"),
         (b"\xff", b"\\xff"),
         (b"a\x80\x0ab", b"a\\x80\\nb"),
-        // The first two bytes of a character of three.
+        // The first two bytes of a three-byte character.
         (b"\xe4\xb8", b"\\xe4\\xb8"),
-        // Other control characters stand for themselves: they break no table.
+        // Other control characters are written unchanged: they do not break a table.
         (b"\x00\x1b", b"\x00\x1b"),
     ];
 

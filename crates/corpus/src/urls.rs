@@ -1,6 +1,6 @@
-//! Rules for URLs, learned from what `dedup` found: a table of keys and clusters in, rules out.
+//! Learns rules for URLs from the results of `dedup`: the input is a table of keys and clusters, the output are rules.
 //!
-//! Pages are sorted by their host in scratch files, and learned from host by host, so that memory holds the pages of
+//! Pages are sorted by their host in scratch files, and rules are learned host by host, so that memory holds the pages of
 //! one host at a time.
 
 use std::fs;
@@ -18,40 +18,40 @@ use crate::input::TableLines;
 use crate::observer::Observer;
 use crate::tsv;
 
-/// Bytes of memory for a page while its host is learned, and for each byte of its URL.
+/// Bytes of memory for a page while the rules of its host are learned, and for each byte of its URL.
 const BYTES_A_PAGE: usize = 1024;
 const BYTES_A_BYTE: usize = 8;
-/// The least bytes through which a run is read.
+/// The smallest buffer for reading a run, in bytes.
 const BUFFER: usize = 1 << 12;
 /// The first columns of a table of clusters, of the table of pages removed for a history, and of the table of URLs.
 const CLUSTERS: &[u8] = b"key\tcluster\t";
 const AGAINST: &[u8] = b"key\tother\t";
-/// The table of URLs beside one of clusters.
+/// File name of the table of URLs beside a table of clusters.
 pub const URLS: &str = "urls.tsv";
-/// Its first line.
+/// The first line of the table of URLs.
 pub const URLS_HEAD: &str = "key\turl";
 
-/// The learned rules, and figures about them.
+/// The learned rules, and their statistics.
 #[derive(Debug, Serialize)]
 pub struct Learned {
     /// The rules, host by host.
     #[serde(skip)]
     pub rules: Rules,
-    /// Pages that were learned from.
+    /// Number of pages from which rules were learned.
     pub pages: u64,
-    /// Documents whose key, or URL, is no URL with a host.
+    /// Number of documents whose key, or URL, is not a URL with a host.
     pub other_keys: u64,
-    /// Hosts; those with and without `www.` are one.
+    /// Number of hosts; a host with and without `www.` is counted once.
     pub hosts: u64,
 }
 
-/// Learns rules from a folder of results of `dedup`, or from a table of clusters with all documents in it, as `twindex
-/// clusters INDEX --all` writes it. URLs are the keys, or those of `urls.tsv` in the folder. Scratch files go to
-/// `scratch`; memory beyond `memory` bytes is not taken.
+/// Learns rules from a folder of results of `dedup`, or from a table of clusters that lists all documents, the output of
+/// `twindex clusters INDEX --all`. URLs are the keys, or the URLs in `urls.tsv` of the folder. Scratch files are in
+/// `scratch`; at most `memory` bytes of memory are used.
 ///
 /// # Errors
 ///
-/// The tables cannot be read, or are none; the pages of one host are more than `memory` holds.
+/// The tables cannot be read, or are not such tables; the pages of one host do not fit in `memory`.
 pub fn learn(
     input: &Path,
     options: Options,
@@ -90,7 +90,7 @@ pub fn learn(
         found.add(&mut pages, key.as_deref(), cluster)
     })?;
     drop(progress);
-    // Documents removed for one of a history: those removed for the same one are a group, with a number of its own.
+    // Documents removed for the same document of a history are a group, with its own number.
     if let Some(against) = against.filter(|path| path.is_file()) {
         let mut urls = match &urls {
             Some(urls) => Some(UrlTable::open(&urls.lines.name())?),
@@ -131,12 +131,12 @@ impl Learned {
     }
 }
 
-/// Counts where near documents come from, by a table of clusters with all documents in it, whose keys are URLs; none
-/// where no key is one. Scratch files go to `scratch`.
+/// Counts near documents by host, from a table of clusters that lists all documents and whose keys are URLs. `None` if no
+/// key is a URL. Scratch files are in `scratch`.
 ///
 /// # Errors
 ///
-/// The table cannot be read, or is none.
+/// The table cannot be read, or is not such a table.
 pub fn count_hosts(table: &Path, scratch: &Path, memory: usize) -> anyhow::Result<Option<Hosts>> {
     let budget = MemoryBudget::new(scratch, memory / 2);
     let mut counter = HostCounter::new(&budget, memory / 2)?;
@@ -211,7 +211,7 @@ impl UrlTable {
         Ok(())
     }
 
-    /// The URL of the document with this key, as it is written in a table. Keys come in their order.
+    /// Returns the URL of the document with this key, escaped as in the table. Keys must be passed in ascending order.
     fn of(&mut self, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
         let key = tsv::unescape(key)?;
         while let Some((next, url)) = &mut self.next {
@@ -228,7 +228,7 @@ impl UrlTable {
     }
 }
 
-/// A page that is sorted: its host, a NUL, its URL, and its group.
+/// A page to sort: its host, a NUL and its URL as one text, and its group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CrawledPage {
     text: Vec<u8>,
@@ -236,7 +236,7 @@ struct CrawledPage {
 }
 
 impl Record for CrawledPage {
-    /// The length of the text, and the group.
+    /// Length of the fixed part of a record: the length of the text, and the group.
     const HEAD: usize = 12;
 
     fn tail(head: &[u8]) -> usize {

@@ -1,11 +1,11 @@
-//! What a job took: time of the clock and of the processor, stage by stage, and memory.
+//! Resource usage of a job: wall-clock and CPU time of each stage, and memory.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Serialize;
 
-/// Time since a start, of the clock and of the processor.
+/// Wall-clock and CPU time since a start.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     start: Instant,
@@ -13,7 +13,7 @@ pub struct Stopwatch {
     whose: ClockScope,
 }
 
-/// The processor time that a clock counts.
+/// The scope of the CPU time: process or thread.
 #[derive(Clone, Copy, Debug)]
 enum ClockScope {
     Process,
@@ -21,13 +21,13 @@ enum ClockScope {
 }
 
 impl Stopwatch {
-    /// Counts the time of the whole process from now on.
+    /// Starts measuring the time of the whole process.
     #[must_use]
     pub fn start() -> Self {
         Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Process), whose: ClockScope::Process }
     }
 
-    /// Counts the time of this thread alone, which must also read the clock.
+    /// Starts measuring the time of this thread only. The same thread must read the clock.
     #[must_use]
     pub fn of_thread() -> Self {
         Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Thread), whose: ClockScope::Thread }
@@ -39,7 +39,7 @@ impl Stopwatch {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// CPU seconds of all threads of the process, or of this one, page faults included.
+    /// CPU seconds of all threads of the process, or of this thread, page faults included.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         cpu_seconds(self.whose) - self.cpu
@@ -52,19 +52,19 @@ impl Stopwatch {
 pub struct Stages(BTreeMap<&'static str, f64>);
 
 impl Stages {
-    /// Takes note of the CPU seconds of one.
+    /// Records the CPU seconds of a stage.
     pub fn add(&mut self, name: &'static str, watch: Stopwatch) {
         tracing::debug!(seconds = watch.seconds(), "end of stage {name}");
         self.insert(name, watch.cpu_seconds());
     }
 
-    /// Adds CPU seconds to those of one.
+    /// Adds CPU seconds to a stage.
     pub fn add_seconds(&mut self, name: &'static str, cpu_seconds: f64) {
         let before = self.0.get(name).copied().unwrap_or_default();
         self.insert(name, before + cpu_seconds);
     }
 
-    /// Sets the CPU seconds of one.
+    /// Sets the CPU seconds of a stage.
     pub fn insert(&mut self, name: &'static str, cpu_seconds: f64) {
         tracing::info!(cpu_seconds, "stage {name}");
         self.0.insert(name, cpu_seconds);
@@ -85,7 +85,7 @@ fn cpu_seconds(_: ClockScope) -> f64 {
     0.0
 }
 
-/// The most memory the process had resident, mapped pages included; 0 where the system does not say.
+/// Returns the peak resident memory of the process in bytes, mapped pages included; 0 where the system does not report it.
 #[must_use]
 pub fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

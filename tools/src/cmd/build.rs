@@ -1,4 +1,4 @@
-//! `twindex build`: make an index, or add to one.
+//! `twindex build`: creates an index, or adds to one.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -87,17 +87,17 @@ pub(crate) struct BuildArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct BuildReport {
-    /// Counts of the inputs, but for `documents`, which are those of the index.
+    /// Counts of the inputs, except that `documents` is the number in the index.
     #[serde(flatten)]
     counts: Counts,
-    /// Documents or fingerprints read; of those with the same key the last one is in the index.
+    /// Number of documents or fingerprints read; of those with the same key the last one is in the index.
     added: u64,
-    /// Those that took the place of another with their key, in the index or among those read; where documents expire,
-    /// also those that were too old, or became so.
+    /// Number of documents that replaced another one with the same key, in the index or among those read. If documents
+    /// expire, also those that were too old when read, or later.
     replaced: u64,
-    /// The documents read that have no words, or features.
+    /// Number of documents read without words, or without features.
     empty: u64,
-    /// Inputs that an earlier run has added.
+    /// Number of inputs that an earlier run has added.
     resumed: u64,
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
@@ -145,18 +145,18 @@ impl BuildArgs {
         let (mut writer, created) = match take_writer(&index, created) {
             Ok(taken) => taken,
             Err(error) => {
-                // A process that locks an index just made by this one has found it, and uses it.
+                // Another process that holds the lock has opened the index just created here, and uses it.
                 if created && !matches!(error, Error::Locked { .. }) {
                     let _ = std::fs::remove_dir_all(&self.index);
                 }
                 return Err(error.into());
             }
         };
-        // Until it is complete, a new index is removed if the process is ended by a signal.
+        // A new index is removed if a signal ends the process before it is complete.
         let half_done = (created && !self.resume).then(|| RemovedOnSignal::new(&self.index));
-        // Half for what is read, and half for writing it.
+        // Half of the memory for reading, and half for writing.
         writer.set_memory(self.work.memory / 2);
-        // Batches committed one by one are merged as in a live index, and to one segment at the end.
+        // Batches committed one by one are merged as in a live index, and into one segment at the end.
         writer.set_one_segment(!self.resume);
         self.attached.configure(&mut writer);
         let before = index.snapshot().documents();
@@ -175,8 +175,8 @@ impl BuildArgs {
         };
         if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
             if created && !self.resume {
-                // The directory came into being with this run, and is as it was: not there. The writer still
-                // holds the lock, so that it is nobody else's.
+                // This run created the directory, so it is removed again. The writer still holds the lock, so no other
+                // process uses the index.
                 let _ = std::fs::remove_dir_all(&self.index);
             }
             return Err(error);
@@ -234,7 +234,7 @@ impl BuildArgs {
         Ok(())
     }
 
-    /// The index that is there, if it is one for what is to be added, or a new one; and whether it is new.
+    /// Opens the index, after checking that the inputs fit it, or creates a new one; also returns whether it is new.
     fn open(&self, sketches: Option<&SketchFiles>) -> anyhow::Result<(Index, bool)> {
         let features = self.input.reads_features();
         Ok(match Index::open(&self.index) {
@@ -246,7 +246,7 @@ impl BuildArgs {
                 let table = match sketches {
                     Some(sketches) => {
                         sketches.check(&self.index, &params)?;
-                        // The index brings the table of sketches that need one.
+                        // The index has the table for sketches that need one.
                         if self.params.names_table() { sketches.table(&self.params)? } else { None }
                     }
                     None => self.params.table(features)?,
@@ -294,8 +294,8 @@ impl BuildArgs {
     }
 }
 
-/// Becomes the writer, and says whether the index is still nobody's but this run's, which `created` it:
-/// before the lock was taken another process may have found it and committed.
+/// Takes the writer, and returns whether this run has created the index and no other process has committed to it: one may
+/// have opened and changed it before the lock was taken.
 fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> {
     let writer = index.writer()?;
     let created = created && index.snapshot().generation() == 1;
@@ -306,15 +306,15 @@ fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> 
 #[derive(Default)]
 struct BuildCounts {
     counts: Counts,
-    /// Documents, or fingerprints.
+    /// Number of documents, or of fingerprints.
     documents: u64,
     empty: u64,
-    /// Inputs that were passed over.
+    /// Number of inputs that were skipped.
     resumed: u64,
 }
 
 impl BuildArgs {
-    /// Refuses options about documents where none are read.
+    /// Refuses options for documents if none are read.
     fn check_brought(&self, sketches: bool, source: Option<IdSource>) -> anyhow::Result<()> {
         let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
         let brought = self.fingerprint.are_read().then_some("fingerprint-field");
@@ -336,7 +336,7 @@ impl BuildArgs {
         Ok(())
     }
 
-    /// How documents are read.
+    /// Returns the options for reading documents.
     fn options(&self) -> InputOptions {
         let options = self.fingerprint.apply(self.input.options());
         let options = InputOptions { attached: self.attached.fields(), ..options };
@@ -346,7 +346,7 @@ impl BuildArgs {
         }
     }
 
-    /// The source of keys, if it was given.
+    /// Returns the source of keys, if it was given.
     fn id_source(&self) -> anyhow::Result<Option<IdSource>> {
         if self.repeated_keys != Repeated::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
@@ -365,7 +365,7 @@ impl BuildArgs {
         })
     }
 
-    /// The identity of each input, for resuming.
+    /// Returns the identity of each input, for resuming.
     fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
         let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
         let options = format!("{shard} {:?}", self.options());
@@ -373,7 +373,7 @@ impl BuildArgs {
         self.input.inputs.iter().map(|path| id(path, &options)).collect()
     }
 
-    /// Adds the inputs that no earlier run has added, and commits them with the record of that.
+    /// Adds the inputs that no earlier run has added, and commits them with the record of done inputs.
     fn resume(
         &self,
         writer: &mut Writer,
@@ -384,7 +384,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let mut done = CommittedInputs::of_payload(&self.index, index.snapshot().payload())?;
         let mut waiting = None;
-        // Inputs after one that is new or has changed are read again: for a key in several, the last one counts.
+        // Inputs after a new or changed one are read again: for a key in several inputs, the last document is used.
         let mut goes_on = false;
         for (path, &input) in self.input.inputs.iter().zip(inputs) {
             if !goes_on && done.has(input) {
@@ -440,7 +440,7 @@ impl BuildArgs {
         Ok(())
     }
 
-    /// Returns the bytes of the file.
+    /// Adds a file of sketches; returns its size in bytes.
     fn add_sketches(&self, writer: &mut Writer, path: &Path, added: &mut BuildCounts) -> anyhow::Result<u64> {
         let mut file = SketchFile::open(path)?;
         let progress = Progress::bytes(Some(file.length()), "indexing", self.output.quiet);

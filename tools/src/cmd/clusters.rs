@@ -1,4 +1,4 @@
-//! `twindex clusters`: connected components of pairs, and the document of each that stays.
+//! `twindex clusters`: connected components of pairs, and the kept document of each.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, counted};
 use crate::stage::{ResultKind, StageArgs};
 
-/// The first line of what is written.
+/// The header of the table.
 const HEAD: &str = "key\tcluster\tkept\tscore";
 const CLUSTERS: ResultKind =
     ResultKind { noun: "a table of clusters", suffix: "clusters", magic: b"key\tcluster\tkept\tscore\n" };
-/// The score of the document that is kept, and where there is none.
+/// The score of the kept document, and the text for an unknown score.
 const ITSELF: &[u8] = b"=";
 const NONE: &[u8] = b"-";
-/// Bytes of a score.
+/// Number of bytes of a score.
 const SCORE_BYTES: usize = 8;
 
 /// Options of `clusters`.
@@ -101,20 +101,20 @@ struct ClustersReport {
     /// The path of the table, with --out or --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
-    /// Pairs and edges read.
+    /// Number of pairs and edges read.
     pairs: u64,
-    /// Documents in the table.
+    /// Number of documents in the table.
     documents: u64,
-    /// Clusters in it.
+    /// Number of clusters in the table.
     clusters: u64,
-    /// Documents that are not kept.
+    /// Number of documents that are not kept.
     removed: u64,
     largest: u64,
-    /// Documents that are no pair with the one that is kept; none where no scores are known.
+    /// Number of documents that have no pair with their kept document; `None` without scores.
     chained: Option<u64>,
-    /// Clusters with such documents.
+    /// Number of clusters with such documents.
     chained_clusters: Option<u64>,
-    /// Whether keys were more than memory holds.
+    /// Whether the keys did not fit in memory.
     spilled: bool,
     cpu_seconds: f64,
     seconds: f64,
@@ -123,7 +123,7 @@ struct ClustersReport {
     stages: Stages,
 }
 
-/// `pairs`, as its own command line would start it.
+/// The command line of `pairs`.
 #[derive(Parser)]
 struct PairsLine {
     #[command(flatten)]
@@ -181,7 +181,7 @@ impl ClustersArgs {
         let step = Stopwatch::start();
         let mut members: Sorter<u128> = Sorter::new(folder, memory / 8);
         for rank in 0..stars.keys() {
-            // After any score.
+            // Sorts after any score.
             members.push(member(roots.get(rank)?, rank, u64::MAX))?;
         }
         let mut has_scores = false;
@@ -201,7 +201,7 @@ impl ClustersArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refuses options that do not go together.
+    /// Refuses options that contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(CLUSTERS)?;
         let ordered = self.keep != KeepArg::SmallestKey;
@@ -216,7 +216,7 @@ impl ClustersArgs {
         Err(Usage::new(why).into())
     }
 
-    /// Refuses options of an index where there is none.
+    /// Refuses options for an index if the input is not an index.
     fn check_files(&self) -> anyhow::Result<()> {
         let given = [
             ("within", self.within.is_some()),
@@ -225,7 +225,7 @@ impl ClustersArgs {
             ("verify", self.verify.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            // An index that does not open says why.
+            // If an index cannot be opened, reports that error.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
                 Index::open(&self.inputs[0]).map(drop).map_err(anyhow::Error::from)
             }
@@ -238,7 +238,7 @@ impl ClustersArgs {
         }
     }
 
-    /// `pairs` of an index, to a file.
+    /// Returns the arguments to run `pairs` on an index, with output to a file.
     fn pairs_line(&self, index: &Path, out: &Path) -> anyhow::Result<PairsArgs> {
         let mut line = vec!["pairs".into(), index.as_os_str().to_owned()];
         line.extend(["--out".into(), out.as_os_str().to_owned()]);
@@ -250,7 +250,7 @@ impl ClustersArgs {
         Ok(pairs)
     }
 
-    /// The document of each cluster that is kept, at the place of its root.
+    /// Returns the kept document of each cluster, at the position of its root.
     fn kept(
         &self,
         stars: &Stars,
@@ -262,7 +262,7 @@ impl ClustersArgs {
                 (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
             });
         }
-        // Ordered by rank and place in the input: the last document of a repeated key counts, as in an index.
+        // Ordered by rank and position in the input: the last document of a repeated key is used, as in an index.
         let mut all: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
         let mut number = 0_u32;
@@ -285,7 +285,7 @@ impl ClustersArgs {
                 String::from_utf8_lossy(&tsv::escape(&key))
             );
         }
-        // The best document of each root first: by length if that counts, by place in the input, and by rank.
+        // The best document of each root first: by length if used, by position in the input, and by rank.
         let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut push = |[rank, number, length]: [u32; 3]| -> anyhow::Result<()> {
             let longest = if self.keep == KeepArg::Longest { u32::MAX - length } else { 0 };
@@ -311,7 +311,7 @@ impl ClustersArgs {
         })
     }
 
-    /// Hands the key and the length of each document of `--texts` to `each`, in their order.
+    /// Passes the key and the length of each document of `--texts` to `each`, in order.
     fn for_each_document(
         &self,
         mut each: impl FnMut(&[u8], usize) -> anyhow::Result<()>,
@@ -353,7 +353,7 @@ impl ClustersArgs {
         let (mut size, mut chained, mut chained_here, mut chained_clusters) = (0_u64, 0_u64, 0_u64, 0_u64);
         let mut kept_rank = 0;
         writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
-        // A root alone is a cluster only where such are wanted; its line waits until another of it comes.
+        // A root without other members is a cluster only with `--all`; its line is held until another member comes.
         let mut lone: Option<u32> = None;
         let mut line = |rank: u32, number: u64, kept_rank: u32, kept_key: &[u8], score: &[u8]| {
             stars.key(rank, &mut key)?;
@@ -452,23 +452,23 @@ impl ClustersArgs {
 
 const CANNOT_WRITE: &str = "cannot write the results";
 
-/// A member of a cluster, and its score or what sorts after it.
+/// Packs a member of a cluster, and its score or a value that sorts after every score.
 fn member(root: u32, rank: u32, score: u64) -> u128 {
     u128::from(root) << 96 | u128::from(rank) << 64 | u128::from(score)
 }
 
-/// A number and its offset.
+/// Packs a number and its offset.
 fn place(at: u32, number: u32) -> u64 {
     u64::from(at) << 32 | u64::from(number)
 }
 
-/// A score without the zeros that fill it up.
+/// Returns a score without its zero padding.
 fn score_text(bytes: &[u8; SCORE_BYTES]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(SCORE_BYTES);
     &bytes[..end]
 }
 
-/// Takes the scores of pairs with a document that is kept; says whether there were any scores at all.
+/// Reads the scores of pairs with a kept document; returns whether there were any scores.
 fn take_scores(
     files: &mut PairFiles,
     stars: &Stars,
@@ -507,21 +507,21 @@ fn take_scores(
     Ok(has_scores)
 }
 
-/// The folder and memory for numbers that may be more than memory holds.
+/// The folder and memory budget for numbers that may not fit in memory.
 #[derive(Clone, Copy)]
 struct NumberSpill<'a> {
     folder: &'a Path,
     memory: usize,
 }
 
-/// A number for each of the ranks from 0: in memory, or in a scratch file.
+/// A number for each rank from 0, in memory or in a scratch file.
 enum RankNumbers {
     Held(Vec<u32>),
     Spilled(Spill),
 }
 
 impl RankNumbers {
-    /// The numbers that `fill` puts into a sorter, by rank; a rank without one has itself.
+    /// Returns the numbers that `fill` pushes to a sorter, by rank; a rank without a number has itself.
     fn of(
         count: u32,
         destination: NumberSpill<'_>,
@@ -552,7 +552,7 @@ impl RankNumbers {
         Ok(Self::Spilled(spill))
     }
 
-    /// The root of each rank.
+    /// Returns the root of each rank.
     fn roots(stars: &Stars, destination: NumberSpill<'_>) -> anyhow::Result<Self> {
         Self::of(stars.keys(), destination, |sorter| {
             stars.for_each_rank(|root, rank| sorter.push(place(rank, root)))

@@ -295,7 +295,7 @@ impl DedupArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// What was asked for.
+    /// Returns the job with these options.
     fn job(&self) -> Job {
         Job {
             inputs: self.input.inputs.clone(),
@@ -377,7 +377,7 @@ impl DedupArgs {
     }
 }
 
-/// The lines printed at the end.
+/// Formats the summary.
 fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
@@ -474,7 +474,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     lines
 }
 
-/// What was read, and what of it was equal.
+/// Formats the counts of the input and of equal documents.
 fn input_lines(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
@@ -495,7 +495,7 @@ fn input_lines(job: &Job, report: &Report) -> Vec<String> {
     ]
 }
 
-/// What did not count because many documents share it.
+/// Formats the statistics of text that is ignored because many documents share it.
 fn without_spans(found: &twindex_corpus::LeftOutReport) -> String {
     format!(
         "  left out   {:>11}  words, in {}: {} of {} words that more than {} share; {} no other words",
@@ -512,7 +512,7 @@ fn without_spans(found: &twindex_corpus::LeftOutReport) -> String {
     )
 }
 
-/// How many clusters there are of each class of sizes.
+/// Formats the number of clusters in each class of sizes.
 fn sizes(report: &Report) -> Vec<String> {
     let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
     let shown = |&(most, clusters): &(u64, u64)| match most {
@@ -522,7 +522,7 @@ fn sizes(report: &Report) -> Vec<String> {
     sizes.map(shown).collect()
 }
 
-/// The counts of duplicates by host.
+/// Formats the counts of duplicates by host.
 fn of_hosts(hosts: &twindex_corpus::Hosts) -> String {
     format!(
         "  hosts      {:>11}  of {} domains; {} duplicates of a page of the same host, {} of the same domain, {} of another",
@@ -534,7 +534,7 @@ fn of_hosts(hosts: &twindex_corpus::Hosts) -> String {
     )
 }
 
-/// What a person should know beside the figures.
+/// Returns remarks for the user in addition to the numbers.
 fn remarks(job: &Job, report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     if let (Some(lowest), Some((a, b))) = (report.lowest_resemblance, &report.lowest_pair)

@@ -1,4 +1,4 @@
-//! `twindex dump`: the bytes of an index file, with their meaning.
+//! `twindex dump`: prints the bytes of an index file, with their meaning.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -33,21 +33,20 @@ pub(crate) struct DumpArgs {
     rows: u64,
 }
 
-/// Prints lines of offset, bytes and meaning. Bytes are read where they are shown: a segment may be larger
-/// than memory.
+/// Prints lines of offset, bytes and meaning. Bytes are read when they are printed: a segment may be larger than memory.
 struct Printer<W> {
     out: W,
     file: File,
     at: usize,
 }
 
-/// The shown file has been checked by then, so hardly anything but the reader of the output can fail.
+/// The message for an error while copying, mostly of the output, as the file has been checked before.
 const CANNOT: &str = "cannot copy from the file to standard output";
-/// Bytes shown on a line.
+/// Number of bytes printed on a line.
 const SHOWN: usize = 16;
 
 impl<W: Write> Printer<W> {
-    /// The next `length` bytes and what they mean.
+    /// Prints the next `length` bytes, and their meaning.
     fn field(&mut self, length: usize, meaning: impl std::fmt::Display) -> io::Result<()> {
         let mut field = [0; SHOWN];
         let field = &mut field[..length.min(SHOWN)];
@@ -63,7 +62,7 @@ impl<W: Write> Printer<W> {
         writeln!(self.out, "-- {title}")
     }
 
-    /// The bytes from the current place on.
+    /// Reads bytes from the current position.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(self.at as u64))?;
         self.file.read_exact(bytes)
@@ -157,7 +156,8 @@ impl DumpArgs {
         print().context(CANNOT)
     }
 
-    /// A log has neither the parameters of its index nor the meaning of its operations; records are shown without them.
+    /// A log has neither the parameters of its index nor the meaning of its operations, so records are printed without
+    /// them.
     fn log(&self, mut printer: Printer<impl Write>) -> anyhow::Result<()> {
         let length = printer.file.metadata().with_context(|| CANNOT)?.len();
         let mut bytes = Vec::new();
@@ -180,7 +180,7 @@ impl DumpArgs {
                 printer.read(&mut head)?;
                 let fits = |head: &RecordHead| printer.at as u64 + head.record_bytes() <= length;
                 let Some(head) = RecordHead::read(&head).filter(fits) else { break };
-                // No longer than what the file has.
+                // At most the size of the file.
                 bytes.resize(head.record_bytes() as usize, 0);
                 printer.read(&mut bytes)?;
                 if !log::is_sound(salt, printer.at as u64, &bytes) {
@@ -292,7 +292,7 @@ impl DumpArgs {
         .with_context(write)
     }
 
-    /// The first entries of a section, decoded; the printer shows the raw bytes after them.
+    /// Decodes the first entries of a section; the printer prints the raw bytes after them.
     fn entries(
         &self,
         segment: &Segment,
@@ -396,7 +396,7 @@ impl DumpArgs {
     }
 }
 
-/// The marks, priorities and sets of the first documents.
+/// Returns the marks, priorities and sets of the first documents.
 fn fields(segment: &Segment, documents: u32) -> twindex::Result<Vec<String>> {
     let (mut lines, mut set) = (Vec::new(), Vec::new());
     for ordinal in 0..documents {
@@ -412,7 +412,7 @@ fn fields(segment: &Segment, documents: u32) -> twindex::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// The first entries of what finds documents by their sets.
+/// Returns the first entries of the sections by which documents are found by their sets.
 fn entries_of_sets(segment: &Segment, kind: Kind, most: u64) -> twindex::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut each = |tag: u32, of: u32| {

@@ -1,4 +1,4 @@
-//! `twindex get`: what an index has of documents.
+//! `twindex get`: prints the data of documents in an index.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ struct Document {
     signature: Option<String>,
     bottom: Vec<u64>,
     modular: Vec<u64>,
-    /// Bytes that are not UTF-8 replaced; `value_hex` has them then.
+    /// The value, with bytes that are not UTF-8 replaced; `value_hex` has the original bytes then.
     value: Option<String>,
     value_hex: Option<String>,
     stamp: Option<u64>,
@@ -48,12 +48,12 @@ struct Document {
     value_bytes: Vec<u8>,
 }
 
-/// The figures of `--json`.
+/// The totals of `--json`.
 #[derive(Serialize)]
 struct GetReport {
-    /// Documents that were found.
+    /// Number of documents found.
     documents: u64,
-    /// Keys of none.
+    /// Number of keys without a document.
     absent: u64,
 }
 
@@ -101,7 +101,7 @@ impl GetArgs {
             });
         }
         if self.output.json {
-            // One after the other: together they may be large.
+            // Printed one by one, as all of them may be large.
             all.iter().try_for_each(report::print_json)?;
             report::print_json(&GetReport { documents: all.len() as u64 - absent, absent })?;
         } else {

@@ -51,7 +51,7 @@ struct GroupLine<'a> {
     size: u64,
 }
 
-/// Lines on their way.
+/// Writes the lines of groups.
 struct GroupLines<W: Write> {
     out: W,
     json: bool,
@@ -113,7 +113,8 @@ impl GroupsArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The leader and the members of a document's group: by queries, or by listing all groups where these would be too many.
+    /// Returns the leader and the members of a document's group: by queries, or by listing all groups if there would be too
+    /// many queries.
     fn group(&self, snapshot: &Snapshot, key: &KeyBuf) -> anyhow::Result<Option<(KeyBuf, Vec<KeyBuf>)>> {
         let Some(found) = snapshot.group(key, GROUP_QUESTIONS)? else { return Ok(None) };
         if let Some(group) = found.decided() {
@@ -143,7 +144,7 @@ impl GroupsArgs {
         let listed = groups.for_each(self.min_size, |key, leader, size| {
             lines.add(key, leader, size.into()).map_err(|error| {
                 failed = Some(error);
-                // Nobody reads on; this ends the listing.
+                // The reader has closed the pipe; this ends the listing.
                 twindex::Error::Invalid("standard output is closed".into())
             })
         });

@@ -1,4 +1,4 @@
-//! `twindex idf`: in how many documents of a collection each shingle is.
+//! `twindex idf`: counts the documents of a collection that have each shingle.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -71,14 +71,14 @@ struct IdfReport {
     peak_rss_bytes: u64,
 }
 
-/// Figures of a table.
+/// Statistics of a table.
 #[derive(Serialize)]
 pub(crate) struct TableFigures {
     digest: String,
-    /// Documents with at least one token.
+    /// Number of documents with at least one token.
     counted_documents: u32,
     entries: usize,
-    /// The frequency that a shingle without an entry is taken to have.
+    /// The document frequency that is assumed for a shingle without an entry.
     absent: u32,
 }
 
@@ -141,7 +141,7 @@ impl IdfArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refuses to overwrite, before any work is done.
+    /// Refuses to overwrite an existing file, before any work is done.
     fn check_out(&self) -> anyhow::Result<()> {
         let shown = self.out.display();
         match self.out.symlink_metadata() {
@@ -157,7 +157,7 @@ impl IdfArgs {
         }
         let made = match idf::read(&RealVfs, &self.out) {
             Ok(_) => true,
-            // Damaged, but one of ours.
+            // The file is damaged, but has our magic number and role.
             Err(Error::Corrupt { offset, .. }) => offset != 0 && offset != 10,
             Err(_) => false,
         };

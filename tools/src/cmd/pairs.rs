@@ -108,10 +108,10 @@ struct PairsReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     pairs: u64,
-    /// Pairs that were compared, with --resembling.
+    /// Number of pairs that were compared, with --resembling.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<u64>,
-    /// Buckets whose pairs were not all checked.
+    /// Number of buckets whose pairs were not all checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     capped_buckets: Option<u64>,
     cpu_seconds: f64,
@@ -120,7 +120,7 @@ struct PairsReport {
     peak_rss_bytes: u64,
 }
 
-/// The sum over pairs.
+/// Sums over pairs.
 #[derive(Clone, Copy, Default)]
 struct PairTotals {
     count: u64,
@@ -148,7 +148,7 @@ impl std::iter::Sum for PairTotals {
     }
 }
 
-/// Adds the line of two documents; `score` begins with a tab.
+/// Appends the line of two documents; `score` begins with a tab.
 fn add_line(
     text: &mut Vec<u8>,
     a: &KeyBuf,
@@ -163,7 +163,7 @@ fn add_line(
     Ok(())
 }
 
-/// Adds the line of two documents that are near.
+/// Appends the line of two near documents.
 fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Result<()> {
     add_line(text, a, b, |text| {
         text.push(b'\t');
@@ -171,14 +171,14 @@ fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Re
     })
 }
 
-/// The target of lines: a plain table on standard output, or a file for `forest` and `clusters`.
+/// The output of lines: a plain table on standard output, or a file for `forest` and `clusters`.
 enum PairLines {
     Plain(StageFile),
     File(Box<PairWriter>),
 }
 
 impl PairLines {
-    /// Writes this number of lines.
+    /// Writes `count` lines.
     fn put(&mut self, count: u64, text: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Plain(out) => out.write_all(text).context("cannot write to standard output"),
@@ -231,12 +231,12 @@ impl PairsArgs {
         self.report(totals, None, written, watch)
     }
 
-    /// The folder of scratch files, memory and threads of the join.
+    /// Returns the folder of scratch files, the memory and the threads of the join.
     fn resources<'a>(&self, scratch: &'a tempfile::TempDir) -> JoinResources<'a> {
         JoinResources { dir: scratch.path(), memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
-    /// Pairs of fingerprints of one index or two; printed, unless only figures are wanted.
+    /// Finds pairs of fingerprints in one index or across two; prints them, unless only their number is requested.
     fn near(
         &self,
         left: &Snapshot,
@@ -292,7 +292,7 @@ impl PairsArgs {
         self.stage.is_file() || !self.count
     }
 
-    /// Begins what is written of pairs of documents with these parameters.
+    /// Creates the output for pairs of documents with these parameters.
     fn lines(&self, params: &Params, verify: VerifyChoice) -> anyhow::Result<PairLines> {
         let (pairs, columns) = match (self.resembling, verify) {
             (None, _) => {
@@ -320,7 +320,7 @@ impl PairsArgs {
         )?)))
     }
 
-    /// Pairs that resemble each other.
+    /// Finds pairs by resemblance.
     fn resembling(
         &self,
         threshold: f64,
@@ -352,7 +352,7 @@ impl PairsArgs {
         };
         let of_right = right.and_then(|(_, _, snapshot)| snapshot.params().minhash);
         let mut kept = minhash;
-        // Only the bits that both indexes keep are compared.
+        // Only the bits that both indexes store are compared.
         kept.feature_bits = of_right.map_or(u8::MAX, |right| right.feature_bits).min(minhash.feature_bits);
         let agreement = self.features.options().agreement(kept, snapshot.documents())?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
@@ -383,7 +383,7 @@ impl PairsArgs {
         self.report(totals, Some((found.candidates, found.capped_buckets)), written, watch)
     }
 
-    /// Says how many there were.
+    /// Prints the summary.
     fn report(
         &self,
         totals: PairTotals,
@@ -422,7 +422,7 @@ impl PairsArgs {
         self.index.as_deref().ok_or_else(|| Usage::new("name an INDEX, or --fingerprints FILE").into())
     }
 
-    /// Refuses options that go with nothing.
+    /// Refuses options that have no effect or contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(PAIRS)?;
         if self.features.options().are_given() && self.resembling.is_none() {
@@ -451,7 +451,7 @@ impl PairsArgs {
         Ok(())
     }
 
-    /// How texts are read.
+    /// Returns the options for reading texts.
     fn text_options(&self) -> InputOptions {
         let usual = InputOptions::default();
         InputOptions {

@@ -1,5 +1,5 @@
-//! `twindex passages`: what documents share with earlier ones. What it does is the library's,
-//! [`twindex_corpus::Passages`]; here are its options, and its summary.
+//! `twindex passages`: passages that documents share with earlier ones. The library's [`twindex_corpus::Passages`] does the
+//! work; this file has the options and the summary.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -247,7 +247,7 @@ fn compact(index: &Path, work: &ResourceArgs, output: &Output) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Deletes documents of an index.
+/// Deletes documents from an index.
 fn delete(index: &Path, keys: &KeyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let deleted = PassagesIndex::delete(index, &keys.byte_keys(index)?.into_iter().collect())?;
     let there = PassagesIndex::open(index)?;
@@ -324,7 +324,7 @@ impl Query {
     }
 }
 
-/// A line for each passage.
+/// Writes a line for each passage.
 fn write_rows(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()> {
     for document in &answer.documents {
         for one in &document.matches {
@@ -341,7 +341,7 @@ fn write_rows(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()
     Ok(())
 }
 
-/// A line for each text.
+/// Writes a line for each text.
 fn write_json(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()> {
     let mut value = serde_json::to_value(answer)?;
     value["key"] = String::from_utf8_lossy(&answer.key).into();
@@ -374,7 +374,7 @@ impl Find {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The job of these options.
+    /// Returns the job with these options.
     fn job(&self) -> Job {
         Job {
             inputs: self.input.inputs.clone(),
@@ -408,7 +408,7 @@ impl Find {
     }
 }
 
-/// The summary for a person.
+/// Formats the summary.
 fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
     let input = &report.input;
     let share = report.repeated_bytes as f64 * 100.0 / input.text_bytes.max(1) as f64;

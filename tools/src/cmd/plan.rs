@@ -1,4 +1,4 @@
-//! `twindex plan`: what an index would cost, before it is built.
+//! `twindex plan`: estimates the cost of an index before it is built.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,13 +18,13 @@ use crate::options::{Usage, parse_resemblance, parse_size};
 use crate::param_args::parse_minima;
 use crate::report::{self, bytes, count};
 
-/// Ranks and postings of a document.
+/// Number of bytes of ranks and postings for a document.
 const BYTES_A_DOCUMENT: f64 = 8.0;
-/// No file system holds the tables of more.
+/// Maximal number of documents: no file system can store the tables of more.
 const PLANNED_MAX: u64 = 1 << 50;
-/// Choices that are slower than the fastest by this factor are listed on request only.
+/// Choices slower than the fastest by this factor are listed only on request.
 const SLOW: f64 = 20.0;
-/// Memory that is taken for granted where tables are read from a disk.
+/// Default memory if tables are read from a disk.
 const MEMORY: usize = 1 << 30;
 
 /// Options of `plan`.
@@ -144,7 +144,7 @@ struct PlanReport {
     medium: MediumArg,
     memory_bytes: Option<u64>,
     segments: u64,
-    /// The bytes of ranks and postings, without keys.
+    /// Number of bytes of ranks and postings, without keys.
     bytes_per_document: f64,
     auto: String,
     small: String,
@@ -156,36 +156,36 @@ struct PlanReport {
     bands: Option<Curve>,
 }
 
-/// A design and its codecs. All numbers are of all segments together.
+/// A design and its codecs. All numbers are totals over the segments.
 #[derive(Clone, Serialize)]
 struct DesignLine {
     name: String,
     codecs: String,
     tables: u32,
-    /// The numbers of bits by which tables are probed, each once.
+    /// The distinct numbers of bits by which tables are probed.
     prefix_bits: Vec<u32>,
     bytes_per_fingerprint: f64,
     bytes: u64,
     probes: u64,
-    /// Looks at all fingerprints and probes none: less work where there are few.
+    /// Whether a query compares all fingerprints instead of probing, which is less work for few fingerprints.
     scan: bool,
     entries: f64,
     candidates: f64,
-    /// Pages read from the medium.
+    /// Number of pages read from the medium.
     cold_pages: f64,
     ns_per_query: f64,
-    /// The work of a query in memory, by kind: the model's prices times these are its time.
+    /// The work of a query in memory, by kind: multiplied by the model's costs, it gives the time.
     work: BTreeMap<&'static str, f64>,
     exact: bool,
-    /// The probability of finding what is 0, 1, ... `within` bits away.
+    /// For each distance 0, 1, ... `within`, the probability that a document at that distance is found.
     recall: Vec<f64>,
-    /// The standard error of the recall; 0 if it was calculated.
+    /// The standard error of the recall; 0 if the recall is exact.
     recall_standard_error: f64,
     fits: bool,
     chosen_by: Vec<&'static str>,
 }
 
-/// The way of Manku, Jain and Das Sarma: sorted tables of whole fingerprints in one piece.
+/// The method of Manku, Jain and Das Sarma: sorted tables of whole fingerprints.
 #[derive(Serialize)]
 struct Paper {
     design: String,
@@ -202,7 +202,7 @@ struct Prefix {
     candidates: f64,
 }
 
-/// Looking up every value within the radius.
+/// The method of looking up every value within the radius.
 #[derive(Serialize)]
 struct Expansion {
     probes: u64,
@@ -250,7 +250,7 @@ impl PlanArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The memory there is for tables, if that is bounded.
+    /// Returns the memory for tables, if it is limited.
     fn memory(&self) -> Option<u64> {
         let usual = (self.medium != MediumArg::Memory).then_some(MEMORY);
         self.memory.or(usual).map(|memory| memory as u64)
@@ -294,7 +294,7 @@ impl PlanArgs {
         })
     }
 
-    /// The designs to list.
+    /// Returns the designs to list.
     fn choices(&self, chosen: &[(&str, Scheme)], codec: CodecChoice, rows: u64) -> Result<Vec<SchemeChoice>> {
         let of = |scheme: Scheme| -> Result<SchemeChoice> {
             Ok(SchemeChoice { scheme, cost: cost(scheme, self.within.into(), rows)? })
@@ -323,7 +323,7 @@ impl PlanArgs {
                 let is_slow = choice.cost.nanos() > SLOW * fastest;
                 !is_chosen && (is_slow || listed.iter().any(better))
             };
-            // Each is compared with all, those that are beaten too.
+            // Each design is compared with all others, including those that are dominated.
             let kept: Vec<bool> = listed.iter().map(|choice| !beaten(choice)).collect();
             let mut kept = kept.into_iter();
             listed.retain(|_| kept.next().unwrap_or(true));
@@ -396,7 +396,7 @@ impl PlanArgs {
         }
     }
 
-    /// The designs of the paper for this radius, or of all that are named.
+    /// Returns the designs of the paper for this radius, or all of its designs.
     fn paper(&self, documents: u64) -> Vec<Paper> {
         let within = self.within;
         let names: Vec<DesignName> = if let Some(DesignChoice::Named(name)) = self.design {
@@ -482,7 +482,7 @@ impl PlanArgs {
         lines
     }
 
-    /// The recommended design, and the reason.
+    /// Returns the recommended design, and the reason.
     fn advice(report: &PlanReport) -> Vec<String> {
         let of = |word| report.designs.iter().find(|line| line.chosen_by.contains(&word));
         let mut lines: Vec<String> = Vec::new();
@@ -657,7 +657,7 @@ fn nanos_text(nanos: f64) -> String {
     }
 }
 
-/// A mean: with a decimal where that matters.
+/// Formats a mean, with a decimal if it is small.
 fn mean_count(mean: f64) -> String {
     if mean > 0.0 && mean < 0.005 {
         return "<0.01".to_string();

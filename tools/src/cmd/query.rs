@@ -46,9 +46,9 @@ const HITS: ResultKind =
 
 /// The message if results cannot be written.
 const CANNOT_WRITE: &str = "cannot write the results";
-/// Queries handed to a core together at least. The more they are, the more of them look at the same buckets.
+/// Minimal number of queries in a batch for a core. In a larger batch, more queries read the same buckets.
 const BATCH: usize = 4096;
-/// And at most.
+/// Maximal number of queries in a batch for a core.
 const BATCH_MAX: usize = 1 << 18;
 
 /// Options of `query`.
@@ -182,30 +182,30 @@ struct QueryReport {
     queries: u64,
     hits: u64,
     left_out: u64,
-    /// Buckets that `--visits` left out: there may be hits in them.
+    /// Number of buckets that `--visits` skipped: there may be hits in them.
     unvisited: u64,
-    /// CPU seconds of answering and printing; for documents also of reading and sketching, for raw fingerprints without
+    /// CPU seconds for answering and printing; for documents including reading and sketching, for raw fingerprints without
     /// reading.
     cpu_seconds: f64,
     ns_per_query: f64,
     checksum: String,
-    /// As `cpu_seconds`, by the clock.
+    /// Wall-clock seconds for the same work as `cpu_seconds`.
     seconds: f64,
     /// How raw fingerprints were answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    /// The share of the documents at the resemblance asked for that the bands find.
+    /// The expected share of the documents at the requested resemblance that the bands find.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_recall: Option<f64>,
-    /// How much of a query is contained in a hit, on average, where the index has samples that tell.
+    /// The mean share of a query that is contained in a hit, if the index has samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_query_in_hit: Option<f64>,
-    /// How much of a hit is contained in its query, on average.
+    /// The mean share of a hit that is contained in its query.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_hit_in_query: Option<f64>,
 }
 
-/// The sum over answers.
+/// Sums over the answers.
 #[derive(Default)]
 struct QueryTotals {
     queries: u64,
@@ -218,7 +218,7 @@ struct QueryTotals {
     hit_in_query: Mean,
 }
 
-/// The mean of what is known.
+/// The mean of the known values.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -246,13 +246,13 @@ impl QueryTotals {
             left_out: self.left_out + other.left_out,
             unvisited: self.unvisited + other.unvisited,
             checksum: self.checksum.wrapping_add(other.checksum),
-            // Raw fingerprints, whose parts these are, have no samples.
+            // Raw fingerprints, the only kind answered in parts, have no samples.
             ..self
         }
     }
 }
 
-/// A key as a number, for checksums.
+/// Returns a key as a number, for checksums.
 pub(crate) fn key_number(key: &KeyBuf) -> u64 {
     match key {
         KeyBuf::U64(key) => *key,
@@ -260,7 +260,7 @@ pub(crate) fn key_number(key: &KeyBuf) -> u64 {
     }
 }
 
-/// A query for the documents that agree in this number of features.
+/// Restricts a query to documents that agree in the required number of features.
 fn agreeing(query: twindex::Query, agreement: Agreement) -> twindex::Query {
     query.sharing(agreement.features.into()).feature_bits(agreement.bits)
 }
@@ -341,12 +341,12 @@ impl QueryArgs {
         self.report(&totals, (cpu_seconds, seconds), expected_recall, written)
     }
 
-    /// The directory of the index; empty where there is none.
+    /// Returns the directory of the index; empty if there is none.
     fn index(&self) -> &Path {
         self.index.as_deref().unwrap_or_else(|| Path::new(""))
     }
 
-    /// Says how many answers there were.
+    /// Prints the summary.
     fn report(
         &self,
         totals: &QueryTotals,
@@ -382,7 +382,7 @@ impl QueryArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refuses options that go with another kind of nearness.
+    /// Refuses options that the near relation does not use.
     fn check_near(&self) -> anyhow::Result<()> {
         if self.near == NearQueryArg::Resemblance {
             let why = "--threshold goes with --near containment; for a resemblance name --resembling J";
@@ -410,7 +410,7 @@ impl QueryArgs {
         }
     }
 
-    /// Refuses options that go with nothing.
+    /// Refuses verification options that have no effect.
     fn check_verify(&self) -> anyhow::Result<()> {
         let (exact, by_texts) = (self.verify == Some(VerifiedBy::Exact), !self.texts.is_empty());
         let why = match () {
@@ -431,8 +431,8 @@ impl QueryArgs {
         Err(Usage::new(why).into())
     }
 
-    /// The resemblance from which documents are hits, if any are by resemblance and not all that share a band; and how it is
-    /// verified. Refuses an index that cannot tell.
+    /// Returns the smallest resemblance of hits, if hits are found by resemblance and verified, and how it is verified.
+    /// Refuses an index that does not store the required data.
     fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<VerifiedBy>)> {
         let near = match (self.within, self.fingerprints.is_some(), self.resembling) {
             (None, false, None) => params.near(),
@@ -453,7 +453,7 @@ impl QueryArgs {
         Ok((near.threshold.map(Threshold::value), verify))
     }
 
-    /// Refuses ways that what is asked cannot be answered by.
+    /// Refuses strategies that cannot answer the queries.
     fn check_by(&self) -> anyhow::Result<()> {
         if matches!(self.by, StrategyArg::Auto | StrategyArg::Probes) && self.against_fingerprints.is_none() {
             return Ok(());
@@ -478,7 +478,7 @@ impl QueryArgs {
         self.stage.is_file() || !self.count
     }
 
-    /// Begins to write hits.
+    /// Creates the output for hits.
     fn hits(
         &self,
         verify: Option<VerifiedBy>,
@@ -493,7 +493,7 @@ impl QueryArgs {
         Ok(out)
     }
 
-    /// The names of the columns.
+    /// Returns the names of the columns.
     fn names(&self, verify: Option<VerifiedBy>, sampled: bool) -> String {
         let exact = !self.texts.is_empty();
         let counted = if verify == Some(VerifiedBy::Exact) { "\tintersection\tunion" } else { "" };
@@ -502,7 +502,7 @@ impl QueryArgs {
         format!("query\tkey\tdistance\tresemblance{counted}{sampled}")
     }
 
-    /// Answers raw fingerprints; returns the seconds of the processor and of the clock, too.
+    /// Answers raw fingerprints; also returns CPU seconds and wall-clock seconds.
     fn raw(
         &self,
         snapshot: &Snapshot,
@@ -516,8 +516,8 @@ impl QueryArgs {
         let mut totals =
             QueryTotals { by: Some(twindex_join::BatchStrategy::Probes), ..QueryTotals::default() };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
-        // A few batches for each core at a time, so that what waits to be asked and to be printed stays small; where
-        // nothing is printed, and large batches of queries can be answered together.
+        // A few batches for each core at a time, so that few queries and answers are waiting; if nothing is printed, large
+        // batches of queries can be answered together.
         let threads = rayon::current_num_threads();
         let alone = self.prints() || self.limit.is_some();
         let most = threads * if alone { 4 * BATCH } else { BATCH_MAX };
@@ -653,13 +653,13 @@ impl QueryArgs {
             Ok(())
         })?;
         if !self.output.quiet {
-            // Not between the answers, which stand on standard output.
+            // Not printed between the answers on standard output.
             documents.counts().remarks().iter().for_each(|remark| report::note(remark));
         }
         Ok(totals)
     }
 
-    /// The query for one document; `None` for an empty document, which is near nothing but copies of itself.
+    /// Returns the query for a document; `None` for an empty document, which is near only its copies.
     fn ask(
         &self,
         snapshot: &Snapshot,
@@ -682,7 +682,7 @@ impl QueryArgs {
         })
     }
 
-    /// The documents that share a band with a sketch and as many shingles as asked for.
+    /// Finds the documents that share a band with a sketch and whose counted resemblance is high enough.
     fn counted(
         &self,
         snapshot: &Snapshot,
@@ -694,7 +694,7 @@ impl QueryArgs {
         let mut answers = twindex::Answers::default();
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
-        // The estimate of a candidate does not matter.
+        // The estimate of a candidate is not used.
         for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;
@@ -714,7 +714,7 @@ impl QueryArgs {
         Ok(answers)
     }
 
-    /// A query with the bounds of the options.
+    /// Applies the limits of the options to a query.
     fn bounded(&self, mut query: twindex::Query) -> twindex::Query {
         query = query.limit(self.limit.unwrap_or(usize::MAX));
         if let Some(visits) = self.visits {
@@ -736,7 +736,7 @@ impl QueryArgs {
     }
 }
 
-/// True if hits come with their containment.
+/// Returns whether hits have containment values.
 fn keeps_samples(snapshot: &Snapshot) -> bool {
     snapshot.params().bottom > 0 || snapshot.params().modulus > 0
 }

@@ -1,4 +1,4 @@
-//! `twindex sketch`: documents to a file of sketches, the first stage of everything else by itself.
+//! `twindex sketch`: writes a file of sketches of documents, for later stages.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -27,16 +27,16 @@ use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
 use crate::stage::{ResultKind, StageFile};
 
-/// The first line of a table of sketches.
+/// The header of a table of sketches.
 const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";
-/// Rows of a file that are held at once where keys are looked up.
+/// Number of rows of a file that are in memory at a time if keys are looked up.
 const ROWS_TOGETHER: usize = 1024;
-/// The names in it.
+/// The column names.
 const TSV_COLUMNS: &str = "key\tfingerprint\tfeatures";
 const CANNOT_WRITE: &str = "cannot write the results";
-/// The files of a folder of sketches.
+/// The kind of the files of sketches.
 const SKETCHES: ResultKind = ResultKind { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
-/// The suffix of files that name the input of a file of sketches.
+/// The suffix of files that record the finished inputs of a folder of sketches.
 const DONE: &str = "done";
 
 /// Options of `sketch`.
@@ -84,16 +84,16 @@ struct SketchReport {
     /// Files of sketches, in the order of the inputs, with --into.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
-    /// Inputs that were done.
+    /// Number of inputs that an earlier run has done.
     resumed: u64,
     #[serde(flatten)]
     counts: Counts,
-    /// Those without words, or features.
+    /// Number of documents without words, or without features.
     empty: u64,
     bytes_on_disk: u64,
     cpu_seconds: f64,
     seconds: f64,
-    /// Millions of bytes of text for each second of one processor.
+    /// Megabytes of text per CPU second.
     mb_per_cpu_second: f64,
     peak_rss_bytes: u64,
 }
@@ -168,13 +168,13 @@ impl SketchArgs {
                 lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
                 report::print_lines(&lines)?;
             }
-            // Not between the lines of the table.
+            // Not printed between the lines of the table.
             None => remarks.iter().for_each(|remark| report::note(remark)),
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// A file of sketches for each input, but for those that are done.
+    /// Writes a file of sketches for each input that is not done.
     fn sketch_into(
         &self,
         dir: &Path,
@@ -210,7 +210,7 @@ impl SketchArgs {
             progress.finish();
             let written = sink.finish()?;
             let file = written.path.unwrap_or_default();
-            // The result first: a record without it would say too much.
+            // The result is written first, so that a record never names a missing file.
             let mut sink = StageFile::named(&record, true)?;
             let name = file.file_name().unwrap_or_default();
             let line = format!("{}\t{}\t{}\n", name.display(), written.bytes, path.display());
@@ -255,7 +255,7 @@ impl SketchReport {
     }
 }
 
-/// The file of sketches that a record names as done, if it is there and has the recorded length.
+/// Returns the file of sketches that a record names, if it exists and has the recorded length.
 fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
     let mut line = String::new();
     BufReader::new(io::Read::take(std::fs::File::open(record).ok()?, 1 << 20)).read_line(&mut line).ok()?;
@@ -265,7 +265,7 @@ fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
     (file.metadata().ok()?.len() == bytes).then_some(file)
 }
 
-/// Refuses to overwrite, before any work is done: without `force` anything, with it what this verb did not make.
+/// Refuses to overwrite an existing file, before any work is done; with `force`, only a file that this verb did not write.
 fn check_out(out: &Path, tsv: bool, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     if out.file_name().is_none() {
@@ -288,7 +288,7 @@ fn is_table(path: &Path) -> bool {
     file.is_ok_and(|mut file| file.read_line(&mut line).is_ok()) && line == TSV_HEAD
 }
 
-/// Working memory for one chunk after the other.
+/// Working memory, reused for each chunk.
 struct State<'s> {
     sketching: Sketching<'s>,
     sketch: twindex::Sketch,
@@ -340,12 +340,12 @@ impl<'s> State<'s> {
     }
 }
 
-/// Whether a document may have many elements for each shingle, so that a chunk of documents may be large.
+/// Returns whether a document may have many elements for each shingle, so that a chunk of documents may be large.
 fn has_units(sketcher: &Sketcher) -> bool {
     sketcher.params().minhash.is_some_and(|minhash| minhash.unit.is_some())
 }
 
-/// Writes a file of sketches, and counts the empty ones.
+/// Writes a file of sketches, and returns the number of empty ones.
 fn write_sketches(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -357,7 +357,7 @@ fn write_sketches(
     let (mut out, mut empty) = (Vec::new(), 0);
     let mut encoder = Encoder::new(params, &mut out);
     if wanted.repeated_keys != RepeatedKeys::Any || has_units(sketcher) {
-        // Keys are decided in the order of the input.
+        // Repeated keys are handled in the order of the input.
         let (mut parts, mut rows, mut held) = (SketchRow::default(), Encoded::new(params), 0);
         let together = if has_units(sketcher) { 1 } else { ROWS_TOGETHER };
         for_each_sketched(documents, sketcher, wanted, progress, |one| {
@@ -402,7 +402,7 @@ fn write_sketches(
     Ok(empty)
 }
 
-/// Writes a table, and counts the empty sketches.
+/// Writes a table, and returns the number of empty sketches.
 fn write_table(
     documents: &mut Documents,
     sketcher: &Sketcher,

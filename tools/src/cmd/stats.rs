@@ -1,4 +1,4 @@
-//! `twindex stats`: what is in an index.
+//! `twindex stats`: statistics of an index.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,31 +38,31 @@ pub(crate) struct StatsArgs {
 struct StatsReport {
     documents: u64,
     deleted: u64,
-    /// Documents that are in the log and in no segment yet.
+    /// Number of documents that are only in the log, not in a segment yet.
     logged_documents: u64,
     distinct_fingerprints: u64,
     segments: usize,
     generation: u64,
-    /// The last commit that is known to be durable. A record of the log says so of those before it, so that of a writer
-    /// at work the last commit or two are not known yet.
+    /// The last commit that is known to be durable. Each record of the log confirms the commits before it, so the last one
+    /// or two commits of an active writer are not known yet.
     last_durable_commit: u64,
-    /// The highest stamp, where documents expire.
+    /// The highest stamp, if documents expire.
     now: Option<u64>,
-    /// Bytes of segments and logs for each byte of what is live of them, by the number of documents: what `compact`
-    /// would save, about.
+    /// Bytes of segments and logs, divided by the live part of these bytes (by the number of documents): an estimate of the
+    /// space that `compact` saves.
     space_amplification: f64,
     uuid: String,
-    /// The table design and codecs of its segments, each once.
+    /// The distinct table designs and codecs of the segments.
     design: String,
     params: BTreeMap<&'static str, String>,
     /// The default near relation; null for a rule that is not used.
     near: NearRelation,
-    /// Figures of the IDF table, if there is a sound one; `verify` reports its damage.
+    /// Statistics of the IDF table, if there is an undamaged one; `verify` reports damage.
     idf: Option<TableFigures>,
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
-    /// With --groups.
+    /// Present with --groups.
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<GroupSizes>,
 }
@@ -70,7 +70,7 @@ struct StatsReport {
 /// The near relation of the index.
 #[derive(Serialize)]
 pub(crate) struct NearRelation {
-    /// The least resemblance.
+    /// The smallest resemblance.
     threshold: Option<f64>,
     /// The largest distance of fingerprints.
     within: Option<u8>,
@@ -82,7 +82,7 @@ impl From<twindex::params::Near> for NearRelation {
     }
 }
 
-/// Bytes on disk over those of what is live.
+/// Returns the bytes on disk divided by the bytes of live data.
 fn amplification(snapshot: &Snapshot, space: &Space) -> f64 {
     let on_disk = snapshot.entries().len();
     let (mut all, mut live) = (0.0, 0.0);
@@ -95,7 +95,7 @@ fn amplification(snapshot: &Snapshot, space: &Space) -> f64 {
     if live + logged > 0.0 { (all + logged) / (live + logged) } else { 1.0 }
 }
 
-/// The designs of the segments, each once; `none` if no fingerprints are kept.
+/// Returns the distinct designs of the segments; `none` if no fingerprints are kept.
 fn designs(snapshot: &Snapshot) -> String {
     let mut schemes: Vec<String> =
         snapshot.segments().filter_map(|(segment, _)| Some(segment.scheme()?.to_string())).collect();

@@ -34,11 +34,11 @@ use crate::recall;
 use crate::report::{self, Stopwatch, count};
 use crate::verifying::{NearQueryArg, VerifiedBy, counted};
 
-/// The fields of a line, in the objects of `--json`.
+/// The columns of a line, and fields of the objects with `--json`.
 const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
-/// The same, by containment.
+/// The columns with containment.
 const COLUMNS_CONTAINED: &str = "key\tdecision\tnear_key\tdistance\tcontainment";
-/// Documents of a batch at most, however fast they come.
+/// Maximal number of documents in a batch, however fast they come.
 const BATCH_MAX: usize = 10_000;
 
 /// Options of `stream`.
@@ -106,39 +106,39 @@ pub(crate) struct StreamArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct StreamReport {
-    /// Counts of the inputs, but for `documents`, which are those of the index.
+    /// Counts of the inputs, except that `documents` is the number in the index.
     #[serde(flatten)]
     counts: Counts,
     admitted: u64,
     /// The near relation; null if containment decides.
     near: Option<super::stats::NearRelation>,
-    /// The share of a document from which on it is contained in another one; null where that does not decide.
+    /// The smallest contained share of a duplicate; null if containment does not decide.
     containment: Option<f64>,
-    /// How a resemblance was verified; null where none decides.
+    /// How resemblance was verified; null if resemblance does not decide.
     verify: Option<VerifiedBy>,
     new: u64,
     duplicates: u64,
     known: u64,
     expired: u64,
-    /// Earlier documents that are contained in later ones, once for each of these; null where containment does not decide.
+    /// Number of earlier documents contained in later ones, once for each pair; null if containment does not decide.
     contained: Option<u64>,
     empty: u64,
     commits: u64,
-    /// The longest that one document had to wait for, by the clock: its look-up, and a commit if it came with one.
+    /// The longest wall-clock time for one document: its lookup, and a commit if one was due.
     longest_pause_seconds: f64,
     cpu_seconds: f64,
     seconds: f64,
     peak_rss_bytes: u64,
 }
 
-/// The decisions, and lines that wait for the commit.
+/// Decides about documents, and holds their lines until the commit.
 struct AdmittedLines<'w, W: Write> {
     writer: &'w mut Writer,
     deciding: StreamDecider<'w>,
-    /// Whether lines say which group the document is in.
+    /// Whether lines have the group of the document.
     groups: bool,
     every: Duration,
-    /// Whether documents come by standard input.
+    /// Whether documents are read from standard input.
     stdin: bool,
     since: Instant,
     waiting: Vec<u8>,
@@ -156,7 +156,7 @@ struct AdmittedLines<'w, W: Write> {
 
 impl<W: Write> AdmittedLines<'_, W> {
     fn commit(&mut self) -> anyhow::Result<()> {
-        // If the batch is durable and the writer stopped after it, its lines are true.
+        // If the batch is durable but the writer stopped afterwards, its lines are valid.
         let mut stopped = None;
         if self.batch > 0 {
             match self.writer.commit() {
@@ -177,7 +177,7 @@ impl<W: Write> AdmittedLines<'_, W> {
         stopped.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Adds the line of a document, and one for each that it contains.
+    /// Adds the line of a document, and a line for each document that it contains.
     fn print(&mut self, key: &[u8], outcome: &Outcome, group: Option<&Membership>) -> io::Result<()> {
         if self.out.is_none() {
             return Ok(());
@@ -225,7 +225,7 @@ impl<W: Write> AdmittedLines<'_, W> {
     }
 }
 
-/// True if standard input has more, or its end, within this time.
+/// Returns whether standard input has more data, or ends, within this time.
 #[cfg(unix)]
 fn has_more(within: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -236,7 +236,7 @@ fn has_more(within: Duration) -> bool {
     !matches!(poll(&mut fds, within.as_ref()), Ok(0))
 }
 
-/// As above, where that is not known: what has come is committed before the wait.
+/// Always false where this cannot be detected: documents are committed before waiting.
 #[cfg(not(unix))]
 fn has_more(_within: Duration) -> bool {
     false
@@ -277,7 +277,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
 
     fn wait(&mut self) -> anyhow::Result<()> {
         let left = self.every.saturating_sub(self.since.elapsed());
-        // It is unknown when more will come from a named pipe.
+        // For a named pipe it cannot be detected when more data comes.
         if self.batch > 0 && !(self.stdin && has_more(left)) {
             self.commit()?;
         }
@@ -285,7 +285,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
     }
 }
 
-/// The writer of lines to standard output, plain or as JSON.
+/// Returns the writer of lines to standard output, as text or as JSON.
 fn lines_out(is_json: bool, columns: &'static str, has_numbers_as_keys: bool) -> Box<dyn Write> {
     let out = BufWriter::new(io::stdout().lock());
     if is_json {
@@ -296,7 +296,7 @@ fn lines_out(is_json: bool, columns: &'static str, has_numbers_as_keys: bool) ->
 }
 
 impl StreamArgs {
-    /// How documents are read.
+    /// Returns the options for reading documents.
     fn options(&self) -> anyhow::Result<InputOptions> {
         self.params.check_features(self.input.reads_features())?;
         self.fingerprint.check(&self.input)?;
@@ -315,7 +315,7 @@ impl StreamArgs {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
         let mut documents = Documents::open(&self.input.inputs, &self.options()?)?;
-        // A regular file is read ahead, as it cannot let wait.
+        // Reading a regular file never waits, so it is read ahead.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
         let sketcher = self.boilerplate.sketcher(&index)?;
@@ -329,7 +329,7 @@ impl StreamArgs {
         writer.set_unverified(verify == Some(VerifiedBy::None));
         writer.set_estimated(verify == Some(VerifiedBy::Signature));
         self.attached.configure(&mut writer);
-        // A bar would be drawn between the lines.
+        // On a terminal, a progress bar would be mixed with the lines.
         let lines = !self.output.json && io::stdout().is_terminal();
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);
         let columns = if containment.is_some() { COLUMNS_CONTAINED } else { COLUMNS };
@@ -358,7 +358,7 @@ impl StreamArgs {
         } else {
             for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
-        // Documents admitted before a bad one are committed, as their lines say so.
+        // Documents admitted before a bad one are committed, as their lines are printed.
         let last = admitting.commit();
         let AdmittedLines {
             new, duplicates, known, expired, contained, empty, commits, longest, out, ..
@@ -405,7 +405,7 @@ impl StreamArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Says what was found, and `by` what duplicates are such where containment does not decide.
+    /// Prints a summary; `by` describes the near relation, if containment does not decide.
     fn note(&self, report: &StreamReport, by: &str) {
         report::note(&format!(
             "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
@@ -430,7 +430,7 @@ impl StreamArgs {
         }
     }
 
-    /// The criteria of the options for the decision on a document.
+    /// Returns the criteria for the decision about a document.
     fn asked(&self, near: Near, verify: Option<VerifiedBy>) -> StreamCriteria {
         let share = near.threshold.unwrap_or(Threshold::USUAL).value();
         let options = AdmitOptions {
@@ -443,7 +443,7 @@ impl StreamArgs {
         StreamCriteria { options, counts_sets, groups: self.groups }
     }
 
-    /// The near relation of this run, if the index can decide it, and how a resemblance is verified.
+    /// Returns the near relation of this run, if the index supports it, and how resemblance is verified.
     fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<VerifiedBy>)> {
         let path = self.index.display();
         let named = self.params.near(params)?;
@@ -457,7 +457,7 @@ impl StreamArgs {
             );
         }
         if self.near == NearQueryArg::Containment {
-            // It is not found by what the index keeps for a resemblance.
+            // Containment does not use the index's data for resemblance.
             return Ok((near, Some(self.verify.unwrap_or(VerifiedBy::Exact))));
         }
         let verify = counted(&self.index, params, near, self.verify)?;
@@ -469,7 +469,7 @@ impl StreamArgs {
         Ok((near, verify))
     }
 
-    /// The index that is there, if it is one for what is to be added, or a new one; and what is near in this run.
+    /// Opens the index, after checking that the documents fit it, or creates a new one; also returns the near relation.
     fn open(&self) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {
@@ -499,7 +499,7 @@ impl StreamArgs {
                 };
                 let mut params = self.params.params(brought, table.as_ref())?;
                 self.attached.apply(&mut params)?;
-                // Duplicates are distinguished from documents that decide.
+                // Marks distinguish duplicates from documents that decide.
                 params.marks = true;
                 params.values |= self.inside.is_some();
                 let list = self.boilerplate.apply(&mut params)?;
@@ -513,7 +513,7 @@ impl StreamArgs {
     }
 }
 
-/// The relation by which documents were found to be duplicates.
+/// Describes the relation by which documents were found to be duplicates.
 fn by(near: Near, verify: Option<VerifiedBy>) -> String {
     let relation = match (verify, near.within) {
         (Some(VerifiedBy::None), Some(within)) => {

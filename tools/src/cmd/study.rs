@@ -1,8 +1,8 @@
-//! `twindex study`: near pairs of a collection by one method, band by band, judged against exact resemblance.
+//! `twindex study`: near pairs of a collection by one method, band by band, compared with exact resemblance.
 //!
 //! The tables are those of Wu, *Near deduplication* (the study of WET files): pairs that share a block of their
-//! fingerprints, or a band of their minima, by score. What the study could not have is precision and recall of each
-//! score, for which all pairs of the threshold are counted shingle by shingle.
+//! fingerprints, or a band of their minima, by score. In addition to that study, precision and recall of each score are
+//! computed, for which all pairs above the threshold are counted shingle by shingle.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,14 +27,14 @@ use crate::stage::{ResultKind, StageArgs};
 
 const STUDIED: ResultKind =
     ResultKind { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
-/// Bands of minima, and minima in each: 20, as in the study.
+/// Number of bands, and of minima in each: 20 minima, as in the study.
 const BANDS: u16 = 4;
 const ROWS: u16 = 5;
-/// Fingerprints are scored down to a distance of 8.
+/// The largest distance of fingerprints in the table.
 const DISTANCE_MAX: u32 = 8;
-/// Bits of a block of a fingerprint.
+/// Number of bits in a block of a fingerprint.
 const BLOCK_BITS: u32 = 16;
-/// Buckets of more different members are compared with their neighbours only.
+/// In buckets with more distinct members than this, only neighbours are compared.
 const MAX_BUCKET: usize = 10_000;
 
 /// Options of `study`.
@@ -75,7 +75,7 @@ enum StudyMethod {
     Minhash,
 }
 
-/// `build` and `pairs`, as their own command lines would start them.
+/// The command lines of `build` and `pairs`.
 #[derive(Parser)]
 struct BuildLine {
     #[command(flatten)]
@@ -88,17 +88,17 @@ struct PairsLine {
     pairs: PairsArgs,
 }
 
-/// Pairs of one score.
+/// Statistics of the pairs with one score.
 #[derive(Debug, Serialize)]
 struct ScoreCounts {
     score: usize,
-    /// The pairs that share a band.
+    /// Number of pairs that share a band.
     pairs: u64,
-    /// The number of pairs with the exact resemblance.
+    /// Number of these pairs whose exact resemblance reaches the threshold.
     near: u64,
-    /// Their share; none where there is no pair.
+    /// `near` divided by `pairs`; `None` without pairs.
     precision: Option<f64>,
-    /// The share of all near pairs with this score or a higher one; none if there are no near pairs.
+    /// The share of all near pairs that have this score or a higher one; `None` without near pairs.
     recall: Option<f64>,
 }
 
@@ -109,14 +109,14 @@ struct StudyReport {
     file: Option<PathBuf>,
     documents: u64,
     threshold: f64,
-    /// For each block or band, the pairs of each score from the lowest on.
+    /// For each block or band, the number of pairs for each score from the lowest on.
     lowest_score: usize,
     bands: Vec<Vec<u64>>,
     capped_buckets: u64,
     scores: Vec<ScoreCounts>,
-    /// Pairs of the collection with the exact resemblance.
+    /// Number of pairs in the collection whose exact resemblance reaches the threshold.
     near_pairs: u64,
-    /// Seconds of the method: its index, its tables, its pairs; and of counting all pairs.
+    /// Seconds for the method (its index, tables and pairs), and for counting all pairs.
     method_seconds: f64,
     exact_seconds: f64,
     index_bytes: u64,
@@ -132,7 +132,7 @@ impl StudyMethod {
         }
     }
 
-    /// The lowest score, and the highest.
+    /// Returns the lowest and the highest score.
     fn scores(self) -> (usize, usize) {
         match self {
             Self::Simhash => ((u64::BITS - DISTANCE_MAX) as usize, u64::BITS as usize),
@@ -140,7 +140,7 @@ impl StudyMethod {
         }
     }
 
-    /// The options of its index.
+    /// Returns the options of the method's index.
     fn options(self) -> String {
         match self {
             Self::Simhash => "--method simhash --within 3".to_owned(),
@@ -150,11 +150,11 @@ impl StudyMethod {
         }
     }
 
-    /// The options of its pairs: those that may share a band, and more.
+    /// Returns the options for finding the method's pairs: all that may share a band, and more.
     fn pairs(self) -> String {
         match self {
             Self::Simhash => format!("--within {DISTANCE_MAX}"),
-            // Half of the minima, and a little less for chance.
+            // Half of the minima, with a margin for chance.
             Self::Minhash => "--resembling 0.49 --verify signature".to_owned(),
         }
     }
@@ -182,7 +182,7 @@ impl StudyArgs {
         let method_seconds = watch.seconds();
 
         let watch = Stopwatch::start();
-        // Sets are counted, whatever the bands are.
+        // Resemblance is counted with sets, independent of bands.
         self.index(scratch.path(), "exact", "--method minhash --sets kept")?;
         let exact = self.pairs(scratch.path(), "exact", &format!("--resembling {}", self.threshold))?;
         let exact_seconds = watch.seconds();
@@ -210,11 +210,11 @@ impl StudyArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// An index of the documents, made with these options.
+    /// Creates an index of the documents with these options.
     fn index(&self, scratch: &Path, name: &str, options: &str) -> anyhow::Result<Index> {
         let path = scratch.join(name);
         let mut line = vec!["build".into(), path.clone().into_os_string()];
-        // Every document counts, also one whose key came before.
+        // Every document is included, even if its key is repeated.
         let words = self.words.to_string();
         line.extend(["--repeated-keys", "number", "--words", &words].map(Into::into));
         line.extend(options.split(' ').map(Into::into));
@@ -225,7 +225,7 @@ impl StudyArgs {
         Ok(Index::open(&path)?)
     }
 
-    /// A file of pairs of an index, found with these options.
+    /// Writes a file of the pairs of an index, found with these options.
     fn pairs(&self, scratch: &Path, name: &str, options: &str) -> anyhow::Result<PathBuf> {
         let out = scratch.join(format!("{name}.pairs"));
         let mut line = vec!["pairs".into(), scratch.join(name).into_os_string()];
@@ -237,7 +237,7 @@ impl StudyArgs {
         Ok(out)
     }
 
-    /// The score of a pair that was found; none if it is too low, or the two share no band.
+    /// Returns the score of a pair; `None` if it is too low, or the documents share no band.
     fn score(
         &self,
         snapshot: &Snapshot,
@@ -271,7 +271,7 @@ impl StudyArgs {
         Ok((shares && score >= lowest).then_some(score))
     }
 
-    /// The near pairs among those that were found, by score; and how many there are in the collection.
+    /// Counts the near pairs among those found, by score, and the near pairs in the collection.
     fn judge(
         &self,
         snapshot: &Snapshot,
@@ -325,7 +325,7 @@ impl StudyArgs {
         Ok((scores, near_pairs))
     }
 
-    /// Writes the pairs with their scores, if they are wanted; returns where they are, and their bytes.
+    /// Writes the pairs with their scores, if requested; returns the path and the size of the file.
     fn write(
         &self,
         snapshot: &Snapshot,
@@ -336,7 +336,7 @@ impl StudyArgs {
         if !self.stage.is_file() {
             return Ok((None, 0));
         }
-        // Sorted by the names of pairs to find whether they are near; then back to the order of the file.
+        // Sorted by the hashes of pairs to find out whether they are near; then sorted back to the order of the file.
         let mut by_name: Sorter<[u64; 4]> = Sorter::new(scratch, self.work.memory / 4);
         let push = |sorter: &mut Sorter<[u64; 4]>, pair: u128, place: u64| {
             sorter.push([(pair >> 64) as u64, pair as u64, place, 0])
@@ -357,7 +357,7 @@ impl StudyArgs {
             }
             Ok(())
         })?;
-        // Places of near pairs ascend: a bit for each pair.
+        // The positions of near pairs ascend: one bit for each pair.
         let mut is_near = vec![0_u64; place as usize / 64 + 1];
         near.finish()?.for_each(|place| -> anyhow::Result<()> {
             is_near[place as usize / 64] |= 1 << (place % 64);
@@ -433,7 +433,7 @@ impl StudyArgs {
 
 const CANNOT_WRITE: &str = "cannot write the pairs";
 
-/// Names a pair by its keys.
+/// Returns a hash of a pair's keys.
 fn name_of(a: &[u8], b: &[u8]) -> u128 {
     let mut bytes = Vec::with_capacity(8 + a.len() + b.len());
     bytes.extend_from_slice(&(a.len() as u64).to_le_bytes());

@@ -65,7 +65,7 @@ pub(crate) struct UrlsArgs {
     output: Output,
 }
 
-/// `clusters`, as its own command line would start it.
+/// The command line of `clusters`.
 #[derive(Parser)]
 struct ClustersLine {
     #[command(flatten)]
@@ -89,16 +89,16 @@ struct UrlsReport {
 /// A line of `--apply --json`.
 #[derive(Serialize)]
 struct Normalised<'u> {
-    /// As it came; bytes that are not UTF-8 replaced.
+    /// The URL as read, with bytes that are not UTF-8 replaced.
     url: &'u str,
     normal: &'u str,
 }
 
-/// The figures of `--apply --json`.
+/// The totals of `--apply --json`.
 #[derive(Serialize)]
 struct AppliedFigures {
     urls: u64,
-    /// Those with another normal form.
+    /// Number of URLs that differ from their normal form.
     changed: u64,
 }
 
@@ -229,14 +229,15 @@ impl UrlsArgs {
     }
 }
 
-/// The options of pairs with this resemblance or more, 0.8 by default; none for an index without bands.
+/// Returns the options for pairs with this resemblance or more, 0.8 by default; none for an index without bands.
 fn by_resemblance(index: &Path, threshold: Option<f64>) -> anyhow::Result<Vec<String>> {
     let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
     let threshold = threshold.or(has_bands.then_some(0.8));
     Ok(threshold.map(|threshold| format!("--resembling={threshold}")).into_iter().collect())
 }
 
-/// `clusters` of all documents of an index that are near by these options, to a file.
+/// Returns the arguments to run `clusters` on all documents of an index that are near by these options, with output to a
+/// file.
 pub(super) fn clusters_of(
     index: &Path,
     out: &Path,

@@ -1,5 +1,5 @@
-//! `twindex why`: why a document went, or stays. What is found out is the library's, [`twindex_corpus::Why`]; here are its
-//! options, and what it prints for a person.
+//! `twindex why`: explains why a document was removed or kept. The library's [`twindex_corpus::Why`] finds the explanation;
+//! this file has the options and prints the explanation.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -69,13 +69,13 @@ impl WhyArgs {
             let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
             report::print_lines(&lines)?;
         }
-        // Results that do not hold for the texts as they are fail, as a damaged index does.
+        // Results that differ from those recomputed from the texts are a failure, like a damaged index.
         Ok(if explanation.agrees == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-/// A line that a terminal shows and does not obey: control characters, and those that change the direction of text, by
-/// their numbers.
+/// Replaces control characters, and characters that change the direction of text, by their numbers, so that the line is
+/// safe for a terminal.
 fn harmless(line: &str) -> String {
     let is_harmful = |character: char| {
         character.is_control()
@@ -92,7 +92,7 @@ fn harmless(line: &str) -> String {
     })
 }
 
-/// The explanation for people.
+/// Formats the explanation as lines of text.
 fn lines(explanation: &Explanation) -> Vec<String> {
     let Explanation { key, kept, listed, .. } = explanation;
     let kept = kept.as_deref().unwrap_or_default();
@@ -239,7 +239,7 @@ fn add_differences(lines: &mut Vec<String>, differences: &WordDiff, key: &str, k
     }
 }
 
-/// The words of a hunk, marked.
+/// Formats the words of a hunk, with marks.
 fn in_one_line(hunk: &Hunk) -> String {
     let runs = hunk.runs.iter().map(|run| {
         let omitted = match run.omitted {

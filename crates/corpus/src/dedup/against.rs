@@ -1,11 +1,11 @@
-//! Histories: documents that earlier runs kept. New documents near one of them go before new ones are compared.
+//! Histories: documents that earlier runs kept. New documents near one of them are removed before new ones are compared.
 //!
-//! An index of the history is queried for each new document: by the sets of shingle hashes that it keeps, by signatures
-//! where resemblance is estimated, or by fingerprints. The cost is that of the new documents, whatever the size of the
-//! history. Inside values of a field, those that the index keeps are compared. Where resemblance is counted and an index cannot
-//! say it, the texts of the history are read, and its documents
-//! come before all others. Both remove the same documents, and name the same one for each: of the documents of the history
-//! that are near, the one with the smallest key.
+//! An index of the history is queried for each new document: by the sets of shingle hashes that it stores; by signatures,
+//! if resemblance is estimated; or by fingerprints. The cost depends on the new documents, not on the size of the history.
+//! Inside values of a field, a document is compared with the documents of the index that have the same value. If
+//! resemblance is counted and an index cannot answer, the texts of the history are read, and its documents come before all
+//! others. Both ways remove the same documents, and name the same kept document for each: of the near documents of the
+//! history, the one with the smallest key.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +22,7 @@ use crate::error::InvalidOptions;
 use crate::input::InputFormat;
 use crate::sketching::DocumentScratch;
 
-/// Results of earlier runs: texts that are read again, and indexes that are queried.
+/// Results of earlier runs: texts to read again, and indexes to query.
 #[derive(Default)]
 pub(super) struct EarlierResults {
     /// The histories whose texts are read again.
@@ -32,7 +32,7 @@ pub(super) struct EarlierResults {
 }
 
 impl Dedup {
-    /// Opens the history.
+    /// Opens the histories.
     pub(super) fn past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let open = |question| -> anyhow::Result<Vec<ComparedIndex>> {
             self.against.iter().map(|path| ComparedIndex::open(path, question, params)).collect()
@@ -46,7 +46,7 @@ impl Dedup {
         Ok(EarlierResults { history: None, indexes })
     }
 
-    /// Opens the history where resemblance is counted.
+    /// Opens the histories if resemblance is counted.
     fn counted_past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let read = |why: Option<anyhow::Error>| {
             let history = History::open(&self.against, &self.texts, self.input.format);
@@ -56,7 +56,7 @@ impl Dedup {
             };
             Ok(EarlierResults { history: Some(history?), indexes: Vec::new() })
         };
-        // Only what resembles is found by sets; and a chain, or the work has to be known of all documents.
+        // Sets in an index answer only queries for resemblance; components, and the limit of work, need all documents.
         let is_by_sets = self.method == Method::Minhash
             && self.near == NearMeasure::Resemblance
             && self.clusters == Clustering::Leaders
@@ -83,15 +83,15 @@ impl Dedup {
 pub(super) struct History {
     /// Files of documents.
     pub(super) texts: Vec<PathBuf>,
-    /// Only documents that are in one of these, where there are any.
+    /// If not empty, only documents that are in one of these indexes are read.
     indexes: Vec<(PathBuf, Snapshot)>,
-    /// How the files are read: those of results by their names.
+    /// The format of the files; for results, the names of the files determine it.
     pub(super) format: InputFormat,
 }
 
 impl History {
-    /// The documents that were kept in these folders of results; or those of `texts` that are in these indexes.
-    /// `format` is that of `texts`.
+    /// Opens the documents that were kept in these folders of results; or the documents of `texts` that are in these
+    /// indexes. `format` is the format of `texts`.
     pub(super) fn open(against: &[PathBuf], texts: &[PathBuf], format: InputFormat) -> anyhow::Result<Self> {
         if !texts.is_empty() {
             let open = |path: &PathBuf| Ok((path.clone(), Index::open(path)?.snapshot()));
@@ -123,7 +123,7 @@ impl History {
         Ok(Self { texts: files, indexes: Vec::new(), format: InputFormat::Auto })
     }
 
-    /// Whether a document of the texts is one of the history. `found` counts the documents of each index.
+    /// Returns whether a document of the texts is part of the history. `found` counts the documents of each index.
     pub(super) fn has(&self, key: &[u8], found: &mut Vec<u64>) -> anyhow::Result<bool> {
         found.resize(self.indexes.len(), 0);
         let mut is_in_any = self.indexes.is_empty();
@@ -137,7 +137,7 @@ impl History {
         Ok(is_in_any)
     }
 
-    /// Refuses texts that do not have each document of each index once, by what [`has`](Self::has) has counted.
+    /// Refuses texts that do not contain each document of each index once, by the counts of [`has`](Self::has).
     pub(super) fn check(&self, found: &[u64]) -> anyhow::Result<()> {
         let found = found.iter().copied().chain(std::iter::repeat(0));
         for ((path, snapshot), found) in self.indexes.iter().zip(found) {
@@ -158,26 +158,26 @@ impl History {
 pub(super) struct ComparedIndex {
     snapshot: Snapshot,
     question: NearCondition,
-    /// Only documents with the same value are near.
+    /// Whether only documents with the same value are near.
     is_inside: bool,
 }
 
 /// The condition under which a document is near.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NearCondition {
-    /// Counted by the sets that the index keeps.
+    /// Resemblance of at least this value, counted by the sets in the index.
     Counted(f64),
-    /// Estimated.
+    /// Resemblance of at least this value, estimated.
     Resembling(f64),
     Within(u32),
 }
 
 impl ComparedIndex {
-    /// The index at `path`, or that of the results at `path`.
+    /// Opens the index at `path`, or the index of the results at `path`.
     ///
     /// # Errors
     ///
-    /// The index cannot be opened, or does not keep what is asked for, made as `params` make it; names the parameter.
+    /// The index cannot be opened, or does not store the required data as `params` specify it; names the parameter.
     pub(super) fn open(path: &Path, question: NearCondition, params: &Params) -> anyhow::Result<Self> {
         let inside = path.join(INDEX);
         let of_results = kept_files(path).is_ok_and(|kept| kept.is_some());
@@ -193,7 +193,7 @@ impl ComparedIndex {
         })?;
         let keeps_minima = snapshot.params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
         if matches!(question, NearCondition::Resembling(_)) && !keeps_minima {
-            // Documents that share a band may or may not be near, and nothing else is stored of them.
+            // Documents that share a band may or may not be near, and the index stores nothing else to verify them.
             return Err(InvalidOptions::new(format!(
                 "--against {}: keeps no signatures (--signature-bits 0), so that nothing shows how near documents \
                  are; build it with them",
@@ -204,7 +204,7 @@ impl ComparedIndex {
         Ok(Self { snapshot, question, is_inside: false })
     }
 
-    /// The index, if it can be queried by sets of shingle hashes made as `params` make them.
+    /// Returns the index, if it can be queried by sets of shingle hashes made with `params`.
     fn counting(path: &Path, snapshot: Snapshot, threshold: f64, params: &Params) -> anyhow::Result<Self> {
         let path = path.display();
         let kept = snapshot.params();
@@ -225,7 +225,8 @@ impl ComparedIndex {
         Ok(Self { snapshot, question: NearCondition::Counted(threshold), is_inside: false })
     }
 
-    /// The same, of documents inside a value of this field, if there is one: the results at `path` must have been made so.
+    /// Restricts the query to documents with the same value of this field, if there is one: the results at `path` must have
+    /// been made with the same restriction.
     fn inside(self, path: &Path, field: Option<&str>) -> anyhow::Result<Self> {
         let Some(field) = field else { return Ok(self) };
         let run = RunFile::read(path)?;
@@ -240,7 +241,7 @@ impl ComparedIndex {
         Ok(Self { is_inside: true, ..self })
     }
 
-    /// The documents that the set of a new one is near, with the same value if one is asked for.
+    /// Returns the documents whose sets are near the set of a new document, with the same value if `is_inside`.
     fn counted(&self, set: &[u64], threshold: f64, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
         let query = self.snapshot.resembling_set(set, threshold).unmarked();
         if !self.is_inside {
@@ -250,7 +251,8 @@ impl ComparedIndex {
         Ok(hits.filter(|(_, record)| record.value == inside).map(|(hit, _)| hit).collect())
     }
 
-    /// The nearest document of the index, if one is near; where it is counted, the near one with the smallest key.
+    /// Returns the nearest document of the index, if one is near; if resemblance is counted, the near document with the
+    /// smallest key.
     pub(super) fn near(
         &self,
         sketch: &Sketch,
@@ -259,7 +261,7 @@ impl ComparedIndex {
         let query = match self.question {
             NearCondition::Counted(threshold) => {
                 let inside = rest.inside;
-                // A document without shingles has a set of its own, the hash of its bytes.
+                // A document without shingles has a one-element set, the hash of its bytes.
                 let is_wordless = rest.shingles.is_empty();
                 let set = if is_wordless { sketch.set() } else { rest.distinct() };
                 if set.is_empty() {
@@ -293,7 +295,7 @@ impl ComparedIndex {
         Ok(query.unmarked().limit(1).run()?.hits.into_iter().next().and_then(near))
     }
 
-    /// The names of the columns that say how near a dropped document is.
+    /// Returns the names of the columns for the nearness of a dropped document.
     pub(super) fn columns(&self) -> &'static str {
         match self.question {
             NearCondition::Counted(_) => ScoreKind::Resemblance.columns(),
@@ -302,8 +304,8 @@ impl ComparedIndex {
         }
     }
 
-    /// The document of the histories for which a document is removed, if at least one history has a near one: that of the
-    /// first such history or, where nearness is counted, the one with the smallest key.
+    /// Returns the document of the histories for which a document is removed, if any is near: the one of the first history
+    /// with a near document or, if resemblance is counted, the one with the smallest key.
     pub(super) fn near_any(
         histories: &[Self],
         sketch: &Sketch,

@@ -1,4 +1,4 @@
-//! What was decided about each document, for a copy of all of them that says it.
+//! Adds the decision about each document to a copy of it.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use super::keys::ByKey;
 use super::out::write_documents;
 use crate::input::{ANNOTATED, Annotation, AnnotationOptions, DocumentNote, KEPT};
 
-/// The decisions that are written into documents.
+/// The decisions that are added to documents as fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
-    /// Whether all documents are written, too, each in its own form with what was decided about it: its cluster and the size
-    /// of that, whether it is kept, how near it is to the one that is kept for it, and the key of that one.
+    /// Whether all documents are written, each in its input format with its decision: its cluster and the size of the
+    /// cluster, whether it is kept, its score with the kept document, and the key of the kept document.
     pub all: bool,
-    /// Whether documents that are kept say how many documents their clusters have.
+    /// Whether kept documents get the number of documents in their cluster.
     pub cluster_size: bool,
     /// The prefix of the names of added fields: letters, digits, `_` and `-`.
     pub prefix: String,
 }
 
-/// The decision about a document.
+/// Returns the decision about a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {
     let grouped = &corpus.grouped;
     let group = grouped.group_of[document as usize];
@@ -42,7 +42,7 @@ fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document:
     }
 }
 
-/// Writes all documents that are no history, with what was decided about them, and returns the names of the files.
+/// Writes all documents that are not of the history, with their decisions, and returns the names of the files.
 pub(super) fn write_annotated(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -56,8 +56,8 @@ pub(super) fn write_annotated(
     write_documents(corpus, corpus.documents(), folder, ANNOTATED, annotation)
 }
 
-/// Writes the documents to keep, in the order of the input, and returns the names of the files; with how many documents
-/// their clusters have, if that is wanted.
+/// Writes the kept documents, in the order of the input, and returns the names of the files. Adds the sizes of their
+/// clusters if requested.
 pub(super) fn write_kept(
     corpus: &Corpus,
     clusters: &Clusters,

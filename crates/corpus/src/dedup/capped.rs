@@ -1,4 +1,4 @@
-//! What has more members than are paired with one another.
+//! Buckets and shingles with more members than the cap for pairing.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,19 +7,19 @@ use super::rules::Clustering;
 /// Buckets and shingles whose members were not all paired with one another.
 #[derive(Clone, Copy, Default, Deserialize, Serialize)]
 pub(super) struct Capped {
-    /// Buckets of bands.
+    /// Number of capped band buckets.
     pub buckets: u64,
-    /// Shingles in the prefixes of texts.
+    /// Number of capped shingles in the prefixes of texts.
     pub shingles: u64,
-    /// Members of the largest bucket, or texts with the most frequent shingle.
+    /// Number of members of the largest bucket, or of texts with the most frequent shingle.
     pub largest: u64,
-    /// Members beyond which one is capped: `--max-bucket`, or less.
+    /// The number of members above which a bucket is capped: `--max-bucket`, or less.
     pub cap: u64,
 }
 
 impl Capped {
-    /// Refuses components that may be in pieces, as not all pairs were compared, unless that was asked for (`may_cap`). Lists
-    /// of pairs say what they leave out, and what stays by other rules is found without pairs.
+    /// Refuses components that may be incomplete because not all pairs were compared, unless the user allowed it
+    /// (`may_cap`). Lists of pairs report the omission, and other rules decide without pairs.
     pub(super) fn check(self, clustering: Clustering, may_cap: bool) -> twindex::Result<()> {
         let (number, of) = match self {
             Self { buckets: 0, shingles, .. } => (shingles, "shingles"),

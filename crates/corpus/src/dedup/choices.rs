@@ -1,4 +1,4 @@
-//! What the options of `dedup` choose together, and which of them go with nothing.
+//! Resolves the options of `dedup` to the parameters of a run, and refuses contradictory ones.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -27,10 +27,10 @@ use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents
 use crate::observer::Observer;
 use crate::sharing;
 
-/// Records of this length are read however little the memory.
+/// Records of up to this length are read, however small the memory budget.
 const RECORD_BYTES: usize = 8 << 20;
 
-/// Refuses a number out of its range, or one that is none.
+/// Refuses a number that is out of its range or not a number.
 pub(super) fn check_range<T: Copy + PartialOrd + Display>(
     name: &str,
     number: T,
@@ -43,7 +43,7 @@ pub(super) fn check_range<T: Copy + PartialOrd + Display>(
     Err(InvalidOptions::new(format!("{name}: expected {lower} to {upper}, found {number}")))
 }
 
-/// Refuses what a job on files and one on texts have in common and is out of its range.
+/// Checks the options that jobs on files and on texts in memory have in common.
 pub(super) fn check_common(
     threshold: f64,
     max_bucket: Option<u32>,
@@ -54,7 +54,7 @@ pub(super) fn check_common(
     check_range("memory", memory, MEMORY_MIN..=usize::MAX)
 }
 
-/// Refuses a size of clusters that goes with nothing, or is out of its range.
+/// Refuses a cluster size that is out of its range, or that the other options do not use.
 pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> Result<(), InvalidOptions> {
     check_range("max_cluster", max_cluster.unwrap_or(u32::MAX), 2..=u32::MAX)?;
     if max_cluster.is_some() && clusters != Clustering::Components {
@@ -65,7 +65,7 @@ pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> 
     Ok(())
 }
 
-/// Refuses a cut of clusters that does not go by numbers.
+/// Refuses to split clusters where documents are ordered by numbers.
 pub(super) fn check_cut(keep: Keep, max_cluster: Option<u32>) -> Result<(), InvalidOptions> {
     if max_cluster.is_some() && keep.by_number() {
         return Err(InvalidOptions::new(
@@ -75,7 +75,7 @@ pub(super) fn check_cut(keep: Keep, max_cluster: Option<u32>) -> Result<(), Inva
     Ok(())
 }
 
-/// Refuses what does not go with containment.
+/// Refuses options that containment does not support.
 pub(super) fn check_containment(
     near: NearMeasure,
     clusters: Clustering,
@@ -92,7 +92,7 @@ pub(super) fn check_containment(
 }
 
 impl Dedup {
-    /// Refuses numbers that are out of their ranges. The command's parser of options refuses them before.
+    /// Refuses numbers out of their ranges, for library users: the command-line parser refuses them before.
     fn check_ranges(&self) -> Result<(), InvalidOptions> {
         check_common(self.threshold(), self.max_bucket, self.memory)?;
         check_range("within", self.within.unwrap_or(0), 0..=10)?;
@@ -117,7 +117,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Refuses options that go with nothing.
+    /// Refuses options that contradict each other.
     pub fn check(&self) -> anyhow::Result<()> {
         self.check_ranges()?;
         self.check_annotation()?;
@@ -185,7 +185,7 @@ impl Dedup {
         self.text.check_fingerprints(self.input.fingerprint.is_some())
     }
 
-    /// Refuses weights that go with nothing, and what they need.
+    /// Refuses weights that the other options do not use, or whose table is missing.
     fn check_weights(&self) -> Result<(), InvalidOptions> {
         if self.idf.is_some() && self.method != Method::Simhash && self.weights != Weights::Idf {
             return Err(InvalidOptions::new("--idf goes with --method simhash, or with --weights idf"));
@@ -208,7 +208,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// The unit to which fractional weights are rounded.
+    /// Returns the unit to which fractional weights are rounded.
     fn unit(&self) -> Option<WeightUnit> {
         let has_fractions = match self.weights {
             Weights::Distinct => false,
@@ -218,7 +218,7 @@ impl Dedup {
         has_fractions.then(|| self.weight_unit.unwrap_or(WeightUnit::ONE))
     }
 
-    /// Says to what weights are rounded, and how much that may change.
+    /// Reports the unit to which weights are rounded, and the error bound of rounding.
     pub(super) fn note_weights(&self, observer: &dyn Observer) {
         if let Some(unit) = self.unit() {
             observer.note(&format!(
@@ -229,7 +229,7 @@ impl Dedup {
         }
     }
 
-    /// Refuses what needs a text where documents are fingerprints.
+    /// Refuses options that need a text where documents are fingerprints.
     fn check_fingerprints(&self) -> Result<(), InvalidOptions> {
         if self.input.fingerprint.is_none() {
             return Ok(());
@@ -251,7 +251,7 @@ impl Dedup {
         }
     }
 
-    /// Refuses fields that go with nothing.
+    /// Refuses fields that the other options do not use.
     fn check_fields(&self) -> Result<(), InvalidOptions> {
         self.keep.check_field(self.keep_field.as_deref())?;
         if self.inside.is_some() && !self.against.is_empty() && !self.counts() {
@@ -263,8 +263,8 @@ impl Dedup {
         Ok(())
     }
 
-    /// How the inputs are read: with the fields that decide which documents stay, and no record that the memory is too
-    /// little for.
+    /// Returns the options for reading the inputs, with the fields that decide which documents are kept and a limit of the
+    /// record length that fits the memory.
     pub(super) fn input_options(&self) -> InputOptions {
         let mut options = InputOptions { record_bytes_max: self.record_bytes_max(), ..self.input.clone() };
         let (inside, inside_url) = inside_of(self.inside.as_deref());
@@ -276,7 +276,7 @@ impl Dedup {
         options
     }
 
-    /// The fields that are added to all documents, if these are written.
+    /// Returns the fields to add to all documents, if these are written.
     pub(super) fn annotated(&self) -> Option<AnnotationOptions> {
         self.annotations.all.then(|| AnnotationOptions {
             prefix: self.annotations.prefix.clone(),
@@ -284,7 +284,7 @@ impl Dedup {
         })
     }
 
-    /// The fields that are added to kept documents.
+    /// Returns the fields to add to kept documents.
     pub(super) fn sized(&self) -> Option<AnnotationOptions> {
         self.annotations.cluster_size.then(|| AnnotationOptions {
             prefix: self.annotations.prefix.clone(),
@@ -292,7 +292,8 @@ impl Dedup {
         })
     }
 
-    /// Refuses to write documents that go before they are remembered.
+    /// Refuses to write all documents with their decisions if indexes of histories are queried, as dropped documents are
+    /// not stored.
     pub(super) fn check_annotated(&self, past: &EarlierResults) -> Result<(), InvalidOptions> {
         if self.annotations.all && !past.indexes.is_empty() {
             return Err(InvalidOptions::new(
@@ -303,7 +304,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Refuses annotations that cannot be made.
+    /// Refuses annotations that cannot be written.
     fn check_annotation(&self) -> Result<(), InvalidOptions> {
         let Annotations { all, cluster_size, prefix } = &self.annotations;
         if !prefix.is_empty() && !all && !cluster_size {
@@ -312,12 +313,12 @@ impl Dedup {
         AnnotationOptions::check_prefix(prefix)
     }
 
-    /// The longest record that is read: no more than half of the memory.
+    /// Returns the longest record that is read: at most half of the memory.
     fn record_bytes_max(&self) -> usize {
         self.input.record_bytes_max.min((self.memory / 2).max(RECORD_BYTES))
     }
 
-    /// Says which option lets a record be read that was refused for the memory.
+    /// Adds the option that raises the limit to the error about a record that the memory limit refused.
     pub(super) fn with_memory_advice(&self, error: anyhow::Error) -> anyhow::Error {
         let upper = self.record_bytes_max();
         let is_for_memory = upper < self.input.record_bytes_max
@@ -329,8 +330,8 @@ impl Dedup {
         }
     }
 
-    /// The documents of the inputs, nothing of them read yet. Where equal texts are all that is looked for, they are equal
-    /// after the normal form and the folding that were asked for.
+    /// Opens the input documents without reading them. If only equal texts are searched for, texts are compared after the
+    /// requested normal form and folding.
     pub(super) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
         self.check_named_once()?;
         let mut documents = Documents::open(&self.inputs, &self.input_options())?;
@@ -359,7 +360,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Refuses ways of joining that go with nothing.
+    /// Refuses join options that contradict the other options.
     fn check_join(&self) -> anyhow::Result<()> {
         if self.join.is_some() && self.method != Method::Minhash {
             return Err(InvalidOptions::new("--join goes with --method minhash").into());
@@ -399,7 +400,7 @@ impl Dedup {
             .into());
         }
         if !self.against.is_empty() && !self.counts() && self.resembles() && self.signature_bits == Some(0) {
-            // Documents that share a band may or may not be near, and nothing else is stored of them.
+            // Documents that share a band may or may not be near, and the index stores nothing else to verify them.
             return Err(InvalidOptions::new("--against needs --signature-bits of 1 or more").into());
         }
         if self.method == Method::Minhash
@@ -411,13 +412,13 @@ impl Dedup {
         Ok(())
     }
 
-    /// Whether documents are near by resemblance.
+    /// Returns whether documents are near by resemblance.
     #[must_use]
     pub fn resembles(&self) -> bool {
         matches!(self.method, Method::Minhash | Method::Shingles)
     }
 
-    /// Whether each document is compared with those that stay, by counting.
+    /// Returns whether each document is compared with the kept ones by counting.
     pub(super) fn compares_with_kept(&self) -> bool {
         self.method == Method::Minhash
             && self.verify() == Verify::Exact
@@ -425,44 +426,44 @@ impl Dedup {
             && self.clusters == Clustering::Leaders
     }
 
-    /// Whether weights of shingles count: all candidates are found and verified by sets of elements.
+    /// Returns whether shingle weights are used: all candidates are found and verified by sets of elements.
     fn is_weighted(&self) -> bool {
         self.method == Method::Minhash && self.verify() == Verify::Exact && self.join() != Join::Bands
     }
 
-    /// How the elements of joined sketches were chosen.
+    /// Returns how the elements of joined sketches were chosen.
     pub fn sampled_by(&self) -> Option<SampledBy> {
         let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
         (self.method == Method::Shingles).then_some(by)
     }
 
-    /// How candidates are verified.
+    /// Returns how candidates are verified.
     #[must_use]
     pub fn verify(&self) -> Verify {
         let by_method = if self.method == Method::Shingles { Verify::Signature } else { Verify::Exact };
         self.verify.unwrap_or(by_method)
     }
 
-    /// How candidates are found.
+    /// Returns how candidates are found.
     #[must_use]
     pub fn join(&self) -> Join {
         self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Auto } else { Join::Bands })
     }
 
-    /// Resemblance from which on documents are near.
+    /// Returns the smallest resemblance of near documents.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold.unwrap_or(0.8)
     }
 
-    /// Minima of the bands for a threshold.
+    /// Returns the number of minima of the bands for a threshold.
     #[must_use]
     pub fn minima(&self) -> u16 {
         let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
         self.minima.unwrap_or(if estimates { MINIMA_TO_ESTIMATE } else { MINIMA })
     }
 
-    /// The bands that find candidates.
+    /// Returns the bands that find candidates.
     #[must_use]
     pub fn banding(&self) -> Banding {
         self.preset.map_or_else(
@@ -471,7 +472,8 @@ impl Dedup {
         )
     }
 
-    /// Says what equal means where it is not said of bytes, and what is missed where the bands of a preset find less than those that dedup would choose.
+    /// Reports what equal means if it is not equality of bytes, and the expected recall if the bands of a preset find fewer
+    /// pairs than the default bands.
     pub fn note_recall(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<()> {
         if self.method == Method::Exact && params.shingling.normalises() {
             observer.note(
@@ -480,7 +482,7 @@ impl Dedup {
         }
         let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
         let (Some(preset), Some(kept), true) = (self.preset, params.minhash, by_bands) else { return Ok(()) };
-        // How many documents there are is not known yet; of many, small features must agree in more places.
+        // The number of documents is not known yet; for many, small features must agree in more bands.
         let agreement = self.sharing.agreement(kept, 0)?;
         let threshold = self.threshold();
         let recall = sharing::recall(kept, agreement, threshold);
@@ -502,7 +504,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// The parameters of `OUT/index`.
+    /// Returns the parameters of `OUT/index`.
     pub fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
         let shingling = contents::shingling(&self.text, self.input.is_brought(), table)?;
         let builder = Params::builder().shingling(shingling);
@@ -512,7 +514,7 @@ impl Dedup {
                 let builder = builder
                     .minhash(banding.bands, banding.rows)
                     .feature_bits(sharing::bits_kept(self.preset));
-                // Queries of the index take the same for near as this run did.
+                // Queries of the index use the same definition of near as this run.
                 let builder = match self.near {
                     NearMeasure::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearMeasure::Containment => builder,
@@ -524,7 +526,7 @@ impl Dedup {
                 };
                 let keeps_sets = self.sets && self.holds_sets();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
-                // A later run compares with documents of the same value.
+                // A later run compares only documents with the same value.
                 let keeps_values = keeps_sets && self.inside.is_some();
                 let builder = if keeps_values { builder.values() } else { builder };
                 let builder = match self.sampled_by() {

@@ -1,4 +1,4 @@
-//! The clusters that verified pairs make, and the document of each that stays.
+//! The clusters that verified pairs form, and the kept document of each.
 
 use rayon::prelude::*;
 use twindex::sys::Column;
@@ -19,37 +19,37 @@ pub(super) struct Clusters {
     /// The packed score of each group with its kept one.
     scores: Column<u64>,
     kind: ScoreKind,
-    /// How many of the first documents are a history; they are not counted.
+    /// Number of documents, from the first on, that are a history; they are not counted.
     history: u32,
     /// The cluster size of each kept document; 0 for others.
     sizes: Column<u32>,
-    /// How many there are.
+    /// Number of clusters.
     pub count: u64,
-    /// How many have 1 document, 2, 3 and 4, 5 to 8, and so on.
+    /// Number of clusters with 1 document, 2, 3 to 4, 5 to 8, and so on.
     classes: Vec<u64>,
-    /// Documents of the largest.
+    /// Number of documents in the largest cluster.
     pub largest: u32,
-    /// Documents that are less near to the kept one than the threshold.
+    /// Number of documents whose score with the kept document is below the threshold.
     pub chained: u64,
-    /// Components that were cut.
+    /// Number of components that were split.
     pub cut: u64,
-    /// The pair of the lowest resemblance found inside a cluster, and its resemblance.
+    /// The pair with the lowest resemblance found inside a cluster, and the resemblance.
     pub lowest: Option<(u32, u32, f64)>,
 }
 
-/// In the place of a packed score: it was not measured. No score is packed to this, or to [`ITSELF`].
+/// Takes the place of a packed score that was not measured. No score packs to this value, or to [`ITSELF`].
 const NOT_MEASURED: u64 = u64::MAX - 1;
-/// In the place of a packed score: that of the group with itself.
+/// Takes the place of the packed score of a group with itself.
 const ITSELF: u64 = u64::MAX - 2;
-/// Groups that are measured before their scores are put away.
+/// Number of groups that are measured before their scores are stored.
 const TOGETHER: usize = 1 << 16;
 
-/// Measures how near two groups are; none where that cannot be measured.
+/// Measures the score of two groups; `None` if it cannot be measured.
 pub(super) type ClusterMeasure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
 
 impl Clusters {
-    /// The clusters of decided groups, with the first document of each kept one; or connected components of the pairs, cut
-    /// where they are too large, with the first document of each.
+    /// Computes the clusters of decided groups, each with the first document of its kept group; or the connected components
+    /// of the pairs, split if they are too large, each with its first document.
     pub(super) fn of(
         grouped: &Grouped,
         near: &mut NearGroups,
@@ -106,7 +106,7 @@ impl Clusters {
             if *by == group {
                 *score = ITSELF;
             } else if firsts[*by as usize] < history {
-                // No pair of a cluster: the kept one is no document of this run.
+                // The kept document is of the history, so this is no pair inside a cluster.
             } else if let Some(resemblance) = kind.unpack(*score).resemblance() {
                 let value = resemblance.value();
                 if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).is_lt()) {
@@ -141,12 +141,12 @@ impl Clusters {
         for root in &mut kept_of_group[..] {
             *root = first_of[*root as usize];
         }
-        // Most are near the one that is kept, and are in a pair with it.
+        // Most groups have a pair with their kept group, whose score is used.
         let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
         let mut scores = Column::filled(&grouped.budget, groups as usize, NOT_MEASURED)?;
         near.for_each(|a, b, score| {
             for (group, other) in [(a, b), (b, a)] {
-                // A candidate that nothing verified has no score, near the kept one or not.
+                // An unverified candidate pair has no score.
                 if kept_group(group) == other && !matches!(score, Score::Candidate) {
                     scores[group as usize] = score.pack();
                 }
@@ -171,7 +171,7 @@ impl Clusters {
         Ok(clusters)
     }
 
-    /// How near a group is to the one that is kept for it; none where it was not measured.
+    /// Returns the score of a group with its kept group; `None` if it was not measured.
     pub(super) fn score(&self, grouped: &Grouped, group: u32) -> Option<Score> {
         match self.scores[group as usize] {
             NOT_MEASURED => None,
@@ -212,16 +212,16 @@ impl Clusters {
         self.chained = chained;
     }
 
-    /// The keys of the least near pair.
+    /// Returns the keys of the pair with the lowest resemblance.
     pub(super) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
         self.lowest.map(|(a, b, _)| (corpus.keys.shown(a), corpus.keys.shown(b)))
     }
 
-    /// The clusters as a page shows them; `near` says in words which documents are.
+    /// Returns the clusters for the page; `near` describes the definition of near documents in words.
     pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<ClusterFigures> {
         let grouped = &corpus.grouped;
         let keys = |kept: u32| {
-            // The first ones, in the order of their groups.
+            // The first other documents, in the order of their groups.
             let mut others: Vec<(u32, u32)> = Vec::new();
             for (document, &group) in (0..).zip(&grouped.group_of[..]) {
                 if document != kept && self.kept_of_group[group as usize] == kept {
@@ -241,12 +241,12 @@ impl Clusters {
         Ok(ClusterFigures::of(near, clusters.filter(|&(size, _)| size > 0), keys)?)
     }
 
-    /// How many documents the cluster of a document that is kept has.
+    /// Returns the number of documents in the cluster of a kept document.
     pub(super) fn size(&self, kept: u32) -> u32 {
         self.sizes[kept as usize]
     }
 
-    /// The numbers of the clusters, from 1 on: of each document that is kept that of its cluster; 0 for others.
+    /// Returns, for each kept document, the number of its cluster, from 1 on; 0 for other documents.
     pub(super) fn numbers(&self, corpus: &Corpus, by_key: &ByKey) -> twindex::Result<Column<u32>> {
         let grouped = &corpus.grouped;
         let mut numbers = Column::filled(&grouped.budget, grouped.len(), 0_u32)?;
@@ -262,43 +262,45 @@ impl Clusters {
         Ok(numbers)
     }
 
-    /// Whether a document, none of a history, stays.
+    /// Returns whether a document, not of a history, is kept.
     pub(super) fn is_kept(&self, grouped: &Grouped, document: u32) -> bool {
         self.kept_of_group[grouped.group_of[document as usize] as usize] == document
     }
 
-    /// The number of documents with the text of an earlier one, without those removed for a document of a history.
+    /// Returns the number of documents with the text of an earlier one, excluding documents removed for a document of a
+    /// history.
     pub(super) fn identical(&self, corpus: &Corpus) -> u64 {
         let groups =
             (0..corpus.grouped.groups.len() as u32).filter(|&group| !self.is_of_history(group)).count();
         corpus.documents().len() as u64 - self.dropped(&corpus.grouped) - groups as u64
     }
 
-    /// The number of documents removed for one of a history.
+    /// Returns the number of documents removed for a document of a history.
     pub(super) fn dropped(&self, grouped: &Grouped) -> u64 {
         let is_dropped =
             |&(document, &group): &(u32, &u32)| document >= self.history && self.is_of_history(group);
         (0..).zip(&grouped.group_of[..]).filter(is_dropped).count() as u64
     }
 
-    /// Whether what is kept for a group is of a history.
+    /// Returns whether the document kept for a group is of the history.
     fn is_of_history(&self, group: u32) -> bool {
         self.kept_of_group[group as usize] < self.history
     }
 
-    /// How many clusters there are of two documents or more.
+    /// Returns the number of clusters of two or more documents.
     pub(super) fn of_several(&self) -> u64 {
         self.classes.iter().skip(1).sum()
     }
 
-    /// How many clusters have 1 document, 2, 3 and 4, 5 to 8, and so on: the most documents, and how many.
+    /// Returns the distribution of cluster sizes as pairs of the largest size of a class (1, 2, 4, 8, ...) and its number
+    /// of clusters.
     pub(super) fn distribution(&self) -> Vec<(u64, u64)> {
         (0..).map(|class| 1 << class).zip(self.classes.iter().copied()).collect()
     }
 
-    /// The least near pair inside a cluster, as far as two sweeps tell: of each cluster the document that is least near to
-    /// the kept one, and, where that is a chain, the one that is least near to that. A pair that is farther apart may be
-    /// missed.
+    /// Finds the pair with the lowest resemblance inside a cluster, in two sweeps: first the document that is least near to
+    /// the kept one and then, in a component, the document that is least near to the first one found. May miss a pair with
+    /// a lower resemblance.
     fn find_lowest(
         &self,
         grouped: &Grouped,
@@ -307,7 +309,7 @@ impl Clusters {
     ) -> twindex::Result<Option<(u32, u32, f64)>> {
         let value = |score: Option<Score>| Some(score?.resemblance()?.value());
         let kept_of_group = &self.kept_of_group[..];
-        // Indexed by the kept document. The first of equal ones wins, so that the result is deterministic.
+        // Indexed by the kept document. Of equal values the first wins, so that the result is deterministic.
         let mut farthest =
             Column::filled(&grouped.budget, grouped.len(), FarthestGroup { value: NONE, group: 0 })?;
         for (group, &kept) in (0..).zip(kept_of_group) {
@@ -333,7 +335,7 @@ impl Clusters {
             let measured = measure(group.min(far), group.max(far));
             measured.map(|score| Some((value(score)?, first(group), first(far)))).transpose()
         };
-        // The first of equal ones, like the left one of two that are joined.
+        // Of equal values the left one wins, which is the first.
         let min = (0..kept_of_group.len() as u32)
             .into_par_iter()
             .filter_map(swept)
@@ -351,14 +353,14 @@ struct FarthestGroup {
     group: u64,
 }
 
-/// In the place of the value where there is no group: more than any resemblance.
+/// Takes the place of the value where there is no group: greater than any resemblance.
 const NONE: f64 = 2.0;
 
-/// Cuts components of more than `max` documents: of each, in the order of the input, a group that is in no
-/// cluster yet begins one, and takes in the groups it is paired with, up to the limit. No member is
-/// farther from the first than a pair may be. One group of identical documents stays one, however large.
+/// Splits components of more than `max` documents. In the order of the input, a group that is in no cluster yet begins a
+/// cluster, and adds the groups that it is paired with, up to the limit. So no member is farther from the first than the
+/// threshold of pairs allows. A group of identical documents is never split, however large.
 ///
-/// Returns the first group of each group's cluster, and how many components were cut.
+/// Returns the first group of each group's cluster, and the number of components that were split.
 fn cut_large(
     grouped: &Grouped,
     near: &NearGroups,
@@ -369,7 +371,7 @@ fn cut_large(
         return Ok((roots, 0)); // none can have more
     }
     let members = |group: u32| u64::from(grouped.groups[group as usize].documents);
-    // The number of documents and of groups of each root.
+    // Numbers of documents and of groups of each root.
     let mut sizes = Column::filled(&grouped.budget, roots.len(), [0_u64; 2])?;
     for (group, &root) in (0..).zip(&roots[..]) {
         let [documents, groups] = &mut sizes[root as usize];
@@ -393,7 +395,7 @@ fn cut_large(
             sizes[group as usize][0] = members(group);
         }
     }
-    // Pairs ascend: before the first pair that a group begins, all groups that could have taken it in have passed.
+    // Pairs ascend: all pairs in which an earlier group could add a group come before the first pair that the group begins.
     near.for_each(|a, b, _| {
         let is_free = is_large[b as usize] != 0 && roots[b as usize] == b && roots[a as usize] == a;
         if is_free && sizes[a as usize][0] + members(b) <= u64::from(max) {

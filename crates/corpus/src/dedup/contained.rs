@@ -1,5 +1,5 @@
-//! Documents of a history that are contained in a later document that stays. A history cannot lose documents any more, so that
-//! they are only reported.
+//! Documents of a history that are contained in a later, kept document. Documents of a history cannot be removed any more,
+//! so these are only reported.
 
 use twindex::sketch::Nearness;
 use twindex_join::{JoinResources, Priority, cover_sets};
@@ -11,18 +11,18 @@ use super::near::JoinLimits;
 use super::rules::KeepRules;
 use super::score::Score;
 
-/// The containing pairs, and the number of comparisons.
+/// The pairs of a contained and a containing document, and the number of comparisons.
 #[derive(Default)]
 pub(super) struct Contained {
-    /// Groups of the history, ascending, each with the document of this run that it is in, the first of those that
-    /// stay, and what it shares.
+    /// The groups of the history, ascending, each with the first kept document of this run that contains it, and their
+    /// score.
     pub(super) found: Vec<(u32, u32, Score)>,
     pub(super) comparisons: u64,
     pub(super) counted: u64,
 }
 
 impl Contained {
-    /// Looks for each document of the history among those of this run that stay.
+    /// Searches the kept documents of this run for each document of the history.
     pub(super) fn of(
         grouped: &Grouped,
         clusters: &Clusters,
@@ -34,7 +34,7 @@ impl Contained {
         let stays = |group: u32| {
             group >= rules.fixed && grouped.group_of[clusters.kept_of_group[group as usize] as usize] == group
         };
-        // Kept documents come first, and stay kept here. Removed ones are looked up in them alone, but for the history.
+        // Kept documents come first and remain kept here, so every later document is compared only with them.
         let (stay, rest): (Vec<u32>, Vec<u32>) = in_order.into_iter().partition(|&group| stays(group));
         let (history, gone): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(|&group| group < rules.fixed);
         if stay.is_empty() || history.is_empty() {
@@ -62,7 +62,7 @@ impl Contained {
         Ok(Self { found: found.collect(), comparisons: covered.comparisons, counted: covered.counted })
     }
 
-    /// The documents, by their keys, each with the one that it is in.
+    /// Returns the contained documents, in the order of their keys, each with the document that contains it.
     pub(super) fn by_key(&self, corpus: &Corpus) -> Vec<(u32, u32, Score)> {
         let mut all = Vec::new();
         for document in 0..corpus.history {

@@ -1,4 +1,4 @@
-//! What is remembered of the documents of files: their keys, places and lines, beside the groups that equal texts make.
+//! What is stored about the documents of files: keys, places and lines, and the groups of equal texts.
 
 use std::io;
 use std::ops::Range;
@@ -16,35 +16,35 @@ use super::lines::{LineReader, LineStore};
 use crate::input::{Annotation, Form, KeptBlock, Parser, Place};
 use crate::sketching::Sketched;
 
-/// All that is remembered of the documents.
+/// All data about the documents.
 pub(super) struct Corpus {
-    /// How many of the first documents are a history: they stay, and are not written.
+    /// Number of documents, from the first on, that are a history: they are kept, and are not written.
     pub(super) history: u32,
-    /// How many of the first groups the history has.
+    /// Number of groups, from the first on, that have documents of the history.
     pub(super) history_groups: u32,
     pub(super) keys: DocumentKeys,
     places: DocumentPlaces,
-    /// Documents whose keys are not those that their lines say, in their order.
+    /// For each document, in order, whether its key differs from the key in its line.
     other_keys: OtherKeys,
-    /// The bits of the priority number of each document that is not of the history; none if no number is used.
+    /// The bits of the priority number of each document that is not of the history; empty if no number is used.
     pub(super) numbers: Column<u128>,
-    /// The URL of each document, if it is in a field; empty where there is none.
+    /// The URL of each document, if URLs are in a field; empty for documents without one.
     urls: Option<DocumentKeys>,
     /// Documents grouped by equal texts.
     pub(super) grouped: Grouped,
-    /// The line of each document in a file of kept documents.
+    /// The line of each document in a file of kept documents, in the order of the documents.
     lines: LineStore,
-    /// The keys of documents that are not of the history; none once they are not needed.
+    /// The keys of the documents that are not of the history; `None` once they are not needed.
     by_key: Option<KnownKeys>,
-    /// Documents that are near one of another index.
+    /// Documents that are near a document of another index.
     pub(super) dropped: DroppedDocuments,
-    /// Parses lines again.
+    /// Parses stored lines again.
     pub(super) parser: Parser,
 }
 
 impl Corpus {
-    /// No documents yet. What is noted of each is in memory up to `memory` bytes, its set up to as many, and all beyond in
-    /// scratch files in `folder`.
+    /// Creates an empty corpus. Data about documents takes up to `memory` bytes of memory, and sets take as many again; the
+    /// rest is in scratch files in `folder`.
     pub(super) fn new(
         folder: &Path,
         memory: usize,
@@ -68,7 +68,7 @@ impl Corpus {
         })
     }
 
-    /// Adds a document of a history; all of them come before the others. Their keys may come again.
+    /// Adds a document of a history. These must be added before all others. Their keys may repeat.
     pub(super) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
         self.push(one, set)?;
         self.history = self.keys.len() as u32;
@@ -90,7 +90,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Refuses a document whose key an earlier one has.
+    /// Returns an error if an earlier document has the same key.
     fn check_is_new(&self, one: &Sketched) -> anyhow::Result<()> {
         let key = one.key.as_slice();
         let first = self.document_at(key).map(|document| self.places.get(document));
@@ -114,7 +114,7 @@ impl Corpus {
             .with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
         let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
-        // The comparison of equal texts reads the lines only.
+        // To compare equal texts, only the lines are read.
         let Self { grouped, lines, places, parser, .. } = self;
         let identity = |document: u32| -> anyhow::Result<_> {
             let line = found(places, document, lines.get(document as usize))?;
@@ -123,23 +123,23 @@ impl Corpus {
         grouped.add(&new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })
     }
 
-    /// Takes note of a document that is dropped.
+    /// Records a document that is dropped.
     pub(super) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
         self.check_is_new(one)?;
         self.dropped.push(&one.key, &one.place, dropped)
     }
 
-    /// The URL of a document: the field of URLs, or the key if no field was named.
+    /// Returns the URL of a document: the URL field, or the key if no field was named.
     pub(super) fn url(&self, document: u32) -> &[u8] {
         self.urls.as_ref().unwrap_or(&self.keys).get(document)
     }
 
-    /// Whether URLs are in a field.
+    /// Returns whether URLs are in a field.
     pub(super) fn has_urls(&self) -> bool {
         self.urls.is_some()
     }
 
-    /// Adds the lines of documents to a block, until it is full or there are no more.
+    /// Adds the lines of documents to a block, until the block is full or no documents remain.
     pub(super) fn fill(
         &self,
         block: &mut KeptBlock,
@@ -165,69 +165,68 @@ impl Corpus {
         Ok(())
     }
 
-    /// The line of a document.
+    /// Returns the line of a document.
     pub(super) fn line(&self, document: u32) -> anyhow::Result<Vec<u8>> {
         found(&self.places, document, self.lines.get(document as usize))
     }
 
-    /// Reads lines, as a rule one after the other.
+    /// Returns a reader of lines, for mostly sequential reads.
     pub(super) fn reading(&self) -> LineReader<'_> {
         self.lines.reading()
     }
 
-    /// Whether there are pages in HTML, whose lines have the markup and not the text that is compared.
+    /// Returns whether any document is an HTML page. The line of a page has the markup, not the text that is compared.
     pub(super) fn has_pages(&self) -> bool {
         self.documents().any(|document| matches!(self.form(document), Form::Html))
     }
 
-    /// The form of a document's line.
+    /// Returns the form of a document's line.
     pub(super) fn form(&self, document: u32) -> Form {
         self.lines.form(document as usize)
     }
 
-    /// The documents that are no history, in the order of the input.
+    /// The documents that are not of the history, in the order of the input.
     pub(super) fn documents(&self) -> Range<u32> {
         self.history..self.keys.len() as u32
     }
 
-    /// The group of the document with this key.
+    /// Returns the group of the document with this key.
     pub(super) fn group_at(&self, key: Key<'_>) -> Option<u32> {
         let Key::Bytes(key) = key else { return None };
         self.document_at(key).map(|document| self.grouped.group_of[document as usize])
     }
 
-    /// The document that is no history with this key.
+    /// Returns the document with this key that is not of the history.
     fn document_at(&self, key: &[u8]) -> Option<u32> {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
-    /// Frees what finds documents again: all are there. Where groups are found by the keys of their documents, these can
-    /// be `asked` for further on.
+    /// Frees the lookup structures, once all documents are added. With `asked`, groups can still be found by the keys of
+    /// their documents.
     pub(super) fn end(&mut self, asked: bool) {
         self.grouped.end();
         self.by_key = self.by_key.take().filter(|_| asked);
     }
 
-    /// The documents that are no history, by their keys. Takes about `memory` bytes.
+    /// Returns the documents that are not of the history in the order of their keys. Takes about `memory` bytes.
     pub(super) fn by_key(&self, memory: usize) -> twindex::Result<ByKey> {
         ByKey::of(&self.keys, self.documents(), &self.grouped.budget, memory)
     }
 
-    /// The documents of the history by their keys.
+    /// Returns the documents of the history in the order of their keys.
     pub(super) fn history_by_key(&self, memory: usize) -> twindex::Result<ByKey> {
         ByKey::of(&self.keys, 0..self.history, &self.grouped.budget, memory)
     }
 }
 
-/// Whether the key of a document is not the one that its line says: one bit each, in a column as all that is noted of
-/// documents.
+/// For each document, whether its key differs from the key in its line: one bit each, in a column.
 struct OtherKeys {
     bits: Column<u64>,
     documents: u32,
 }
 
 impl OtherKeys {
-    /// Columns without documents.
+    /// Creates a column without documents.
     fn new(budget: &MemoryBudget) -> Self {
         Self { bits: Column::new(budget), documents: 0 }
     }
@@ -248,7 +247,7 @@ impl OtherKeys {
     }
 }
 
-/// A line that was asked for, of the document with this number.
+/// Returns the line read for a document; errors, and a missing line, name the document's place.
 fn found<L>(places: &DocumentPlaces, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
     let place = || places.get(document);
     match line {
@@ -260,7 +259,7 @@ fn found<L>(places: &DocumentPlaces, document: u32, line: io::Result<Option<L>>)
     }
 }
 
-/// The error about a document whose key is already at `first`.
+/// Returns the error about a document whose key the document at `first` already has.
 fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
     let (key, again) = (one.key.as_slice(), &one.place);
     let advice = if first == again {

@@ -11,7 +11,7 @@ use super::score::{Score, ScoreKind};
 use crate::input::Place;
 use crate::tsv;
 
-/// A document that is dropped, and why.
+/// Why a document is dropped: the near document of the index.
 pub(super) struct Dropped {
     pub(super) other: KeyBuf,
     pub(super) near: MeasuredNearness,
@@ -24,7 +24,7 @@ pub(super) enum MeasuredNearness {
 }
 
 impl Dropped {
-    /// Writes the key of the document for which it goes, and how near it is.
+    /// Writes the key of the near document, and the score.
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
         match self.near {
@@ -40,18 +40,18 @@ impl Dropped {
     }
 }
 
-/// Documents that are dropped.
+/// All dropped documents.
 pub(super) struct DroppedDocuments {
     keys: DocumentKeys,
     known: Option<KnownKeys>,
     places: DocumentPlaces,
-    /// The columns after the key of each.
+    /// For each document the columns after its key.
     columns: DocumentKeys,
     budget: MemoryBudget,
 }
 
 impl DroppedDocuments {
-    /// None yet.
+    /// Creates an empty list.
     pub(super) fn new(budget: &MemoryBudget) -> Self {
         let (keys, columns) = (DocumentKeys::new(budget), DocumentKeys::new(budget));
         Self { keys, known: None, places: DocumentPlaces::new(budget), columns, budget: budget.clone() }
@@ -61,7 +61,7 @@ impl DroppedDocuments {
         self.keys.len()
     }
 
-    /// The place of the document with this key.
+    /// Returns the place of the document with this key.
     pub(super) fn place_of(&self, key: &[u8]) -> Option<Place> {
         let found = self.known.as_ref().and_then(|known| known.find(&self.keys, key));
         found.map(|number| self.places.get(number))
@@ -82,12 +82,12 @@ impl DroppedDocuments {
         Ok(self.columns.push(&columns)?)
     }
 
-    /// Their numbers in the order of their keys. Takes about `memory` bytes.
+    /// Returns the numbers of the documents in the order of their keys. Takes about `memory` bytes.
     pub(super) fn sorted(&self, memory: usize) -> twindex::Result<Column<u32>> {
         self.keys.sorted(0..self.len() as u32, &self.budget, memory)
     }
 
-    /// Writes the line of one.
+    /// Writes the line of a document.
     pub(super) fn write(&self, number: u32, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_field(out, self.keys.get(number))?;
         out.write_all(b"\t")?;

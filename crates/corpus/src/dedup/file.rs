@@ -1,4 +1,4 @@
-//! Files of results.
+//! Writes files of results.
 
 use std::io::{self, BufWriter};
 use std::path::Path;
@@ -17,7 +17,7 @@ pub(super) fn write_file(
         write(&mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     };
-    // The file has a temporary folder's name in its path, which means nothing to the user.
+    // The path is in a temporary folder that the user does not know, so the error has only the file name.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     whole().with_context(|| format!("{name}: cannot write"))
 }

@@ -1,6 +1,6 @@
-//! From what was read to the results: what stays; then the index of it and the page about it on one side, tables and
-//! documents on the other. Neither needs anything of the other, and parts of each are the work of one thread, so that they
-//! are made at the same time.
+//! From the documents read to the results: decides which documents are kept, then writes the index and the page about it in
+//! parallel with the tables and documents. The two halves do not depend on each other, and parts of each use one thread
+//! only.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,29 +34,29 @@ use crate::page::{self, Figures, VerifyOptions};
 use crate::urls::URLS;
 use crate::watch::{Stages, Stopwatch};
 
-/// The outcome of the search, and of writing it.
+/// The result of the search, and of writing the files.
 pub(super) struct SearchOutcome {
     pub(super) near: NearGroups,
     pub(super) clusters: Clusters,
-    /// Lines of contained.tsv, where there is one.
+    /// Number of lines in contained.tsv, if it was written.
     pub(super) contained: Option<u64>,
     /// Counts of duplicates by host, if documents have URLs.
     pub(super) hosts: Option<Hosts>,
-    /// Revisit records, if they were asked for.
+    /// Counts of revisit records, if they were requested.
     pub(super) revisits: Option<Revisits>,
-    /// Lines of pairs.tsv.
+    /// Number of lines in pairs.tsv.
     pub(super) pairs: u64,
-    /// The names of the files of documents that are kept.
+    /// File names of the kept documents.
     pub(super) kept_files: Vec<String>,
-    /// The names of the files of all documents.
+    /// File names of all documents.
     pub(super) annotated_files: Vec<String>,
 }
 
-/// Results beside tables and documents, and their times.
+/// Numbers about the index for the page, and the times they took.
 struct SideResults {
-    /// For the page, if there is to be one.
+    /// Numbers for the page, if one is written.
     figures: Option<Figures>,
-    /// CPU seconds for the index, and for them.
+    /// CPU seconds for writing the index, and for computing the numbers.
     indexing: f64,
     looking: f64,
 }
@@ -70,15 +70,15 @@ pub(super) struct Indexed<'i> {
 }
 
 impl Indexed<'_> {
-    /// Makes an index of all documents, to find out which are near: without sets and marks.
+    /// Writes an index of all documents, used to find near documents: without sets and marks.
     fn make_of_all(&self, path: &Path, memory: usize, corpus: &Corpus) -> anyhow::Result<Snapshot> {
         let mut params = self.params.clone();
         (params.sets, params.marks, params.values) = (false, false, false);
         Indexed { params: &params, ..*self }.make(path, memory, corpus, (|_| IndexMembership::Kept, false))
     }
 
-    /// Makes an index of the documents that are wanted. If it is the `last` one, the disk gets the space of sketches and sets
-    /// back meanwhile.
+    /// Writes the index of the wanted documents. If it is the `last` index of the run, the disk space of sketches and sets
+    /// is freed while it is written.
     fn make(
         &self,
         path: &Path,
@@ -87,7 +87,7 @@ impl Indexed<'_> {
         (wanted, last): (impl Fn(u32) -> IndexMembership, bool),
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
-        // Neither the job nor anything after it in the same run reads much of the index.
+        // Neither this job nor its callers read much of the index, so it is not cached.
         let index = Index::create_from(Arc::new(UncachedVfs), path, self.params.clone(), table)?;
         let mut writer = index.writer()?;
         writer.set_memory(memory);
@@ -95,7 +95,7 @@ impl Indexed<'_> {
         let grouped = &corpus.grouped;
         let group = |number: u32| grouped.group_of[(corpus.history + number) as usize];
         let numbers = 0..corpus.documents().len() as u32;
-        // A set may be that of a later document, too, where these are not in the order of their groups.
+        // Several documents may share a set; it can be freed early only if documents are in the order of their groups.
         let frees_sets =
             last && numbers.filter(|&number| wanted(number) != IndexMembership::Not).map(group).is_sorted();
         if frees_sets && !self.params.sets {
@@ -110,7 +110,7 @@ impl Indexed<'_> {
             }
             let set = if frees_sets { reader.next_set(group)? } else { reader.set(group)? };
             out.extend_from_slice(set);
-            // The set of an index is that of the text alone, as a query has it.
+            // The index stores the set of the text alone, as queries compute it.
             if take_outside(out, grouped.value_of(group)) {
                 out.sort_unstable();
             }
@@ -122,7 +122,7 @@ impl Indexed<'_> {
 }
 
 impl Dedup {
-    /// Finds out what stays, and writes everything.
+    /// Decides which documents are kept, and writes all results.
     pub(super) fn find(
         &self,
         indexed: Option<&Indexed<'_>>,
@@ -147,7 +147,7 @@ impl Dedup {
         let (mut near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
         let contained = self.contained(corpus, &mut near, &clusters, rules, limits, stages)?;
 
-        // The index, or the page, holds half of the memory meanwhile.
+        // The index, or the page, takes the other half of the memory at the same time.
         let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let history = corpus.history;
         let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.index) {
@@ -203,7 +203,7 @@ impl Dedup {
         Ok(SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files })
     }
 
-    /// Writes the documents to keep, unless a run that was stopped has, and returns the names of the files.
+    /// Writes the kept documents, unless a stopped run has, and returns the names of the files.
     fn keep_documents(
         &self,
         corpus: &Corpus,
@@ -226,7 +226,7 @@ impl Dedup {
         Ok(names)
     }
 
-    /// The documents of the history that are contained in later ones that stay, where containment is counted.
+    /// Finds the documents of the history that later, kept documents contain, if containment is counted.
     fn contained(
         &self,
         corpus: &Corpus,
@@ -247,8 +247,8 @@ impl Dedup {
         Ok(Some(contained.by_key(corpus)))
     }
 
-    /// Finds out what stays. Where that takes an index of all documents and this is the index that is asked for, it comes
-    /// with the result.
+    /// Decides which documents are kept. If the decision needs an index of all documents and that is also the requested
+    /// index, returns the index with the result.
     fn decide(
         &self,
         indexed: Option<&Indexed<'_>>,
@@ -265,7 +265,7 @@ impl Dedup {
         let saved = load(&corpus.grouped, limits)?;
         let whole = match indexed.filter(|_| !is_by_sets && (saved.is_none() || is_result)) {
             None => None,
-            // Duplicates get marks when it is known what they are.
+            // Duplicates are marked once the decision is known.
             Some(indexed) if is_result => {
                 Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
             }
@@ -293,16 +293,16 @@ impl Dedup {
         Ok((near, clusters, whole.filter(|_| is_result)))
     }
 
-    /// Looks at the index for the page about it, if there is one.
+    /// Computes the numbers about the index for the page, if there is an index.
     fn look(&self, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) -> SideResults {
         let looking = Stopwatch::of_thread();
         let look = VerifyOptions { threshold: self.threshold(), max_bucket: limits.max_bucket };
-        // The index is where it is made, not yet where it will be.
+        // The index is still in the temporary folder.
         let path = limits.folder.join(layout::INDEX);
-        // The other half works on pairs meanwhile.
+        // The other half of the threads works on pairs at the same time.
         let threads = (rayon::current_num_threads() / 2).max(1);
         let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
-        // An error of the page does not lose the results.
+        // An error in the page does not discard the results.
         let figures = snapshot.and_then(|snapshot| {
             page::look(snapshot, &path, look, resources, page::ClusterSource::Added)
                 .map_err(|error| note_no_page(&error, limits.observer))
@@ -311,7 +311,7 @@ impl Dedup {
         SideResults { figures, indexing: 0.0, looking: looking.cpu_seconds() }
     }
 
-    /// Writes the page, with the clusters that were found.
+    /// Writes the page with the clusters.
     fn write_page(
         &self,
         figures: Figures,
@@ -336,7 +336,7 @@ impl Dedup {
         page::write(&folder.join(layout::REPORT), &figures)
     }
 
-    /// The pairs of texts that are near.
+    /// Finds the pairs of near texts.
     fn near(
         &self,
         corpus: &Corpus,
@@ -364,7 +364,7 @@ impl Dedup {
         })
     }
 
-    /// The clusters, and of each group how near it is to the one that is kept.
+    /// Computes the clusters, and the score of each group with its kept one.
     fn clusters(
         &self,
         corpus: &Corpus,
@@ -372,7 +372,7 @@ impl Dedup {
         rules: &KeepRules<'_>,
         snapshot: Option<&Snapshot>,
     ) -> anyhow::Result<Clusters> {
-        // With leaders every score is known.
+        // With leaders, the score of every removed document is known already.
         let is_measured = rules.clustering == Clustering::Components;
         let signatures = match (snapshot, self.method, self.verify()) {
             (Some(snapshot), Method::Minhash, Verify::Signature) if is_measured => {
@@ -398,7 +398,7 @@ impl Dedup {
         Ok(Clusters::of(&corpus.grouped, near, rules, measure, corpus.history)?)
     }
 
-    /// How it is decided what stays, of groups in this order.
+    /// Returns the rules by which groups are kept, with `priority` as their order.
     fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> KeepRules<'p> {
         KeepRules {
             clustering: self.clusters,
@@ -414,12 +414,12 @@ impl Dedup {
     }
 }
 
-/// The sealed file from which a resumed run continues.
+/// The sealed journal file with the decision, from which a resumed run continues.
 const DECIDED: &str = "decided";
-/// See [`DECIDED`].
+/// The sealed journal file with the kept documents; see [`DECIDED`].
 const KEPT: &str = "kept";
 
-/// The near groups that a stopped run has stored.
+/// Loads the near groups that a stopped run has stored.
 fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<NearGroups>> {
     let Some(mut content) = limits.journal.map(|journal| journal.sealed(DECIDED)).transpose()?.flatten()
     else {
@@ -430,7 +430,7 @@ fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<Nea
         .map(Some)
 }
 
-/// Makes the index of the documents that are wanted, unless a run that was stopped has.
+/// Writes the index of the wanted documents, unless a stopped run has.
 fn make_of_kept(
     indexed: &Indexed<'_>,
     corpus: &Corpus,
@@ -452,8 +452,8 @@ fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
     observer.missing(&format!("no report.html: {error:#}"));
 }
 
-/// Writes the tables of results, and all documents with what was decided about them, if they are wanted; returns the number
-/// of pairs, and the names of the files of these documents.
+/// Writes the tables of results and, if requested, all documents with their decisions. Returns the number of pairs, and the
+/// names of the files of these documents.
 fn write_tables(
     corpus: &Corpus,
     by_key: Option<ByKey>,

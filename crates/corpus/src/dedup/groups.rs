@@ -1,4 +1,4 @@
-//! Documents in groups of equal texts, and of each group what is compared with others.
+//! Groups of documents with equal texts, and the data by which groups are compared.
 
 use anyhow::{Context, anyhow};
 use twindex::sys::{Column, MemoryBudget};
@@ -13,74 +13,73 @@ use super::score::{Sampled, Score, ScoreKind};
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(super) struct DocumentGroup {
-    /// Tokens of the text, or features.
+    /// Number of tokens, or of features, of the text.
     pub tokens: u64,
-    /// The number of its value of the `--inside` field.
+    /// Number of the group's value of the `--inside` field.
     pub inside: u32,
-    /// Its first document, in the order of the input.
+    /// The first document of the group, in the order of the input.
     pub first: u32,
-    /// How many it has.
+    /// Number of documents in the group.
     pub documents: u32,
-    /// Distinct shingles; none for a text without words.
+    /// Number of distinct shingles; 0 for a text without words.
     pub shingles: u32,
-    /// [`EMPTY`], [`HAS_FINGERPRINT`].
+    /// Bits: [`EMPTY`], [`HAS_FINGERPRINT`].
     flags: u32,
-    /// No byte of a row may be undefined.
+    /// Explicit padding: a row may have no undefined bytes.
     unused: u32,
 }
 
-/// The text has no words, or features.
+/// Flag: the text has no words, or no features.
 const EMPTY: u32 = 1;
-/// The method asks for a fingerprint, and the text has words.
+/// Flag: the method uses fingerprints, and the text has words.
 const HAS_FINGERPRINT: u32 = 2;
 
-/// Groups of equal documents, and the sets and sketches to compare them by.
+/// Groups of equal documents, and the sets and sketches by which groups are compared.
 pub(super) struct Grouped {
     /// The group of each document, in the order of the input.
     pub group_of: Column<u32>,
-    /// In the order of their first documents.
+    /// The groups, in the order of their first documents.
     pub groups: Column<DocumentGroup>,
     /// The fingerprints of groups that have one.
     fingerprints: Column<u64>,
-    /// None where all documents are there.
+    /// Finds the group of an equal text; `None` once all documents are added.
     equal: Option<EqualGroups>,
     /// The values of the `--inside` field.
     pub values: InsideValues,
-    /// A set for each group, with its number.
+    /// The set of each group, at the group's number.
     pub sets: ShingleSets,
-    /// The sketches that are joined, and how their elements were chosen, where the method is to join them; one for each
-    /// group.
+    /// One sketch for each group, and how its elements were chosen, if the method joins sketches.
     pub sketches: Option<(SampledBy, ShingleSets)>,
-    /// For what is noted of each.
+    /// The budget of the columns.
     pub budget: MemoryBudget,
 }
 
 /// The documents of each group.
 pub(super) struct GroupMembers {
-    /// The start of the entries of each, and the end of the last ones.
+    /// Where the documents of each group start in `documents`, and the end of the last group.
     starts: Column<u32>,
     documents: Column<u32>,
 }
 
 impl GroupMembers {
-    /// In the order of the input.
+    /// Returns the documents of a group, in the order of the input.
     pub(super) fn of(&self, group: u32) -> &[u32] {
         let (group, starts) = (group as usize, &self.starts[..]);
         &self.documents[starts[group] as usize..starts[group + 1] as usize]
     }
 }
 
-/// Minima by which near texts find each other.
+/// Number of minima used as anchors.
 pub(super) const ANCHORS: usize = 12;
 
-/// Hashes that similar texts most likely share: minima, or features where no minima are kept.
+/// Hashes that similar texts most likely share: minima, or features if no minima are kept.
 pub(super) struct Anchors {
     hashes: [u64; ANCHORS],
     count: usize,
 }
 
 impl Anchors {
-    /// The anchors of a document that is compared within this value.
+    /// Returns the anchors of a document with this `--inside` value.
     pub(super) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
         let mut hashes = [0; ANCHORS];
         let minima = (0..).zip(sketch.signature());
@@ -99,25 +98,25 @@ impl Anchors {
 /// The set of a new document's shingles.
 #[derive(Clone, Copy)]
 pub(super) enum NewSet<'s> {
-    /// To be added, as it was delta-encoded.
+    /// A set to add, delta-encoded.
     Encoded(DeltaHeader, &'s [u64]),
-    /// A set of this size, which is not held.
+    /// A set of this size, which is not stored.
     Counted(u64),
-    /// To be added, sorted.
+    /// A sorted set to add.
     Held(&'s [u64]),
-    /// As that, made when it is needed, with the number of tokens.
+    /// Computes a sorted set to add, and the number of tokens, when they are needed.
     Late(&'s dyn Fn() -> twindex::Result<(Vec<u64>, u64)>),
 }
 
 impl<'s> NewSet<'s> {
-    /// The set of a document with these words: as it was delta-encoded, or, where sets are not held, its size alone.
+    /// The set of a document with these words: delta-encoded, or only its size if sets are not stored.
     pub(super) fn of(header: Option<DeltaHeader>, words: &'s [u64]) -> Self {
         header.map_or(Self::Counted(words.len() as u64), |header| Self::Encoded(header, words))
     }
 }
 
 impl DocumentGroup {
-    /// True for a group that is in pairs with its first document only.
+    /// Returns whether only the first document of the group is paired with documents of other groups.
     pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
         self.documents as usize > max_bucket
     }
@@ -125,21 +124,21 @@ impl DocumentGroup {
 
 /// A document to add to its group.
 pub(super) struct NewDocument<'n> {
-    /// xxh3-128 of what makes it equal to others.
+    /// xxh3-128 of the bytes that equal documents share.
     pub hash: u128,
-    /// Tokens of the text, or features.
+    /// Number of tokens of the text, or of features.
     pub tokens: u64,
-    /// Its value of the `--inside` field; empty if it is compared with all.
+    /// Value of the `--inside` field; empty if the document is compared with all others.
     pub inside: &'n [u8],
-    /// Its sketch, for comparisons if it begins a group.
+    /// The sketch, which is stored if the document begins a group.
     pub sketch: &'n Sketch,
-    /// Its shingles.
+    /// The set of shingles.
     pub set: NewSet<'n>,
 }
 
 impl Grouped {
-    /// No documents yet; sets of up to `memory` bytes are held, and what is more in scratch files. A document takes 4 bytes
-    /// of memory or of scratch files, and a group 70 to 90, and more with longer sketches.
+    /// Creates the groups without documents. Up to `memory` bytes of sets are in memory, the rest in scratch files. A
+    /// document takes 4 bytes of memory or of scratch files, and a group 70 to 90 bytes, more with longer sketches.
     pub(super) fn new(
         budget: &MemoryBudget,
         memory: usize,
@@ -157,19 +156,19 @@ impl Grouped {
         })
     }
 
-    /// Whether a text with this hash, that is compared inside this value, may have a group.
+    /// Returns whether a text with this hash and this `--inside` value may have a group.
     pub(super) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
         let Some(inside) = self.values.find(inside) else { return false };
         self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
     }
 
-    /// Frees what finds out equal texts: there are no more.
+    /// Frees the lookup of equal texts, once all documents are added.
     pub(super) fn end(&mut self) {
         self.equal = None;
     }
 
-    /// Adds the next document to the group of its text, a new one if the text is new. `is_equal` says whether this
-    /// document and an earlier one, which have the same hash, have the same text.
+    /// Adds the next document to the group of its text, or to a new group if the text is new. `is_equal` returns whether
+    /// this document has the same text as an earlier one with the same hash.
     ///
     /// # Errors
     ///
@@ -243,12 +242,12 @@ impl Grouped {
         self.groups[a as usize].inside == self.groups[b as usize].inside
     }
 
-    /// The value of a group; empty where no field is compared by.
+    /// Returns the `--inside` value of a group; empty if no such field is used.
     pub(super) fn value_of(&self, group: u32) -> &[u8] {
         self.values.of_number(self.groups[group as usize].inside)
     }
 
-    /// Documents so far.
+    /// Returns the number of documents so far.
     pub(super) fn len(&self) -> usize {
         self.group_of.len()
     }
@@ -257,13 +256,13 @@ impl Grouped {
         &self.groups[self.group_of[document as usize] as usize]
     }
 
-    /// The fingerprint of a group's text, if the method asks for it, and the text has words.
+    /// Returns the fingerprint of a group's text, if the method uses fingerprints and the text has words.
     pub(super) fn fingerprint(&self, group: u32) -> Option<Fingerprint> {
         let has_one = self.groups[group as usize].flags & HAS_FINGERPRINT != 0;
         has_one.then(|| Fingerprint(self.fingerprints[group as usize]))
     }
 
-    /// The documents of all groups.
+    /// Returns the documents of all groups.
     pub(super) fn members(&self) -> twindex::Result<GroupMembers> {
         let mut starts = Column::new(&self.budget);
         let mut end = 0;
@@ -272,7 +271,7 @@ impl Grouped {
             end += group.documents;
         }
         starts.push(end)?;
-        // Each document is put where its group begins, and the beginning moves past it.
+        // Each document is written at the start of its group, and the start advances past it.
         let mut documents = Column::filled(&self.budget, self.group_of.len(), 0)?;
         let (places, all) = (&mut starts[..], &mut documents[..]);
         for (document, &group) in (0..).zip(&self.group_of[..]) {
@@ -287,7 +286,7 @@ impl Grouped {
         Ok(GroupMembers { starts, documents })
     }
 
-    /// The common elements of the sketches of two groups; none if sketches are not joined, or give no estimate.
+    /// Returns the common elements of the sketches of two groups; `None` if sketches are not joined or give no estimate.
     pub(super) fn sampled(&self, a: u32, b: u32) -> twindex::Result<Option<Score>> {
         let Some((by, sketches)) = &self.sketches else { return Ok(None) };
         let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
@@ -296,7 +295,7 @@ impl Grouped {
         Ok(common.map(|common| Score::Sampled(Sampled::from(common))))
     }
 
-    /// Documents whose text has words, and whose sketch has no element.
+    /// Returns the number of documents whose text has words but whose sketch has no element.
     pub(super) fn without_elements(&self) -> u64 {
         let Some((_, sketches)) = &self.sketches else { return 0 };
         let groups = (0..).zip(&self.groups[..]).filter(|(_, group)| group.flags & EMPTY == 0);
@@ -306,7 +305,7 @@ impl Grouped {
             .sum()
     }
 
-    /// The score of a text with itself.
+    /// Returns the score of a text with itself.
     pub(super) fn itself(&self, group: u32, kind: ScoreKind) -> Score {
         kind.itself(self.groups[group as usize].shingles)
     }

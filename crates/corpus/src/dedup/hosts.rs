@@ -1,8 +1,8 @@
-//! Where near documents come from: hosts and domains, aliases of pages, and hosts that mirror each other.
+//! Duplicates by host: hosts and domains, URL aliases of pages, and hosts that mirror each other.
 //!
-//! Counted from the URL and the cluster of each document. Of the documents with a URL in one cluster all but one are
-//! duplicates: as many as other pages of their host, hosts of one domain, and domains are in the cluster. What is sorted
-//! goes to scratch files beyond the memory.
+//! Counted from the URL and the cluster of each document. All but one of the documents with a URL in a cluster are
+//! duplicates: first those within one host, then those within one domain, then those across domains. Data to sort goes to
+//! scratch files beyond the memory budget.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,82 +17,82 @@ use super::file::write_file;
 use super::inside::{InsideValues, NO_FIELD};
 use crate::tsv;
 
-/// The table of hosts, and that of pairs of hosts with near pages, in a folder of results.
+/// File names of the table of hosts, and of the table of pairs of hosts with near pages, in a folder of results.
 pub(super) const HOSTS: &str = "hosts.tsv";
 pub(super) const MIRRORS: &str = "mirrors.tsv";
 
-/// The most hosts of a cluster whose pairs are counted; clusters with more hosts count none.
+/// Maximal number of hosts of a cluster whose pairs are counted; larger clusters are left out.
 const HOSTS_PAIRED: usize = 64;
-/// Hosts, and pairs of hosts, that a report has.
+/// Number of hosts, and of pairs of hosts, in a report.
 const SHOWN: usize = 10;
-/// Candidates from which these are chosen at once.
+/// Number of candidates in memory from which the shown ones are chosen.
 const HELD: usize = 1 << 12;
 
 /// Counts of duplicates by host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Hosts {
-    /// Documents with a URL.
+    /// Number of documents with a URL.
     pub pages: u64,
-    /// Hosts of these, each with its port if that is not the scheme's own.
+    /// Number of hosts of these documents. A host includes the port, unless it is the default of the scheme.
     pub hosts: u64,
-    /// Their registrable domains.
+    /// Number of registrable domains of these hosts.
     pub domains: u64,
-    /// Pages removed for another page of their cluster: the sum of the next three.
+    /// Number of pages removed for another page of their cluster: the sum of the next three.
     pub duplicates: u64,
-    /// Those for which one of the same host does.
+    /// Number of duplicates of a page of the same host: pages minus hosts, summed over the clusters.
     pub duplicates_within_hosts: u64,
-    /// Those for which one of another host of the same domain does.
+    /// Number of duplicates of a page of another host of the same domain: hosts minus domains, summed over the clusters.
     pub duplicates_within_domains: u64,
-    /// Those for which one of another domain does.
+    /// Number of duplicates of a page of another domain: domains minus 1, summed over the clusters.
     pub duplicates_across_domains: u64,
-    /// Near pages whose URLs are distinguished by nothing but usual aliases, by alias: the number found in both spellings.
+    /// Number of near pages whose URLs differ only by common aliases, for each alias.
     pub aliases: Vec<(&'static str, u64)>,
-    /// Pairs of hosts with near pages.
+    /// Number of pairs of hosts with near pages.
     pub mirrors: u64,
-    /// Clusters of more hosts than are paired, which count for no mirror.
+    /// Number of clusters with too many hosts, whose pairs of hosts are not counted.
     pub crowded_clusters: u64,
-    /// The hosts with most near pages.
+    /// The hosts with the most near pages.
     pub most_near: Vec<Host>,
-    /// The pairs of hosts with the largest share of near pages, by the smaller of the two shares.
+    /// The pairs of hosts with the largest shares of near pages, by the smaller of the two shares.
     pub most_mirrored: Vec<Mirror>,
 }
 
 /// A host, and its pages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {
-    /// The host.
+    /// The host, with its port if it is not the default.
     pub host: String,
-    /// Its registrable domain.
+    /// The registrable domain of the host.
     pub domain: String,
-    /// Its pages.
+    /// Number of pages of the host.
     pub pages: u64,
-    /// Pages near another page.
+    /// Number of pages near another page.
     pub near: u64,
-    /// Pages near another page of this host.
+    /// Number of pages near another page of this host.
     pub near_inside: u64,
-    /// Pages near a page of another host.
+    /// Number of pages near a page of another host.
     pub near_outside: u64,
 }
 
 /// Two hosts with near pages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mirror {
-    /// The host whose name comes first.
+    /// The first of the two hosts, by name.
     pub host: String,
-    /// The other one.
+    /// The other host.
     pub other: String,
-    /// Pages of the first.
+    /// Number of pages of the first host.
     pub pages: u64,
-    /// Pages of the other.
+    /// Number of pages of the other host.
     pub pages_of_other: u64,
-    /// Pages of the first that are near a page of the other.
+    /// Number of pages of the first host that are near a page of the other.
     pub near: u64,
-    /// Pages of the other that are near a page of the first.
+    /// Number of pages of the other host that are near a page of the first.
     pub near_of_other: u64,
 }
 
 impl Mirror {
-    /// The share of each host's pages that are near one of the other.
+    /// Returns for each host the share of its pages that are near a page of the other.
     #[must_use]
     pub fn shares(&self) -> (f64, f64) {
         let share = |near: u64, pages: u64| near as f64 / pages.max(1) as f64;
@@ -119,16 +119,16 @@ pub struct HostCounter<'r> {
 type HostPage = [u32; 5];
 
 impl<'r> HostCounter<'r> {
-    /// No documents yet. Notes of documents take memory of `budget`; sorting takes `memory` bytes.
+    /// Creates a counter without documents. Data about documents takes memory of `budget`; sorting takes `memory` bytes.
     ///
     /// # Errors
     ///
-    /// A scratch file cannot be made.
+    /// A scratch file cannot be created.
     pub fn new(budget: &'r MemoryBudget, memory: usize) -> twindex::Result<Self> {
         Ok(Self { budget, memory, hosts: InsideValues::new(budget)?, pages: Column::new(budget) })
     }
 
-    /// Adds a document; what is no URL with a host counts for nothing.
+    /// Adds a document; a string that is not a URL with a host is ignored.
     ///
     /// # Errors
     ///
@@ -147,13 +147,13 @@ impl<'r> HostCounter<'r> {
         Ok(self.pages.push([host - 1, cluster, bits, (form >> 32) as u32, form as u32])?)
     }
 
-    /// Whether there is no URL.
+    /// Returns whether no URL was added.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.pages.is_empty()
     }
 
-    /// Counts, and writes the tables of hosts and of mirrors into a folder, if there is one. Scratch files go to the
+    /// Counts duplicates, and writes the tables of hosts and of mirrors to `folder`, if given. Scratch files are in the
     /// folder of the memory budget.
     ///
     /// # Errors
@@ -211,7 +211,7 @@ impl<'r> HostCounter<'r> {
     }
 }
 
-/// The registrable domain of a host with a port.
+/// Returns the registrable domain of a host, which may have a port.
 fn domain_of_host(host: &str) -> &str {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     match host.rsplit_once(':') {
@@ -221,7 +221,7 @@ fn domain_of_host(host: &str) -> &str {
 }
 
 impl Hosts {
-    /// Near pages with one URL but for aliases, by the aliases by which they differ.
+    /// Counts near pages with URLs that are equal without aliases, by the aliases in which they differ.
     fn count_aliases(&mut self, by_form: Sorter<[u64; 4]>) -> anyhow::Result<()> {
         let (mut counts, mut form) = ([0; Alias::ALL.len()], None);
         let (mut with, mut without) = (0, 0);
@@ -331,7 +331,7 @@ impl Hosts {
     }
 }
 
-/// Writes a table of these columns, or only does what writing it does.
+/// Writes a table with these columns; without a path, only runs `write`.
 fn written(
     path: Option<&Path>,
     head: &str,
@@ -349,7 +349,7 @@ fn written(
     file.map_err(|error| failure.unwrap_or(error))
 }
 
-/// Writes the table of hosts; returns those with most near pages.
+/// Writes the table of hosts; returns the hosts with the most near pages.
 fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow::Result<Vec<Host>> {
     let mut max: Vec<Host> = Vec::new();
     let choose = |max: &mut Vec<Host>| {
@@ -377,18 +377,18 @@ fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow
     Ok(max)
 }
 
-/// The pages of one cluster, host by host, those of one domain one after the other.
+/// The pages of one cluster, ordered by host, and the hosts by domain.
 #[derive(Default)]
 struct HostCluster {
     number: Option<u64>,
     pages: u64,
     domains: u64,
     domain: Option<u32>,
-    /// The host that is counted, its pages, and how many hosts came before.
+    /// The current host, the number of its pages, and the number of hosts before it.
     host: Option<u32>,
     of_host: u32,
     before: u64,
-    /// The hosts and their pages, as long as they are to be paired.
+    /// The hosts and their numbers of pages, unless there are too many to pair.
     hosts: Vec<(u32, u32)>,
 }
 
@@ -406,7 +406,7 @@ impl HostCluster {
         self.of_host += 1;
     }
 
-    /// All pages of a host came; `others` says whether there are other hosts.
+    /// Ends a host after its last page; `others` is whether the cluster has other hosts.
     fn end_host(&mut self, others: bool, counts: &mut [[u32; 4]]) {
         let (Some(host), number) = (self.host, self.of_host) else { return };
         let [pages, near, inside, outside] = &mut counts[host as usize];
@@ -450,7 +450,7 @@ impl HostCluster {
 mod tests {
     use super::*;
 
-    /// A crawl with known mirrors: of each cluster its URLs.
+    /// A crawl with known mirrors: the URLs of each cluster.
     const CRAWL: [&[&str]; 7] = [
         &["http://a.example/1", "https://a.example/1", "http://www.a.example/1"],
         &["http://a.example/2?s=1", "http://a.example/2?s=2", "http://m.other.example.org/2"],

@@ -1,8 +1,9 @@
-//! Documents that are compared only inside a value of a field, their source or language: each value keeps its survivor.
+//! Documents that are compared only within a value of a field, such as a source or a language: each value has its own kept
+//! documents.
 //!
-//! Equal texts of two values are two groups. Shingles are hashed with the value, so that sets of two values share none,
-//! and everything that counts shingles needs to know no more. Sketches that are made of the text alone are near across
-//! values; such pairs are dropped before anything decides by them.
+//! Equal texts with different values are different groups. Shingle hashes are combined with the value, so that sets with
+//! different values share none, and code that counts shingles needs no further check. Sketches are made of the text alone,
+//! so they may be near across values; such pairs are discarded before any decision.
 
 use std::borrow::Cow;
 
@@ -18,16 +19,17 @@ pub(super) struct InsideValues {
     known: KnownKeys,
 }
 
-/// The number of no field.
+/// The number for the empty value, used if there is no field.
 pub(super) const NO_FIELD: u32 = 0;
 
 impl InsideValues {
-    /// None yet, in the memory of `budget`.
+    /// Creates an empty list, in the memory of `budget`.
     pub(super) fn new(budget: &MemoryBudget) -> twindex::Result<Self> {
         Ok(Self { values: DocumentKeys::new(budget), known: KnownKeys::new(budget)? })
     }
 
-    /// The number of a value, different for different values. An empty value is [`NO_FIELD`].
+    /// Returns the number of a value, adding the value if it is new. Different values have different numbers; the empty
+    /// value has [`NO_FIELD`].
     pub(super) fn number(&mut self, value: &[u8]) -> anyhow::Result<u32> {
         if let Some(number) = self.find(value) {
             return Ok(number);
@@ -39,7 +41,7 @@ impl InsideValues {
         Ok(next + 1)
     }
 
-    /// The number of a value that was there before.
+    /// Returns the number of a value that was added before.
     pub(super) fn find(&self, value: &[u8]) -> Option<u32> {
         if value.is_empty() {
             return Some(NO_FIELD);
@@ -47,33 +49,34 @@ impl InsideValues {
         self.known.find(&self.values, value).map(|number| number + 1)
     }
 
-    /// The value that was the n-th to come, from 0: that of the number n + 1.
+    /// Returns the value that was added at position `place`, from 0; its number is `place` + 1.
     pub(super) fn value(&self, place: u32) -> &[u8] {
         self.values.get(place)
     }
 
-    /// The value of a number; empty for [`NO_FIELD`].
+    /// Returns the value of a number; empty for [`NO_FIELD`].
     pub(super) fn of_number(&self, number: u32) -> &[u8] {
         number.checked_sub(1).map_or(&[], |place| self.values.get(place))
     }
 
-    /// The places of values, in the order of the values. Takes about `memory` bytes beside those of `budget`.
+    /// Returns the positions of values, in the order of the values. Takes about `memory` bytes in addition to those of
+    /// `budget`.
     pub(super) fn sorted(&self, budget: &MemoryBudget, memory: usize) -> twindex::Result<Column<u32>> {
         self.values.sorted(0..self.values.len() as u32, budget, memory)
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         self.values.len()
     }
 }
 
-/// The number that is combined with each hash of a document of this value.
+/// Returns the number that is combined with each hash of a document with this value.
 fn salt(value: &[u8]) -> u64 {
     if value.is_empty() { 0 } else { xxh3_64(value) }
 }
 
-/// The hashes of the shingles of a document of this value, in the same order; distinct ones stay distinct.
+/// Returns the shingle hashes of a document combined with its value, in the same order; distinct hashes stay distinct.
 pub(super) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, [u64]> {
     let salt = salt(value);
     match salt {
@@ -82,7 +85,7 @@ pub(super) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, 
     }
 }
 
-/// Combines hashes of a document of this value with it, in place.
+/// Combines hashes of a document with its value, in place.
 pub(super) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     let salt = salt(value);
     for hash in hashes {
@@ -90,7 +93,8 @@ pub(super) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     }
 }
 
-/// Turns hashes that were [combined](put_inside) with a value into those of the text alone, in place. False if they were.
+/// Reverts hashes that were [combined](put_inside) with a value to those of the text alone, in place. Returns whether they
+/// changed.
 pub(super) fn take_outside(hashes: &mut [u64], value: &[u8]) -> bool {
     put_inside(hashes, value); // twice is not at all
     !value.is_empty()

@@ -1,5 +1,4 @@
-//! Keys of documents, and the documents in the order of their keys: in memory up to its bound, and beyond that in
-//! scratch files.
+//! Keys of documents, and documents sorted by key: in memory up to a budget, and beyond it in scratch files.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -16,12 +15,12 @@ use crate::input::Place;
 /// Keys, or other bytes, numbered in the order in which they were added.
 pub(crate) struct DocumentKeys {
     bytes: Column<u8>,
-    /// The end of each.
+    /// The end of each key in `bytes`.
     ends: Column<u64>,
 }
 
 impl DocumentKeys {
-    /// None yet. A key takes 8 bytes more than it has.
+    /// Creates an empty list. A key takes 8 bytes in addition to its own.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
         Self { bytes: Column::new(budget), ends: Column::new(budget) }
     }
@@ -43,12 +42,13 @@ impl DocumentKeys {
         number.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize)
     }
 
-    /// The key, to be shown.
+    /// Returns the key as text for messages.
     pub(crate) fn shown(&self, number: u32) -> String {
         String::from_utf8_lossy(self.get(number)).into_owned()
     }
 
-    /// These numbers in the order of their keys; of equal keys the first. Takes about `memory` bytes beside those of `budget`.
+    /// Returns these numbers sorted by their keys; of equal keys, only the first. Takes about `memory` bytes in addition to
+    /// those of `budget`.
     pub(crate) fn sorted(
         &self,
         numbers: Range<u32>,
@@ -89,12 +89,12 @@ impl DocumentKeys {
     }
 }
 
-/// The least bytes through which a run is read.
+/// The smallest buffer for reading a run, in bytes.
 const BUFFER: usize = 1 << 12;
-/// Bytes of a key that is sorted, beside its own.
+/// Bytes of memory for a key in a sort, in addition to its own.
 const BESIDE: usize = 16;
 
-/// A key in a run, and its number.
+/// A key in a sorted run, and its number.
 #[derive(PartialEq, Eq)]
 struct Keyed {
     key: Vec<u8>,
@@ -114,7 +114,7 @@ impl PartialOrd for Keyed {
 }
 
 impl Record for Keyed {
-    /// The length of the key, and the number.
+    /// Length of the fixed part of a record: the length of the key, and the number.
     const HEAD: usize = 8;
 
     fn tail(head: &[u8]) -> usize {
@@ -137,14 +137,14 @@ impl Record for Keyed {
     }
 }
 
-/// The documents in the order of their keys, and of each its place in it.
+/// The documents in the order of their keys, and the position of each document in that order.
 pub(crate) struct ByKey {
     pub(crate) documents: Column<u32>,
     places: Column<u32>,
 }
 
 impl ByKey {
-    /// The keys of these documents.
+    /// Sorts the keys of these documents.
     pub(crate) fn of(
         keys: &DocumentKeys,
         documents: Range<u32>,
@@ -160,7 +160,7 @@ impl ByKey {
         Ok(Self { documents, places })
     }
 
-    /// The place of a document.
+    /// Returns the position of a document in the order of the keys.
     pub(crate) fn place(&self, document: u32) -> u32 {
         self.places[document as usize]
     }
@@ -169,7 +169,7 @@ impl ByKey {
 /// The keys of earlier documents.
 pub(super) struct KnownKeys {
     numbers: HashNumbers,
-    /// Nobody can write keys that fall together.
+    /// A random seed: inputs cannot be crafted to have keys that collide.
     seed: u64,
 }
 
@@ -179,7 +179,7 @@ impl KnownKeys {
         Ok(Self { numbers: HashNumbers::new(budget)?, seed })
     }
 
-    /// The number of this key.
+    /// Returns the number of this key, if it was inserted.
     pub(super) fn find(&self, keys: &DocumentKeys, key: &[u8]) -> Option<u32> {
         let is_same = |number| Ok::<_, std::convert::Infallible>(keys.get(number) == key);
         match self.numbers.find(self.hash(key), is_same) {
@@ -188,7 +188,7 @@ impl KnownKeys {
         }
     }
 
-    /// Takes note of a key that is new.
+    /// Inserts a new key.
     pub(super) fn insert(&mut self, key: &[u8], number: u32) -> twindex::Result<()> {
         self.numbers.insert(self.hash(key), number)
     }
@@ -198,15 +198,15 @@ impl KnownKeys {
     }
 }
 
-/// Places of documents.
+/// The places of documents: file, and line or offset.
 pub(super) struct DocumentPlaces {
     paths: Vec<Arc<Path>>,
-    /// For each document the number of its path, and its packed place.
+    /// For each document the number of its path, and its packed place in the file.
     at: Column<[u32; 3]>,
 }
 
 impl DocumentPlaces {
-    /// None yet. A place takes 12 bytes of memory or of a scratch file.
+    /// Creates an empty list. A place takes 12 bytes of memory or of a scratch file.
     pub(super) fn new(budget: &MemoryBudget) -> Self {
         Self { paths: Vec::new(), at: Column::new(budget) }
     }

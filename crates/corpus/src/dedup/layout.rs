@@ -1,4 +1,4 @@
-//! What is in a folder of results, by its names.
+//! The names of the files in a folder of results.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use crate::boilerplate::BOILERPLATE;
 use crate::input::{is_name_of_annotated, is_name_of_kept, is_name_of_keys};
 use crate::urls::URLS;
 
-/// The files that `dedup` always makes; a folder without them is not its own.
+/// The files that `dedup` always writes; a folder without them was not written by it.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
-/// The files in OUT, beside those of the documents that are kept.
+/// The files in OUT, except those of documents.
 const FILES: [&str; 11] = [
     "pairs.tsv",
     "clusters.tsv",
@@ -28,17 +28,16 @@ const FILES: [&str; 11] = [
 ];
 /// The documents of a history that are contained in later ones.
 pub(super) const CONTAINED: &str = "contained.tsv";
-/// Revisit records of pages that go.
+/// Revisit records of removed pages.
 pub(super) const REVISITS: &str = "revisits.warc";
-/// The page about what was found.
+/// The page about the results.
 pub(super) const REPORT: &str = "report.html";
 /// The inputs and options of the run.
 pub(super) const RUN: &str = "run.json";
-/// The folder in OUT.
+/// The folder of the index.
 pub(super) const INDEX: &str = "index";
 
-/// The files of documents that are kept in a folder of results, in their order; none for a folder that `dedup` did not
-/// make.
+/// Returns the files of kept documents in a folder of results, in order; `None` for a folder that `dedup` did not write.
 pub(crate) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
     let is_file = |name: &str| folder.join(name).is_file();
     if !PROOF.iter().all(|proof| is_file(proof)) {
@@ -55,7 +54,7 @@ pub(crate) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> 
     Ok(Some(names.into_iter().map(|name| folder.join(name)).collect()))
 }
 
-/// Whether a file in OUT may have this name.
+/// Returns whether a file in OUT may have this name.
 pub(super) fn is_ours(name: &str) -> bool {
     FILES.contains(&name) || is_name_of_kept(name) || is_name_of_annotated(name) || is_name_of_keys(name)
 }

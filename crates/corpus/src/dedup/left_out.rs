@@ -1,5 +1,5 @@
-//! Spans that many documents share, and that do not count for what is near: which list of them there is, and what it left
-//! out.
+//! Spans that many documents share, and that comparisons ignore: which list of spans is used, and statistics of the ignored
+//! text.
 
 use std::any::Any;
 use std::path::Path;
@@ -22,25 +22,25 @@ use crate::observer::Observer;
 use crate::sketching::Sketched;
 use crate::watch::{Stages, Stopwatch};
 
-/// Figures of the text that is left out because many documents share it.
+/// Statistics of the text that is ignored because many documents share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutReport {
-    /// Documents that share a span are more than this.
+    /// A span is ignored if more documents than this share it.
     pub more_than: u32,
-    /// Words of a span.
+    /// Length of a span in words.
     pub words: u32,
-    /// Spans of the list; a longer one that is shared is several that overlap.
+    /// Number of spans in the list; a longer shared text is several overlapping spans.
     pub spans: u64,
-    /// Words of the documents read that are in a span.
+    /// Number of words inside spans, in the documents read.
     pub words_left_out: u64,
-    /// Documents that have such words.
+    /// Number of documents with such words.
     pub documents: u64,
-    /// Documents that have no others.
+    /// Number of documents without other words.
     pub documents_without_words: u64,
 }
 
 impl LeftOutReport {
-    /// Counts a document.
+    /// Adds a document.
     pub(super) fn add(&mut self, one: &Sketched) {
         let LeftOut { words, is_all } = one.left_out;
         self.words_left_out += words;
@@ -52,7 +52,7 @@ impl LeftOutReport {
 /// The list of a job.
 pub(super) struct Spans {
     pub(super) list: Arc<Boilerplate>,
-    /// The time it took.
+    /// The time for building the list, until it is noted.
     watch: Option<Stopwatch>,
     /// The scratch folder of the list; the fields are dropped in this order.
     _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
@@ -71,7 +71,7 @@ impl Spans {
         boilerplate::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
     }
 
-    /// Nothing counted yet.
+    /// Returns statistics without documents.
     pub(super) fn report(&self) -> LeftOutReport {
         let made = self.list.counted();
         LeftOutReport {
@@ -84,14 +84,14 @@ impl Spans {
         }
     }
 
-    /// Notes what it took to make the list.
+    /// Records the time for building the list.
     pub(super) fn note(&mut self, stages: &mut Stages) {
         if let Some(watch) = self.watch.take() {
             stages.add("boilerplate", watch);
         }
     }
 
-    /// Puts the list into the results, instead of one that a stopped run has put there.
+    /// Copies the list to the results, where it replaces one from a stopped run.
     pub(super) fn put(&self, folder: &Path) -> anyhow::Result<()> {
         match std::fs::remove_file(folder.join(BOILERPLATE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -101,7 +101,7 @@ impl Spans {
     }
 }
 
-/// Refuses numbers of spans that are out of their ranges.
+/// Refuses numbers that are out of their ranges.
 fn check_numbers(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
     if more_than == Some(0) {
         let why = "--without-boilerplate 0: expected a number of documents, 1 or more";
@@ -113,7 +113,7 @@ fn check_numbers(more_than: Option<u32>, words: Option<u32>) -> Result<(), Inval
     Ok(())
 }
 
-/// Refuses spans of texts in memory that are out of range, or that nothing is to be left out by.
+/// Refuses options for spans of texts in memory that are out of range, or have no effect.
 pub(super) fn check_spans(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
     if words.is_some() && more_than.is_none() {
         return Err(InvalidOptions::new(WORDS_ALONE));
@@ -121,11 +121,11 @@ pub(super) fn check_spans(more_than: Option<u32>, words: Option<u32>) -> Result<
     check_numbers(more_than, words)
 }
 
-/// Said of words of spans that nothing looks for.
+/// The message for a length of spans without an option that uses it.
 const WORDS_ALONE: &str = "--boilerplate-words goes with --without-boilerplate";
 
 impl Dedup {
-    /// Refuses spans that are left out of nothing.
+    /// Refuses options for spans that have no effect.
     pub(super) fn check_left_out(&self) -> Result<(), InvalidOptions> {
         let refuse = |why: String| Err(InvalidOptions::new(why));
         let given = [
@@ -149,7 +149,7 @@ impl Dedup {
         check_numbers(self.without_boilerplate, self.boilerplate_words)
     }
 
-    /// The list of spans that do not count: the one that is named, the one of the history, or a new one of these documents.
+    /// Returns the list of ignored spans: the named list, the list of the history, or a new one from these documents.
     pub(super) fn spans(
         &self,
         documents: &Documents,
@@ -190,7 +190,7 @@ impl Dedup {
         Ok(Some(Spans { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
     }
 
-    /// The list with which the history was made.
+    /// Returns the list with which the history was made.
     fn spans_of_history(&self) -> anyhow::Result<Option<Arc<Boilerplate>>> {
         if self.method == Method::Exact {
             return Ok(None);
@@ -225,13 +225,13 @@ impl Dedup {
     }
 }
 
-/// The list of an index, if it was made with one.
+/// Returns the list of an index, if it was made with one.
 fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     let params = twindex::Index::open(index).ok()?.params();
     params.shingling.boilerplate.and_then(|_| boilerplate::of_index(index))
 }
 
-/// The sketcher of a folder of results whose parameters leave spans out.
+/// Returns the sketcher of a folder of results whose parameters ignore spans.
 pub(super) fn sketcher_of_results(out: &Path, params: &Params) -> anyhow::Result<Sketcher> {
     let Some(path) = boilerplate::of_results(out) else {
         anyhow::bail!(

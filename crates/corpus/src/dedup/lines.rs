@@ -1,4 +1,4 @@
-//! The documents' lines: where they can be read again.
+//! Stores where the lines of documents can be read again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::input::{Ending, Form};
 use crate::sketching::{DocumentLine, line_hash};
 
-/// Lines, numbered in the order they were pushed. Those of regular files stay where they are; others, of pipes and
-/// compressed files, are written to a scratch file.
+/// Lines, numbered in the order in which they were pushed. For regular files only the position of a line is stored; lines
+/// of pipes and compressed files are written to a scratch file.
 pub(super) struct LineStore {
     at: Column<LinePosition>,
     scratch: Spill,
     /// The folder of scratch files.
     folder: PathBuf,
     files: Vec<Arc<Path>>,
-    /// The file that was read last: there may be more of them than a process may hold open.
+    /// The most recently read file: there may be more files than a process may have open.
     open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
 }
 
@@ -32,16 +32,16 @@ struct LinePosition {
     /// The hash of the line, to detect a changed file.
     hash: u64,
     length: u32,
-    /// 0 for the scratch file, or a number above that of the file.
+    /// 0 for the scratch file, otherwise the number of the file plus 1.
     file: u32,
-    /// The form and the ending of the line, and the number that belongs to them.
+    /// The form and the ending of the line, and the number that belongs to the form.
     form: [u32; 2],
 }
 
-/// Bits of the form in the first number; the line ending is in the bits above them.
+/// Number of bits of the form in the first number; the line ending is in the bits above them.
 const FORM_BITS: u32 = 8;
 
-/// A form, and how a line ends, as two numbers.
+/// Packs a form and a line ending into two numbers.
 fn packed(form: Form, ending: Ending) -> [u32; 2] {
     let ending: u32 = match ending {
         Ending::Newline => 0,
@@ -52,7 +52,7 @@ fn packed(form: Form, ending: Ending) -> [u32; 2] {
     [kind | ending << FORM_BITS, number]
 }
 
-/// The form and the end that were packed so.
+/// Unpacks a form and a line ending.
 fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
     let ending = match kind >> FORM_BITS {
         0 => Ending::Newline,
@@ -71,7 +71,7 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
 }
 
 impl LineStore {
-    /// None yet. A line takes 32 bytes of memory or of a scratch file.
+    /// Creates an empty store. A line takes 32 bytes of memory or of a scratch file.
     pub(super) fn new(folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
         let scratch = Spill::create(folder)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
@@ -112,22 +112,22 @@ impl LineStore {
         self.files.len() as u32
     }
 
-    /// The form of a line.
+    /// Returns the form of a line.
     pub(super) fn form(&self, number: usize) -> Form {
         unpacked(self.at[number].form).0
     }
 
-    /// How it ends in its file.
+    /// Returns the ending of a line in its file.
     pub(super) fn ending(&self, number: usize) -> Ending {
         unpacked(self.at[number].form).1
     }
 
-    /// Reads lines in the order in which they were pushed, or nearly so.
+    /// Returns a reader for lines in the order in which they were pushed, or nearly so.
     pub(super) fn reading(&self) -> LineReader<'_> {
         LineReader { lines: self, window: Vec::new(), start: 0, ahead: LEAST, open: None, held: Vec::new() }
     }
 
-    /// A line; none if the file does not have it any more.
+    /// Returns a line; `None` if the file has changed.
     pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let LinePosition { offset, hash, length, file, .. } = self.at[number];
         let mut line = vec![0; length as usize];
@@ -151,11 +151,11 @@ impl LineStore {
     }
 }
 
-/// Bytes of a file that are read at once where lines are read one after the other, at first and at most.
+/// Number of bytes read at a time for consecutive lines: the initial and the maximal size.
 const LEAST: u64 = 8 << 10;
 /// See [`LEAST`].
 const WINDOW: u64 = 256 << 10;
-/// Bytes between two lines that are read with them, rather than asked for apart.
+/// Maximal number of bytes between two lines that are read together.
 const GAP: u64 = 4 << 10;
 
 /// Reads lines in ascending order, most of them from a moving window.
@@ -164,14 +164,14 @@ pub(super) struct LineReader<'l> {
     /// Bytes of the open file, from `start` on.
     window: Vec<u8>,
     start: u64,
-    /// Bytes that are read at once: more and more as long as lines follow one another.
+    /// Number of bytes to read at a time; grows while lines are consecutive.
     ahead: u64,
     open: Option<(u32, Box<dyn ReadFile>, u64)>,
     held: Vec<u8>,
 }
 
 impl LineReader<'_> {
-    /// A line; none if the file does not have it any more.
+    /// Returns a line; `None` if the file has changed.
     pub(super) fn get(&mut self, number: usize) -> io::Result<Option<&[u8]>> {
         let LinePosition { offset, hash, length, file, .. } = self.lines.at[number];
         if file == 0 {
@@ -196,7 +196,7 @@ impl LineReader<'_> {
         if offset < self.start || end > self.start + self.window.len() as u64 {
             let read = self.start..self.start + self.window.len() as u64 + GAP;
             self.ahead = if read.contains(&offset) { WINDOW.min(2 * self.ahead) } else { LEAST };
-            // Never more than the line or a window.
+            // At most the size of the line or of a window.
             self.window.resize((size - offset).min(self.ahead.max(length.into())) as usize, 0);
             self.start = offset;
             if let Some((_, reader, _)) = &self.open {

@@ -1,19 +1,19 @@
 //! The main job: documents in; pairs, clusters, the documents to keep and the index out.
 //!
-//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that were
-//!    seen before, byte for byte, join the group of the first; the hash is confirmed by comparing the texts.
-//! 2. *candidates*: groups whose sketches do not differ too much, or that share one of the rarest shingles of each, so
-//!    that none is missed, or a band of minima; or elements of their sketches, by `AltaVista`'s stages
+//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that are
+//!    byte for byte equal to an earlier one join its group; equal hashes are confirmed by comparing the texts.
+//! 2. *candidates*: pairs of groups, found by comparing sketches or by prefixes of their rarest shingles, which both find
+//!    all pairs; by bands of minima; or by shared elements of sketches, in `AltaVista`'s stages
 //!    ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
-//! 3. *verify*: the resemblance of each candidate pair, counted shingle by shingle, or estimated.
-//! 4. *decide*: a document goes if and only if one that is kept, and comes before it, is near it. For the exact
-//!    resemblance of sets this is one with the steps before: documents are compared with kept ones alone
-//!    ([`twindex_join::cover`]). Or one document of each connected component of the verified pairs stays.
-//! 5. *write*; what is kept also into an index, `OUT/index`.
+//! 3. *verify*: the resemblance of each candidate pair is counted shingle by shingle, or estimated.
+//! 4. *decide*: a document is removed if and only if an earlier document that is kept is near it. For the exact
+//!    resemblance of sets, steps 2 to 4 are one: documents are compared with kept ones only
+//!    ([`twindex_join::cover`]). Alternatively, one document of each connected component of the verified pairs is kept.
+//! 5. *write*: the results, and an index of the kept documents, `OUT/index`.
 //!
-//! All output is made in a temporary folder beside OUT, which gets its name at the end. With [`Dedup::resume`] that folder
-//! is in a `journal`, by which a run continues after a kill. [`DedupTexts`] does the same with
-//! texts in memory, and writes nothing.
+//! All output is written to a temporary folder beside OUT, which is renamed to OUT at the end. With [`Dedup::resume`] that
+//! folder is inside a `journal`, from which a run continues after a kill. [`DedupTexts`] applies the same rule to
+//! texts in memory, and writes no results.
 
 mod against;
 mod annotated;
@@ -100,17 +100,17 @@ pub use self::weights::Weights;
 pub use self::why::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine, Why};
 pub use self::word_diff::{Hunk, Run, WordDiff, WordOrigin};
 
-/// Bytes that work may take unless it is said.
+/// Default memory budget in bytes, beyond which work goes to disk.
 pub const MEMORY: usize = 1 << 30;
-/// Less would make a file of every few documents.
+/// The smallest memory budget in bytes: a smaller one would write a scratch file for every few documents.
 pub const MEMORY_MIN: usize = 1 << 16;
-/// The least threshold: below it no bands of the minima there are find the share of pairs that the documentation promises.
+/// The smallest threshold: below it, bands of the available minima do not reach the recall that the documentation promises.
 pub const THRESHOLD_MIN: f64 = 0.05;
-/// Members of a bucket from which on not all are paired with all, unless it is said.
+/// Default bucket size above which members are no longer all paired with each other.
 pub const MAX_BUCKET: u32 = 10_000;
 
-/// A job: what is read, what makes documents near, and what is written. [`new`](Self::new) has the defaults, and every
-/// field can be set.
+/// A job: its inputs, the definition of near documents, and its outputs. [`new`](Self::new) sets the defaults; every
+/// field is public.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -135,106 +135,106 @@ pub const MAX_BUCKET: u32 = 10_000;
 pub struct Dedup {
     /// Files and folders of documents; `-` is standard input.
     pub inputs: Vec<PathBuf>,
-    /// How they are read.
+    /// How the inputs are read.
     pub input: InputOptions,
-    /// How repeated keys are treated; [`RepeatedKeys::Number`] by default, with which no document is lost.
+    /// How repeated keys are treated; [`RepeatedKeys::Number`] by default, which loses no document.
     pub repeated_keys: RepeatedKeys,
-    /// The folder to make for the results.
+    /// The folder for the results; the run creates it.
     pub out: PathBuf,
     /// Replace `out` if an earlier run made it. Without [`resume`](Self::resume), also remove the journal of a
     /// stopped run.
     pub force: bool,
-    /// Keep a journal, by which a run with the same options and inputs continues after a kill; and continue such a run. The
-    /// journal is a folder beside `out`, `.OUT.twindex-resume`, which is removed when the results have their name. The
-    /// results are the same, byte for byte. Inputs are files and folders: a pipe cannot be read again.
+    /// Keeps a journal, from which a run with the same options and inputs continues after a kill, and continues a stopped
+    /// run. The journal is a folder beside `out`, `.OUT.twindex-resume`, and is removed after the results are renamed into
+    /// place. The results are the same, byte for byte. Inputs must be files and folders: a pipe cannot be read again.
     pub resume: bool,
     /// How near documents are found.
     pub method: Method,
-    /// The measure of two documents; [`NearMeasure::Resemblance`] by default.
+    /// The similarity measure of two documents; [`NearMeasure::Resemblance`] by default.
     pub near: NearMeasure,
-    /// Resemblance, or containment, from which on documents are near, 0.05 to 1; 0.8 by default.
+    /// The smallest resemblance, or containment, of near documents, 0.05 to 1; 0.8 by default.
     pub threshold: Option<f64>,
     /// Hamming radius of [`Method::Simhash`], 0 to 10; 3 by default.
     pub within: Option<u8>,
-    /// Histories: documents that are near one of them go before the others are compared. Folders of results, or, where
-    /// nothing is counted or `texts` are given, indexes.
+    /// Histories: documents that are near a document of a history are removed before the others are compared. Folders of
+    /// results; or indexes, where resemblance is not counted or `texts` are given.
     pub against: Vec<PathBuf>,
-    /// The texts of the indexes in `against`, where resemblance is counted: files and folders of documents.
+    /// The texts of the indexes in `against`, needed where resemblance is counted: files and folders of documents.
     pub texts: Vec<PathBuf>,
-    /// The documents in `OUT/index`; [`IndexOf::Kept`] by default.
+    /// The documents that `OUT/index` contains; [`IndexOf::Kept`] by default.
     pub index: IndexOf,
-    /// The sketch of [`Method::Shingles`]: the hashes of a document that this number divides.
+    /// The sketch of [`Method::Shingles`]: the hashes of a document that are divisible by this number.
     pub modulus: Option<u32>,
-    /// The sketch of [`Method::Shingles`]: the number of least hashes of a document, 1 to 4096; 128 by default.
+    /// The sketch of [`Method::Shingles`]: this number of the smallest hashes of a document, 1 to 4096; 128 by default.
     pub bottom: Option<u16>,
-    /// Bands by the name of a scheme; by default those that find 99.5 % of the pairs at the threshold.
+    /// A named banding scheme; by default the bands that find 99.5 % of the pairs at the threshold.
     pub preset: Option<Preset>,
-    /// Minima that bands for the threshold are made of, 120 to 1024; 120 by default, 512 where signatures verify.
+    /// Number of minima for the bands of a threshold, 120 to 1024; 120 by default, 512 where signatures verify.
     pub minima: Option<u16>,
     /// How candidates are found; [`Join::Auto`] by default, [`Join::Bands`] where the verification is not exact.
     pub join: Option<Join>,
-    /// In how many bands candidates agree, with [`Join::Bands`].
+    /// The number of bands in which candidates must agree, with [`Join::Bands`].
     pub sharing: Sharing,
     /// How candidates are verified; [`Verify::Exact`] by default, [`Verify::Signature`] with [`Method::Shingles`].
     pub verify: Option<Verify>,
-    /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none; 8 by default.
+    /// Bits per minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 to store no minima; 8 by default.
     pub signature_bits: Option<u8>,
-    /// Whether the index keeps the sets of shingle hashes where resemblance is counted; it does by default.
+    /// Whether the index stores the sets of shingle hashes where resemblance is counted; true by default.
     pub sets: bool,
     /// How texts are cut into shingles.
     pub text: TextOptions,
-    /// Spans that more documents of the inputs than this share do not count: nothing is near because of them. None by
-    /// default. With [`against`](Self::against), the list of the history is used, which must be one of such spans.
+    /// Ignores spans of words that more than this number of input documents share: they make no documents near. None by
+    /// default. With [`against`](Self::against), the history must have a list of such spans, which is used.
     pub without_boilerplate: Option<u32>,
-    /// Words of such a span, 1 to 65,535; [`BOILERPLATE_WORDS`](crate::BOILERPLATE_WORDS) by default.
+    /// Length of such a span in words, 1 to 65,535; [`BOILERPLATE_WORDS`](crate::BOILERPLATE_WORDS) by default.
     pub boilerplate_words: Option<u32>,
-    /// A list of spans that do not count, `OUT/boilerplate` of an earlier run, instead of a new one.
+    /// A list of spans to ignore, `OUT/boilerplate` of an earlier run, instead of a new list.
     pub boilerplate: Option<PathBuf>,
     /// The weights of shingles where resemblance is counted; [`Weights::Distinct`] by default.
     pub weights: Weights,
-    /// The unit to which fractional weights, of [`Weights::Idf`] and of vectors, are rounded; 1 by default.
+    /// The unit to which fractional weights (of [`Weights::Idf`] and of feature vectors) are rounded; 1 by default.
     pub weight_unit: Option<WeightUnit>,
     /// An IDF table that weights the shingles of [`Method::Simhash`], or those of [`Weights::Idf`].
     pub idf: Option<PathBuf>,
-    /// The near document that is kept.
+    /// The rule that chooses which of several near documents is kept.
     pub keep: Keep,
-    /// The field, or column, of the number by which [`Keep::Max`] and [`Keep::Min`] go.
+    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] compare.
     pub keep_field: Option<String>,
-    /// The field, or column, inside of whose values documents are compared, so that each value keeps its survivor: a
-    /// source, or a language. A document without it is a bad record.
+    /// A field, or column, such as a source or a language: only documents with the same value are compared, so that each
+    /// value has its own kept documents. A document without the field is a bad record.
     /// `host` and `domain` are those of the document's URL, and `field:NAME` is a field with any name.
     pub inside: Option<String>,
-    /// The field, or column, of the document's URL; where none is named, keys that are URLs are that.
+    /// The field, or column, of the document's URL. If none is named, keys that are URLs are used.
     pub url_field: Option<String>,
     /// The rule of removal; [`Clustering::Leaders`] by default.
     pub clusters: Clustering,
-    /// The listed pairs; [`ListedPairs::Covering`] by default.
+    /// Which pairs are listed; [`ListedPairs::Covering`] by default.
     pub pairs: ListedPairs,
-    /// Comparisons of documents with kept ones beyond which the job ends with an error; any number by default.
+    /// The maximal number of comparisons with kept documents; more are an error. Unlimited by default.
     pub max_work: Option<u64>,
-    /// With [`Clustering::Components`], components of more documents are cut into clusters whose members are all near one of them; 2 or more. No limit by
-    /// default.
+    /// With [`Clustering::Components`], components of more documents than this, 2 or more, are split into clusters, each
+    /// with one member that all others are near. No limit by default.
     pub max_cluster: Option<u32>,
-    /// Buckets, texts that share a shingle, and groups of identical documents of more than this, 2 or more, are paired as
-    /// stars: with their first member and the one before. That is for [`ListedPairs::All`] and [`Clustering::Components`];
-    /// with [`Clustering::Leaders`] what stays does not depend on it. 10,000 where it is not given, and then components that
-    /// would need more are refused.
+    /// Buckets, texts that share a shingle, and groups of identical documents with more members than this, 2 or more, are
+    /// paired as stars: each member with the first and with the one before it. Applies to [`ListedPairs::All`] and
+    /// [`Clustering::Components`]; with [`Clustering::Leaders`] the kept documents do not depend on it. The default is
+    /// 10,000, and then components that would need more are refused.
     pub max_bucket: Option<u32>,
-    /// The decisions that are written into documents.
+    /// The decisions that are added to documents as fields.
     pub annotations: Annotations,
-    /// Write `OUT/revisits.warc`: for each page of a WARC file that goes, and whose payload is that of the kept one, byte
-    /// for byte, a revisit record of WARC/1.1.
+    /// Writes `OUT/revisits.warc`: a revisit record of WARC/1.1 for each removed page of a WARC file whose payload is equal,
+    /// byte for byte, to that of the kept page.
     pub write_revisits: bool,
-    /// Bytes for work that can go to disk instead, [`MEMORY_MIN`] or more.
+    /// Memory budget in bytes for work that can go to disk, [`MEMORY_MIN`] or more.
     pub memory: usize,
 }
 
 /// Which pairs of documents are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedPairs {
-    /// Each document that goes, with the one that is kept for it.
+    /// Each removed document, with the kept document that it is near.
     Covering,
-    /// All that are near each other, which may be quadratically many, and are bounded by [`Dedup::max_bucket`].
+    /// All pairs of near documents. Their number may be quadratic, and is bounded by [`Dedup::max_bucket`].
     All,
 }
 
@@ -243,7 +243,7 @@ pub enum ListedPairs {
 pub enum IndexOf {
     /// The kept documents.
     Kept,
-    /// All that were read and are not near one of a history.
+    /// All documents that were read and are not near one of a history.
     All,
 }
 
@@ -252,20 +252,20 @@ pub enum IndexOf {
 pub enum Method {
     /// `MinHash`: candidates by resemblance, verified.
     Minhash,
-    /// Sketches are joined: pairs of documents for each shingle that several sketches have, counted.
+    /// Sketches are joined: the shingles that two sketches share are counted.
     Shingles,
     /// Hamming distance of fingerprints.
     Simhash,
-    /// Nothing but equal texts.
+    /// Only equal texts.
     Exact,
 }
 
-/// Elements of a sketch of [`Method::Shingles`], unless said.
+/// Default number of elements in a sketch of [`Method::Shingles`].
 const BOTTOM: u16 = 128;
 
 impl Dedup {
-    /// The job with its defaults: near is a resemblance of 0.8 or more, counted exactly, and the first document of each
-    /// cluster stays.
+    /// Returns a job with its defaults: documents are near from an exact resemblance of 0.8 on, and the first document of
+    /// each cluster is kept.
     pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, out: impl Into<PathBuf>) -> Self {
         Self {
             inputs: inputs.into_iter().map(Into::into).collect(),
@@ -312,23 +312,23 @@ impl Dedup {
         }
     }
 
-    /// Does it, on the threads of the pool of rayon that it is called in. The results have their place when it returns;
-    /// if it fails, nothing of them is left, but for what [`resume`](Self::resume) keeps, and an earlier `out` is as it was.
+    /// Runs the job in the current rayon thread pool. When it returns, the results are in `out`. If it fails, no results
+    /// remain, except the journal of [`resume`](Self::resume), and an earlier `out` is unchanged.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, with file, line and what is wrong; the
-    /// system's; those of `twindex`; with [`resume`](Self::resume), what was kept is damaged, or of a run with other options
-    /// or inputs, which are named.
+    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, with file, line and reason; errors of the
+    /// system and of `twindex`; with [`resume`](Self::resume), a journal that is damaged or belongs to a run with other
+    /// options or inputs, which the error names.
     pub fn run(&self) -> anyhow::Result<Report> {
         self.run_watched(&())
     }
 
-    /// As [`run`](Self::run), with an observer.
+    /// Runs the job as [`run`](Self::run) does, and reports to an observer.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`run`](Self::run).
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<Report> {
         self.check()?;
         let out = OutputFolder::resolve(&self.out)?;
@@ -346,7 +346,7 @@ impl Dedup {
             params.shingling.boilerplate = Some(digest(&spans.list));
         }
         if let Some(table) = &table {
-            // A table that was made without the spans of a list goes with that list.
+            // A table made without the spans of a list fits that list.
             table
                 .check_shingling(&params.shingling)
                 .map_err(|error| InvalidOptions::new(error.to_string()))?;
@@ -390,7 +390,7 @@ impl Dedup {
         let made = out.make_parents()?;
         let journal = Journal::open(out.path(), &asked, self.memory, observer)?;
         drop(asked);
-        // If the stopped run has put its results there, they are replaced by the same ones.
+        // The stopped run may have published its results already; the same results replace them.
         let force = self.force || journal.is_published(out.path())?;
         out.check(force)?;
         let folder = journal.results()?;
@@ -429,10 +429,10 @@ impl Dedup {
             }
         };
         let mut left_out = spans.map(|spans| spans.report());
-        // The others are in the corpus.
+        // The corpus has the sets of the other documents.
         let sketcher = sketcher.with_sets_of_wordless_only();
         let sketcher = sketcher.with_elements_max(elements_max(self.memory));
-        // Exact comparison makes no index.
+        // Exact comparison writes no index.
         let is_indexed = self.method != Method::Exact;
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus(folder, &documents)?;
@@ -521,11 +521,11 @@ impl Dedup {
     ) -> anyhow::Result<()> {
         let mut options = InputOptions { format: history.format, ..self.input_options() };
         options.attached.deciding.is_history = true;
-        // Kept documents may have these fields already.
+        // Kept documents of an earlier run may already have these fields.
         options.reserved.clear();
         let mut texts = documents.open_second(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
-        // Texts that are named have the keys that they had when the index was made; those of results are as they are.
+        // Named texts have the keys from the time of indexing; keys of results are used unchanged.
         let repeated_keys =
             if self.texts.is_empty() { RepeatedKeys::Any } else { self.repeated_keys.or_any() };
         let budget = Some(corpus.grouped.budget.clone());
@@ -554,8 +554,8 @@ impl Dedup {
         history.check(&found)
     }
 
-    /// Reads all documents into the corpus, and their sketches. Returns how many have no words, and the time that it took
-    /// to find copies.
+    /// Reads all documents into the corpus, and their sketches. Returns the number of documents without words, and the
+    /// time spent on finding copies.
     fn read(
         &self,
         documents: &mut Documents,
@@ -568,7 +568,7 @@ impl Dedup {
         let (mut empty, mut finding_copies) = (0, Duration::ZERO);
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
-        // Sets that are held know what is distinct; of others it is counted.
+        // Stored sets know their number of distinct shingles; without sets, they are counted.
         let wanted = SketchOptions {
             repeated_keys: match self.repeated_keys {
                 RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows the place of the first one
@@ -580,7 +580,7 @@ impl Dedup {
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.references());
         let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
             let near = ComparedIndex::near_any(against, sketch, &mut rest)?;
-            // A dropped document needs no further comparison.
+            // A dropped document is not compared again.
             let header = leaders.as_ref().filter(|_| near.is_none());
             let header = header.map(|leaders| encode(leaders, sketch, rest));
             Ok((near, header))
@@ -601,7 +601,7 @@ impl Dedup {
                 if let Some(near) = near {
                     return corpus.drop_near(one, &near);
                 }
-                // A clock of the processor is a call of the system, and would be the slower part.
+                // Reading the CPU clock is a system call, which would take longer than the measured work.
                 let start = Instant::now();
                 corpus.add(one, NewSet::of(header, words))?;
                 finding_copies += start.elapsed();
@@ -615,46 +615,46 @@ impl Dedup {
         Ok((empty, finding_copies))
     }
 
-    /// The data to read of each document, with its distinct shingles if they are counted.
+    /// Returns the data to read of each document, with its distinct shingles if `shingles` is true.
     fn wanted(&self, shingles: bool) -> SketchOptions {
         SketchOptions { shingles, whole: true, memory: Some(self.memory), ..SketchOptions::default() }
     }
 
-    /// Whether sets are all that is asked for near documents, and no index.
+    /// Whether near documents are found by sets alone, without an index.
     fn is_by_sets(&self) -> bool {
         self.method == Method::Minhash && self.join() != Join::Bands || self.method == Method::Exact
     }
 
-    /// The store of the documents' data.
+    /// Creates the store for the data of the documents.
     fn corpus(&self, folder: &Path, documents: &Documents) -> anyhow::Result<Corpus> {
         let (parser, memory) = (documents.parser().clone(), self.memory / 4);
         Corpus::new(folder, memory, parser, self.sampled_by())
     }
 
-    /// Whether sets of shingles are ever compared.
+    /// Whether sets of shingles are compared.
     fn holds_sets(&self) -> bool {
         self.resembles() && self.verify() == Verify::Exact
     }
 
-    /// Whether near documents are known by their texts, and not estimated, nor by fingerprints.
+    /// Whether near documents are found by comparing texts, not by estimates or fingerprints.
     pub(super) fn counts(&self) -> bool {
         self.method == Method::Exact || self.holds_sets()
     }
 }
 
-/// The table that weighs shingles, and the list of spans that do not count.
+/// The IDF table that weighs shingles, and the list of ignored spans.
 type WeightsAndSpans<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
 
 /// The folder, the journal and the observer of a job.
 struct JobFolder<'p> {
-    /// For results and scratch files.
+    /// The folder for results and scratch files.
     folder: &'p Path,
-    /// With [`Dedup::resume`].
+    /// Present with [`Dedup::resume`].
     journal: Option<&'p Journal<'p>>,
     observer: &'p dyn Observer,
 }
 
-/// Encodes the set of a new document, of shingles inside its value, against the reference sets.
+/// Encodes the set of a new document, made of its shingles and its `inside` value, against the reference sets.
 fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> DeltaHeader {
     let DocumentScratch { shingles, delta_scratch, words, inside, .. } = rest;
     leaders.encode(

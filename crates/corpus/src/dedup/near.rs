@@ -1,4 +1,4 @@
-//! Pairs of texts that are near: candidates by prefixes, bands or fingerprints, and what verifies them.
+//! Finds pairs of near texts: candidates by prefixes, bands or fingerprints, and their verification.
 
 use std::path::Path;
 
@@ -44,28 +44,28 @@ pub enum Verify {
     None,
 }
 
-/// The near groups, and the counts of the search.
+/// The near groups, and the statistics of the search.
 pub(super) struct NearGroups {
-    /// All pairs, where they are wanted: smaller group, larger group and packed score.
+    /// All pairs, if requested: smaller group, larger group and packed score.
     pub pairs: Option<Sorted<u128>>,
     pub decided: GroupDecision,
     pub kind: ScoreKind,
-    /// Pairs of groups that were compared.
+    /// Number of pairs of groups that were compared.
     pub candidates: u64,
-    /// The candidates whose shingles were counted, if sketches ruled out others.
+    /// Number of candidates whose shingles were counted, if sketches ruled out others.
     pub counted: Option<u64>,
     /// Buckets and shingles that were capped.
     pub capped: Capped,
-    /// The most common of the shingles that were capped, where they were counted one by one: texts, hash, and the first
+    /// The most common of the capped shingles, if shingles were counted one by one: number of texts, hash, and the first
     /// text.
     pub most_common: Vec<(u64, u64, u32)>,
-    /// CPU seconds for finding candidates, and for verifying them.
+    /// CPU seconds for finding candidates and for verifying them.
     pub seconds: (f64, f64),
 }
 
-/// The kept groups, and for each removed one the kept one that it is near.
+/// Which groups are kept, and for each removed group a kept one that is near it.
 pub(super) enum GroupDecision {
-    /// For each group the kept one, itself if it is kept; and the packed score of the two.
+    /// For each group the kept group, itself if it is kept, and the packed score of the two.
     Leaders { by: Column<u32>, scores: Column<u64> },
     /// One group of each component is kept.
     Components(Forest),
@@ -74,34 +74,35 @@ pub(super) enum GroupDecision {
 /// The folder, the memory and the observers of the search.
 pub(super) struct JoinLimits<'a> {
     pub folder: &'a Path,
-    /// With [`Dedup::resume`](super::Dedup::resume).
+    /// Present with [`Dedup::resume`](super::Dedup::resume).
     pub journal: Option<&'a Journal<'a>>,
     pub observer: &'a dyn Observer,
     pub memory: usize,
     pub max_bucket: usize,
-    /// Components may be made of a part of the pairs of common shingles and large buckets: the user has named `max_bucket`.
+    /// Whether components may be computed from only some pairs of common shingles and large buckets: the user has set
+    /// `max_bucket`.
     pub may_cap: bool,
-    /// Progress for the caller, and the flag that ends the work.
+    /// Progress for the caller, and the flag that cancels the work.
     pub watched: Option<&'a SharedProgress>,
 }
 
-/// Candidates that one thread verifies at once.
+/// Number of candidates that one thread verifies at a time.
 const CHUNK: usize = 512;
-/// Candidates that are verified at once.
+/// Number of candidates per batch of verification.
 const BATCH: usize = 1 << 14;
-/// An estimate up to this number of standard errors below the threshold is still counted.
+/// Candidates whose estimate is at most this number of standard errors below the threshold are counted exactly.
 const ERRORS: f64 = 3.0;
 
-/// Whether the resemblance may reach the threshold, by what samples have in common.
+/// Returns whether the resemblance may reach the threshold, estimated from the common part of two samples.
 pub(super) fn may_be_near(common: &Common, threshold: f64) -> bool {
     let estimate = common.resemblance();
     estimate.value() + ERRORS * estimate.standard_error() >= threshold
 }
 
-/// Takes verified pairs.
+/// Collects verified pairs.
 struct Collector<'r> {
     grouped: &'r Grouped,
-    /// For what is wanted of them.
+    /// Sorts the pairs, if all pairs are requested.
     sorter: Option<Sorter<u128>>,
     deciding: GroupDecider<'r>,
     verifying: f64,
@@ -110,7 +111,7 @@ struct Collector<'r> {
 enum GroupDecider<'r> {
     Leaders(CoverPairs<'r>),
     Components(Forest),
-    /// It was decided before, and pairs are only listed.
+    /// The decision was made before; pairs are only listed.
     Made(GroupDecision),
 }
 
@@ -131,7 +132,7 @@ impl<'r> Collector<'r> {
         Ok(Self { grouped, sorter, deciding, verifying: 0.0 })
     }
 
-    /// As [`new`](Self::new), where it may have been decided before what stays.
+    /// Like [`new`](Self::new), but takes an earlier decision, if there is one.
     fn deciding(
         grouped: &'r Grouped,
         rules: &KeepRules<'r>,
@@ -174,7 +175,7 @@ impl<'r> Collector<'r> {
         pushed
     }
 
-    /// Counts what the sets of candidates have in common, on all cores.
+    /// Counts the common elements of the sets of candidates, on all cores.
     fn count(
         &mut self,
         families: &mut Families<'_>,
@@ -232,7 +233,7 @@ impl<'r> Collector<'r> {
     }
 }
 
-/// How candidates are found by bands.
+/// The parameters of a search by bands.
 #[derive(Clone, Copy)]
 pub(super) struct BandSearch<'a> {
     pub corpus: &'a Corpus,
@@ -243,7 +244,7 @@ pub(super) struct BandSearch<'a> {
 }
 
 impl NearGroups {
-    /// Lists all pairs, too, if they are wanted. `pairs` takes what was decided.
+    /// Adds the list of all pairs, if requested. `pairs` receives the decision.
     fn with_pairs(
         self,
         rules: &KeepRules<'_>,
@@ -257,7 +258,7 @@ impl NearGroups {
         Ok(Self { candidates, counted, seconds: (seconds.0 + all.seconds.0, all.seconds.1), ..all })
     }
 
-    /// Nothing but groups.
+    /// Returns a result in which only equal texts are near.
     pub(super) fn none(
         grouped: &Grouped,
         rules: &KeepRules<'_>,
@@ -266,7 +267,7 @@ impl NearGroups {
         Collector::new(grouped, rules, limits)?.finish(ScoreKind::Resemblance, &Stopwatch::start())
     }
 
-    /// Near groups by counting, each group compared with the kept ones; and all pairs if they are wanted.
+    /// Finds near groups by counting: compares each group with the kept ones. Lists all pairs if requested.
     pub(super) fn by_sets(
         grouped: &Grouped,
         join: Join,
@@ -312,7 +313,7 @@ impl NearGroups {
         kept.with_pairs(rules, |decided| Self::pairs_by_sets(grouped, join, rules, limits, Some(decided)))
     }
 
-    /// All pairs whose sets resemble each other by the threshold or more; and what is decided by them, unless that is known.
+    /// Finds all pairs of sets whose resemblance reaches the threshold, and decides by them unless a decision is given.
     fn pairs_by_sets(
         grouped: &Grouped,
         join: Join,
@@ -341,8 +342,8 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Near groups by shared bands, at least the number asked for, that pass the verification; and all pairs if they are
-    /// wanted.
+    /// Finds near groups that share at least the required number of bands and pass the verification. Lists all pairs if
+    /// requested.
     pub(super) fn by_bands(
         how: BandSearch<'_>,
         rules: &KeepRules<'_>,
@@ -355,7 +356,7 @@ impl NearGroups {
         kept.with_pairs(rules, |decided| Self::pairs_by_bands(how, rules, limits, Some(decided)))
     }
 
-    /// All pairs that share bands and pass the verification; and what is decided by them, unless that is known.
+    /// Finds all pairs that share bands and pass the verification, and decides by them unless a decision is given.
     fn pairs_by_bands(
         BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
         rules: &KeepRules<'_>,
@@ -407,8 +408,8 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Near groups by common elements of sketches, with the resemblance estimated or counted; and all pairs if they are
-    /// wanted.
+    /// Finds near groups by common elements of sketches; the resemblance is estimated or counted. Lists all pairs if
+    /// requested.
     pub(super) fn by_sketches(
         grouped: &Grouped,
         verify: Verify,
@@ -424,8 +425,8 @@ impl NearGroups {
         })
     }
 
-    /// All pairs whose sketches share elements and which resemble each other by the threshold or more; and what is decided by
-    /// them, unless that is known.
+    /// Finds all pairs that share elements of sketches and whose resemblance reaches the threshold, and decides by them
+    /// unless a decision is given.
     fn pairs_by_sketches(
         grouped: &Grouped,
         verify: Verify,
@@ -449,7 +450,7 @@ impl NearGroups {
         capped.check(rules.clustering, limits.may_cap)?;
 
         let merging = Stopwatch::start();
-        // The lists and the places in them take half of the memory that the sets leave.
+        // The lists and the positions in them take half of the memory that the sets leave.
         let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let mut collector = Collector::deciding(grouped, rules, &half, decided)?;
         let (kind, collisions) = if verify == Verify::Exact {
@@ -481,7 +482,7 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Pairs whose fingerprints are within the radius.
+    /// Finds pairs whose fingerprints are within the radius.
     pub(super) fn by_fingerprints(
         corpus: &Corpus,
         snapshot: &Snapshot,
@@ -504,7 +505,8 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Hands each pair of groups to `each`, ascending, the smaller group first; none where they were not wanted.
+    /// Passes each pair of groups to `each`, in ascending order, the smaller group first. No pairs if they were not
+    /// requested.
     pub(super) fn for_each(
         &self,
         mut each: impl FnMut(u32, u32, Score) -> twindex::Result<()>,
@@ -513,8 +515,8 @@ impl NearGroups {
         pairs.for_each(|pair| each((pair >> 96) as u32, (pair >> 64) as u32, self.kind.unpack(pair as u64)))
     }
 
-    /// Hands each pair of documents to `each`, with its packed score: those of groups that are near, and those inside
-    /// each group. Of a group of more than `max_bucket` documents only the first is paired with others.
+    /// Passes each pair of documents in near groups, and each pair inside a group, to `each`, with its packed score. Of a
+    /// group of more than `max_bucket` documents, only the first is paired with other documents.
     pub(super) fn for_each_of_documents(
         &self,
         grouped: &Grouped,

@@ -1,4 +1,4 @@
-//! Which groups stay, as a file of the journal.
+//! Saves the kept groups to a file of the journal.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -23,16 +23,16 @@ struct NearFileHeader {
     most_common: Vec<(u64, u64, u32)>,
 }
 
-/// Values of a column that are read at once.
+/// Number of values of a column read at a time.
 const TOGETHER: usize = 1 << 16;
 
 impl NearGroups {
-    /// Whether all that was found out is which groups stay, and for which others go.
+    /// Returns whether the result has only the kept groups, and for each removed group its kept one.
     pub(super) fn is_decided_only(&self) -> bool {
         self.pairs.is_none() && matches!(self.decided, GroupDecision::Leaders { .. })
     }
 
-    /// Writes it; nothing of what is not [decided](Self::is_decided_only).
+    /// Writes the groups; writes nothing unless they are [decided](Self::is_decided_only).
     pub(super) fn save(&self, out: &mut impl Write) -> io::Result<()> {
         let GroupDecision::Leaders { by, scores } = &self.decided else { return Ok(()) };
         let head = NearFileHeader {
@@ -49,7 +49,7 @@ impl NearGroups {
         out.write_all(scores[..].as_bytes())
     }
 
-    /// Reads what was written of these groups. The seconds that it took are not in it.
+    /// Reads the groups that [`save`](Self::save) wrote. The times are not stored.
     pub(super) fn load(input: &mut impl BufRead, grouped: &Grouped) -> anyhow::Result<Self> {
         let mut head = Vec::new();
         input.read_until(b'\n', &mut head)?;
@@ -74,7 +74,7 @@ impl NearGroups {
     }
 }
 
-/// Reads a value for each group.
+/// Reads a column with one value for each group.
 fn column<T>(input: &mut impl Read, grouped: &Grouped, none: T) -> anyhow::Result<Column<T>>
 where
     T: twindex::sys::column::Value + FromZeros,

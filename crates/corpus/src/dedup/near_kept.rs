@@ -1,4 +1,4 @@
-//! Kept groups by features or by sketches: each group is compared with kept ones alone, so that no cap affects the
+//! Finds kept groups by features or by sketches: each group is compared only with kept ones, so that no cap affects the
 //! decisions.
 
 use twindex::sketch::intersection_from;
@@ -22,7 +22,7 @@ enum VerifiedBy<'a> {
     Not,
 }
 
-/// Measures groups that share at least `min` features, by the verification.
+/// Measures groups that share at least `min` features, with the chosen verification.
 struct FeatureMeasure<'a> {
     grouped: &'a Grouped,
     features: &'a ShingleSets,
@@ -46,7 +46,7 @@ impl Measure for FeatureMeasure<'_> {
         of_later.clear();
         of_kept.clear();
         let (a, b) = (self.features.set(later, of_later)?, self.features.set(kept, of_kept)?);
-        // The index of kept groups knows a part of each feature.
+        // The index of kept groups has only a part of each feature.
         if intersection_from(a, b, self.min).is_none() {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl Measure for FeatureMeasure<'_> {
 }
 
 impl NearGroups {
-    /// Kept groups by shared bands that pass the verification.
+    /// Finds kept groups: groups are near if they share bands and pass the verification.
     pub(super) fn kept_by_bands(
         BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
         rules: &KeepRules<'_>,
@@ -96,7 +96,7 @@ impl NearGroups {
         Ok(Self::kept_by(measured, kind, &watch))
     }
 
-    /// Kept groups by common elements of sketches, with the resemblance estimated or counted.
+    /// Finds kept groups by common elements of sketches, with the resemblance estimated or counted.
     pub(super) fn kept_by_sketches(
         grouped: &Grouped,
         verify: Verify,

@@ -1,4 +1,4 @@
-//! The folder of results: made beside its place, and put there whole; and the files in it.
+//! The folder of results and its files: written under a temporary name and renamed as a whole.
 
 use std::fs;
 use std::io::{self, Write};
@@ -24,13 +24,13 @@ use crate::input::{Annotation, KeptBlock, KeptWriter};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
 
-/// The first columns of pairs.tsv where it has the documents that go.
+/// The first columns of pairs.tsv if it lists the removed documents.
 const COVERING: &str = "document\tkept";
-/// The folder of results, under a temporary name.
+/// The folder of results, which is written under a temporary name and then renamed.
 pub(super) struct OutputFolder<'a> {
-    /// As it was given, for messages.
+    /// The path as given, for messages.
     given: &'a Path,
-    /// The folder above and the name in it, without `.` and `/` at the end, which no rename takes.
+    /// The parent folder and the name in it, without `.` and `/` at the end, which rename does not accept.
     path: PathBuf,
     parent: PathBuf,
 }
@@ -50,18 +50,18 @@ impl<'a> OutputFolder<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// The folder of results, by its temporary name.
+    /// Returns the final path of the folder.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folder above.
+    /// Returns the parent folder.
     pub(super) fn parent(&self) -> &Path {
         &self.parent
     }
 
-    /// Refuses results that stand where the documents are read: the next run would take them for documents.
-    /// A path where nothing exists yet is no input, as folders are listed before anything is made.
+    /// Refuses results inside a folder of inputs: the next run would read them as documents. A path that does not exist yet
+    /// is not an input, as folders are listed before anything is created.
     pub(super) fn check_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         let (Some(name), Ok(parent)) = (self.path.file_name(), fs::canonicalize(&self.parent)) else {
             return Ok(());
@@ -86,7 +86,7 @@ impl<'a> OutputFolder<'a> {
         }
     }
 
-    /// Refuses to overwrite, before any work is done.
+    /// Refuses to overwrite existing files, before any work is done.
     pub(super) fn check(&self, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
@@ -99,7 +99,7 @@ impl<'a> OutputFolder<'a> {
         self.check_made_by_us(&self.path)
     }
 
-    /// Refuses a folder, OUT or what was OUT a moment ago, with anything in it that `dedup` did not make.
+    /// Refuses a folder, OUT or the earlier results just moved aside, that contains anything that `dedup` did not write.
     fn check_made_by_us(&self, folder: &Path) -> anyhow::Result<()> {
         let shown = self.given.display();
         let foreign = foreign(folder).with_context(|| format!("{shown}: cannot look what is in it"))?;
@@ -109,7 +109,7 @@ impl<'a> OutputFolder<'a> {
         }
     }
 
-    /// Makes the folders above OUT.
+    /// Creates the parent folders of OUT.
     pub(super) fn make_parents(&self) -> anyhow::Result<MadeFolders> {
         let mut made = MadeFolders(Vec::new());
         let above: Vec<&Path> =
@@ -117,7 +117,7 @@ impl<'a> OutputFolder<'a> {
         for folder in above.into_iter().rev() {
             match fs::create_dir(folder) {
                 Ok(()) => made.0.push(folder.to_owned()),
-                // It was there. Not every system says so first: a disk may be read-only, too.
+                // The folder existed. Some systems report another error first, for example that the disk is read-only.
                 Err(_) if folder.is_dir() => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("{}: cannot create", folder.display()));
@@ -127,8 +127,8 @@ impl<'a> OutputFolder<'a> {
         Ok(made)
     }
 
-    /// Moves earlier results into `aside`, and returns where they are; `None` if there are none. What
-    /// somebody put into them since they were checked makes them come back, and is an error.
+    /// Moves earlier results into `aside`, and returns their path there; `None` if there are none. If files were added to
+    /// them since they were checked, moves them back and returns an error.
     fn set_aside(&self, aside: &Path) -> anyhow::Result<Option<PathBuf>> {
         if self.path.symlink_metadata().is_err() {
             return Ok(None);
@@ -145,7 +145,7 @@ impl<'a> OutputFolder<'a> {
         Ok(Some(earlier))
     }
 
-    /// Gives the results their name. Earlier ones step aside first and come back if that fails.
+    /// Renames the results to their final name. Earlier results are moved aside first, and moved back if that fails.
     pub(super) fn put_in_place(&self, folder: &Path, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         self.check(force)?; // something may have come there meanwhile
@@ -167,7 +167,7 @@ impl<'a> OutputFolder<'a> {
             }
             return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
         }
-        // Only then may the earlier results go: after a power failure there are these or those.
+        // Only now may the earlier results be removed: after a power failure either the old or the new results exist.
         RealVfs.sync_dir(&self.parent).with_context(|| {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
         })
@@ -179,7 +179,7 @@ impl<'a> OutputFolder<'a> {
 pub(super) struct MadeFolders(Vec<PathBuf>);
 
 impl MadeFolders {
-    /// Makes the folders' own names durable.
+    /// Makes the names of the folders durable.
     pub(super) fn sync(&self) -> anyhow::Result<()> {
         for made in &self.0 {
             let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -197,7 +197,7 @@ impl Drop for MadeFolders {
     }
 }
 
-/// A folder that goes when it is dropped, on the file system of the results.
+/// Creates a folder on the file system of the results that is removed when it is dropped.
 pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".twindex-dedup-");
@@ -206,7 +206,7 @@ pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDi
     builder.tempdir_in(parent).with_context(|| format!("{}: cannot create a folder in it", parent.display()))
 }
 
-/// Why a folder is not one that `dedup` made, all of it; `None` if it is, or is empty.
+/// Returns why a folder was not written entirely by `dedup`; `None` if it was, or is empty.
 fn foreign(folder: &Path) -> io::Result<Option<String>> {
     const NOT_OURS: &str = "not made by `twindex dedup`";
     if !folder.symlink_metadata()?.is_dir() {
@@ -235,7 +235,7 @@ fn foreign(folder: &Path) -> io::Result<Option<String>> {
     Ok(none.then(|| format!("{NOT_OURS} (none of {} is in it)", PROOF.join(", "))))
 }
 
-/// The pairs of documents that are listed.
+/// The pairs of documents to list.
 #[derive(Clone, Copy)]
 pub(super) struct ListedResults<'a> {
     pub(super) near: &'a NearGroups,
@@ -243,13 +243,13 @@ pub(super) struct ListedResults<'a> {
 }
 
 impl ListedResults<'_> {
-    /// Whether documents that go are listed, each with the one that is kept for it.
+    /// Returns whether the list has the removed documents, each with its kept one.
     pub(super) fn is_covering(self) -> bool {
         self.near.pairs.is_none()
     }
 
-    /// Hands all near pairs to `each`, with their packed scores; where these were not wanted, each document that goes with
-    /// the one that is kept for it. None of the first `history` documents is in any.
+    /// Passes all near pairs to `each`, with their packed scores; if these were not requested, each removed document with
+    /// its kept one. Pairs with one of the first `history` documents are left out.
     pub(super) fn for_each(
         self,
         grouped: &Grouped,
@@ -279,7 +279,7 @@ impl ListedResults<'_> {
     }
 }
 
-/// Writes the pairs of documents, sorted; returns how many. Takes `memory` bytes, and a scratch file beyond.
+/// Writes the pairs of documents, sorted, and returns their number. Takes `memory` bytes, and beyond that a scratch file.
 pub(super) fn write_pairs(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -287,7 +287,7 @@ pub(super) fn write_pairs(
     limits: &JoinLimits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
-    // Sorted by the places of the keys: of two that are near, the smaller first. Each pair comes once.
+    // Sorted by the positions of the keys, in a pair of near documents the smaller first. Each pair is listed once.
     let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
     let is_directed = listed.is_covering();
     let mut push = |a: u32, b: u32, score: u64| {
@@ -326,7 +326,7 @@ pub(super) fn write_pairs(
     Ok(written)
 }
 
-/// Why the writing of pairs ended.
+/// Why writing the pairs ended early.
 enum Stop {
     Read(twindex::Error),
     Write(io::Error),
@@ -344,7 +344,7 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Writes the documents of a history that are contained in later ones, with those, and how much of each does.
+/// Writes the documents of a history that later documents contain, with these and the contained share.
 pub(super) fn write_contained(
     corpus: &Corpus,
     contained: &[(u32, u32, Score)],
@@ -364,7 +364,7 @@ pub(super) fn write_contained(
     })
 }
 
-/// Writes the documents removed for one of a history, sorted, with that one and their score.
+/// Writes the documents removed for a document of a history, sorted, with that document and their score.
 pub(super) fn write_covered_by_history(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -417,7 +417,7 @@ pub(super) fn write_clusters(
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.keys.get(kept))?;
             match clusters.score(grouped, group) {
-                // Most documents are alone.
+                // The common case: most documents are alone in their cluster.
                 Some(Score::Resemblance { intersection, union }) if intersection == union => {
                     out.write_all(b"\t1.000000\n")?;
                 }
@@ -433,7 +433,7 @@ pub(super) fn write_clusters(
     })
 }
 
-/// Writes the URLs of documents, where they are in a field.
+/// Writes the URLs of documents, if they are in a field.
 pub(super) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;
@@ -447,7 +447,7 @@ pub(super) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow
     })
 }
 
-/// Counts where near documents come from, and writes the tables of that; none where no document has a URL.
+/// Counts near documents by host, and writes the tables of hosts; `None` if no document has a URL.
 pub(super) fn write_hosts(
     corpus: &Corpus,
     clusters: &Clusters,
@@ -462,7 +462,7 @@ pub(super) fn write_hosts(
     if counter.is_empty() { Ok(None) } else { counter.finish(Some(limits.folder)).map(Some) }
 }
 
-/// Writes the documents that are near one of another index, sorted, and which that is.
+/// Writes the documents that are near a document of another index, sorted, with that document.
 pub(super) fn write_dropped(
     corpus: &Corpus,
     against: &ComparedIndex,
@@ -486,7 +486,7 @@ pub(super) fn write_documents(
 ) -> anyhow::Result<Vec<String>> {
     let mut kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
     let (mut documents, mut reading) = (documents, corpus.reading());
-    // While one block is written, the next one is read.
+    // The next block is read while one block is written.
     let (mut block, mut next) = (KeptBlock::default(), KeptBlock::default());
     corpus.fill(&mut block, &mut documents, &mut reading, annotation)?;
     while !block.is_empty() {

@@ -1,4 +1,4 @@
-//! Which documents come before others: what stays is decided in this order.
+//! The order of documents in which it is decided which are kept.
 
 use twindex::Key;
 use twindex::sys::Column;
@@ -9,32 +9,32 @@ use super::keys::{ByKey, DocumentKeys};
 use super::rules::NearMeasure;
 use crate::error::InvalidOptions;
 
-/// Which of near documents stays: the order in which documents are taken.
+/// Which of several near documents is kept: the order in which documents are decided on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// The first of the input.
+    /// The first document of the input.
     First,
-    /// The one with the most tokens, as its text is cut; of equal ones the first.
+    /// The document with the most tokens; of equal ones the first.
     Longest,
-    /// The one with the smallest key, bytewise.
+    /// The document with the smallest key, bytewise.
     SmallestKey,
-    /// The one whose key has the smallest xxh3-64; of equal ones the smallest key. The order of the input has no part
-    /// in it, nor what keys mean.
+    /// The document whose key has the smallest xxh3-64 hash; of equal hashes the smallest key. Does not depend on the order
+    /// of the input, nor on the meaning of keys.
     KeyHash,
-    /// The one with the largest number in a field; of equal ones the smallest key.
+    /// The document with the largest number in a field; of equal numbers the smallest key.
     Max,
-    /// The one with the smallest number in a field; of equal ones the smallest key.
+    /// The document with the smallest number in a field; of equal numbers the smallest key.
     Min,
 }
 
 impl Keep {
-    /// Whether documents have numbers by which they come before others.
+    /// Returns whether the order uses a number of each document.
     #[must_use]
     pub fn by_number(self) -> bool {
         matches!(self, Self::Max | Self::Min)
     }
 
-    /// Refuses the name of a field without a choice that needs it, and such a choice without a field.
+    /// Refuses a field without a rule that needs it, and such a rule without a field.
     pub(crate) fn check_field(self, field: Option<&str>) -> Result<(), InvalidOptions> {
         match (self.by_number(), field) {
             (true, None) => {
@@ -48,8 +48,8 @@ impl Keep {
         }
     }
 
-    /// The number by which a document comes before others, the smallest first; equal ones are ordered by
-    /// [place](Self::place), then by input order. Documents have numbers if [`by_number`](Self::by_number) is true.
+    /// Returns the number by which documents are ordered, the smallest first. Equal numbers are ordered by
+    /// [place](Self::place), then by input order. `number` is used if [`by_number`](Self::by_number) is true.
     pub(crate) fn choice(
         self,
         tokens: impl FnOnce() -> u64,
@@ -68,12 +68,12 @@ impl Keep {
         }
     }
 
-    /// The place of the document's key in the order of keys, where that decides between equal ones; else 0.
+    /// Returns the position of the document's key in the order of keys, if keys decide between equal numbers; else 0.
     pub(crate) fn place(self, document: u32, keys: Option<(&DocumentKeys, &ByKey)>) -> u32 {
         keys.filter(|_| self.by_key()).map_or(0, |(_, by_key)| by_key.place(document))
     }
 
-    /// Whether the order of keys is part of the order.
+    /// Returns whether the order uses keys.
     pub(crate) fn by_key(self) -> bool {
         match self {
             Self::First | Self::Longest => false,
@@ -82,11 +82,11 @@ impl Keep {
     }
 }
 
-/// The order of documents, and of groups of them by their first ones.
+/// The order of documents, and of groups by their first documents.
 pub(super) struct Priority {
-    /// The first document of each group.
+    /// For each group, its first document in the order.
     pub firsts: Column<u32>,
-    /// All groups, the first one first; none if that is their own order.
+    /// All groups in order; `None` if the order is that of their numbers.
     pub order: Option<Column<u32>>,
 }
 
@@ -96,22 +96,22 @@ pub(super) struct OrderedBy<'o> {
     pub keep: Keep,
     /// With containment, larger documents come before smaller ones.
     pub near: NearMeasure,
-    /// The keys of all documents, and the order of keys, where [`Keep::by_key`] says so; texts have none, and are in the
-    /// order of their numbers.
+    /// The keys of all documents and their order, if [`Keep::by_key`] is true; `None` for texts without keys, which are
+    /// ordered by their numbers.
     pub keys: Option<(&'o DocumentKeys, &'o ByKey)>,
-    /// The numbers of the documents that are no history, in their bits, where [`Keep::by_number`] says so.
+    /// The bits of the numbers of documents that are not of the history, if [`Keep::by_number`] is true.
     pub numbers: &'o [u128],
-    /// The documents of a history, the first ones, come before all others, in the order of their keys.
+    /// Number of documents of a history; they come before all others, in the order of their keys.
     pub history: u32,
-    /// That order, if there is a history.
+    /// The order of the history's keys, if there is a history.
     pub history_keys: Option<&'o ByKey>,
 }
 
-/// The place of a document in the order: history, size, what was chosen, and at the end the document.
+/// The rank of a document: history and size, the number of the rule in two parts, then key position and document.
 type Rank = [u64; 4];
 
 impl Priority {
-    /// The order of all documents. Takes about `memory` bytes.
+    /// Sorts all documents. Takes about `memory` bytes.
     pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>, memory: usize) -> twindex::Result<Self> {
         let mut firsts = Column::of(&grouped.budget, grouped.groups.iter().map(|group| group.first))?;
         if by.keep == Keep::First && by.near == NearMeasure::Resemblance && by.history == 0 {
@@ -133,7 +133,7 @@ impl Priority {
 }
 
 impl OrderedBy<'_> {
-    /// The rank of a document in the order.
+    /// Returns the rank of a document.
     fn rank(self, grouped: &Grouped, document: u32) -> Rank {
         let is_history = document < self.history;
         let by_size = match self.near {

@@ -1,4 +1,4 @@
-//! What a run found, in figures.
+//! The results of a run as numbers.
 
 use serde::Serialize;
 
@@ -10,14 +10,14 @@ use super::revisits::Revisits;
 use crate::input::Counts;
 use crate::watch::Stages;
 
-/// A shingle that too many texts have.
+/// A shingle that occurs in too many texts.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommonShingle {
-    /// Its sampled hash, in hexadecimal.
+    /// Sampled hash of the shingle, in hexadecimal.
     pub hash: String,
-    /// How many have it.
+    /// Number of texts with the shingle.
     pub texts: u64,
-    /// The key of the first document that has it.
+    /// Key of the first document with the shingle.
     pub first: String,
 }
 
@@ -27,87 +27,88 @@ pub struct Report {
     /// Counts of the inputs.
     #[serde(flatten)]
     pub input: Counts,
-    /// Documents whose text is in an earlier one, byte for byte.
+    /// Number of documents whose text equals that of an earlier one, byte for byte.
     pub identical: u64,
-    /// Documents that are near one of the other index.
+    /// Number of documents near a document of a history. `None` without a history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
-    /// Documents of a history that are contained in a later one that stays: with `--near containment`.
+    /// Number of documents of a history that a later, kept document contains. Only with `--near containment`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contained: Option<u64>,
-    /// Figures of the text that many documents share, with `--without-boilerplate`.
+    /// Numbers about the text that many documents share, with `--without-boilerplate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<LeftOutReport>,
-    /// Documents without words, or features.
+    /// Number of documents without words, or without features.
     pub empty: u64,
-    /// Pairs of texts that were compared.
+    /// Number of pairs of texts that were compared.
     pub candidates: u64,
-    /// The candidates whose shingles were counted, if sketches ruled out others.
+    /// Number of candidates whose shingles were counted, if sketches ruled out others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
-    /// Lines of pairs.tsv: documents that go, or, where all were asked for, pairs of documents that are near.
+    /// Number of lines in pairs.tsv: removed documents or, if all pairs were requested, pairs of near documents.
     pub pairs: u64,
-    /// Clusters of two documents or more.
+    /// Number of clusters of two or more documents.
     pub clusters: u64,
-    /// Documents of the largest.
+    /// Number of documents in the largest cluster.
     pub largest_cluster: u64,
-    /// Values of the `--inside` field.
+    /// Number of distinct values of the `--inside` field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside_values: Option<u64>,
     /// Counts of duplicates by host, if keys or a field are URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Revisit records, with `--write-revisits`.
+    /// Counts of the revisit records, with `--write-revisits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revisits_written: Option<Revisits>,
-    /// Documents that do not stay.
+    /// Number of removed documents.
     pub removed: u64,
-    /// Documents that stay.
+    /// Number of kept documents.
     pub kept: u64,
-    /// The names of the files of the documents that are kept.
+    /// File names of the kept documents.
     pub kept_files: Vec<String>,
-    /// The names of the files of all documents with what was decided about them.
+    /// File names of all documents, each with its decision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotated_files: Vec<String>,
-    /// Documents less near to the kept one than the threshold.
+    /// Number of documents whose nearness to their kept document is below the threshold.
     pub chained: u64,
-    /// Clusters by size: an upper bound of documents, a power of two, and the number of clusters up to it and above its half.
+    /// Distribution of cluster sizes: pairs of a size limit, a power of two, and the number of clusters with at most that
+    /// many documents and more than half as many.
     pub cluster_sizes: Vec<(u64, u64)>,
-    /// The least resemblance found inside a cluster.
+    /// The lowest resemblance found inside a cluster.
     pub lowest_resemblance: Option<f64>,
-    /// The keys of that pair.
+    /// The keys of the pair with the lowest resemblance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lowest_pair: Option<(String, String)>,
-    /// Components that were cut for their size.
+    /// Number of components that were split because of their size.
     pub cut_components: u64,
-    /// Buckets of bands with more members than the cap, paired as stars.
+    /// Number of band buckets with more members than the cap, paired as stars.
     pub capped_buckets: u64,
-    /// Shingles in the prefixes, or sketches, of more texts than the cap, paired as stars.
+    /// Number of shingles in the prefixes, or sketches, of more texts than the cap, paired as stars.
     pub capped_shingles: u64,
-    /// The most common of them, if they are counted one by one: with `--method shingles`.
+    /// The most common capped shingles, with `--method shingles`, which counts shingles one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub common_shingles: Vec<CommonShingle>,
-    /// Documents with words, and without an element in their sketch: with `--method shingles`.
+    /// Number of documents that have words but no element in their sketch, with `--method shingles`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_elements: Option<u64>,
-    /// The cap: `--max-bucket`, or less to bound the work.
+    /// The cap: `--max-bucket`, or a smaller number that bounds the work.
     pub bucket_cap: u64,
-    /// Members of the largest bucket, or texts with the most common shingle.
+    /// Number of members of the largest bucket, or of texts with the most common shingle.
     pub largest_bucket: u64,
-    /// Groups of identical documents of more than `--max-bucket`.
+    /// Number of groups of more than `--max-bucket` identical documents.
     pub starred_groups: u64,
     /// CPU seconds of the process.
     pub cpu_seconds: f64,
-    /// Seconds by the clock.
+    /// Wall-clock seconds.
     pub seconds: f64,
-    /// The most memory the process had resident; 0 where the system does not say.
+    /// Peak resident memory of the process in bytes; 0 where the system does not report it.
     pub peak_rss_bytes: u64,
-    /// CPU seconds by name. `read` is `sketch` and `exact`; with `--method shingles`, `candidates` is `shingle_merge`,
-    /// `pair_formation` and `pair_merge`.
+    /// CPU seconds by stage. `read` is the sum of `sketch` and `exact`; with `--method shingles`, `candidates` is the sum
+    /// of `shingle_merge`, `pair_formation` and `pair_merge`.
     pub stages: Stages,
 }
 
-/// The most common of the shingles that were capped.
+/// Returns the most common of the shingles that were capped.
 pub(super) fn common_shingles(near: &NearGroups, corpus: &Corpus) -> Vec<CommonShingle> {
     let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
         let first = corpus.keys.shown(corpus.grouped.groups[first as usize].first);

@@ -1,4 +1,4 @@
-//! What a run that continues a stopped one must have in common with it, and what is kept of each document.
+//! The options that a resumed run must have in common with the stopped one, and the data that is stored for each document.
 
 use std::path::PathBuf;
 
@@ -15,12 +15,12 @@ use crate::text::StopList;
 /// The lookup result of a document when it is read: the document for which it is dropped, and the encoding of its set.
 pub(super) type LookupResult = (Option<Dropped>, Option<DeltaHeader>);
 
-/// How what is found out when documents are read is kept in these parts.
+/// Returns a cache that stores the lookup results of documents in these parts.
 pub(super) fn remembered<'r>(parts: &'r mut ChunkParts<'_>) -> ChunkCache<'r, LookupResult> {
     ChunkCache { chunks: parts, minima: ANCHORS, put, take }
 }
 
-/// Appends what was found out about a document.
+/// Appends the lookup result of a document.
 fn put((near, header): &LookupResult, out: &mut Vec<u8>) {
     out.push(u8::from(near.is_some()) | u8::from(header.is_some()) << 1);
     if let Some(Dropped { other, near }) = near {
@@ -53,7 +53,7 @@ fn put((near, header): &LookupResult, out: &mut Vec<u8>) {
     }
 }
 
-/// Takes it back.
+/// Reads a lookup result.
 fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
     let what = bytes.byte()?;
     let near = if what & 1 == 0 {
@@ -93,8 +93,8 @@ fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
 }
 
 impl Dedup {
-    /// The options that decide the results, or the content of the journal. All fields are named, so that a new one is not
-    /// forgotten.
+    /// Returns the options that determine the results, or the content of the journal. All fields are listed, so that a new
+    /// one cannot be forgotten.
     pub(super) fn deciding_options(&self, params: &Params) -> JobOptions {
         let Self {
             inputs: _, // the files are known by themselves
@@ -143,7 +143,7 @@ impl Dedup {
         let fields = params.fields();
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = match &text.stop_words {
-            // Its content is known as that of the files.
+            // The content is covered by that of the other files.
             Some(StopList::Words { name, .. }) => format!("{name:?}"),
             other => format!("{other:?}"),
         };
@@ -189,7 +189,7 @@ impl Dedup {
         ]
     }
 
-    /// Files and folders that are read beside the inputs.
+    /// Returns the files and folders that are read in addition to the inputs.
     pub(super) fn other_files(&self) -> Vec<PathBuf> {
         let stop_words = match &self.text.stop_words {
             Some(StopList::File(path)) => Some(path.clone()),

@@ -1,5 +1,5 @@
-//! `OUT/revisits.warc`: for each page of a web archive that goes and whose payload is that of the kept one, byte for byte, a
-//! record that says so.
+//! `OUT/revisits.warc`: a revisit record for each removed page of a web archive whose payload equals that of the kept page,
+//! byte for byte.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -12,12 +12,12 @@ use super::file::write_file;
 use super::layout::REVISITS;
 use crate::input::{Form, revisit};
 
-/// Revisit records that were written.
+/// Counts of revisit records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Revisits {
-    /// Records in revisits.warc.
+    /// Number of records in revisits.warc.
     pub records: u64,
-    /// Documents that go and have none: near ones, and what is no whole response of a WARC file.
+    /// Number of removed documents without a record: near ones, and those that are not complete responses of a WARC file.
     pub left_out: u64,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn write_revisits(
     let is_page = |document| corpus.form(document) == Form::Archive { texts: false };
     let of = |document: u32| -> anyhow::Result<Option<Vec<u8>>> {
         let kept = clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize];
-        // A record of a history is not among the results.
+        // The record of a document of the history is not among the results.
         if kept < corpus.history || !is_page(document) || !is_page(kept) {
             return Ok(None);
         }

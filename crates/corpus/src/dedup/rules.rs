@@ -1,44 +1,44 @@
-//! By which rule documents go.
+//! The rules by which documents are removed.
 
 /// The rule by which documents are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clustering {
-    /// One that a kept document before it is near, and no other: nothing goes that is not near a kept one, and no two kept
-    /// ones are near each other.
+    /// A document is removed if and only if an earlier, kept document is near it. So every removed document is near a kept
+    /// one, and no two kept documents are near each other.
     Leaders,
-    /// All but one of each connected component of near documents: what is joined by a chain goes, too, and may have nothing
-    /// in common with what is kept for it.
+    /// All but one document of each connected component of near documents are removed. A document joined only by a chain is
+    /// removed too, and may have nothing in common with the kept one.
     Components,
 }
 
-/// The measure of two documents.
+/// The similarity measure of two documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NearMeasure {
-    /// Their resemblance: the shingles that both have, of those that either has.
+    /// Resemblance: the number of common shingles divided by the number of shingles in either document.
     #[default]
     Resemblance,
-    /// How much of a document is in a larger one: the shingles that both have, of the smaller one's. Larger documents
-    /// come before smaller ones.
+    /// Containment: the number of common shingles divided by the number in the smaller document. Larger documents come
+    /// before smaller ones.
     Containment,
 }
 
-/// How it is decided what stays.
+/// The rules and parameters of the decision.
 #[derive(Clone, Copy)]
 pub(super) struct KeepRules<'a> {
     pub clustering: Clustering,
-    /// The groups in the order in which they are decided on; their own if there is none.
+    /// The groups in the order in which they are decided on; `None` for the order of their numbers.
     pub order: Option<&'a [u32]>,
-    /// The document of each group that comes before its others.
+    /// For each group, its first document in the order.
     pub firsts: &'a [u32],
-    /// The number of first groups that are always kept.
+    /// The number of groups, from the first on, that are always kept.
     pub fixed: u32,
     pub near: NearMeasure,
-    /// Resemblance, or containment, from which on documents are near.
+    /// Smallest resemblance, or containment, of near documents.
     pub threshold: f64,
-    /// Larger components are cut.
+    /// Maximal number of documents in a component; larger ones are split.
     pub max_cluster: u32,
-    /// All near pairs are wanted.
+    /// Whether all near pairs are requested.
     pub all_pairs: bool,
-    /// Comparisons with kept groups at most.
+    /// Maximal number of comparisons with kept groups.
     pub most_comparisons: Option<u64>,
 }

@@ -1,4 +1,4 @@
-//! `OUT/run.json`: the inputs and the options of a run, by which `why` reads its documents again.
+//! `OUT/run.json`: the inputs and the options of a run, from which `why` reads its documents again.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,10 +20,10 @@ use crate::input::{
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
-/// The inputs and the options of a run, as far as they decide which documents are near.
+/// The inputs of a run, and the options that determine which documents are near.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct RunFile {
-    /// The version of twindex that made the folder.
+    /// The version of twindex that wrote the folder.
     twindex: String,
     pub(super) inputs: Vec<RunInput>,
     input: InputFields,
@@ -32,46 +32,46 @@ pub(super) struct RunFile {
     pub(super) threshold: Option<f64>,
     pub(super) within: Option<u8>,
     clusters: String,
-    /// The near document that is kept; none in a file of an earlier version.
+    /// The rule for the kept document; `None` in a file of an earlier version.
     #[serde(default)]
     keep: Option<String>,
-    /// The field of the numbers by which documents come before others.
+    /// The field of the numbers by which documents are ordered.
     #[serde(default)]
     keep_field: Option<String>,
-    /// The field inside of whose values documents were compared.
+    /// The field whose values documents must share to be compared.
     #[serde(default)]
     inside: Option<String>,
-    /// The weights of shingles; none if all weigh the same.
+    /// The weights of shingles; `None` if all are equal.
     #[serde(default)]
     weights: Option<String>,
     /// The field of URLs.
     #[serde(default)]
     url_field: Option<String>,
-    /// The parameters of `OUT/index`, `name=value` each, in the order of [`Params::fields`].
+    /// The parameters of `OUT/index`, each as `name=value`, in the order of [`Params::fields`].
     params: Vec<String>,
     pub(super) against: Vec<RunInput>,
     pub(super) texts: Vec<RunInput>,
-    /// Whether pages in HTML were read: `kept.jsonl` has their markup, not the text that was compared.
+    /// Whether HTML pages were read: `kept.jsonl` has their markup, not the text that was compared.
     #[serde(default)]
     pub(super) pages: bool,
 }
 
-/// A path that was named. Both fields are escaped as keys are in tables, so that a path in any encoding has a spelling.
+/// A path of an input. Both fields are escaped like keys in tables, so that paths in any encoding can be stored.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct RunInput {
-    /// As it was given; the key of a text file that was named is this.
+    /// The path as given, which is the key of a text file that was named.
     given: String,
-    /// The absolute path; none for standard input and pipes, which cannot be read again.
+    /// The absolute path; `None` for standard input and pipes, which cannot be read again.
     path: Option<String>,
 }
 
-/// How the inputs are read.
+/// The options for reading the inputs.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 struct InputFields {
     text_field: String,
     id_field: String,
     features: bool,
-    /// How fingerprints are written, where these are read.
+    /// The format of fingerprints, if these are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     format: String,
@@ -86,7 +86,7 @@ struct InputFields {
     encoding: Option<String>,
     #[serde(default)]
     delimiter: Option<char>,
-    /// A quote; empty for none.
+    /// The quote character; empty for none.
     #[serde(default)]
     quote: Option<String>,
     #[serde(default)]
@@ -113,7 +113,7 @@ impl InputFields {
         }
     }
 
-    /// The value of runs before this was an option.
+    /// Returns the value for runs of versions without this option.
     fn ids_before() -> String {
         name_of(&IDS, Ids::Field)
     }
@@ -179,12 +179,12 @@ fn form_of(name: &str) -> anyhow::Result<FingerprintForm> {
     form.with_context(|| format!("the field \"fingerprint\" has the unknown value {name:?}"))
 }
 
-/// The name of a value in a table of names.
+/// Returns the name of a value, from a table of names.
 fn name_of<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> String {
     table.iter().find(|(_, one)| *one == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
 }
 
-/// The value of a name in a table of names.
+/// Returns the value of a name, from a table of names.
 fn value_of<T: Copy>(table: &[(&'static str, T)], field: &str, name: &str) -> anyhow::Result<T> {
     let found = table.iter().find(|(one, _)| *one == name).map(|&(_, value)| value);
     found.with_context(|| format!("the field {field:?} has the unknown value {name:?}"))
@@ -200,18 +200,18 @@ impl RunInput {
         Self { given: escaped(path), path: absolute.as_deref().map(escaped) }
     }
 
-    /// The path as it was given.
+    /// Returns the path as given.
     pub(super) fn given(&self) -> anyhow::Result<PathBuf> {
         unescaped(&self.given)
     }
 
-    /// The path to read it again.
+    /// Returns the path to read the input again, if it can be read again.
     pub(super) fn path(&self) -> anyhow::Result<Option<PathBuf>> {
         self.path.as_deref().map(unescaped).transpose()
     }
 }
 
-/// The path that was written so.
+/// Decodes a path that was stored by escaping.
 fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
     let bytes = tsv::unescape(written.as_bytes())?.into_owned();
     #[cfg(unix)]
@@ -222,7 +222,7 @@ fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
 }
 
 impl RunFile {
-    /// The run of this job, with the parameters of its index.
+    /// Describes the run of this job, with the parameters of its index.
     pub(super) fn of(job: &Dedup, params: &Params, pages: bool) -> Self {
         let inputs = |paths: &[PathBuf]| paths.iter().map(|path| RunInput::of(path)).collect();
         Self {
@@ -268,17 +268,17 @@ impl RunFile {
         }
     }
 
-    /// Writes it into a folder of results.
+    /// Writes the file to a folder of results.
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let json = serde_json::to_string_pretty(self)?;
         write_file(&folder.join(layout::RUN), |out| writeln!(out, "{json}"))
     }
 
-    /// That of a folder of results; `None` for one that was made before this file was.
+    /// Reads the file of a folder of results; `None` if the version that wrote the folder had no such file.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or is not as [`write`](Self::write) made it; names it.
+    /// The file cannot be read, or is not in the format of [`write`](Self::write); the error names it.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let path = folder.join(layout::RUN);
         let json = match std::fs::read(&path) {
@@ -288,7 +288,7 @@ impl RunFile {
         };
         let run: Self = serde_json::from_slice(&json)
             .with_context(|| format!("{}: not as `dedup` writes it", path.display()))?;
-        // So that a value that is not known is reported with the file, and none is looked up twice.
+        // Checks all values here, so that an unknown value is reported with the file.
         let known = || -> anyhow::Result<()> {
             run.method()?;
             run.clustering()?;
@@ -301,7 +301,7 @@ impl RunFile {
         Ok(Some(run))
     }
 
-    /// The field inside of whose values documents were compared.
+    /// Returns the field whose values documents had to share to be compared.
     pub(super) fn inside(&self) -> Option<&str> {
         self.inside.as_deref()
     }
@@ -314,19 +314,19 @@ impl RunFile {
         value_of(&CLUSTERS, "clusters", &self.clusters)
     }
 
-    /// The near document that is kept, if that is recorded.
+    /// Returns the rule for the kept document, if it is recorded.
     pub(super) fn keep(&self) -> anyhow::Result<Option<Keep>> {
         self.keep.as_deref().map(|keep| value_of(&KEEPS, "keep", keep)).transpose()
     }
 
-    /// The fields that decided which documents stay.
+    /// Returns the fields that determined which documents are kept.
     pub(super) fn deciding(&self) -> DecidingFields {
         let (inside, inside_url) = inside_of(self.inside.as_deref());
         let (number, url) = (self.keep_field.clone(), self.url_field.clone());
         DecidingFields { number, inside, url, inside_url, ..DecidingFields::default() }
     }
 
-    /// How the inputs are read.
+    /// Returns the options for reading the inputs.
     pub(super) fn input_options(&self) -> anyhow::Result<InputOptions> {
         let InputFields { text_field, id_field, features, format, invalid_utf8, skip_bad, .. } =
             self.input.clone();
@@ -348,12 +348,12 @@ impl RunFile {
         })
     }
 
-    /// How repeated keys were treated.
+    /// Returns how repeated keys were treated.
     pub(super) fn repeated_keys(&self) -> anyhow::Result<RepeatedKeys> {
         value_of(&REPEATED, "repeated_keys", &self.input.repeated_keys)
     }
 
-    /// The parameters of the index.
+    /// Returns the parameters of the index.
     pub(super) fn params(&self) -> anyhow::Result<Params> {
         let mut text = self.params.join("\n");
         text.push('\n');

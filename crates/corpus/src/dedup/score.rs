@@ -1,4 +1,4 @@
-//! How near two texts are, and how that is known.
+//! The score of two texts, and how it was measured.
 
 use std::io::{self, Write};
 
@@ -6,22 +6,22 @@ use serde::{Deserialize, Serialize};
 use twindex::Resemblance;
 use twindex_join::Common;
 
-/// How near two groups are.
+/// The score of two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Score {
-    /// Counted.
+    /// Counted from the sets of both.
     Resemblance { intersection: u32, union: u32 },
-    /// Equal minima of two signatures.
+    /// Estimated from equal minima of two signatures.
     Estimate(Estimate),
-    /// Common elements of two sketches.
+    /// Estimated from common elements of two sketches.
     Sampled(Sampled),
-    /// Bits in which fingerprints differ.
+    /// Number of bits in which the fingerprints differ.
     Distance(u32),
-    /// They share a band, and are not verified.
+    /// The groups share a band, and the pair is not verified.
     Candidate,
 }
 
-/// Equal minima, of this number of minima of this number of bits.
+/// Number of equal minima, the number of minima, and the bits of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Estimate {
     pub matches: u32,
@@ -29,17 +29,18 @@ pub(super) struct Estimate {
     pub bits: u8,
 }
 
-/// Common elements of this number, in a sample of all shingles.
+/// Number of common elements, in a sample of all shingles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sampled {
     both: u32,
     either: u32,
-    /// In parts of [`WHOLE`], rounded down, so that an error is too large rather than too small.
+    /// The sampled share of all shingles, in units of 1 / [`WHOLE`], rounded down, so that the error is over-estimated
+    /// rather than under-estimated.
     share: u32,
 }
 
-/// All shingles. A share has this number of bits of a packed score. Each of the two counts has [`COUNT_BITS`]: neither is
-/// more than two sketches have.
+/// The share of a sample with all shingles. A packed score has this share, and two counts of [`COUNT_BITS`] each, which is
+/// enough for the elements of two sketches.
 const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
 /// See [`WHOLE`].
 const COUNT_BITS: u32 = 20;
@@ -60,7 +61,7 @@ pub(super) enum ScoreKind {
 }
 
 impl ScoreKind {
-    /// The names of the columns that a [`Score`] is shown as.
+    /// Returns the names of the columns of a [`Score`].
     pub(super) fn columns(self) -> &'static str {
         match self {
             Self::Resemblance => "resemblance\tintersection\tunion",
@@ -71,7 +72,7 @@ impl ScoreKind {
         }
     }
 
-    /// The score of a text of this number of distinct shingles with itself.
+    /// Returns the score of a text with this number of distinct shingles with itself.
     pub(super) fn itself(self, shingles: u32) -> Score {
         match self {
             Self::Resemblance
@@ -83,7 +84,7 @@ impl ScoreKind {
         }
     }
 
-    /// The score that was packed so; `identical` texts have that of a text with itself.
+    /// Unpacks a score; `identical` texts have the score of a text with itself.
     pub(super) fn unpack(self, packed: u64) -> Score {
         let (first, second) = ((packed >> 32) as u32, packed as u32);
         match self {
@@ -98,7 +99,7 @@ impl ScoreKind {
         }
     }
 
-    /// The packed score of identical texts, where it differs from that of near ones.
+    /// Returns the packed score of identical texts, if it differs from that of near ones.
     pub(super) fn pack_itself(self, itself: Score) -> u64 {
         match self {
             Self::Estimate { .. } | Self::Sampled | Self::Candidate => u64::MAX,
@@ -108,7 +109,7 @@ impl ScoreKind {
 }
 
 impl Score {
-    /// The score of a counted resemblance; sets are not estimated.
+    /// Returns the score of a counted resemblance; sets are not estimated.
     pub(super) fn counted(resemblance: Resemblance) -> Self {
         match resemblance {
             // A text of 2^32 shingles would be larger than the longest line that is read.
@@ -119,7 +120,7 @@ impl Score {
         }
     }
 
-    /// In 64 bits; [`ScoreKind::unpack`] takes it back.
+    /// Packs the score into 64 bits; [`ScoreKind::unpack`] reverses it.
     pub(super) fn pack(self) -> u64 {
         match self {
             Self::Resemblance { intersection, union } => u64::from(intersection) << 32 | u64::from(union),
@@ -130,7 +131,7 @@ impl Score {
         }
     }
 
-    /// The resemblance, if the score is one; two empty texts that are equal resemble each other here.
+    /// Returns the resemblance, if the score has one; two equal empty texts have resemblance 1 here.
     pub(super) fn resemblance(self) -> Option<Resemblance> {
         match self {
             Self::Resemblance { union: 0, .. } => Some(Resemblance::Exact { intersection: 1, union: 1 }),
@@ -143,7 +144,7 @@ impl Score {
         }
     }
 
-    /// Writes the first of its columns, for a table that has one only.
+    /// Writes the first column, for a table that has only one.
     pub(super) fn write_short(self, out: &mut impl Write) -> io::Result<()> {
         match (self, self.resemblance()) {
             (Self::Resemblance { intersection, union: union @ 1.. }, _) => {
@@ -155,10 +156,10 @@ impl Score {
         }
     }
 
-    /// Writes all columns of a run of this kind, set apart by tabs.
+    /// Writes all columns of a run of this kind, separated by tabs.
     pub(super) fn write(self, kind: ScoreKind, out: &mut impl Write) -> io::Result<()> {
         match (self, kind) {
-            // Two empty texts that are equal have nothing to divide.
+            // For two equal empty texts the quotient is undefined.
             (Self::Resemblance { union: 0, .. }, ScoreKind::Resemblance | ScoreKind::Containment) => {
                 out.write_all(b"1.000000\t0\t0")
             }
@@ -182,10 +183,10 @@ impl Score {
     }
 }
 
-/// Writes a resemblance, a quotient of 1 or less, as `{:.6}` shows the nearest float.
+/// Writes a resemblance, a quotient of at most 1, as `{:.6}` formats the nearest float.
 fn write_quotient(intersection: u32, union: u32, out: &mut impl Write) -> io::Result<()> {
-    // The float is at most 2^-54 off, and may so be on the other side of where digits change only if the quotient is
-    // there itself, or the divisor so large that it may be as near to it.
+    // The float differs from the quotient by at most 2^-54. This can change the rounded digits only if the quotient is on a
+    // rounding boundary, or the divisor is so large that the quotient may be that close to one.
     let millions = u64::from(intersection) * 1_000_000;
     let (digits, rest) = (millions / u64::from(union), millions % u64::from(union));
     if intersection > union || union > 1 << 28 || 2 * rest == u64::from(union) {

@@ -1,4 +1,4 @@
-//! The sets by which documents in memory are counted: of texts, and of features.
+//! Makes the sets by which documents in memory are compared: of texts, and of features.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::weights::{ShingleWeights, Weights};
 use crate::error::InvalidOptions;
 use crate::input::Features;
 
-/// Makes the sets of documents. A document is a text, or, where the shingling is [`Tokens::Features`], the
+/// Makes the sets of documents. A document is a text or, if the shingling is [`Tokens::Features`], the
 /// [canonical](Features::canonical) bytes of [`Features`].
 ///
 /// ```
@@ -38,7 +38,7 @@ enum Cut {
     Features(Box<Sketcher>),
 }
 
-/// Working memory of a [`SetMaker`], and what it says of the document before.
+/// Working memory of a [`SetMaker`], and statistics of the most recent document.
 #[derive(Debug, Default)]
 pub struct SetWork {
     buffers: Buffers,
@@ -52,13 +52,13 @@ pub struct SetWork {
 }
 
 impl SetWork {
-    /// Tokens of the document before, or features that count.
+    /// Returns the number of tokens of the most recent document, or of its features that are used.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Words of its text that did not count, by [`SetMaker::without`].
+    /// Returns the amount of its text that was ignored because of [`SetMaker::without`].
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
@@ -66,12 +66,12 @@ impl SetWork {
 }
 
 impl SetMaker {
-    /// Of documents that are cut like this, by these weights; `table` is that of [`Weights::Idf`].
+    /// Creates a set maker for documents cut with `shingling` and these weights; `table` is that of [`Weights::Idf`].
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`] for weights that need a table and have none, for a table that nothing needs or whose documents were
-    /// cut in another way, and for a unit of weights that are whole anyway; a shingling that this build does not know.
+    /// [`InvalidOptions`] for weights without the table they need, for a table that is not used or whose documents were cut
+    /// in another way, and for a unit of weights that are integers anyway; a shingling that this build does not know.
     pub fn new(
         shingling: &Shingling,
         weights: Weights,
@@ -82,7 +82,7 @@ impl SetMaker {
         if is_features && weights == Weights::Distinct && unit.is_some() {
             return Err(InvalidOptions::new("weight_unit: goes with weights, and these are distinct").into());
         }
-        // The weights of vectors may be fractions whatever they are multiplied by.
+        // The weights of vectors may be fractions, with or without IDF.
         let of_weighing = unit.filter(|_| !is_features || weights == Weights::Idf);
         let weighing = ShingleWeights::new(weights, table.clone(), of_weighing)?;
         if let Some(table) = &table {
@@ -98,7 +98,7 @@ impl SetMaker {
         if !is_features {
             return Ok(Self { cut: Cut::Texts(Shingler::new(shingling)?, weighing), list: None });
         }
-        // The elements of a document are those of its sketch in an index.
+        // The elements of a document are the same as those of its sketch in an index.
         let mut params = Params::builder().shingling(shingling.clone()).minhash(1, 1).sets();
         if weights != Weights::Distinct {
             params = params.minhash_weights(weights.of_index(table.as_deref()));
@@ -112,14 +112,14 @@ impl SetMaker {
         Ok(Self { cut: Cut::Features(Box::new(sketcher.with_sets_of_wordless_only())), list: None })
     }
 
-    /// Leaves the spans of this list out of texts.
+    /// Ignores the spans of this list in texts.
     #[must_use]
     pub fn without(mut self, list: Option<Arc<Boilerplate>>) -> Self {
         self.list = list;
         self
     }
 
-    /// Whether a shingle may have several elements, so that a set takes more memory than its text.
+    /// Returns whether a shingle may have several elements, so that a set takes more memory than its text.
     pub(super) fn has_units(&self) -> bool {
         match &self.cut {
             Cut::Texts(_, weighing) => matches!(weighing, ShingleWeights::Idf { .. }),
@@ -127,12 +127,13 @@ impl SetMaker {
         }
     }
 
-    /// The set by which a document is counted, ascending. A text that is not UTF-8 has none: only an equal one is a copy.
+    /// Returns the set by which a document is compared, in ascending order. It is empty for a text that is not UTF-8, which
+    /// is only near equal texts.
     ///
     /// # Errors
     ///
     /// More units of weight than a document may have ([`ELEMENTS_MAX`](twindex::sketch::whole::ELEMENTS_MAX)), a weight out
-    /// of its range, bytes that are no features, and a text that is too long for the list.
+    /// of its range, bytes that are not features, and a text that is too long for the list.
     pub fn set(&self, document: &[u8], work: &mut SetWork) -> twindex::Result<Vec<u64>> {
         let mut set = Vec::new();
         match &self.cut {
@@ -143,7 +144,7 @@ impl SetMaker {
                     None => LeftOut::default(),
                     Some(list) => list.leave_out(text, rest)?,
                 };
-                // What the list has of the text is no part of its shingles.
+                // Text in spans of the list has no shingles.
                 let counted = if left_out.words > 0 { &**rest } else { text };
                 if matches!(weighing, ShingleWeights::Distinct) {
                     shingler.distinct(counted, buffers, &mut set);

@@ -1,4 +1,4 @@
-//! The sketches of all documents, until it is known which of them stay: in a scratch file.
+//! Stores the sketches of all documents in a scratch file until it is decided which documents are kept.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use twindex::sketch::pack;
 use twindex::sys::Spill;
 use twindex::{Document, Params, Sketch, Writer};
 
-/// How much is written, and read, at once.
+/// Buffer size for reading and writing, in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// Whether a document is added to an index.
@@ -21,20 +21,20 @@ pub(super) enum IndexMembership {
     AsDuplicate,
 }
 
-/// Takes sketches, as a file of sketches has them; sets only of documents without words, whose set is a hash.
+/// Writes sketches in the format of a file of sketches; sets only for documents without words, whose set is a hash.
 pub(super) struct Sketches {
     folder: PathBuf,
     params: Params,
     records: Encoded,
     encoder: Encoder,
-    /// Bytes of the file that are not in the scratch file yet.
+    /// Bytes that are not written to the scratch file yet.
     out: Vec<u8>,
     packed: Vec<u8>,
     set: Vec<u8>,
     spill: Spill,
 }
 
-/// All of them.
+/// The stored sketches of all documents.
 pub(super) struct Sketched {
     folder: PathBuf,
     params: Params,
@@ -88,7 +88,7 @@ impl Sketches {
         Ok(())
     }
 
-    /// Ends it.
+    /// Finishes writing.
     pub(super) fn finish(mut self) -> anyhow::Result<Sketched> {
         self.flush()?;
         let Self { folder, params, encoder, mut out, mut spill, .. } = self;
@@ -99,10 +99,9 @@ impl Sketches {
 }
 
 impl Sketched {
-    /// Puts the documents that are wanted, of those numbered in the order in which they were added, into an index with
-    /// the parameters `kept`; those that are duplicates with a mark. If it is the `last` time, their space is given back
-    /// meanwhile. Where the index keeps sets, `set_of` appends that of a document with words; where it keeps values,
-    /// `value_of` has them.
+    /// Adds the wanted documents, numbered in the order in which they were pushed, to an index with the parameters `kept`;
+    /// duplicates get a mark. If this is the `last` use, the disk space is freed while reading. If the index stores sets,
+    /// `set_of` appends the set of a document with words; if it stores values, `value_of` returns the value.
     pub(super) fn put<'v>(
         &self,
         writer: &mut Writer,
@@ -149,7 +148,7 @@ impl Sketched {
         Ok(())
     }
 
-    /// Nobody but this process writes to the scratch file.
+    /// Returns the error for a damaged scratch file; only this process writes to it.
     fn damaged(&self, why: &dyn Debug) -> anyhow::Error {
         anyhow!("{}: a scratch file of sketches is not as it was written: {why:?}", self.folder.display())
     }

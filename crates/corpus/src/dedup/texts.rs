@@ -1,4 +1,4 @@
-//! The same rule for texts in memory: nothing is read, and nothing is written but scratch files.
+//! Deduplicates texts in memory by the same rule. Reads no files, and writes only scratch files.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -32,15 +32,15 @@ use crate::InvalidOptions;
 use crate::boilerplate::{self, BOILERPLATE_WORDS, SpanWords};
 use crate::input::FieldNumber;
 
-/// Texts that one thread shingles at a time.
+/// Number of texts that one thread shingles at a time.
 const CHUNK: usize = 256;
-/// Texts that are shingled before their sets are put away.
+/// Number of texts that are shingled before their sets are stored.
 const TOGETHER: usize = 64 * CHUNK;
 
-/// The elements of a text, ascending, and its tokens.
+/// The elements of a text, in ascending order, and its number of tokens.
 type Shingled = (Vec<u64>, u64);
 
-/// A job on texts in memory: what [`Dedup`](super::Dedup) does by default, without keys, files and an index.
+/// A job on texts in memory: the same as [`Dedup`](super::Dedup) with its defaults, without keys, files and an index.
 ///
 /// ```
 /// use twindex_corpus::DedupTexts;
@@ -52,39 +52,42 @@ type Shingled = (Vec<u64>, u64);
 /// ```
 #[derive(Clone, Debug)]
 pub struct DedupTexts {
-    /// Resemblance from which on texts are near, 0.05 to 1; 0.8 by default.
+    /// The smallest resemblance of near texts, 0.05 to 1; 0.8 by default.
     pub threshold: f64,
-    /// The measure of two texts; their resemblance by default.
+    /// The similarity measure of two texts; resemblance by default.
     pub near: NearMeasure,
-    /// The weights of shingles in a text; all the same by default.
+    /// The weights of the shingles in a text; all equal by default.
     pub weights: Weights,
-    /// The table of [`Weights::Idf`], of documents that were cut as [`shingling`](Self::shingling) says.
+    /// The table of [`Weights::Idf`], made from documents with the same [`shingling`](Self::shingling).
     pub idf: Option<Arc<IdfTable>>,
     /// The unit to which weights of [`Weights::Idf`] are rounded; 1 by default.
     pub weight_unit: Option<WeightUnit>,
-    /// How they are cut into shingles; five words by default. With [`Tokens::Features`](twindex::params::Tokens::Features)
-    /// documents are no texts, but the [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
+    /// How texts are cut into shingles; five words by default. With [`Tokens::Features`](twindex::params::Tokens::Features)
+    /// documents are not texts, but the [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
     pub shingling: Shingling,
-    /// Spans that more of all texts than this share do not count: as
-    /// [`Dedup::without_boilerplate`](field@super::Dedup::without_boilerplate). Texts of a history count, too.
+    /// Ignores spans that more than this number of texts share, as
+    /// [`Dedup::without_boilerplate`](field@super::Dedup::without_boilerplate) does. Texts of a history are included in the
+    /// number.
     pub without_boilerplate: Option<u32>,
-    /// As [`Dedup::boilerplate_words`](super::Dedup::boilerplate_words).
+    /// The same as [`Dedup::boilerplate_words`](super::Dedup::boilerplate_words).
     pub boilerplate_words: Option<u32>,
-    /// The near text that is kept. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use [`TextAttributes::keys`]; without them the
-    /// first is the one with the smallest key, and [`Keep::KeyHash`] is refused. [`Keep::Max`] and [`Keep::Min`] go by
-    /// [`TextAttributes::numbers`], of equal ones the one with the smallest key stays.
+    /// The rule that chooses which near text is kept. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use
+    /// [`TextAttributes::keys`]; without keys, the first text has the smallest key, and [`Keep::KeyHash`] is an error.
+    /// [`Keep::Max`] and [`Keep::Min`] compare [`TextAttributes::numbers`]; of equal numbers, the text with the smallest
+    /// key is kept.
     pub keep: Keep,
-    /// As [`Dedup::clusters`](field@super::Dedup::clusters).
+    /// The same as [`Dedup::clusters`](field@super::Dedup::clusters).
     pub clusters: Clustering,
-    /// As [`Dedup::pairs`](field@super::Dedup::pairs).
+    /// The same as [`Dedup::pairs`](field@super::Dedup::pairs).
     pub pairs: ListedPairs,
-    /// As [`Dedup::max_work`](super::Dedup::max_work).
+    /// The same as [`Dedup::max_work`](super::Dedup::max_work).
     pub max_work: Option<u64>,
-    /// As [`Dedup::max_cluster`](super::Dedup::max_cluster).
+    /// The same as [`Dedup::max_cluster`](super::Dedup::max_cluster).
     pub max_cluster: Option<u32>,
-    /// As [`Dedup::max_bucket`](super::Dedup::max_bucket).
+    /// The same as [`Dedup::max_bucket`](super::Dedup::max_bucket).
     pub max_bucket: Option<u32>,
-    /// Bytes for work that can go to disk instead, beside the texts and what is returned; [`MEMORY_MIN`](super::MEMORY_MIN) or more.
+    /// Memory budget in bytes for work that can go to disk, in addition to the texts and the results;
+    /// [`MEMORY_MIN`](super::MEMORY_MIN) or more.
     pub memory: usize,
 }
 
@@ -110,10 +113,10 @@ impl Default for DedupTexts {
     }
 }
 
-/// Data beside texts in memory, for each text in their order.
+/// Attributes of texts in memory, one for each text, in the order of the texts.
 ///
-/// The first texts may be a history: texts that were kept before, and stay. They come before all others, whatever
-/// [`DedupTexts::keep`] says.
+/// The first texts may be a history: texts that an earlier run kept. They are always kept, and come before all others,
+/// whatever [`DedupTexts::keep`] is.
 ///
 /// ```
 /// use twindex_corpus::{TextAttributes, DedupTexts, FieldNumber, Keep};
@@ -128,19 +131,19 @@ impl Default for DedupTexts {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextAttributes<'b> {
-    /// How many of the first texts are a history. A text that equals some of them goes for the first of these, even where it
-    /// is near others.
+    /// Number of texts, from the first on, that are a history. A text that equals some texts of the history is removed for
+    /// the first of these, even if it is near others.
     pub history: usize,
-    /// The numbers by which [`Keep::Max`] and [`Keep::Min`] go, of the texts that are no history.
+    /// The numbers that [`Keep::Max`] and [`Keep::Min`] compare, one for each text that is not of the history.
     pub numbers: Option<&'b [FieldNumber]>,
-    /// The keys by which [`Keep::SmallestKey`] and [`Keep::KeyHash`] go, of the texts that are no history.
+    /// The keys that [`Keep::SmallestKey`] and [`Keep::KeyHash`] compare, one for each text that is not of the history.
     pub keys: Option<&'b [&'b [u8]]>,
-    /// The values that texts must share to be compared, none of them empty.
+    /// One value for each text, not empty; only texts with the same value are compared.
     pub inside: Option<&'b [&'b [u8]]>,
 }
 
 impl<'b> TextAttributes<'b> {
-    /// Refuses what is not there for each text, or goes with nothing.
+    /// Returns an error if attributes do not have one entry for each text, or are not used with these options.
     pub(crate) fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
             let history = self.history;
@@ -175,7 +178,7 @@ impl<'b> TextAttributes<'b> {
         Ok(())
     }
 
-    /// The keys of all texts, empty ones of the history, and the texts in their order; none where there are none.
+    /// Returns the keys of all texts, empty for the history, and the texts in the order of their keys. `None` without keys.
     pub(crate) fn sorted_keys(
         self,
         budget: &MemoryBudget,
@@ -189,49 +192,50 @@ impl<'b> TextAttributes<'b> {
         Ok(Some((keys, by_key)))
     }
 
-    /// The value of a text, empty where there are none.
+    /// Returns the `inside` value of a text, empty if there are none.
     fn inside(self, at: usize) -> &'b [u8] {
         self.inside.map_or(&[], |inside| inside[at])
     }
 }
 
-/// The results. Texts are named by their places, from 0.
+/// The results. Texts are identified by their positions, from 0.
 #[derive(Clone, Debug)]
 pub struct TextsResult {
-    /// The kept text of each text, itself if it is kept.
+    /// For each text, the text that is kept for it; itself if it is kept.
     pub kept_of: Vec<u32>,
     /// The resemblance of each text to its kept one.
     pub scores: Vec<f64>,
-    /// Each text that goes, the one that is kept for it, and their resemblance; or all pairs that are near, the smaller
-    /// place first. Sorted.
+    /// Each removed text, the text that is kept for it, and their resemblance; or all pairs of near texts, the smaller
+    /// position first. Sorted.
     pub pairs: Vec<(u32, u32, f64)>,
-    /// Shingles that too many texts have, beyond which pairs may be missing.
+    /// Number of shingles that occur in more texts than `cap`. If it is not 0, pairs may be missing.
     pub capped_shingles: u64,
-    /// How many texts are too many.
+    /// The number of texts with a shingle above which the shingle is capped.
     pub cap: u64,
-    /// Texts of the history that are contained in a later text that stays, by [`NearMeasure::Containment`]: the text of the history,
-    /// the later text, and the contained share of the first.
+    /// Texts of the history that are contained in a later, kept text, with [`NearMeasure::Containment`]: the text of the
+    /// history, the later text, and the contained share of the former.
     pub contained: Vec<(u32, u32, f64)>,
-    /// Spans that did not count; none unless [`DedupTexts::without_boilerplate`] asked for them.
+    /// Number of spans that were ignored; `None` unless [`DedupTexts::without_boilerplate`] is set.
     pub spans_left_out: Option<u64>,
 }
 
 impl DedupTexts {
-    /// Finds the texts that are near each other, and which of them to keep, on the threads of the pool of rayon that it is
-    /// called in. A text that is not UTF-8 is near nothing but equal ones.
+    /// Finds the near texts, and which of them to keep, in the current rayon thread pool. A text that is not UTF-8 is near
+    /// only to equal texts.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be written; more than 2^32 texts.
+    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be
+    /// written; more than 2^32 texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())
     }
 
-    /// As [`run`](Self::run), for texts that have something beside them.
+    /// Runs the job as [`run`](Self::run) does, for texts with attributes.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`run`](Self::run).
     pub fn run_with_attributes(
         &self,
         texts: &[&[u8]],
@@ -240,12 +244,13 @@ impl DedupTexts {
         self.run_watched(texts, beside, &SharedProgress::default())
     }
 
-    /// As [`run_with_attributes`](Self::run_with_attributes), while another thread sees how far it has come, and may end it. Its stages are
-    /// `shingling`, of texts, and `comparing`, of distinct texts.
+    /// Runs the job as [`run_with_attributes`](Self::run_with_attributes) does, with progress that another thread can read,
+    /// and which can cancel the run. The stages are `shingling`, which counts texts, and `comparing`, which counts distinct
+    /// texts.
     ///
     /// # Errors
     ///
-    /// As there; what [`SharedProgress::check`] says.
+    /// Those of [`run_with_attributes`](Self::run_with_attributes), and of [`SharedProgress::check`].
     pub fn run_watched(
         &self,
         texts: &[&[u8]],
@@ -347,7 +352,7 @@ impl DedupTexts {
         })
     }
 
-    /// The list of spans that too many texts share.
+    /// Returns the list of spans that too many texts share.
     fn spans(
         &self,
         texts: &[&[u8]],
@@ -363,7 +368,7 @@ impl DedupTexts {
         boilerplate::count_texts(texts, &spans, more_than, self.memory, (folder, watched)).map(Some)
     }
 
-    /// Puts equal texts into groups, and shingles one of each. With how many of the first groups the history has.
+    /// Groups equal texts, and shingles one text of each group. Also returns the number of groups of the history.
     fn group(
         &self,
         texts: &[&[u8]],
@@ -382,7 +387,7 @@ impl DedupTexts {
             }
             Ok::<_, Error>((set, work.tokens()))
         };
-        // A shingle of a weight has several elements.
+        // A weighted shingle has several elements.
         let together = if sets.has_units() { CHUNK } else { TOGETHER };
         let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
         let mut history_groups = 0;
@@ -406,7 +411,7 @@ impl DedupTexts {
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(made?).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
-                // Another text with the hash of one before is shingled if it ever comes, and begins a group.
+                // A different text with the hash of an earlier one is shingled only here, and begins a new group.
                 let late = || shingles(text, inside, &mut SetWork::default());
                 let (set, tokens) = match &set {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),

@@ -1,4 +1,4 @@
-//! What a shingle weighs where resemblance is counted.
+//! The weights of shingles where resemblance is counted.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::InvalidOptions;
 /// The weights of shingles in a document, where resemblance is counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
-    /// Each distinct shingle the same.
+    /// All distinct shingles have the same weight.
     #[default]
     Distinct,
-    /// Each as often as it occurs: term frequency. A feature of the caller's as much as its vector says.
+    /// Term frequency: the number of occurrences of a shingle. A feature of the caller has the weight in its vector.
     Frequencies,
-    /// Term frequency, or the weight of a feature, times inverse document frequency, by a table.
+    /// Term frequency, or the weight of a feature, times the inverse document frequency in a table.
     Idf,
 }
 
 impl Weights {
-    /// The weights in the parameters of an index. [`Idf`](Self::Idf) has a table.
+    /// Returns the weights as a parameter of an index. [`Idf`](Self::Idf) needs a table.
     pub(super) fn of_index(self, table: Option<&IdfTable>) -> MinhashWeights {
         match (self, table) {
             (Self::Distinct, _) => MinhashWeights::Distinct,
@@ -32,7 +32,7 @@ impl Weights {
     }
 }
 
-/// The weights of shingles, with the data to count them: for texts in memory.
+/// The weights of shingles, with the data to compute them, for texts in memory.
 #[derive(Clone, Debug, Default)]
 pub(super) enum ShingleWeights {
     /// [`Weights::Distinct`].
@@ -42,7 +42,7 @@ pub(super) enum ShingleWeights {
     Frequencies,
     /// [`Weights::Idf`], by this table, rounded to whole units ([`whole`]).
     Idf {
-        /// In how many documents each shingle is.
+        /// The number of documents with each shingle.
         table: Arc<IdfTable>,
         /// The unit to which weights are rounded.
         unit: WeightUnit,
@@ -50,12 +50,12 @@ pub(super) enum ShingleWeights {
 }
 
 impl ShingleWeights {
-    /// These weights, for texts; the unit is 1 unless it is given.
+    /// Creates these weights for texts; the unit is 1 by default.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`] for weights that need a table and have none, for a table that nothing needs, and for a unit of
-    /// weights that are whole anyway.
+    /// [`InvalidOptions`] for weights without the table they need, for a table that is not used, and for a unit of weights
+    /// that are integers anyway.
     pub(super) fn new(
         weights: Weights,
         table: Option<Arc<IdfTable>>,
@@ -77,11 +77,12 @@ impl ShingleWeights {
         }
     }
 
-    /// The elements of a document whose shingles, one for each occurrence, are in `set`, ascending and each once.
+    /// Replaces the shingles in `set`, one for each occurrence, by the weighted elements of the document, ascending and
+    /// distinct.
     ///
     /// # Errors
     ///
-    /// More units than a document may have.
+    /// The document has more units than allowed.
     pub(super) fn apply(&self, set: &mut Vec<u64>) -> twindex::Result<()> {
         match self {
             Self::Distinct => {}

@@ -1,42 +1,42 @@
 //! The words that differ between two texts.
 //!
 //! The differences are the fewest deletions and insertions, by the greedy algorithm of Myers, *An O(ND) difference
-//! algorithm and its variations* (1986). It is written here and not taken from a crate because its work must have a bound
-//! that is the same on every machine: crates bound it by a clock, and the same texts would then have other differences on
-//! a slow day.
+//! algorithm and its variations* (1986). It is implemented here because its work must have a bound that is the same on
+//! every machine: crates bound it by time, so that the same texts would have other differences on a slow machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// Deletions and insertions up to which the fewest are searched for: 8 MiB of memory for the trace of the search.
+/// Maximal number of deletions and insertions for a minimal result: 8 MiB of memory for the trace of the search.
 const DIFFERENCES_MAX: usize = 2000;
-/// Steps of all searches, a second or two, from which on the rest of the texts is taken for different.
+/// Maximal number of steps of all searches, about a second or two, after which the rest of the texts is reported as
+/// different.
 const STEPS_MAX: u64 = 1 << 30;
 
 /// The differences of two texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct WordDiff {
-    /// Words that occur in the kept document only.
+    /// Number of words that occur only in the kept document.
     pub only_in_kept: usize,
-    /// Words that occur in the other document only.
+    /// Number of words that occur only in the other document.
     pub only_in_key: usize,
-    /// False where the differences are more than are searched for at once. Then they may not be the fewest, and of texts
-    /// that are long and have little in common the rest may be taken for different.
+    /// Whether the number of differences is minimal. False if there are more than one search allows; then it may not be
+    /// minimal, and the rest of long texts with little in common may be reported as different.
     pub is_least: bool,
-    /// Places where the texts differ, with words around them; the first ones, if not all were asked for.
+    /// The differences, each with words around it; the first ones if their number is limited.
     pub hunks: Vec<Hunk>,
-    /// How many hunks there are in all.
+    /// Total number of hunks.
     pub hunks_in_all: usize,
 }
 
-/// Differences that stand near each other, and the words around them.
+/// Adjacent differences, and the words around them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hunk {
-    /// The number of the first word in the kept document, counted from 1.
+    /// The number of the first word in the kept document, from 1.
     pub word_of_kept: usize,
-    /// The number of the first word in the other document, counted from 1.
+    /// The number of the first word in the other document, from 1.
     pub word_of_key: usize,
     /// Consecutive runs of words.
     pub runs: Vec<Run>,
@@ -45,11 +45,11 @@ pub struct Hunk {
 /// Consecutive words that occur in both texts, or in one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// The text that they belong to.
+    /// The text that the words belong to.
     pub stands: WordOrigin,
-    /// The words, the first ones of a long run. White space is one space.
+    /// The words; the first ones if the run is long. White space is one space.
     pub text: String,
-    /// Words of the run that `text` leaves out.
+    /// Number of words of the run that `text` omits.
     pub omitted: usize,
 }
 
@@ -59,20 +59,20 @@ pub struct Run {
 pub enum WordOrigin {
     /// In both documents.
     InBoth,
-    /// In the kept document only.
+    /// Only in the kept document.
     InKept,
-    /// In the other document only.
+    /// Only in the other document.
     InKey,
 }
 
-/// How much of the differences is wanted.
+/// The size of the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
-    /// Words before and after a difference.
+    /// Number of words before and after a difference.
     pub(super) context: usize,
-    /// Hunks.
+    /// Maximal number of hunks.
     pub(super) hunks: usize,
-    /// Words of a run.
+    /// Maximal number of words in a run.
     pub(super) run: usize,
 }
 
@@ -84,7 +84,7 @@ pub(super) struct Word<'t> {
     is_apart: bool,
 }
 
-/// The words of a text: what white space sets apart, and each character of a script that is written without it.
+/// Splits a text into words at white space; each character of a script written without spaces is a word.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     let (mut words, mut start, mut is_apart) = (Vec::new(), None, false);
     for (at, character) in text.char_indices() {
@@ -108,19 +108,19 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// Each item of a list as a word.
+/// Returns each item of a list as a word.
 pub(super) fn listed(items: &[String]) -> Vec<Word<'_>> {
     items.iter().map(|text| Word { text, is_apart: true }).collect()
 }
 
-/// Characters of Thai, Lao, Burmese and Khmer, kana and ideographs.
+/// Returns whether a character is Thai, Lao, Burmese or Khmer, kana or an ideograph.
 fn is_written_without_spaces(character: char) -> bool {
     matches!(u32::from(character),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF
         | 0xF900..=0xFAFF | 0x2_0000..=0x3_FFFF)
 }
 
-/// The differences of two texts.
+/// Computes the differences of two texts.
 pub(super) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> WordDiff {
     let mut numbers: HashMap<&str, u32> = HashMap::new();
     let mut number = |word: &Word<'t>| {
@@ -193,7 +193,7 @@ fn joined(words: &[Word<'_>]) -> String {
     text
 }
 
-/// The differences, in their order, and whether they are the fewest.
+/// Returns the differences in order, and whether their number is minimal.
 fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
     let start = a.iter().zip(b).take_while(|(a, b)| a == b).count();
     let (a_rest, b_rest) = (&a[start..], &b[start..]);
@@ -218,7 +218,7 @@ fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
     (changes, is_least)
 }
 
-/// The deleted and the inserted elements, and whether their number is minimal.
+/// Returns which elements are deleted and inserted, and whether their number is minimal.
 fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
     let (mut is_deleted, mut is_inserted) = (vec![false; a.len()], vec![false; b.len()]);
     let (mut x, mut y, mut steps) = (0, 0, 0);
@@ -239,11 +239,12 @@ fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
     (is_deleted, is_inserted, false)
 }
 
-/// The furthest position in `a` for each number of differences d, on the diagonals -d, -d + 2, .. d.
+/// For each number of differences d, the furthest position in `a` on each of the diagonals -d, -d + 2, .. d.
 type Frontier = Vec<Vec<u32>>;
 
-/// Searches for the fewest differences; where these are more than [`DIFFERENCES_MAX`], for a way that comes far with so
-/// many. Returns the end of the way, too: both texts' ends, or the place in each from which to search on.
+/// Searches for the fewest differences. If there are more than [`DIFFERENCES_MAX`], searches for the path that gets
+/// furthest with that number. Also returns the end of the path: the ends of both texts, or the positions from which to
+/// continue.
 fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, usize))> {
     let mut reached = Frontier::new();
     for d in 0..=DIFFERENCES_MAX {
@@ -254,7 +255,7 @@ fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, us
                 Some(before) if is_insertion(before, place) => before[place] as usize,
                 Some(before) => before[place - 1] as usize + 1,
             };
-            // On the diagonal x - y = 2 * place - d. A way that leaves one of the texts goes nowhere.
+            // On the diagonal x - y = 2 * place - d. A path that leaves one of the texts is not continued.
             let mut y = x + d - 2 * place;
             let from = x;
             while x < a.len() && y < b.len() && a[x] == b[y] {
@@ -275,7 +276,7 @@ fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, us
     Some((reached, end))
 }
 
-/// Goes the way back from its end, and marks what is deleted and inserted on it.
+/// Follows the path backwards from its end, and marks the deletions and insertions on it.
 fn trace(reached: &Frontier, end: (usize, usize), is_deleted: &mut [bool], is_inserted: &mut [bool]) {
     let (mut x, mut y) = end;
     for d in (1..reached.len()).rev() {
@@ -293,7 +294,7 @@ fn trace(reached: &Frontier, end: (usize, usize), is_deleted: &mut [bool], is_in
     }
 }
 
-/// Whether the farthest path to a diagonal comes by an insertion, and not by a deletion.
+/// Returns whether the furthest path to a diagonal ends with an insertion rather than a deletion.
 fn is_insertion(before: &[u32], place: usize) -> bool {
     place == 0 || (place < before.len() && before[place - 1] < before[place])
 }
@@ -304,7 +305,7 @@ mod tests {
 
     const ALL: Extent = Extent { context: 2, hunks: usize::MAX, run: usize::MAX };
 
-    /// The length of the longest common subsequence, by the table.
+    /// Returns the length of the longest common subsequence, by dynamic programming.
     fn common(a: &[u32], b: &[u32]) -> usize {
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
         for (i, x) in a.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Documents with what was decided about them, each in its own form: as fields of an object, columns of a table, or lines of
-//! the head of an archive record.
+//! Adds decisions to documents in their own form: as fields of an object, columns of a table, or header lines of an archive
+//! record.
 
 use encoding_rs::Encoding;
 
@@ -13,24 +13,25 @@ use crate::tsv;
 /// The decision about a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentNote {
-    /// The number of its cluster and the documents in that; none if it was removed for a document of a history.
+    /// The number of the cluster and the number of its documents; `None` if the document was removed for a document of a
+    /// history.
     pub cluster: Option<(u32, u32)>,
-    /// Whether it stays.
+    /// Whether the document is kept.
     pub is_kept: bool,
-    /// How near it is to the document that is kept for it, as a number in digits; empty if that was not measured.
+    /// The score of the document with its kept one, as a number in digits; empty if it was not measured.
     pub score: Vec<u8>,
-    /// The key of that document, if it goes.
+    /// The key of the kept document, if this document is removed.
     pub near_key: Option<Vec<u8>>,
-    /// The repeated spans of its text, as `[[start,end],...]` in digits, in bytes.
+    /// The repeated spans of the text, as `[[start,end],...]` in digits, in bytes.
     pub spans: Vec<u8>,
 }
 
-/// The fields that are added.
+/// Which fields are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotatedFields {
-    /// All that was decided about the document.
+    /// All fields of the decision about the document.
     Decided,
-    /// The size of the cluster alone, for documents that stay.
+    /// Only the size of the cluster, for kept documents.
     Size,
     /// The repeated spans of the text.
     Spans,
@@ -50,12 +51,12 @@ pub struct AnnotationOptions {
 pub struct Annotation<'n> {
     /// The fields and their names.
     pub noted: &'n AnnotationOptions,
-    /// The note of a document by its number.
+    /// Returns the note of a document, by its number.
     pub of: &'n (dyn Fn(u32) -> DocumentNote + Sync),
 }
 
 impl AnnotatedFields {
-    /// The fields, in their order.
+    /// Returns the fields in order.
     fn fields(self) -> &'static [NoteField] {
         match self {
             Self::Decided => {
@@ -82,10 +83,10 @@ pub(super) enum NoteField {
 enum NoteValue<'n> {
     Number(u32),
     Boolean(bool),
-    /// In digits.
+    /// A number in digits.
     Digits(&'n [u8]),
     Text(&'n [u8]),
-    /// Arrays of numbers, as JSON has them: in other forms a text.
+    /// Arrays of numbers in JSON; a text in other forms.
     Arrays(&'n [u8]),
 }
 
@@ -101,7 +102,7 @@ impl NoteField {
         }
     }
 
-    /// None where there is nothing to say.
+    /// Returns the value of the field; `None` if it is unknown.
     fn of(self, note: &DocumentNote) -> Option<NoteValue<'_>> {
         Some(match self {
             Self::ClusterId => NoteValue::Number(note.cluster?.0),
@@ -116,7 +117,7 @@ impl NoteField {
 }
 
 impl AnnotationOptions {
-    /// Refuses what cannot begin the name of a field.
+    /// Refuses a prefix that cannot begin a field name.
     pub(crate) fn check_prefix(prefix: &str) -> Result<(), InvalidOptions> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         if prefix.bytes().all(is_name) {
@@ -125,23 +126,23 @@ impl AnnotationOptions {
         Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"))
     }
 
-    /// The fields that are written.
+    /// Returns the added fields.
     pub(super) fn fields(&self) -> impl Iterator<Item = NoteField> + use<> {
         self.notes.fields().iter().copied()
     }
 
-    /// The name of a field.
+    /// Returns the name of a field.
     pub(super) fn name(&self, field: NoteField) -> String {
         format!("{}{}", self.prefix, field.name())
     }
 
-    /// The names of the fields that are written, in their order.
+    /// Returns the names of the added fields, in order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.fields().map(|field| self.name(field)).collect()
     }
 
-    /// Adds the names to the row that names the columns of a table.
+    /// Appends the names to the header row of a table.
     pub(super) fn add_names(&self, line: &mut Vec<u8>, written: RowDialect) {
         for name in self.names() {
             line.push(written.delimiter);
@@ -149,11 +150,12 @@ impl AnnotationOptions {
         }
     }
 
-    /// The line of a document with its note. A row of Parquet is as it was: its columns are added where it is copied.
+    /// Returns the line of a document with its note. A row of Parquet is unchanged: its columns are added when it is
+    /// copied.
     ///
     /// # Errors
     ///
-    /// It is no line of this form.
+    /// The line is not in this form.
     pub fn line(
         &self,
         form: Form,
@@ -178,7 +180,7 @@ impl AnnotationOptions {
         let object = line.trim_ascii_end().strip_suffix(b"}")?;
         let mut all = object.to_vec();
         for field in self.fields() {
-            // No object is empty: it has a text.
+            // The object is not empty, as it has a text.
             all.push(b',');
             push_json(&mut all, self.name(field).as_bytes());
             all.push(b':');
@@ -189,7 +191,7 @@ impl AnnotationOptions {
             }
         }
         all.push(b'}');
-        // Bytes after the object stay.
+        // Bytes after the object are kept.
         all.extend_from_slice(&line[object.len() + 1..]);
         Some(all)
     }
@@ -213,7 +215,7 @@ impl AnnotationOptions {
 
     fn record(&self, record: &[u8], note: &DocumentNote) -> Option<Vec<u8>> {
         let (head, content) = record.split_at(warc::head_end(record)?);
-        // The empty line follows the added fields.
+        // The empty line comes after the added fields.
         let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
         let mut all = head.strip_suffix(end)?.to_vec();
         for field in self.fields() {
@@ -232,7 +234,7 @@ impl AnnotationOptions {
     }
 }
 
-/// The encoding that a row is in, if it is not UTF-8.
+/// Returns the encoding of a row, if it is not UTF-8.
 fn encoding_of(line: &[u8], charset: Option<Charset>) -> Option<&'static Encoding> {
     match charset {
         Some(Charset::Of(encoding)) if std::str::from_utf8(line).is_err() => Some(encoding),
@@ -248,7 +250,7 @@ fn push_plain(all: &mut Vec<u8>, value: &NoteValue<'_>) {
     }
 }
 
-/// A string of JSON in ASCII, which is the same in every encoding of a file.
+/// Appends a JSON string in ASCII, which is the same in every encoding of a file.
 fn push_json(all: &mut Vec<u8>, text: &[u8]) {
     all.push(b'"');
     for unit in String::from_utf8_lossy(text).encode_utf16() {
@@ -261,7 +263,7 @@ fn push_json(all: &mut Vec<u8>, text: &[u8]) {
     all.push(b'"');
 }
 
-/// A field of a table, between quotes if it needs any; where there are none, as in our own tables.
+/// Appends a field of a table, quoted if necessary; without quotes, escaped as in our own tables.
 fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
     let Some(quote) = written.quote else { return push_escaped(all, field) };
     let is_special = |byte: &u8| [written.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == written.escape;
@@ -279,7 +281,7 @@ fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
     all.push(quote);
 }
 
-/// A field on one line and without tabs.
+/// Appends a field escaped, so that it has no line ends and tabs.
 fn push_escaped(all: &mut Vec<u8>, field: &[u8]) {
     // Writing to memory does not fail.
     let _ = tsv::write_field(all, field);

@@ -1,10 +1,10 @@
-//! ARC files (version 1), the archives before WARC: records out of a stream within bounded memory, and the address and the
-//! page out of a record.
+//! ARC files (version 1), the predecessor of WARC: reads records from a stream in bounded memory, and the address and the
+//! page of a record.
 //!
-//! A record is a line, `URL IP-address Archive-date Content-type Archive-length`, as many bytes as its last field says, and an
-//! end of a line. The first one, `filedesc://...`, describes the file. As with WARC, a length is believed only if the next
-//! record begins, or the file ends, right after it; otherwise the record is bad, and the reading goes on at the next line that
-//! can be the head of one.
+//! A record is a line, `URL IP-address Archive-date Content-type Archive-length`, the number of bytes in its last field,
+//! and a line end. The first record, `filedesc://...`, describes the file. As with WARC, a length is accepted only if the
+//! next record begins, or the file ends, right after it; otherwise the record is bad, and reading continues at the next
+//! line that can be the header of a record.
 //!
 //! Source: Burner and Kahle, *The Archive's ARC file format* (1996), version 1.
 
@@ -36,16 +36,16 @@ pub(super) const PREAMBLE: &[u8] = b"filedesc://kept.arc 0.0.0.0 19700101000000 
 struct ArcHeader<'h> {
     values: [&'h [u8]; 5],
     length: u64,
-    /// Bytes of the head, its end included.
+    /// Number of bytes of the header, including its end.
     bytes: usize,
 }
 
 impl<'h> ArcHeader<'h> {
-    /// That of a record, which begins with it; none if it is no head of version 1.
+    /// Parses the header at the beginning of a record; `None` if it is not a header of version 1.
     fn of(record: &'h [u8]) -> Option<Self> {
         let end = memchr::memchr(b'\n', &record[..record.len().min(HEAD_BYTES_MAX)])?;
         let line = record[..end].strip_suffix(b"\r").unwrap_or(&record[..end]);
-        // Addresses may have blanks in them.
+        // Addresses may contain spaces.
         let mut fields = line.rsplitn(NAMES.len(), |&byte| byte == b' ');
         let mut values = [&line[..0]; 5];
         for value in values.iter_mut().rev() {
@@ -63,7 +63,7 @@ impl<'h> ArcHeader<'h> {
         Some(Self { values, length, bytes: end + 1 })
     }
 
-    /// The value of a field by its name, whatever its case.
+    /// Returns the value of a field by its name, case-insensitively.
     fn field(&self, name: &str) -> Option<&'h [u8]> {
         let at = NAMES.iter().position(|own| own.eq_ignore_ascii_case(name))?;
         Some(self.values[at])
@@ -103,13 +103,13 @@ impl ArchiveFormat for ArcFile {
         let end = head + length;
         let whole = stream.window.hold(end)?;
         let bound = hold_a_line_after(&mut stream.window, end)?;
-        // No further, however much came with it: messages do not depend on how a stream is cut.
+        // At most up to this bound: messages must not depend on read sizes.
         let bytes = &stream.window.bytes()[..bound];
         if whole {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // If the stream ends in the header of the next record, this record is whole.
+            // If the stream ends in the header of the next record, this record is complete.
             if next.is_empty() || ArcHeader::of(next).is_some() || can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
@@ -134,8 +134,8 @@ impl ArchiveFormat for ArcFile {
     }
 }
 
-/// Reads until the window holds a whole line after the record that ends here, or a line that is too long to be a head;
-/// returns where that ends.
+/// Reads until the window has a complete line after the record that ends at `end`, or a line that is too long for a header;
+/// returns the end of that line.
 fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> {
     loop {
         let after = window.bytes().get(end..).unwrap_or_default();
@@ -150,7 +150,7 @@ fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> 
     }
 }
 
-/// Whether these bytes, after which the stream ends, can be the beginning of a head.
+/// Returns whether these bytes, at the end of the stream, can be the beginning of a header.
 fn can_begin(bytes: &[u8]) -> bool {
     let scheme = bytes.split(|&byte| byte == b':').next().unwrap_or_default();
     let is_scheme = scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
@@ -158,12 +158,12 @@ fn can_begin(bytes: &[u8]) -> bool {
     is_open && is_scheme && bytes.first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// The start of the next line that can be the header of a record.
+/// Returns the start of the next line that can be the header of a record.
 fn next_record(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).map(|at| at + 1).find(|&at| ArcHeader::of(&bytes[at..]).is_some())
 }
 
-/// The address and the page of a record. The key is the address, unless `--id-field` names another field of the head.
+/// Parses the address and the page of a record. The key is the address, unless `--id-field` names another header field.
 pub(super) fn understand<'r>(
     record: &'r [u8],
     fields: &Fields,
@@ -188,7 +188,7 @@ pub(super) fn understand<'r>(
         return Ok(RecordContent::NoDocument);
     }
     if let Some(name) = fields.reserved.first() {
-        // Its head has five fields.
+        // The header has exactly five fields.
         return Err(format!("{}; and records of ARC files cannot hold another", name_conflict(name)));
     }
     let is_answer = begins("http") && content.starts_with(b"HTTP/");
@@ -209,7 +209,7 @@ pub(super) fn understand<'r>(
     Ok(shown.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// The value and stamp of a record, from the fields of its header.
+/// Returns the value and stamp of a record, from its header fields.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = ArcHeader::of(record);
     let named = |name: &Option<String>| {
@@ -217,7 +217,7 @@ pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAtta
         head.as_ref()?.field(name)
     };
     let AttachedFields { value, stamp, deciding } = &fields.attached;
-    // A date is a time, and no number of seconds.
+    // A date is a time, not a number of seconds.
     let is_date = stamp.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("Archive-date"));
     let time = named(stamp).map(|date| if is_date { time(date) } else { date.to_vec() });
     let own = fields.attached.take(named(value).map(<[u8]>::to_vec), time.as_deref())?;
@@ -225,7 +225,7 @@ pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAtta
     Ok(OwnAttached { deciding, ..own })
 }
 
-/// A date of 14 digits as RFC 3339 writes it.
+/// Converts a date of 14 digits to RFC 3339 format.
 fn time(date: &[u8]) -> Vec<u8> {
     let mut time = Vec::with_capacity(DATE_DIGITS + 6);
     for (at, &digit) in date.iter().enumerate() {
@@ -266,7 +266,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), ..Default::default() }
     }
 
-    /// Each record as `key=text`, or what is wrong with it; and where the stream broke off.
+    /// Returns each record as `key=text` or its error, and where the stream was truncated.
     fn read(bytes: &[u8], max: usize) -> (Vec<Result<String, String>>, Option<String>) {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };
@@ -318,7 +318,7 @@ mod tests {
             "none",
         ];
         assert_eq!(read(archive.as_bytes(), 1000), (good(&wanted), None));
-        // The version block of written files is read, too.
+        // The version block of written files can be read, too.
         assert_eq!(read(&[PREAMBLE, answer("http://a/", "x").as_bytes()].concat(), 1000).0, good(&["none", "http://a/=x"]));
     }
 
@@ -350,7 +350,7 @@ mod tests {
         let (said, cut) = read(&archive.as_bytes()[..archive.len() - 4], 1000);
         assert_eq!(said, good(&["none", "http://a/=x"]));
         assert!(cut.unwrap().starts_with("t, after 2 records: the file ends after "));
-        // In the head of the last record.
+        // Truncated in the header of the last record.
         for kept in [1, 5, 30] {
             let end = archive.len() - answer("http://b/", "y").len() + kept;
             let (said, cut) = read(&archive.as_bytes()[..end], 1000);

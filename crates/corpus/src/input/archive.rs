@@ -1,7 +1,7 @@
-//! Records out of the stream of an archive, within bounded memory, whatever their heads are like.
+//! Reads records from the stream of an archive, in bounded memory, for any format of record headers.
 //!
-//! A length is believed only if the next record begins, or the file ends, right after it. Otherwise the record is bad, and
-//! the reading goes on where the next one can begin. A stream that ends in a record is read up to there.
+//! A length is accepted only if the next record begins, or the file ends, right after it. Otherwise the record is bad, and
+//! reading continues where the next record can begin. A stream that is truncated in a record is read up to that record.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -12,23 +12,23 @@ use super::form::Ending;
 use super::jsonl::FoundLine;
 use super::window::Window;
 
-/// The parts of reading in which archive formats differ.
+/// The parts of reading that depend on the archive format.
 pub(super) trait ArchiveFormat {
-    /// The bytes of the record at the front of the window, without and with the ends of lines after it; the window holds
-    /// them.
+    /// Returns the lengths of the record at the front of the window, without and with the line ends after it; the window
+    /// has all these bytes.
     fn measure(stream: &mut ArchiveStream) -> Result<Result<(usize, usize), BadRecord>, Problem>;
 
-    /// The start of the next line that can begin a record.
+    /// Returns the start of the next line that can begin a record.
     fn next_record(bytes: &[u8]) -> Option<usize>;
 
-    /// How many of these bytes, which have no such line, are before what may have been read of one.
+    /// Returns the number of these bytes, which have no such line, before a possible incomplete beginning of one.
     fn before_open_line(bytes: &[u8]) -> usize;
 }
 
-/// A stream, and how far it was read.
+/// A stream, and the number of records read.
 pub(super) struct ArchiveStream {
     pub(super) window: Window,
-    /// Records found so far, so the number of the latest.
+    /// Number of records found so far, which is the number of the latest record.
     pub(super) number: u64,
     pub(super) record_bytes_max: usize,
 }
@@ -37,14 +37,14 @@ pub(super) struct ArchiveStream {
 pub(super) struct BadRecord {
     pub(super) reason: String,
     pub(super) skip: usize,
-    /// Whether the stream ends in it.
+    /// Whether the stream ends in the record.
     pub(super) is_short: bool,
 }
 
 /// The records of one stream.
 pub(super) struct ArchiveRecords<F> {
     stream: ArchiveStream,
-    /// Whether the window may begin in the middle of something.
+    /// Whether the window may begin in the middle of a record.
     lost: bool,
     /// Why the stream ended in a record.
     cut: Option<String>,
@@ -57,22 +57,22 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         Self { stream, lost: false, cut: None, format: PhantomData }
     }
 
-    /// The place where the stream was cut off, if it was.
+    /// Returns the place where the stream was truncated, if it was.
     pub(super) fn cut(&self) -> Option<String> {
         let why = self.stream.window.broke_off().or(self.cut.as_deref());
         why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.stream.number))
     }
 
-    /// The name of the stream in messages.
+    /// Returns the name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.stream.window.name()
     }
 
-    /// Hands the next record with its number to `take`, or what is wrong with it; false at the end.
+    /// Passes the next record with its number, or its error, to `take`; false at the end.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read on.
+    /// The stream cannot be read further.
     pub(super) fn next(
         &mut self,
         take: impl FnOnce(u64, Result<FoundLine<'_>, String>),
@@ -119,7 +119,7 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         Ok(true)
     }
 
-    /// Takes all up to the next line that can begin a record.
+    /// Removes all bytes up to the next line that can begin a record.
     fn find_next(&mut self) -> Result<(), Problem> {
         let window = &mut self.stream.window;
         loop {

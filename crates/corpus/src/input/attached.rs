@@ -1,7 +1,7 @@
-//! What a document has beside its text, a value and a stamp: which fields say it, and how stamps are written.
+//! The value and the stamp of a document: the fields that have them, and the format of stamps.
 //!
-//! Each form has fields with names: those of a JSON object, the columns of a table, the fields in the head of an
-//! archive's record. A text file has none.
+//! Each form has named fields: those of a JSON object, the columns of a table, the header fields of an archive record. A
+//! text file has none.
 
 use anyhow::{anyhow, ensure};
 use serde_json::value::RawValue;
@@ -10,12 +10,12 @@ use twindex::{Document, Sketch};
 
 use super::deciding::{DecidingValues, DecidingFields};
 
-/// The most characters of an invalid stamp that messages show.
+/// Maximal number of characters shown of an invalid stamp.
 const CHARACTERS_SHOWN: usize = 40;
-/// The valid stamps, for a message: an example follows.
+/// Description of valid stamps for a message; an example follows it.
 const STAMP: &str = "a stamp, an integer from 0 to 18446744073709551615, or a time since 1970 as";
 
-/// A value, a stamp and what decides which documents stay, as far as they were asked for.
+/// A document's value, stamp, and the values that decide which documents are kept, as far as they were requested.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAttached {
     pub(super) value: Vec<u8>,
@@ -24,52 +24,52 @@ pub struct OwnAttached {
 }
 
 impl OwnAttached {
-    /// The values that decide which document is kept.
+    /// Returns the values that decide which document is kept.
     #[must_use]
     pub fn deciding(&self) -> &DecidingValues {
         &self.deciding
     }
 
-    /// The document of this sketch.
+    /// Returns the document with this sketch.
     pub fn with<'a>(&'a self, sketch: &'a Sketch) -> Document<'a> {
         Document::from(sketch).with_value(&self.value).with_stamp(self.stamp)
     }
 }
 
-/// The fields in which they are found.
+/// The fields of values, stamps, and decisions.
 #[derive(Clone, Debug, Default)]
 pub struct AttachedFields {
     /// The field, or column, of the value.
     pub value: Option<String>,
     /// The field, or column, of the stamp.
     pub stamp: Option<String>,
-    /// The fields that decide which documents stay, which [`Dedup`](crate::Dedup) sets.
+    /// The fields that decide which documents are kept; [`Dedup`](crate::Dedup) sets them.
     pub deciding: DecidingFields,
 }
 
 impl AttachedFields {
-    /// False where nothing is looked for.
+    /// Returns whether any field is requested.
     #[must_use]
     pub fn any(&self) -> bool {
         self.value.is_some() || self.stamp.is_some() || self.deciding.any()
     }
 
-    /// The options that ask for fields.
+    /// Returns the options that request fields.
     pub(super) fn options(&self) -> Vec<&'static str> {
         let asked = [("--value-field", self.value.is_some()), ("--stamp-field", self.stamp.is_some())];
         let own = asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option);
         own.chain(self.deciding.options()).collect()
     }
 
-    /// The values of a JSON line.
+    /// Returns the values of a JSON line.
     ///
     /// # Errors
     ///
-    /// There is no stamp, or what there is, is none.
+    /// The stamp is missing or invalid.
     pub(super) fn of_json(&self, line: &[u8]) -> anyhow::Result<OwnAttached> {
         let object: std::collections::HashMap<&str, &RawValue> = match serde_json::from_slice(line) {
             Ok(object) => object,
-            // Names with escapes in them cannot be lent.
+            // Names with escapes cannot be borrowed.
             Err(_) => return self.of_any_json(line),
         };
         self.pick_json(|name| object.get(name).map(|value| value.get()))
@@ -90,17 +90,17 @@ impl AttachedFields {
         Ok(OwnAttached { deciding: self.deciding.of_json(of)?, ..own })
     }
 
-    /// The value and stamp found under the names, as the document's own.
+    /// Converts the value and stamp of the fields to those of the document.
     ///
     /// # Errors
     ///
-    /// There is no stamp, or what there is, is none; a value that is too long.
+    /// The stamp is missing or invalid; the value is too long.
     pub(super) fn take(&self, value: Option<Vec<u8>>, stamp: Option<&[u8]>) -> anyhow::Result<OwnAttached> {
         self.take_with(value, stamp, of_text, STAMP)
     }
 
-    /// As [`take`](Self::take), of the head of an archive's record. `WARC-Date` may be cut short, down to the year: only a
-    /// whole time is a stamp there, as a year alone would be taken for a number of seconds.
+    /// Like [`take`](Self::take), for the header of an archive record. `WARC-Date` may be shortened, down to the year. Only
+    /// a complete time is a stamp there, as a year alone would be read as a number of seconds.
     pub(super) fn take_of_head(
         &self,
         value: Option<Vec<u8>>,
@@ -134,7 +134,7 @@ impl AttachedFields {
     }
 }
 
-/// A stamp: an integer, or a time as RFC 3339 writes it, which is taken as seconds since 1970.
+/// Parses a stamp: an integer, or a time in RFC 3339 format, which is converted to seconds since 1970.
 fn of_text(text: &str) -> Option<u64> {
     let text = text.trim();
     text.parse().ok().or_else(|| of_time(text))
@@ -157,7 +157,7 @@ fn of_time(text: &str) -> Option<u64> {
     let leap = i64::from(year % 4 == 0 && (year % 100 != 0 || year % 400 == 0));
     let lengths = [31, 28 + leap, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
     let before = usize::try_from(month).ok()?.checked_sub(1)?;
-    // The last second of some days is the 61st.
+    // With leap seconds, a minute may have a 61st second.
     if day < 1 || day > *lengths.get(before)? || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
@@ -180,7 +180,7 @@ fn of_time(text: &str) -> Option<u64> {
         }
         _ => return None,
     };
-    // Days of February that the years before this one have had, since 1970.
+    // Number of leap days before this year, since 1970.
     let leaps = |year: i64| year / 4 - year / 100 + year / 400;
     let days =
         (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + lengths[..before].iter().sum::<i64>() + day - 1;
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(of("X-Stamp", "2016").unwrap(), 2016);
     }
 
-    /// The numbers are those of `date -u -d TIME +%s`.
+    /// The expected numbers are the output of `date -u -d TIME +%s`.
     #[test]
     fn times_are_seconds_since_1970() {
         for (time, seconds) in [

@@ -1,8 +1,8 @@
-//! Records as they were read, many at a time, and what they say.
+//! Records as they were read, in batches, and their parsing.
 //!
-//! The reader only copies bytes and finds newlines. The expensive work is done on the [`Chunk`]s of a batch, in any
-//! number of threads: UTF-8, JSON, HTML, keys and texts. What
-//! is found in a record is lent, so that no memory is allocated for each document.
+//! The reader only copies bytes and finds newlines. The expensive work on the [`Chunk`]s of a batch runs on any number of
+//! threads: UTF-8, JSON, HTML, keys and texts. Parsed values are borrowed from the record, so that no memory is allocated
+//! for each document.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -17,13 +17,11 @@ use super::parser::{self, Parser, ParsedLine};
 use super::partition::{self, Partitioned};
 use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 
-/// Bytes of a batch that is cut up for many threads, and little enough that it is still in the caches of one when it is
-/// looked into.
+/// Size in bytes of a batch that is split for many threads: small enough to be in the cache when it is parsed.
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
-/// The most records of a batch.
+/// Maximal number of records in a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
-/// Bytes that a record counts at least, so that chunks of short records are not longer
-/// than others.
+/// Minimal size in bytes that a record counts in a chunk, so that chunks of short records do not take longer than others.
 const RECORD_BYTES: usize = 32;
 
 /// Records of one or more inputs, in order.
@@ -32,9 +30,9 @@ pub struct Batch {
     /// The lines, in the sense of [`form`], without newlines.
     bytes: Vec<u8>,
     records: Vec<RawRecord>,
-    /// The names of the streams that lines are from.
+    /// The names of the streams from which lines were read.
     names: Vec<Arc<Path>>,
-    /// Bytes of all records.
+    /// Total size of the records in bytes.
     size: usize,
     failure: Option<anyhow::Error>,
 }
@@ -42,17 +40,17 @@ pub struct Batch {
 /// A record as it was read.
 #[derive(Debug)]
 enum RawRecord {
-    /// A line: where it is in the bytes, what it is, its number, and which name it goes with.
+    /// A line: its range in the bytes, its form, its number, and the index of its stream's name.
     Line {
         start: usize,
         end: usize,
         form: Form,
         number: u64,
         name: usize,
-        /// Its offset in the file, if it can be read there again.
+        /// The offset of the line in its file, if it can be read there again.
         offset: Option<u64>,
         ending: Ending,
-        /// Another key than it says.
+        /// The key, if it differs from the key in the line.
         key: Option<Box<[u8]>>,
     },
     Whole(Box<WholeFile>),
@@ -81,7 +79,7 @@ impl RawRecord {
 }
 
 impl Batch {
-    /// Reserves capacity for about this many bytes. The memory of one enormous batch is given back.
+    /// Empties the batch, and reserves about `bytes` bytes. Frees the memory of a very large batch.
     pub(super) fn clear(&mut self, bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(4 * bytes);
@@ -95,25 +93,25 @@ impl Batch {
         self.size >= bytes || self.records.len() >= BATCH_RECORDS
     }
 
-    /// True if there is nothing more: no record, and no failure either.
+    /// Returns whether the batch is the end: it has neither records nor a failure.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.records.is_empty() && self.failure.is_none()
     }
 
-    /// Bytes of all records.
+    /// Returns the total size of the records in bytes.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.size
     }
 
-    /// Whether any record is in it.
+    /// Returns whether the batch has records.
     #[must_use]
     pub fn has_records(&self) -> bool {
         !self.records.is_empty()
     }
 
-    /// The error that ended the reading after these records.
+    /// Takes the error that ended the reading after these records.
     pub fn take_failure(&mut self) -> Option<anyhow::Error> {
         self.failure.take()
     }
@@ -152,7 +150,7 @@ impl Batch {
         self.records.push(record);
     }
 
-    /// A hash of all that is in it, by which the same batch is known when it is read once more.
+    /// Returns a hash of the content, by which the batch is recognized when it is read again.
     pub(crate) fn digest(&self) -> u64 {
         let mut hash = Xxh3Default::new();
         hash.update(&self.bytes);
@@ -179,13 +177,13 @@ impl Batch {
         hash.digest()
     }
 
-    /// All of the batch.
+    /// Returns the whole batch as one chunk.
     #[must_use]
     pub fn whole(&self) -> Chunk<'_> {
         Chunk { batch: self, records: &self.records }
     }
 
-    /// Cuts the batch in runs of records of about this many bytes, no fewer than one.
+    /// Splits the batch into runs of records of about `bytes` bytes, with at least one record each.
     #[must_use]
     pub fn chunks(&self, bytes: usize) -> Vec<Chunk<'_>> {
         let mut chunks = Vec::new();
@@ -218,11 +216,11 @@ pub struct ChunkTotals {
     pub(super) skipped_lossy: u64,
     pub(super) unseen_pages: u64,
     pub(super) detected: u64,
-    /// Records of archives that are none.
+    /// Number of archive records that are not documents.
     pub(super) no_documents: u64,
-    /// Records of archives that point to earlier ones.
+    /// Number of archive records that refer to earlier ones.
     pub(super) revisits: u64,
-    /// Documents whose keys are made of their places.
+    /// Number of documents whose keys are made of their places.
     pub(super) keyed_by_line: u64,
     pub(super) bad: Vec<Problem>,
 }
@@ -233,13 +231,13 @@ pub struct Buffers {
     lines: parser::ParseBuffers,
     /// The text of a page.
     text: String,
-    /// The bytes that identify its text, if the text lost bytes.
+    /// The bytes that identify the text, if it lost bytes.
     identity: Vec<u8>,
-    /// A key that is made of a place, or of folders.
+    /// A key made of a place, or of folder names.
     key: Vec<u8>,
     /// The fields from the folders of files.
     partitions: partition::Cache,
-    /// For records whose keys stand elsewhere.
+    /// The parser for records whose keys are stored elsewhere.
     keyed: Option<Parser>,
 }
 
@@ -248,12 +246,12 @@ pub struct Buffers {
 pub struct Record<'r> {
     /// The key: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that is not UTF-8.
     pub key: &'r [u8],
-    /// Whether that is the key that its [line](Self::line) says.
+    /// Whether `key` is the key in its [line](Self::line).
     pub is_own: bool,
     /// The content to sketch.
     pub content: Content<'r>,
     from: RecordSource<'r>,
-    /// The fields from the folders of its file, if they are used.
+    /// The fields from the folders of the record's file, if they are used.
     partitioned: Option<&'r Partitioned>,
 }
 
@@ -273,7 +271,7 @@ enum RecordSource<'r> {
 }
 
 impl Record<'_> {
-    /// Replaces a place by its own.
+    /// Sets `place` to the record's place.
     pub fn write_place(&self, place: &mut Place) {
         match &self.from {
             RecordSource::Line { form, number, name, .. } => place.replace(name, *number, form.unit()),
@@ -281,7 +279,7 @@ impl Record<'_> {
         }
     }
 
-    /// Its file, and its line or offset.
+    /// Returns the file of the record, and its line or offset.
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.from {
@@ -290,17 +288,16 @@ impl Record<'_> {
         }
     }
 
-    /// Something of it that is not as it should be, for `Chunk::read`: it is a bad record then, as one that cannot be
-    /// parsed is.
+    /// Returns an error that makes the record a bad record, as if it could not be parsed; to be returned to `Chunk::read`.
     pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
         super::bad_at(&self.place(), reason)
     }
 
-    /// The values beside its text, as far as the options name their fields.
+    /// Returns the values that the record has in addition to its text, for the fields that the options name.
     ///
     /// # Errors
     ///
-    /// It lacks a stamp, or has something else in its place: it is a [bad](Self::bad) record then.
+    /// The stamp is missing or invalid; the record is a [bad](Self::bad) record then.
     pub fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
         match &self.from {
             RecordSource::Line { form, line, .. } => {
@@ -312,12 +309,12 @@ impl Record<'_> {
                 });
                 own.map_err(|error| self.bad(&format!("{error:#}")))
             }
-            // Fields of text files are refused before anything is read.
+            // Options that need fields are refused for text files before anything is read.
             RecordSource::Whole(_) => Ok(OwnAttached::default()),
         }
     }
 
-    /// The file and the offset at which its [`line`](Self::line) can be read again.
+    /// Returns the file and the offset at which the record's [`line`](Self::line) can be read again.
     #[must_use]
     pub fn origin(&self) -> Option<(&Arc<Path>, u64)> {
         match &self.from {
@@ -326,7 +323,7 @@ impl Record<'_> {
         }
     }
 
-    /// The form of its [`line`](Self::line).
+    /// Returns the form of the record's [`line`](Self::line).
     #[must_use]
     pub fn form(&self) -> Form {
         match &self.from {
@@ -336,7 +333,7 @@ impl Record<'_> {
         }
     }
 
-    /// How its [`line`](Self::line) ends in its file.
+    /// Returns the ending of the record's [`line`](Self::line) in its file.
     #[must_use]
     pub fn ending(&self) -> Ending {
         match &self.from {
@@ -345,13 +342,13 @@ impl Record<'_> {
         }
     }
 
-    /// Its bytes in a file of its [`form`](Self::form), without a newline: its own line verbatim, or, for a text
-    /// file, an object of the two fields (in which a key that is not UTF-8 has its bad bytes replaced, and a text has them
-    /// as halves of surrogate pairs).
+    /// Returns the bytes of the record in a file of its [`form`](Self::form), without a newline: the line verbatim or, for
+    /// a text file, an object with key and text. In the object, bad bytes of a key that is not UTF-8 are replaced, and bad
+    /// bytes of a text are written as lone surrogates.
     ///
     /// # Errors
     ///
-    /// None that writing to memory could give.
+    /// None, as writing to memory does not fail.
     pub fn line(&self, parser: &Parser) -> anyhow::Result<Cow<'_, [u8]>> {
         Ok(match &self.from {
             RecordSource::Line { line, .. } => Cow::Borrowed(line),
@@ -360,7 +357,7 @@ impl Record<'_> {
     }
 }
 
-/// The content of a whole file.
+/// Returns the content of a whole file.
 fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Content<'w>, Loss), String> {
     let folder::FileText { shown, lossy, .. } = &whole.text;
     let lost = lossy.as_ref().map(|bytes| (Loss::Bytes, http::identity(lossy::LOSSY, &lossy::mark(bytes))));
@@ -380,7 +377,7 @@ fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Con
     })
 }
 
-/// Makes the key of a record that has none, or none that counts: its file and its number in it.
+/// Makes the key of a record without one, or whose key is not used: its file and its number in it.
 fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> {
     key.clear();
     let name = if name == Path::new(Place::STDIN) { Path::new("-") } else { name };
@@ -391,12 +388,12 @@ fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> 
 }
 
 impl Chunk<'_> {
-    /// Hands each document of the chunk to `each`, and returns what was seen, bad records with their reasons: those
-    /// that `each` refuses by [`Record::bad`] are among them.
+    /// Passes each document of the chunk to `each`, and returns the totals and the bad records, including those that `each`
+    /// refuses with [`Record::bad`].
     ///
     /// # Errors
     ///
-    /// The first other error of a call of `each`; no call follows it.
+    /// The first other error of `each`; `each` is not called again after it.
     pub fn read(
         &self,
         parser: &Parser,
@@ -496,7 +493,7 @@ impl Chunk<'_> {
                     seen.unseen_pages += u64::from(loss == Loss::Unseen);
                     seen.detected += u64::from(is_detected);
                 }
-                // The record's fault is as one of its form; anything else ends the reading.
+                // A bad record is counted like one that cannot be parsed; any other error ends the reading.
                 Err(error) => seen.bad.push(error.downcast::<Problem>()?),
             }
         }

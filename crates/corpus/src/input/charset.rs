@@ -1,5 +1,5 @@
-//! Bytes to characters: by the mark at the beginning, by what was said of them, by what a page says of itself (HTML standard,
-//! 13.2.3.2), or by what they look like.
+//! Decodes bytes to characters: by a byte order mark, by a declared encoding, by the declaration in a page (HTML standard,
+//! 13.2.3.2), or by detection.
 
 use std::borrow::Cow;
 
@@ -8,20 +8,20 @@ use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252
 
 /// The detector for texts that declare no encoding, and its version.
 pub(super) const DETECTOR: &str = "chardetng 1";
-/// How far into a page its own word about its characters may stand for browsers to take it before all else.
+/// Number of bytes of a page in which browsers search for its declaration of an encoding before parsing.
 const PRESCANNED: usize = 1024;
 
-/// In which encoding texts are.
+/// The encoding of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
-    /// This one, where they are not UTF-8. Of pages, whatever they say, but for a mark at the beginning.
+    /// This encoding, for texts that are not UTF-8. For pages it overrides their declaration, but not a byte order mark.
     Of(&'static Encoding),
-    /// By the byte order mark, by the declaration of a page, or UTF-8; others by detection.
+    /// By the byte order mark, by the declaration of a page, or UTF-8; otherwise by detection.
     Auto,
 }
 
 impl Charset {
-    /// That of a label of the Encoding standard, or `auto`.
+    /// Returns the encoding of a label of the Encoding standard, or of `auto`.
     #[must_use]
     pub fn named(label: &str) -> Option<Self> {
         match label {
@@ -30,7 +30,7 @@ impl Charset {
         }
     }
 
-    /// The name, by which [`named`](Self::named) knows it.
+    /// Returns the name, which [`named`](Self::named) accepts.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,19 +39,19 @@ impl Charset {
         }
     }
 
-    /// Whether texts have zero bytes in it, and their lines do not end with the byte that ends those of others.
+    /// Returns whether texts in this encoding have zero bytes, and lines that do not end with a single newline byte.
     pub(super) fn is_utf16(self) -> bool {
         matches!(self, Self::Of(encoding) if encoding == UTF_16BE || encoding == UTF_16LE)
     }
 }
 
-/// Characters, and how they were found.
+/// Decoded text, and how it was decoded.
 #[derive(Debug)]
 pub(super) struct Decoded<'b> {
     pub(super) text: Cow<'b, str>,
-    /// Whether bytes were invalid in the encoding, and became U+FFFD.
+    /// Whether bytes were invalid in the encoding, and replaced by U+FFFD.
     pub(super) is_lossy: bool,
-    /// Whether the encoding is what the bytes look like.
+    /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
 }
 
@@ -78,12 +78,12 @@ fn marked(bytes: &[u8]) -> Option<Decoded<'_>> {
     Some(Decoded::by(encoding, &bytes[mark..]))
 }
 
-/// Whether a mark of UTF-16 is at the beginning: zero bytes say nothing then.
+/// Returns whether the bytes start with a byte order mark of UTF-16; zero bytes do not indicate binary data then.
 pub(super) fn is_marked_utf16(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe")
 }
 
-/// A line, or a row.
+/// Decodes a line, or a row.
 pub(super) fn line(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     match (std::str::from_utf8(bytes), charset) {
         (Ok(text), _) => Decoded { text: text.into(), is_lossy: false, is_detected: false },
@@ -93,7 +93,7 @@ pub(super) fn line(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     }
 }
 
-/// A whole file of plain text.
+/// Decodes a whole file of plain text.
 pub(super) fn text(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     match charset {
         _ if Encoding::for_bom(bytes).is_some() => marked(bytes).unwrap_or_else(|| line(bytes, charset)),
@@ -102,7 +102,7 @@ pub(super) fn text(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     }
 }
 
-/// Decodes the body of an HTTP response with the content type of its head.
+/// Decodes the body of an HTTP response, with the content type of its header.
 pub(super) fn answer<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
     if let Some(Charset::Of(encoding)) = charset {
         return marked(bytes).unwrap_or_else(|| Decoded::by(encoding, bytes));
@@ -110,7 +110,7 @@ pub(super) fn answer<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charse
     marked(bytes).unwrap_or_else(|| declared(bytes, &[of_head(of_type)]))
 }
 
-/// A page of HTML; `of_type` is what a head says of it, if there is one.
+/// Decodes an HTML page; `of_type` is the content type of its header, if there is one.
 pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
     if let Some(marked) = marked(bytes) {
         return marked;
@@ -131,8 +131,8 @@ pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
     declared(bytes, &[of_head, own])
 }
 
-/// Decodes by the first of some encodings that has all bytes, or UTF-8. If none has, decodes by the first of them if most
-/// bytes fit, and otherwise by detection, because the declaration was wrong.
+/// Decodes by the first of some encodings in which all bytes are valid, or UTF-8. If there is none, decodes by the first
+/// one if most bytes are valid, and otherwise by detection, because the declaration was wrong.
 fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Decoded<'b> {
     let known = encodings.iter().copied().flatten();
     let mut fitting = known.clone().chain([UTF_8]);
@@ -148,13 +148,12 @@ fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Dec
     other.unwrap_or(decoded)
 }
 
-/// The encoding of a label. Browsers show nothing of what is in some encodings that none of them reads: what says that it is
-/// in one of these says nothing here.
+/// Returns the encoding of a label. Labels of encodings that no browser decodes are ignored.
 fn of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// The encoding that a page declares. UTF-16 is excluded, as the declaration could be read.
+/// Returns the encoding that a page declares. UTF-16 is excluded, as the declaration could be read.
 fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = of_label(label)?;
     Some(match encoding {
@@ -164,12 +163,12 @@ fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// The encoding in the content type of a header.
+/// Returns the encoding in the content type of a header.
 fn of_head(of_type: &[u8]) -> Option<&'static Encoding> {
     of_label(charset_in(of_type)?)
 }
 
-/// The label after `charset=` (HTML standard, "extracting a character encoding from a meta element").
+/// Returns the label after `charset=` (HTML standard, "extracting a character encoding from a meta element").
 fn charset_in(value: &[u8]) -> Option<&[u8]> {
     let lower = value.to_ascii_lowercase();
     memchr::memmem::find_iter(&lower, b"charset").find_map(|at| {
@@ -184,7 +183,7 @@ fn charset_in(value: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// The encoding that the declaration of XML at the beginning names.
+/// Returns the encoding in the XML declaration at the beginning.
 fn of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     let declaration = bytes.strip_prefix(b"<?xml")?;
     let declaration = &declaration[..memchr::memchr(b'>', declaration)?];
@@ -194,8 +193,8 @@ fn of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     of_own_label(&rest[..memchr::memchr(*quote, rest)?])
 }
 
-/// The encoding that a `meta` element names (HTML standard, "prescan a byte stream to determine its encoding"): comments,
-/// and what other elements have, name none.
+/// Returns the encoding that a `meta` element declares (HTML standard, "prescan a byte stream to determine its encoding").
+/// Comments, and the contents of other elements, are skipped.
 fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     while at < bytes.len() {
@@ -222,7 +221,7 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
 
 const SPACE: &[u8] = b"\t\n\x0c\r ";
 
-/// The encoding that the attributes of a `meta` element name; nothing at all if the page ends before they do.
+/// Returns the encoding that the attributes of a `meta` element declare; an error if the page ends inside the tag.
 fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, UnfinishedTag> {
     let (mut seen, mut has_pragma, mut needs_pragma, mut found) = (Vec::new(), false, None, None);
     while let Some((name, value)) = attribute(bytes, at)? {
@@ -250,8 +249,8 @@ struct UnfinishedTag;
 /// The name and the value of an attribute.
 type Attribute = (Vec<u8>, Vec<u8>);
 
-/// The next attribute of a tag, in lower case, or none at the end of the tag; nothing at all if the page ends before that
-/// (HTML standard, "get an attribute").
+/// Returns the next attribute of a tag, in lower case, or `None` at the end of the tag; an error if the page ends before
+/// that (HTML standard, "get an attribute").
 fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, UnfinishedTag> {
     let peek = |at: usize| bytes.get(at).copied().ok_or(UnfinishedTag);
     let skip_space = |at: &mut usize| {
@@ -347,17 +346,17 @@ mod tests {
         let read = "Привет, мир! Это текст на русском.";
         let found = page(cyrillic, b"text/html; charset=utf-8", None);
         assert_eq!((&*found.text, found.is_lossy, found.is_detected), (read, false, true));
-        // A page that is mostly what it says is that, with what was lost.
+        // If most bytes are valid in the declared encoding, it is used, and the invalid bytes are lost.
         let found = page(b"<p>\xc3\xa4\xc3\xb6\xc3\xbc\xff", b"text/html; charset=utf-8", None);
         assert_eq!((&*found.text, found.is_lossy), ("<p>äöü\u{fffd}", true));
-        // One word of two is true.
+        // Only the second of two declarations is right.
         let both = [b"<meta charset=windows-1251>", &cyrillic[..]].concat();
         let found = page(&both, b"text/html; charset=utf-8", None);
         assert_eq!((found.text.ends_with(read), found.is_detected), (true, false));
-        // English is English.
+        // Labels of encodings that browsers do not decode are ignored.
         let found = page(b"<meta charset=iso-2022-kr>plain words", b"text/html; charset=hz-gb-2312", None);
         assert_eq!((&*found.text, found.is_lossy), ("<meta charset=iso-2022-kr>plain words", false));
-        // Far down, too.
+        // A declaration far down in the page is found, too.
         let far = [&b" ".repeat(3000)[..], b"<meta charset=windows-1251>", cyrillic].concat();
         assert!(page(&far, b"text/html", None).text.ends_with(read));
     }

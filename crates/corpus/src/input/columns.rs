@@ -1,7 +1,7 @@
-//! Parquet files: a few columns out of one, row by row. Rows that are kept are copied by [`rows_kept`](super::rows_kept).
+//! Parquet files: reads a few columns, row by row. Kept rows are copied by [`rows_kept`](super::rows_kept).
 //!
-//! The arrow-rs readers do the decoding. What they make of a damaged file is an error of theirs; should they panic on
-//! one, that becomes an error too. What could not become one is checked before: [`thrift`].
+//! The arrow-rs readers decode the files. An error or a panic of theirs on a damaged file becomes an error. Damage that
+//! could abort the process instead is checked before: [`thrift`].
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -35,16 +35,16 @@ use super::leaves::{
 use super::thrift::{self, Checked};
 use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Problem, open};
 
-/// The most rows, and bytes by their mean, that are decoded at once.
+/// Maximal number of rows, and maximal mean number of bytes, that are decoded at a time.
 const ROWS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: i64 = 16 << 20;
-/// Bytes of a row's number and its key's length in a line.
+/// Number of bytes of a row's number and its key's length in a line.
 const HEAD_BYTES: usize = 12;
-/// Bytes of a stamp and a value's length in a line.
+/// Number of bytes of a stamp and a value's length in a line.
 const ATTACHED_BYTES: usize = 12;
-/// Bytes of a number and of the length of the value beside it in a line.
+/// Number of bytes of a number, and of the length of the value after it, in a line.
 const DECIDING_BYTES: usize = 20;
-/// Bytes before a URL.
+/// Number of bytes of the length before a URL.
 const URL_BYTES: usize = 4;
 
 /// A Parquet file whose rows are documents.
@@ -53,27 +53,27 @@ pub struct ParquetFile {
     pub(super) path: Arc<Path>,
     pub(super) columns: ParquetColumns,
     pub(super) stamp: Stamp,
-    /// The stored columns of the text, in the order in which it is made of them.
+    /// The stored columns of the text, in the order in which they are joined.
     pub(super) text: Vec<usize>,
 }
 
-/// The schema that files must share so that their rows go to one file.
+/// The schema that files must share for their rows to be written to one file.
 #[derive(Clone, Debug)]
 pub(super) struct ParquetColumns {
     pub(super) root: TypePtr,
-    /// The order of the rows in each group of them, if all have one.
+    /// The order of the rows in each row group, if all groups have the same one.
     pub(super) sorting: Option<Vec<SortingColumn>>,
 }
 
 impl PartialEq for ParquetColumns {
-    /// The name of the root is that of the writer.
+    /// The name of the root is ignored, as it depends on the writer.
     fn eq(&self, other: &Self) -> bool {
         self.root.get_fields() == other.root.get_fields() && self.sorting == other.sorting
     }
 }
 
 impl ParquetColumns {
-    /// The columns of a file.
+    /// Returns the columns of a file.
     fn of(metadata: &ParquetMetaData) -> Self {
         let mut orders = metadata.row_groups().iter().map(|group| group.sorting_columns());
         let first = orders.next().flatten();
@@ -97,12 +97,12 @@ impl Stamp {
 }
 
 thread_local! {
-    /// Whether this thread is inside of [`guarded`].
+    /// Whether this thread is inside [`guarded`].
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code of arrow-rs and returns a panic of it as an error, without printing it: arrow-rs indexes and unwraps by the
-/// contents of damaged pages, in more places than could be checked before.
+/// Runs code of arrow-rs and returns a panic as an error, without printing it: arrow-rs indexes and unwraps by the contents
+/// of damaged pages, in more places than could be checked before.
 pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -129,14 +129,14 @@ pub(super) struct ParquetRows {
     reader: ParquetRecordBatchReader,
     places: ColumnPlaces,
     fields: fields::Fields,
-    /// The rows decoded last, and how many of them are taken.
+    /// The most recently decoded rows, and the number of them already returned.
     batch: Option<(RecordBatch, usize)>,
-    /// Rows taken in all.
+    /// Total number of rows returned.
     taken: u64,
     in_all: u64,
     bytes: u64,
     consumed: Arc<AtomicU64>,
-    /// Bytes that are counted as consumed, in proportion to the rows.
+    /// Number of bytes counted as consumed, in proportion to the rows.
     counted: u64,
     row_bytes_max: usize,
 }
@@ -144,7 +144,7 @@ pub(super) struct ParquetRows {
 /// The decoded columns of key, text and other fields.
 #[derive(Clone, Debug)]
 struct ColumnPlaces {
-    /// None where keys are those of rows.
+    /// Empty if keys are made of row numbers.
     key: Vec<Leaf>,
     text: Vec<Leaf>,
     value: Option<usize>,
@@ -158,11 +158,11 @@ struct ColumnPlaces {
 pub(super) type NumberedRow = (u64, Result<Vec<u8>, String>);
 
 impl ParquetRows {
-    /// Opens a file and finds its columns; the file is what rows that are kept are copied from.
+    /// Opens a file and finds its columns; kept rows are copied from this file.
     ///
     /// # Errors
     ///
-    /// It is no Parquet file, or lacks a column that is wanted, or has it of a type that is not read.
+    /// The file is not a Parquet file, lacks a required column, or has it in an unsupported type.
     pub(super) fn open(
         path: &Path,
         fields: &fields::Fields,
@@ -195,16 +195,16 @@ impl ParquetRows {
         Ok((rows, file))
     }
 
-    /// The name of the file in messages.
+    /// Returns the name of the file in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         &self.path
     }
 
-    /// The next row with its number, counted from 1; none at the end.
+    /// Returns the next row with its number, from 1; `None` at the end.
     ///
     /// # Errors
     ///
-    /// The file cannot be read on.
+    /// The file cannot be read further.
     pub(super) fn next(&mut self) -> Result<Option<NumberedRow>, Problem> {
         loop {
             if let Some((batch, at)) = &mut self.batch
@@ -232,7 +232,7 @@ impl ParquetRows {
     }
 }
 
-/// Rows to decode at once: some megabytes by the sizes in the footer.
+/// Returns the number of rows to decode at a time: some megabytes by the sizes in the footer.
 pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
@@ -240,7 +240,7 @@ pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     usize::try_from(BYTES_AT_ONCE / widest.max(1)).unwrap_or(ROWS_AT_ONCE).clamp(1, ROWS_AT_ONCE)
 }
 
-/// An opened file, and the places of its columns.
+/// An opened file, and the positions of its columns.
 struct OpenFile {
     reader: ParquetRecordBatchReader,
     columns: ParquetColumns,
@@ -250,15 +250,15 @@ struct OpenFile {
     text: Vec<usize>,
 }
 
-/// Reads the metadata of a file, once its footer has been checked.
+/// Reads the metadata of a file after checking its footer.
 fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
     thrift::check_footer(file)?;
-    // Columns as they are stored: a dictionary that a writer of arrow had in memory is no matter here.
+    // Columns are read as stored: whether the writer had a dictionary in memory does not matter.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     ArrowReaderMetadata::load(file, options).map_err(|error| error.to_string())
 }
 
-/// Refuses columns of the same name: readers differ in which one they take.
+/// Refuses columns with the same name, as readers differ in which one they use.
 fn check_names(group: &Type) -> Result<(), String> {
     let mut names = HashSet::new();
     for field in group.get_fields() {
@@ -329,7 +329,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let url = named(deciding.url.as_deref(), "--url-field", "strings", is_text)?;
     let metadata = builder.metadata();
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
-    // They come in the order of the file, and one that is named twice comes once.
+    // In the order of the file; a column that is named twice occurs once.
     let mut roots: Vec<usize> = key.iter().chain(&text).map(|leaf| leaf.root).collect();
     roots.extend(value);
     roots.extend(stamp);
@@ -359,8 +359,8 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     Ok(OpenFile { reader, columns, rows, places, text: stored })
 }
 
-/// The columns to read, with strings as views of their pages: a dictionary may hold a text once for all rows, and a copy
-/// for each row would have no bound.
+/// Returns the columns to read, with strings as views of their pages: a dictionary may store one text for all rows, and a
+/// copy for each row would need unbounded memory.
 fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -> SchemaRef {
     let AttachedFields { value, stamp, deciding } = &fields.attached;
     let others = [deciding.number(), deciding.inside.as_deref(), deciding.url.as_deref()];
@@ -387,10 +387,10 @@ fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -
     Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
 }
 
-/// The type of a column whose strings are lent, and whose times of 96 bits are in microseconds, those inside of it too.
+/// Returns the type of a column, including nested types, with strings as views, and 96-bit times in microseconds.
 fn viewed_type(of_type: &DataType, stored: &Type) -> DataType {
     match of_type {
-        // In nanoseconds, 64 bits hold no time before 1677 or after 2262.
+        // In nanoseconds, 64 bits cannot represent times before 1677 or after 2262.
         DataType::Timestamp(_, zone) if stored.is_primitive() && stored.get_physical_type() == PhysicalType::INT96 => {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
@@ -418,7 +418,7 @@ fn is_value(of_type: &DataType) -> bool {
     is_text_or_number(of_type) || *of_type == DataType::Boolean
 }
 
-/// The stamp of a row as a text: times in seconds since 1970.
+/// Returns the stamp of a row as text; times are in seconds since 1970.
 fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     if column.is_null(at) {
         return None;
@@ -440,7 +440,7 @@ fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     Some(seconds.to_string().into_bytes())
 }
 
-/// A number in digits; none if there is none.
+/// Returns a number in digits; `None` for null.
 fn number(column: &dyn Array, at: usize) -> Option<String> {
     if column.is_null(at) {
         return None;
@@ -454,7 +454,7 @@ fn number(column: &dyn Array, at: usize) -> Option<String> {
     })
 }
 
-/// The value of the `--inside` column in a row, if it has one.
+/// Returns the value of the `--inside` column in a row, if it has one.
 fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     if *column.data_type() == DataType::Boolean && !column.is_null(at) {
         return Some(column.as_boolean().value(at).to_string().into_bytes());
@@ -462,9 +462,9 @@ fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     number_or_bytes(column, at)
 }
 
-/// A row as a line: its number; the length of its key, the key; where they were asked for the stamp, the length of the
-/// value, the value; the number that decides, the length of the value beside it, that value, the length of the URL, the
-/// URL; the text.
+/// Encodes a row as a line: its number; the length of its key, the key; if requested, the stamp, the length of the value,
+/// the value; the number that decides, the length of the `--inside` value, that value, the length of the URL, the URL; and
+/// the text.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;
@@ -489,14 +489,14 @@ fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) ->
     line
 }
 
-/// The number of a line's row, counted from 0.
+/// Returns the number of a line's row, from 0.
 pub(super) fn row(line: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*line.first_chunk()?))
 }
 
 /// The parts of a line.
 pub(super) struct LineParts<'l> {
-    /// None where it is to be that of the row.
+    /// `None` if the key is made of the row number.
     pub(super) key: Option<&'l [u8]>,
     pub(super) text: &'l [u8],
     value: &'l [u8],
@@ -514,11 +514,11 @@ impl LineParts<'_> {
     }
 }
 
-/// Takes a line apart that was made with the same fields.
+/// Splits a line that was encoded with the same fields.
 pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<LineParts<'l>> {
     let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
     let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
-    // No row has an empty key of its own.
+    // A row's own key is never empty.
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.has_attached() {
         let number = FieldNumber::default();
@@ -536,7 +536,7 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<LineP
     Some(LineParts { key, text, value, stamp, number, inside, url })
 }
 
-/// A row of what was decoded as a line.
+/// Encodes a decoded row as a line.
 fn line(
     batch: &RecordBatch,
     places: &ColumnPlaces,
@@ -545,7 +545,7 @@ fn line(
     bytes_max: usize,
     fields: &fields::Fields,
 ) -> Result<Vec<u8>, String> {
-    // A text that is null is an empty one.
+    // A null text is an empty text.
     let part = |leaf: &Leaf| leaf.of(batch, at).and_then(|column| bytes(column, at)).unwrap_or_default();
     let mut joined = Vec::new();
     let text = match &places.text[..] {
@@ -600,7 +600,7 @@ fn line(
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
 }
 
-/// The fingerprint of a row, as all readers of lines take it.
+/// Returns the fingerprint of a row in the form that all line parsers expect.
 fn fingerprint_of(leaf: &Leaf, batch: &RecordBatch, at: usize, fields: &fields::Fields) -> Result<String, String> {
     let (column, form) = (leaf.of(batch, at), fields.fingerprint.unwrap_or_default());
     let found = match column.and_then(|column| digits(column, at)) {
@@ -767,7 +767,7 @@ mod tests {
         write(&path, vec![("id", column()), ("text", column())]);
         let plain = fs::read(&path).unwrap();
         assert!(open(&path).is_ok());
-        // The field that says how columns are encrypted, after the last one, the order of columns.
+        // The field that describes the encryption of columns, after the last field, the order of columns.
         let (rest, tail) = plain.split_at(plain.len() - 8);
         let bytes = u32::from_le_bytes(*tail.first_chunk().unwrap());
         let (footer, end) = rest.split_at(rest.len() - 1);
@@ -805,7 +805,7 @@ mod tests {
         const ALONE: &str = "TWINDEX_ALONE";
         static TOLD: AtomicU64 = AtomicU64::new(0);
         if std::env::var_os(ALONE).is_none() {
-            // A hook is that of all tests of a process: this needs one of its own.
+            // A panic hook is shared by all tests of a process, so this test needs its own process.
             let name = "input::columns::tests::panic_that_becomes_an_error_is_not_printed_and_any_other_is";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
             let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();

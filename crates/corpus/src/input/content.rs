@@ -1,4 +1,4 @@
-//! What of a document is compared.
+//! The compared content of a document.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ use super::features::Features;
 pub enum Content<'r> {
     /// A text.
     Text(&'r str),
-    /// Features that the caller brought.
+    /// Features from the caller.
     Features(&'r Features),
-    /// A fingerprint that the caller brought.
+    /// A fingerprint from the caller.
     Fingerprint(u64),
-    /// A text that does not say all that was there: bytes are in it as U+FFFD, or a page shows nothing. It is equal to
-    /// another only if what was there is.
+    /// A text that does not represent the whole document: bytes were replaced by U+FFFD, or a page shows no text. It is
+    /// equal to another one only if the original bytes are.
     Opaque {
         /// The visible text.
         text: &'r str,
@@ -24,7 +24,7 @@ pub enum Content<'r> {
 }
 
 impl<'r> Content<'r> {
-    /// The length of the text, of the names of the features, or of the fingerprint.
+    /// Returns the length in bytes of the text, of the names of the features, or of the fingerprint.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -34,7 +34,7 @@ impl<'r> Content<'r> {
         }
     }
 
-    /// Bytes that are equal for equal contents and for no others.
+    /// Returns bytes that are equal if and only if contents are equal.
     #[must_use]
     pub fn identity(self) -> Cow<'r, [u8]> {
         match self {

@@ -1,8 +1,8 @@
-//! Texts without some of their bytes.
+//! Removes byte ranges from texts.
 
 use std::ops::Range;
 
-/// `text` without the bytes of these ranges, which ascend, do not overlap and end at characters.
+/// Returns `text` without these byte ranges, which must be ascending, not overlapping, and end at characters.
 #[must_use]
 pub fn without(text: &str, cut: &[Range<usize>]) -> String {
     let (mut left, mut at) = (String::with_capacity(text.len()), 0);
@@ -14,15 +14,15 @@ pub fn without(text: &str, cut: &[Range<usize>]) -> String {
     left
 }
 
-/// The byte ranges cut from texts, by the number of the document. They ascend, do not overlap and end at characters. A
-/// text of several fields has one byte between two of them.
+/// The byte ranges to cut from texts, by the number of the document. They are ascending, do not overlap and end at
+/// characters. In a text of several fields, there is one byte between two fields.
 #[derive(Clone, Copy)]
 pub struct Cuts<'c> {
-    /// The ranges of a document.
+    /// Returns the ranges of a document.
     pub of: &'c (dyn Fn(u32) -> Vec<Range<usize>> + Sync),
 }
 
-/// The ranges inside of a part of a text, from its beginning on.
+/// Returns the ranges inside a part of a text, relative to the start of the part.
 fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     let clamped = |range: &Range<usize>| {
         let clamp = |at: usize| at.clamp(part.start, part.end) - part.start;
@@ -31,12 +31,12 @@ fn inside(cut: &[Range<usize>], part: &Range<usize>) -> Vec<Range<usize>> {
     cut.iter().map(clamped).filter(|range| !range.is_empty()).collect()
 }
 
-/// A part of a text that is at this place in it, without the bytes of these ranges of the text.
+/// Returns the part of a text in the range `place`, without these byte ranges of the text.
 pub(super) fn part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> String {
     without(part, &inside(cut, place))
 }
 
-/// As [`part_without`]; none if a range does not end at characters of the part.
+/// Like [`part_without`]; `None` if a range does not end at characters of the part.
 pub(super) fn checked_part_without(part: &str, place: &Range<usize>, cut: &[Range<usize>]) -> Option<String> {
     let is_sound = |range: &Range<usize>| part.is_char_boundary(range.start) && part.is_char_boundary(range.end);
     inside(cut, place).iter().all(is_sound).then(|| part_without(part, place, cut))

@@ -1,28 +1,28 @@
-//! The fields that decide, beside the texts, which documents stay: a number that gives their priority (`--keep max:FIELD`),
-//! and a value that they must share to be compared (`--inside`).
+//! The fields that decide, in addition to the texts, which documents are kept: a number that determines their priority
+//! (`--keep max:FIELD`), and a value that they must share to be compared (`--inside`).
 
 use std::fmt;
 
 use anyhow::{anyhow, ensure};
 
-/// Characters of a wrong field that are shown.
+/// Maximal number of characters shown of an invalid field.
 const CHARACTERS_SHOWN: usize = 40;
 /// The longest value of an `--inside` field, in bytes.
 const INSIDE_BYTES_MAX: usize = 64 << 10;
-/// Integers of a magnitude below 2 to this power are compared exactly.
+/// Integers whose magnitude is below 2 to this power are compared exactly.
 const INTEGER_BITS: u32 = 116;
 
-/// A finite number of a field. Integers and floats are compared by their values, exactly: 2^53 + 1 is larger than 2^53,
-/// and 1 is equal to 1.0.
+/// A finite number of a field. Integers and floats are compared by their exact values: 2^53 + 1 is larger than 2^53, and 1
+/// is equal to 1.0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldNumber(
-    /// The greatest float that is not above the number, its bits in the order of floats; then what is missing to the
-    /// number, of 64 bits.
+    /// The greatest float that is not above the number, with its bits in the order of floats; then the difference to the
+    /// number, in 64 bits.
     u128,
 );
 
 impl FieldNumber {
-    /// An integer; none if its magnitude is 2^116 or more.
+    /// Converts an integer; `None` if its magnitude is 2^116 or more.
     #[must_use]
     pub fn integer(number: i128) -> Option<Self> {
         if number.unsigned_abs() >> INTEGER_BITS != 0 {
@@ -33,24 +33,24 @@ impl FieldNumber {
         Some(Self(ordered(below) << 64 | (number - below as i128).unsigned_abs()))
     }
 
-    /// A float; none if it is infinite or not a number. -0 is 0.
+    /// Converts a float; `None` if it is infinite or not a number. -0 becomes 0.
     #[must_use]
     pub fn float(number: f64) -> Option<Self> {
         number.is_finite().then(|| Self(ordered(number + 0.0) << 64))
     }
 
-    /// The number that is written so: an integer is taken exactly, anything else as the nearest float.
+    /// Parses a number: an integer exactly, any other number as the nearest float.
     ///
     /// # Errors
     ///
-    /// It is no number, or too large for one; says what was expected.
+    /// The text is not a number, or the number is too large; the error has the expected format.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let integer = text.parse().ok().and_then(Self::integer);
             return integer.ok_or_else(|| format!("an integer between -2^{INTEGER_BITS} and 2^{INTEGER_BITS}"));
         }
-        // Not the names of what is no number, or infinite.
+        // Excludes the names of infinity and of not-a-number.
         let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
         match text.parse().ok().filter(|_| is_of_digits).map(Self::float) {
             Some(Some(number)) => Ok(number),
@@ -59,19 +59,19 @@ impl FieldNumber {
         }
     }
 
-    /// The greatest float that is not above the number, as 64 bits in the order of floats: the priority of a document, of
-    /// which the smallest comes first. Integers from 2^53 on that are one float are one priority.
+    /// Returns the greatest float that is not above the number, as 64 bits in the order of floats: the priority of a
+    /// document, where the smallest comes first. Integers from 2^53 on with the same float have the same priority.
     #[must_use]
     pub fn priority(self) -> u64 {
         (self.0 >> 64) as u64
     }
 
-    /// All of it, in the order of the numbers.
+    /// Returns all bits, in the order of the numbers.
     pub(crate) fn bits(self) -> u128 {
         self.0
     }
 
-    /// All of it in bytes, for [`from_bytes`](Self::from_bytes).
+    /// Returns all bits as bytes, for [`from_bytes`](Self::from_bytes).
     pub(super) fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
@@ -81,7 +81,7 @@ impl FieldNumber {
     }
 }
 
-/// The bits of a float in the order of floats.
+/// Returns the bits of a float in the order of floats.
 fn ordered(number: f64) -> u128 {
     let bits = number.to_bits();
     (if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }).into()
@@ -96,29 +96,29 @@ impl fmt::Display for FieldNumber {
     }
 }
 
-/// The fields in which they are found.
+/// The fields of the values that decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingFields {
     /// The field, or column, of a number.
     pub number: Option<String>,
-    /// The field, or column, inside of whose values documents are compared.
+    /// The field, or column, whose value documents must share to be compared.
     pub inside: Option<String>,
-    /// The number is the priority of a document in an index.
+    /// Whether the number is the priority of a document in an index.
     pub is_priority: bool,
-    /// The field, or column, of a URL; without one the key is the URL.
+    /// The field, or column, of a URL; if `None`, the key is the URL.
     pub url: Option<String>,
     /// The part of the URL that documents must share to be compared, instead of a field.
     pub inside_url: Option<UrlPart>,
-    /// The documents always come before all others, and need no number.
+    /// Whether the documents always come before all others, and need no number.
     pub is_history: bool,
 }
 
 /// The values of a document's fields that decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingValues {
-    /// 0 where no number was asked for.
+    /// 0 if no number is requested.
     pub number: FieldNumber,
-    /// Empty where no value was asked for, and only there.
+    /// Empty if and only if no value is requested.
     pub inside: Vec<u8>,
     /// The URL; empty if no field was named, or the document has none.
     pub url: Vec<u8>,
@@ -127,14 +127,14 @@ pub struct DecidingValues {
 /// The part of a URL that documents must share to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlPart {
-    /// The host, with its port if that is not the scheme's own.
+    /// The host, with its port unless that is the default of the scheme.
     Host,
     /// The registrable domain of the host.
     Domain,
 }
 
-/// What `--inside` names: `host` and `domain` are those of the URL, `field:NAME` is a field with any name, and all else
-/// is a field.
+/// Parses the argument of `--inside`: `host` and `domain` are those of the URL, `field:NAME` is a field with any name, and
+/// any other text is a field.
 #[must_use]
 pub fn inside_of(named: Option<&str>) -> (Option<String>, Option<UrlPart>) {
     match named {
@@ -146,27 +146,27 @@ pub fn inside_of(named: Option<&str>) -> (Option<String>, Option<UrlPart>) {
 }
 
 impl DecidingFields {
-    /// False where nothing is looked for.
+    /// Returns whether any field is requested.
     pub(super) fn any(&self) -> bool {
         self.number.is_some() || self.inside.is_some() || self.url.is_some() || self.inside_url.is_some()
     }
 
-    /// The field of the number, if one is read.
+    /// Returns the field of the number, if it is read.
     pub(super) fn number(&self) -> Option<&str> {
         self.number.as_deref().filter(|_| !self.is_history)
     }
 
-    /// The option that asks for the number.
+    /// Returns the option that requests the number.
     pub(super) fn number_option(&self) -> &'static str {
         if self.is_priority { "--priority-field" } else { "--keep" }
     }
 
-    /// The purpose of a missing number, for a message.
+    /// Returns the purpose of a missing number, for a message.
     fn purpose(&self) -> &'static str {
         if self.is_priority { PRIORITY } else { NUMBER }
     }
 
-    /// The options that ask for fields.
+    /// Returns the options that request fields.
     pub(super) fn options(&self) -> Vec<&'static str> {
         let inside = self.inside.is_some() || self.inside_url.is_some();
         let asked = [
@@ -177,11 +177,11 @@ impl DecidingFields {
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
-    /// The values of the fields of an object, which are given as JSON.
+    /// Returns the values of the fields of an object, which are given as JSON.
     ///
     /// # Errors
     ///
-    /// A field is missing, or is no number, or no value; names it.
+    /// A field is missing, or its number or value is invalid; the error names it.
     pub(super) fn of_json<'l>(&self, of: impl Fn(&str) -> Option<&'l str>) -> anyhow::Result<DecidingValues> {
         let of = |name: &str| of(name).map(str::trim).filter(|json| *json != "null");
         let mut found = DecidingValues::default();
@@ -213,11 +213,11 @@ impl DecidingFields {
         Ok(found)
     }
 
-    /// The value that documents must share with the document of this key to be compared, if that is a part of its URL.
+    /// Sets the value that documents must share to be compared, from the URL or this key, if it is a part of the URL.
     ///
     /// # Errors
     ///
-    /// The URL is none; says so.
+    /// The URL is invalid.
     pub(super) fn take_host(&self, key: &[u8], found: &mut DecidingValues) -> anyhow::Result<()> {
         let Some(part) = self.inside_url else { return Ok(()) };
         let url = if self.url.is_some() { &found.url } else { key };
@@ -235,11 +235,11 @@ impl DecidingFields {
         Ok(())
     }
 
-    /// The values of the fields of a row or of a record's header, which are given as written there.
+    /// Returns the values of the fields of a row or of a record's header, which are given as text.
     ///
     /// # Errors
     ///
-    /// As [`of_json`](Self::of_json).
+    /// The same as [`of_json`](Self::of_json).
     pub(super) fn of_text(
         &self,
         number: Option<&[u8]>,
@@ -283,7 +283,7 @@ fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
     anyhow!("field {name:?}: expected {expected}, found {shown}{dots}")
 }
 
-/// Refuses a value that is none, which documents without one would share, and one that is too long to be held.
+/// Refuses an empty value, which documents without a value would share, and one that is too long to be stored.
 fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
     ensure!(!value.is_empty(), "field {name:?} is empty, {INSIDE}: give each document a value");
     let bytes = value.len();
@@ -294,7 +294,7 @@ fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a URL that is too long to be held.
+/// Refuses a URL that is too long to be stored.
 fn check_url(name: &str, url: &[u8]) -> anyhow::Result<()> {
     let bytes = url.len();
     ensure!(

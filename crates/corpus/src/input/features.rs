@@ -3,12 +3,12 @@
 //! ```text
 //! ["add", "load", 7]                  a set; an integer is named by its digits, so 7 and "7" are one feature
 //! [["add", 2], ["load", 0.5]]         a vector: pairs of a feature and its weight
-//! {"add": 2, "load": 0.5}             the same; a repeated name is refused
+//! {"add": 2, "load": 0.5}             the same vector; a repeated name is an error
 //! ```
 //!
-//! A weight is the double nearest to what is written, times 2^16, rounded to an integer, halves away from
-//! zero; it must fit in 64 bits. Beyond that, what features and weights mean is the library's matter
-//! ([`Sketcher::sketch_features`](twindex::Sketcher::sketch_features)).
+//! A weight is the double nearest to the number in the line, times 2^16, rounded to an integer, halves away from
+//! zero; it must fit in 64 bits. For the meaning of features and weights, see
+//! [`Sketcher::sketch_features`](twindex::Sketcher::sketch_features).
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,47 +19,47 @@ use twindex::{Sketch, Sketcher};
 
 /// The fixed-point weight 1.
 const ONE: f64 = 65_536.0;
-/// 2^63: where weights no longer fit.
+/// 2^63, the smallest magnitude that does not fit.
 const WEIGHT_END: f64 = 9_223_372_036_854_775_808.0;
-/// How much of a feature's name a message shows.
+/// Number of characters shown of a feature's name in a message.
 const SHOWN: usize = 40;
 
 /// The features of one document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// All names, one after the other, and where each ends.
+    /// All names, one after the other, and the end of each.
     names: Vec<u8>,
     ends: Vec<usize>,
-    /// One for each feature; none of a set.
+    /// One weight for each feature; empty for a set.
     weights: Vec<i64>,
 }
 
 impl Features {
-    /// True for a vector; one without features is a set.
+    /// Returns whether the features are a vector; without features, they are a set.
     #[must_use]
     pub fn is_weighted(&self) -> bool {
         !self.weights.is_empty()
     }
 
-    /// The names, in the order of the line.
+    /// Returns the names, in the order of the line.
     pub fn names(&self) -> impl Iterator<Item = &[u8]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.names[start..end])
     }
 
-    /// The weights, of a vector.
+    /// Returns the weights of a vector; empty for a set.
     #[must_use]
     pub fn weights(&self) -> &[i64] {
         &self.weights
     }
 
-    /// Bytes of all names. It counts as the length of the text.
+    /// Returns the total length of the names in bytes, which counts as the length of the text.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.names.len()
     }
 
-    /// One sequence of bytes for all lines that say the same set or vector: equal documents have equal ones.
+    /// Returns the canonical bytes of the set or vector: equal documents have equal bytes.
     #[must_use]
     pub fn canonical(&self) -> Vec<u8> {
         let mut items: Vec<(&[u8], i64)> = if self.is_weighted() {
@@ -77,7 +77,7 @@ impl Features {
         bytes
     }
 
-    /// The features of these bytes; none if they are not [canonical](Self::canonical) ones of any features.
+    /// Parses [canonical](Self::canonical) bytes; `None` if they are not canonical.
     #[must_use]
     pub fn from_canonical(bytes: &[u8]) -> Option<Self> {
         let (&is_weighted, mut bytes) = bytes.split_first()?;
@@ -92,17 +92,16 @@ impl Features {
         (features.is_weighted() == (is_weighted > 0) && is_weighted <= 1).then_some(features)
     }
 
-    /// The features that a text of JSON says: an array of names, an array of pairs of a name and its weight, or an object of
-    /// weights.
+    /// Parses features from JSON: an array of names, an array of pairs of a name and its weight, or an object of weights.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The JSON is not a set or vector of features; the message has the reason.
     pub fn from_json(json: &str) -> Result<Self, String> {
         of_value(serde_json::from_str(json).map_err(|error| format!("is no JSON: {error}"))?)
     }
 
-    /// Replaces what `sketch` holds by the sketch of these features. The two columns are working memory.
+    /// Replaces the content of `sketch` by the sketch of these features. The two columns are working memory.
     ///
     /// # Errors
     ///
@@ -131,7 +130,7 @@ impl Features {
         self.weights.extend(weight);
     }
 
-    /// A repeated name.
+    /// Returns a repeated name, if there is one.
     fn repeated(&self) -> Option<&[u8]> {
         let mut names: Vec<&[u8]> = self.names().collect();
         names.sort_unstable();
@@ -139,7 +138,7 @@ impl Features {
     }
 }
 
-/// The features in the value of a field, or what is wrong with it.
+/// Parses the features in the value of a field; the error is the reason why it has none.
 pub(super) fn of_value(value: Value) -> Result<Features, String> {
     let mut features = Features::default();
     match value {
@@ -185,14 +184,14 @@ pub(super) fn of_value(value: Value) -> Result<Features, String> {
     Ok(features)
 }
 
-/// The beginning of a name, in quotes.
+/// Returns the beginning of a name, in quotes.
 fn shown(name: &str) -> String {
     let start: String = name.chars().take(SHOWN).collect();
     let dots = if start.len() < name.len() { "..." } else { "" };
     format!("{start:?}{dots}")
 }
 
-/// Any value of JSON, with all fields of its objects, repeated ones too.
+/// Any JSON value, with all fields of its objects, including repeated ones.
 #[derive(Debug)]
 pub(super) enum Value {
     String(String),
@@ -205,7 +204,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Its type, with an article.
+    /// Returns the name of the type, with an article.
     fn kind(&self) -> &'static str {
         match self {
             Self::String(_) => "a string",
@@ -217,7 +216,7 @@ impl Value {
         }
     }
 
-    /// The feature that this names: a string is its name, an integer its digits.
+    /// Returns the feature that the value names: a string is its name, an integer its digits.
     fn name(&self) -> Result<Cow<'_, str>, String> {
         match self {
             Self::String(name) => Ok(Cow::Borrowed(name)),
@@ -227,14 +226,14 @@ impl Value {
         }
     }
 
-    /// The weight that this is, in units of 2^-16.
+    /// Returns the value as a weight, in units of 2^-16.
     fn weight(&self) -> Result<i64, String> {
         let number = match self {
             Self::Integer(number) => *number as f64,
             Self::Float(number) => *number,
             other => return Err(other.kind().into()),
         };
-        // The product is exact, as a power of two changes no digit, and so is the rounding.
+        // Multiplying by a power of two is exact, and so is the rounding.
         let scaled = (number * ONE).round();
         if (-WEIGHT_END..WEIGHT_END).contains(&scaled) {
             Ok(scaled as i64)

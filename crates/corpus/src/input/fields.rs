@@ -1,12 +1,12 @@
-//! The fields of a record that make a document: which are named, and how.
+//! The fields of a record with the key and the text of a document, and how they are named.
 //!
-//! A name is first taken as the exact name of a field. Otherwise it may be a path into objects, `meta.url`, or a
-//! JSON pointer, `/meta/url` (RFC 6901), and several of them are separated by commas: `shard,row`.
+//! A name is first tried as the exact name of a field. Otherwise it may be a path into objects, `meta.url`, or a JSON
+//! pointer, `/meta/url` (RFC 6901), or a list of them separated by commas: `shard,row`.
 
 use super::attached::AttachedFields;
 use super::fingerprint::FingerprintForm;
 
-/// The names of the fields that make a document out of a record.
+/// The names of the fields from which documents are made.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     pub(super) id: String,
@@ -15,41 +15,41 @@ pub(super) struct Fields {
     /// The selections, if names are paths, pointers or lists.
     pub(super) named: Option<Box<FieldSelections>>,
     pub(super) ids: Ids,
-    /// Whether the second field holds features instead of a text.
+    /// Whether the text field holds features instead of a text.
     pub(super) features: bool,
-    /// Whether it holds a fingerprint instead, and how that is written.
+    /// The format of fingerprints, if the text field holds a fingerprint instead.
     pub(super) fingerprint: Option<FingerprintForm>,
-    /// The fields beside its text.
+    /// The fields of other values.
     pub(super) attached: AttachedFields,
-    /// Whether folders say some of them, so that no record is looked into for these.
+    /// Whether folder names have some of these fields, which are then not read from records.
     pub(super) folders_have_attached: bool,
-    /// Names that no field may have, as fields of these names are added.
+    /// Names that no field may have, as fields of these names are added to the output.
     pub(super) reserved: Vec<String>,
 }
 
 /// The source of keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ids {
-    /// From the field of keys, which every record must have.
+    /// From the key field, which every record must have.
     #[default]
     Field,
-    /// From the field of keys; of a record without one, its file and its number in it, `FILE:ROW`.
+    /// From the key field; for a record without one, its file and its number in it, `FILE:ROW`.
     FieldOrLine,
-    /// The file and the number of the record in it, `FILE:ROW`, whatever fields it has.
+    /// The file and the number of the record in it, `FILE:ROW`, whatever fields the record has.
     Line,
 }
 
-/// The names of keys and texts, taken apart.
+/// The parsed names of the key and text fields.
 #[derive(Clone, Debug)]
 pub(super) struct FieldSelections {
     pub(super) id: Selection,
     pub(super) text: Selection,
 }
 
-/// One or more fields whose values make one.
+/// One or more fields whose values are joined.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
-    /// As it was given: a field of just this name comes before all else.
+    /// The name as given: a field with exactly this name takes precedence.
     pub(super) whole: String,
     pub(super) parts: Vec<FieldPath>,
 }
@@ -58,12 +58,12 @@ pub(super) struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldPath {
     pub(super) name: String,
-    /// Names of fields one inside the other; the name alone, if it is no path.
+    /// The names of nested fields; only the name itself if it is not a path.
     pub(super) path: Vec<String>,
 }
 
 impl Fields {
-    /// Refuses a field that is to be added.
+    /// Refuses a field whose name is reserved.
     pub(super) fn check_name(&self, name: &str) -> Result<(), String> {
         if self.reserved.iter().any(|reserved| reserved == name) {
             return Err(name_conflict(name));
@@ -71,7 +71,7 @@ impl Fields {
         Ok(())
     }
 
-    /// Keys and texts by these names.
+    /// Creates the names of the key and text fields.
     pub(super) fn new(
         id: &str,
         text: &str,
@@ -79,7 +79,7 @@ impl Fields {
         features: bool,
         attached: &AttachedFields,
     ) -> Self {
-        // Features are one field, and a record's keys by its line none.
+        // Features are a single field, and keys made of line numbers are none.
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
         let named = named.then(|| Box::new(FieldSelections { id: Selection::of(id), text: Selection::of(text) }));
         let (id, text) = (id.to_owned(), text.to_owned());
@@ -87,18 +87,18 @@ impl Fields {
     }
 }
 
-/// The message about a field that exists already.
+/// Returns the message about an existing field with a reserved name.
 pub(super) fn name_conflict(name: &str) -> String {
     format!("a field {name:?} is there already, and one of this name is to be added (--annotation-prefix)")
 }
 
 impl Fields {
-    /// Whether a document has anything beside its text, wherever it is said.
+    /// Returns whether documents have values other than key and text, in records or in folder names.
     pub(super) fn has_attached(&self) -> bool {
         self.attached.any() || self.folders_have_attached
     }
 
-    /// These fields, with a fingerprint in the second. It is one field, even if its name contains commas.
+    /// Returns these fields with a fingerprint in the text field, which is a single field even if its name has commas.
     pub(super) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
         self.fingerprint = form;
         if let (Some(named), true) = (&mut self.named, form.is_some()) {
@@ -124,8 +124,8 @@ impl FieldPath {
     }
 }
 
-/// Appends a part to a key of several fields: a comma between parts, and a backslash before commas inside one, so that
-/// different parts never make one key.
+/// Appends a part to a key of several fields: with commas between parts, and a backslash before commas inside a part, so
+/// that different parts never give the same key.
 pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
     if number > 0 {
         key.push(b',');
@@ -138,7 +138,7 @@ pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
     }
 }
 
-/// Appends a part of a text of several to it, a line of its own.
+/// Appends a part to a text of several fields, on a new line.
 pub(super) fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
     if number > 0 {
         text.push(b'\n');

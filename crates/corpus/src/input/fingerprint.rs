@@ -1,5 +1,5 @@
-//! Fingerprints of 64 bits that a record brings in a field: perceptual hashes of images and sounds, or simhashes of another
-//! system. Nothing is sketched then; documents are compared by the Hamming distance of these.
+//! Fingerprints of 64 bits in a field of a record: perceptual hashes of images and sounds, or simhashes of another system.
+//! Such documents are not sketched; they are compared by the Hamming distance of their fingerprints.
 //!
 //! | form | written as | value |
 //! |---|---|---|
@@ -9,36 +9,36 @@
 //! | `bits` | 64 zeros and ones | the first is the highest bit |
 //! | `auto` | any of these that only one form can be | |
 //!
-//! A number of JSON, or of a column of whole numbers, is decimal: from 0 on `decimal` and `signed` say the same. A string of
-//! 16 decimal digits could be `hex` or `decimal`, so `auto` refuses it; every other string has one form at most, because
-//! hexadecimal digits without `0x` are always 16.
+//! A JSON number, or a number in a column of integers, is decimal: from 0 on `decimal` and `signed` have the same value.
+//! A string of 16 decimal digits could be `hex` or `decimal`, so `auto` refuses it; every other string has one form at
+//! most, because hexadecimal digits without `0x` are always 16.
 
 use std::fmt;
 
-/// How fingerprints are written in their field.
+/// The format of fingerprints in their field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FingerprintForm {
-    /// Any form, as long as no other could be meant.
+    /// Any format that is unambiguous.
     #[default]
     Auto,
     /// 16 hexadecimal digits, or `0x` and 1 to 16 of them.
     Hex,
     /// An unsigned number.
     Decimal,
-    /// A signed number, as databases without unsigned ones store the same bits.
+    /// A signed number with the same bits, as stored by databases without unsigned types.
     Signed,
     /// 64 zeros and ones, the highest bit first.
     Bits,
 }
 
-/// The most characters of an invalid fingerprint that messages show.
+/// Maximal number of characters shown of an invalid fingerprint.
 const CHARACTERS_SHOWN: usize = 70;
 
 impl FingerprintForm {
     /// All forms.
     pub const ALL: [Self; 5] = [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits];
 
-    /// Its name.
+    /// Returns the name of the form.
     ///
     /// ```
     /// use twindex_corpus::input::FingerprintForm;
@@ -57,13 +57,13 @@ impl FingerprintForm {
         }
     }
 
-    /// The form of this name.
+    /// Returns the form with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.name() == name)
     }
 
-    /// The expected spelling of a string.
+    /// Returns the expected format of a string.
     fn expected(self) -> &'static str {
         match self {
             Self::Auto => {
@@ -93,7 +93,8 @@ impl FingerprintForm {
     ///
     /// # Errors
     ///
-    /// It is not written so, or, with [`FingerprintForm::Auto`], in two ways at once; says what was expected and found.
+    /// The string is not in this form or, with [`FingerprintForm::Auto`], in two forms at once; the error has the expected
+    /// form and the string.
     pub fn parse(self, written: &str) -> Result<u64, String> {
         let found = match self {
             Self::Hex => hex(written),
@@ -112,11 +113,11 @@ impl FingerprintForm {
         found.ok_or_else(|| self.refused(&format!("{:?}", ValueExcerpt(written))))
     }
 
-    /// The fingerprint that a number is, which is given in decimal digits.
+    /// Converts a number, given in decimal digits, to a fingerprint.
     ///
     /// # Errors
     ///
-    /// The form has no numbers, or not this one.
+    /// The form does not allow numbers, or the number is out of its range.
     pub(super) fn parse_number(self, digits: &str) -> Result<u64, String> {
         let found = match self {
             Self::Hex | Self::Bits => None,
@@ -133,7 +134,7 @@ impl FingerprintForm {
     }
 }
 
-/// A fingerprint as every reader of [`FingerprintForm::Hex`] takes it.
+/// Formats a fingerprint for readers of [`FingerprintForm::Hex`].
 pub(super) fn written(fingerprint: u64) -> String {
     format!("0x{fingerprint:016x}")
 }
@@ -149,7 +150,7 @@ impl fmt::Debug for ValueExcerpt<'_> {
     }
 }
 
-/// Hexadecimal digits of 64 bits.
+/// Number of hexadecimal digits of 64 bits.
 const HEX_DIGITS: usize = 16;
 
 fn hex(written: &str) -> Option<u64> {
@@ -157,7 +158,7 @@ fn hex(written: &str) -> Option<u64> {
         Some(digits) => Some(digits).filter(|digits| digits.len() <= HEX_DIGITS),
         None => Some(written).filter(|digits| digits.len() == HEX_DIGITS),
     }?;
-    // A sign would be taken, too.
+    // `from_str_radix` would accept a sign.
     let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u64::from_str_radix(digits, 16).ok().filter(|_| are_digits)
 }

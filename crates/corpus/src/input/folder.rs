@@ -1,5 +1,5 @@
-//! Whole files as documents: those of a folder, in an order that every machine repeats, and those named
-//! alone.
+//! Whole files as documents: files of a folder, in an order that is the same on every machine, and files that are named
+//! directly.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -13,24 +13,24 @@ use super::fields::Fields;
 use super::open::{Origin, Reader};
 use super::{InvalidUtf8, Place, Problem, lossy, packed};
 
-/// Bytes of a file that decide whether it is binary: nearly every binary format has zero bytes among them.
+/// Number of bytes of a file that are checked for zero bytes, which nearly every binary format has at its beginning.
 const FIRST_LOOK: u64 = 8 << 10;
 
-/// The files of a folder, listed before any is read: files that appear later (such as a command's own output) are
-/// not part of the input.
+/// The files of a folder, listed before any is read: files that appear later (such as a command's own output) are not part
+/// of the input.
 pub(super) struct Listing {
     /// Regular files relative to the folder, ascending bytewise with `/` between names.
     pub(super) files: Vec<Box<Path>>,
-    /// Their sizes, added up.
+    /// Total size of the files in bytes.
     pub(super) bytes: u64,
-    /// Links, devices and files that `wanted` did not want.
+    /// Number of links, devices and files for which `wanted` is false.
     pub(super) ignored: u64,
-    /// Entries that could not be read.
+    /// Errors of entries that could not be read.
     pub(super) unreadable: Vec<Problem>,
 }
 
-/// Lists `root` and every folder below it, and keeps the files that are `wanted`. Links are followed, but for those to what is
-/// listed anyway: to what is wanted below `root`, and to folders that the link is in.
+/// Lists `root` and every folder below it, and keeps the files for which `wanted` is true. Links are followed, except links
+/// to entries that are listed anyway: to wanted files below `root`, and to folders that contain the link.
 pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
     let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -50,7 +50,7 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
         match checked {
             Err(error) => {
                 let path = error.path().unwrap_or(root);
-                // A link to nothing, or to a folder that it is in, is no file that cannot be read.
+                // A broken link, or a link to a folder that contains it, is not an unreadable file.
                 if error.loop_ancestor().is_some() || path.is_symlink() {
                     listing.ignored += 1;
                     continue;
@@ -77,26 +77,26 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     listing
 }
 
-/// The sort key of one entry of a folder: a folder's name has a `/` after it, as in the paths of its files,
-/// so that the walk visits all paths in bytewise order and only one folder is sorted at a time.
+/// Returns the sort key of an entry of a folder: a folder's name is followed by `/`, as in the paths of its files, so that
+/// the walk visits all paths in bytewise order and sorts only one folder at a time.
 fn sort_name(entry: &DirEntry) -> impl Iterator<Item = &u8> + use<'_> {
     let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
     entry.file_name().as_encoded_bytes().iter().chain(slash)
 }
 
-/// The key of a file: its path below the folder, with `/` between names.
+/// Returns the key of a file: its path below the folder, with `/` between names.
 pub(super) fn key_below(below: &Path) -> Vec<u8> {
     let names: Vec<Vec<u8>> = below.components().map(|name| os_bytes(name.as_os_str())).collect();
     names.join(&b'/')
 }
 
-/// The bytes of a path as the system has them.
+/// Returns the bytes of a path as the system stores them.
 #[cfg(unix)]
 pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
     std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec()
 }
 
-/// The bytes of a path in UTF-8; what has no UTF-8 is replaced, as the system has no bytes to give.
+/// Returns the bytes of a path in UTF-8; parts that are not valid Unicode are replaced, as the system does not store bytes.
 #[cfg(not(unix))]
 pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
     name.to_string_lossy().into_owned().into_bytes()
@@ -106,12 +106,13 @@ pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Text(FileText),
-    /// It has a zero byte there.
+    /// There is a zero byte at this offset.
     Binary {
         offset: usize,
         is_tar: bool,
     },
-    /// Not UTF-8, with the first byte that is not, or not in the encoding that it is said to be in; and that is not wanted.
+    /// Not UTF-8, with the offset of the first invalid byte, or not in the encoding set by the options; and such texts are
+    /// not wanted.
     Lossy {
         offset: Option<usize>,
     },
@@ -122,9 +123,9 @@ pub(super) enum Contents {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileText {
     pub(super) shown: String,
-    /// The bytes of the file, if some of them are shown as U+FFFD.
+    /// The bytes of the file, if some of them were replaced by U+FFFD.
     pub(super) lossy: Option<Vec<u8>>,
-    /// Whether the encoding is what the bytes look like.
+    /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
 }
 
@@ -137,11 +138,11 @@ pub(super) struct FileReadOptions {
     pub(super) html: bool,
 }
 
-/// Reads all of `reader`, unless it turns out early not to be text, or to be longer than what is read.
+/// Reads all of `reader`, but stops early if the content is not text, or is longer than allowed.
 ///
 /// # Errors
 ///
-/// The input cannot be read on.
+/// The input cannot be read further.
 pub(super) fn read_contents(mut reader: Reader, reading: &FileReadOptions) -> Result<Contents, Problem> {
     let bytes_max = reading.bytes_max;
     let max = (bytes_max as u64).saturating_add(1);
@@ -174,7 +175,7 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
         bytes.drain(..3);
     }
     let bytes = match String::from_utf8(bytes) {
-        // A page may say something else.
+        // A page may declare another encoding.
         Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
             return Contents::Text(FileText { shown, ..FileText::default() });
         }
@@ -195,7 +196,7 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
     Contents::Text(FileText { shown, lossy: is_lossy.then_some(bytes), is_detected })
 }
 
-/// Opens and reads one file of a folder as it is: a compressed one is binary there.
+/// Opens and reads one file of a folder without decompression; a compressed file is binary.
 ///
 /// # Errors
 ///
@@ -208,13 +209,13 @@ pub(super) fn read_file(
     read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
 }
 
-/// A whole file as a JSON line: an object of the two fields. A key that is not UTF-8 has
-/// its bad bytes replaced there, JSON having no other way: the document's own key keeps them. A text in which bytes were
-/// replaced has them as halves of surrogate pairs, so that nothing of it is lost.
+/// Encodes a whole file as a JSON line: an object with key and text. Bad bytes of a key that is not UTF-8 are replaced, as
+/// JSON cannot represent them; the document's own key keeps them. Bad bytes of a text are written as lone surrogates, so
+/// that no information is lost.
 ///
 /// # Errors
 ///
-/// None that writing to memory could give.
+/// None, as writing to memory does not fail.
 pub(super) fn line(key: &[u8], text: &FileText, fields: &Fields) -> anyhow::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(text.shown.len() + text.shown.len() / 16 + key.len() + 64);
     line.push(b'{');
@@ -298,7 +299,7 @@ mod tests {
             assert_eq!((&found[..], listing.bytes), (&wanted[..], 7), "{}", root.display());
             assert_eq!((listing.ignored, listing.unreadable.len()), (3, 0));
         }
-        // What only the link's name says to be wanted is wanted.
+        // A link is listed if its own name is wanted.
         let by_name = list(&folder.path().join("inside"), |path| path.ends_with("to-file"));
         assert_eq!(by_name.files, [Box::from(Path::new("to-file"))]);
     }

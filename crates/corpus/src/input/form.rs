@@ -1,36 +1,36 @@
-//! How a document stood in its input.
+//! The form of a document in its input.
 //!
-//! Whatever is read in records is handed on as a *line*: the bytes of the record as they are in the file (a line
-//! of JSON, a row of a CSV file, a record of a web archive), or, of a Parquet file, which has no such bytes, the
-//! row's number with its key and text. A [`Parser`](super::Parser) finds out what a line says.
+//! A record is passed on as a *line*: the bytes of the record as they are in the file (a line of JSON, a row of a CSV file,
+//! a record of a web archive) or, for a Parquet file, which has no such bytes, the row's number with its key and text. A
+//! [`Parser`](super::Parser) parses lines.
 
 use super::place::PlaceUnit;
 
-/// The end of the names of Parquet files.
+/// Suffix of Parquet files.
 pub(super) const PARQUET: &str = "parquet";
 
 /// The form of a document's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// An object of JSON: the line of a file, or made of a whole file.
+    /// A JSON object: the line of a file, or made from a whole file.
     Json,
-    /// An object made of a whole file of HTML.
+    /// An object made from a whole HTML file.
     Html,
-    /// A row of a table, whose header is at this number in the `Headers`.
+    /// A row of a table; the number is that of its header in the `Headers`.
     Row(u32),
-    /// A record of a web archive, which may consist of texts only (WET).
+    /// A record of a web archive, which may have only texts (WET).
     Archive {
-        /// Whether they are texts, not pages.
+        /// Whether the records are texts, not pages.
         texts: bool,
     },
     /// A record of an ARC file.
     Arc,
-    /// A row of a Parquet file, which is at this number in the `Headers`.
+    /// A row of a Parquet file; the number is that of the file in the `Headers`.
     Columns(u32),
 }
 
 impl Form {
-    /// It as two numbers: of the kind, and within the kind.
+    /// Returns the form as two numbers: the kind, and the number within the kind.
     #[must_use]
     pub fn numbers(self) -> [u32; 2] {
         match self {
@@ -44,20 +44,20 @@ impl Form {
     }
 }
 
-/// How a line ends in its file.
+/// The ending of a line in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// With a newline; also records whose lines are generated.
+    /// A newline; also for records whose lines are generated.
     #[default]
     Newline,
-    /// With a carriage return and a newline.
+    /// A carriage return and a newline.
     Crlf,
-    /// With the file.
+    /// The end of the file, without a newline.
     None,
 }
 
 impl Ending {
-    /// The bytes of it.
+    /// Returns the bytes of the ending.
     pub(super) fn bytes(self) -> &'static [u8] {
         match self {
             Self::Newline => b"\n",
@@ -68,7 +68,7 @@ impl Ending {
 }
 
 impl Form {
-    /// The unit in which places of such files are counted.
+    /// Returns the unit in which places in such files are counted.
     pub(super) fn unit(self) -> PlaceUnit {
         match self {
             Self::Json | Self::Html | Self::Row(_) => PlaceUnit::Line,

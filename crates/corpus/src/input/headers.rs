@@ -1,11 +1,11 @@
-//! What an input has once: the first rows of tables, and the schemas of Parquet files.
+//! Data that an input has once for all records: the first rows of tables, and the schemas of Parquet files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::form::Form;
 use super::{columns, rows};
 
-/// A header, which an input has once for all of its records.
+/// A header, which applies to all records of an input.
 #[derive(Clone, Debug)]
 enum Header {
     /// The first row of a table.
@@ -14,7 +14,7 @@ enum Header {
     Columns(Arc<columns::ParquetFile>),
 }
 
-/// The headers of all inputs, in the order of reading; a clone shares them.
+/// The headers of all inputs, in the order of reading; clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Headers(Arc<Mutex<SeenHeaders>>);
 
@@ -22,7 +22,7 @@ pub struct Headers(Arc<Mutex<SeenHeaders>>);
 #[derive(Debug, Default)]
 struct SeenHeaders {
     headers: Vec<Header>,
-    /// The forms of the inputs of records, each once, and whether the first of each began with a byte order mark.
+    /// The distinct forms of the inputs of records, and whether the first input of each form starts with a byte order mark.
     forms: Vec<(Form, bool)>,
 }
 
@@ -31,7 +31,7 @@ impl Headers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of an input of such records, whether or not any document is in it.
+    /// Records the form of an input, whether or not it contains a document.
     pub(super) fn meet(&self, form: Form, is_marked: bool) {
         let forms = &mut self.seen().forms;
         if !forms.iter().any(|(other, _)| *other == form) {
@@ -39,34 +39,34 @@ impl Headers {
         }
     }
 
-    /// The forms of the inputs so far, in their order.
+    /// Returns the forms of the inputs so far, in order.
     pub(super) fn forms(&self) -> Vec<Form> {
         self.seen().forms.iter().map(|(form, _)| *form).collect()
     }
 
-    /// Whether the first input of this form began with a byte order mark.
+    /// Returns whether the first input of this form starts with a byte order mark.
     pub(super) fn is_marked(&self, form: Form) -> bool {
         self.seen().forms.contains(&(form, true))
     }
 
-    /// Forgets the inputs read so far: their documents are not written.
+    /// Clears the forms of the inputs read so far, whose documents are not written.
     pub fn begin(&self) {
         self.seen().forms.clear();
     }
 
-    /// The number of one more.
+    /// Adds a header, and returns its number.
     fn push(&self, header: Header) -> u32 {
         let all = &mut self.seen().headers;
         all.push(header);
         all.len() as u32 - 1
     }
 
-    /// The number of a Parquet file, which no other has.
+    /// Adds a Parquet file, and returns its number, which no other file has.
     pub(super) fn push_columns(&self, file: columns::ParquetFile) -> u32 {
         self.push(Header::Columns(Arc::new(file)))
     }
 
-    /// The header of a table; one that says the same has the number of the first.
+    /// Adds the header of a table, and returns its number; equal headers have the same number.
     pub(super) fn push_row(&self, header: rows::TableHeader) -> u32 {
         let same = |other: &Header| matches!(other, Header::Row(other) if other.is_equal_header(&header));
         let found = self.seen().headers.iter().position(same);

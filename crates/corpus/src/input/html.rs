@@ -1,6 +1,6 @@
-//! HTML reduced to the text that a reader sees, by the tokenizer of browsers (html5ever).
+//! Reduces HTML to the text that a reader sees, with the tokenizer of browsers (html5ever).
 //!
-//! No tree is built: what encloses what is no matter here, and a tree may have many more nodes than a page has bytes.
+//! No tree is built: the nesting of elements is not needed, and a tree may have many more nodes than a page has bytes.
 
 use std::cell::RefCell;
 
@@ -11,25 +11,25 @@ use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// Elements whose contents are not shown as text, and that may hold others of their name.
+/// Elements whose contents are not shown as text, and that may be nested in elements of the same name.
 const HIDDEN: [&str; 2] = ["svg", "template"];
 
 /// Elements whose contents are not shown and have no tags.
 const RAW: [&str; 6] = ["iframe", "noembed", "noframes", "noscript", "script", "style"];
 
-/// Elements that occur in a line with what is around them; all others begin a line of their own.
+/// Elements that do not break a line; all others start a new line.
 const INLINE: [&str; 35] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "img", "ins", "kbd", "label", "mark", "q", "ruby", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 
-/// The text of a page: its title and what its body shows, entities decoded, runs of white space joined to one blank, a line for each
-/// block. Any text is a page of some kind, so that nothing is refused.
+/// Returns the text of a page: its title and the visible text of its body, with entities decoded, runs of white space
+/// replaced by one space, and a line for each block. Any text is a valid page, so there are no errors.
 pub(super) fn text(page: &str) -> String {
     let tokenizer = Tokenizer::new(VisibleText::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
-    // A tendril is of 4 GiB at most.
+    // A tendril has at most 4 GiB.
     let mut rest = page;
     while !rest.is_empty() {
         let end = (0..=PIECE.min(rest.len())).rev().find(|&end| rest.is_char_boundary(end));
@@ -42,7 +42,7 @@ pub(super) fn text(page: &str) -> String {
     tokenizer.sink.0.into_inner().text.made
 }
 
-/// Bytes that are given to the tokenizer at once.
+/// Number of bytes that are passed to the tokenizer at a time.
 const PIECE: usize = 1 << 20;
 
 #[derive(Default)]
@@ -51,9 +51,9 @@ struct VisibleText(RefCell<State>);
 #[derive(Default)]
 struct State {
     text: HtmlText,
-    /// The element that is open and not shown, and how many of its name are.
+    /// The open hidden element, and the number of nested elements of its name.
     hidden: Option<(&'static str, u32)>,
-    /// Whether what comes is the content of an element that shows none.
+    /// Whether the following text is the content of an element that is not shown.
     raw: bool,
 }
 
@@ -93,7 +93,8 @@ impl State {
         if tag.kind == TagKind::EndTag || self.hidden.is_some() {
             return TokenSinkResult::Continue;
         }
-        // What a tree builder would say (HTML standard, 13.2.6.4), as the rest of a page is read by it.
+        // Sets the tokenizer state as a tree builder would (HTML standard, 13.2.6.4), as the rest of the page depends on
+        // it.
         match name {
             "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
             name if RAW.contains(&name) => {
@@ -126,7 +127,7 @@ struct HtmlText {
 impl HtmlText {
     fn push(&mut self, run: &str) {
         for character in run.chars() {
-            // What HTML calls white space, which a space that does not break a line is not.
+            // White space as HTML defines it, which excludes the non-breaking space.
             if matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0c') {
                 self.gap = self.gap.max(Gap::Blank);
                 continue;

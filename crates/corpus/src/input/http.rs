@@ -1,4 +1,4 @@
-//! What a server answered, as web archives keep it: the page out of an HTTP response, and its characters.
+//! HTTP responses in web archives: extracts the page, and decodes its characters.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -7,23 +7,23 @@ use super::charset::{self, Charset, Decoded};
 use super::open::zstd_within;
 use super::{Loss, lossy, medium, page_text};
 
-/// The most fields of a head that are read.
+/// Maximal number of header fields that are read.
 const HEAD_FIELDS_MAX: usize = 256;
-/// Bytes in which the version of an answer ends.
+/// Maximal length in bytes of the version in a status line.
 const VERSION_BYTES_MAX: usize = 12;
-/// Bytes that brotli asks for at once.
+/// Size of brotli's reads in bytes.
 const BROTLI_BUFFER: usize = 4 << 10;
-/// The largest window of a zstd content, in powers of 2: RFC 9659 allows no larger one there, and each thread has one.
+/// The largest window of zstd content, as a power of 2: RFC 9659 allows no larger one in HTTP, and each thread has one.
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// A page, or whatever else was answered.
+/// The content of a response: a page, or another type.
 #[derive(Debug)]
 pub(super) struct HttpPage<'r> {
     pub(super) of_type: Cow<'r, [u8]>,
     pub(super) content: Cow<'r, [u8]>,
 }
 
-/// Whether a record of this type holds an HTTP message.
+/// Returns whether records of this type have an HTTP message.
 pub(super) fn is_http(of_type: &[u8]) -> bool {
     without_parameters(of_type).eq_ignore_ascii_case(b"application/http")
 }
@@ -32,18 +32,18 @@ pub(super) fn is_plain_text(of_type: &[u8]) -> bool {
     without_parameters(of_type).eq_ignore_ascii_case(b"text/plain")
 }
 
-/// The type without its parameters.
+/// Returns the type without its parameters.
 fn without_parameters(of_type: &[u8]) -> &[u8] {
     of_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
-/// The page of a response; none if it is an error or a redirection.
+/// Returns the page of a response; `None` if the response is an error or a redirection.
 ///
 /// # Errors
 ///
-/// It is no response, or encoded in a way that is not known or not true, or longer than `bytes_max`.
+/// It is not a response, its encoding is unknown or wrong, or it is longer than `bytes_max`.
 pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
-    // Responses of HTTP/2 and 3 have no status line: archivers write one.
+    // Responses of HTTP/2 and 3 have no status line: archivers generate one.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
     if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)]) {
         let again = [b"HTTP/1.1", &response[space..]].concat();
@@ -78,8 +78,8 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
     }
     let mut content = Cow::Borrowed(&response[bytes..]);
     let codings = [value("Transfer-Encoding"), value("Content-Encoding")];
-    // Many archives hold what was decoded already below heads that say otherwise: what cannot be is passed over.
-    // The last of a list was the last to be applied.
+    // Many archives have decoded content below headers that still name the encoding: an encoding that cannot apply is
+    // skipped. The last encoding of a list was applied last.
     for coding in codings.iter().flat_map(|list| list.rsplit(|&byte| byte == b',')) {
         let coding = coding.trim_ascii().to_ascii_lowercase();
         content = match coding.as_slice() {
@@ -101,7 +101,7 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
             }
-            // Neither format has a magic number: content that cannot be decompressed was decompressed before, if it is a text.
+            // Neither format has a magic number: content that cannot be decompressed but is text was decompressed before.
             b"deflate" => decompressed_or_text(flate2::read::DeflateDecoder::new(&content[..]), &content, bytes_max, "deflate")?,
             b"br" => {
                 let decoder = brotli_decompressor::Decompressor::new(&content[..], BROTLI_BUFFER);
@@ -123,13 +123,13 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
     Ok(Some(HttpPage { of_type: Cow::Owned(of_type.to_vec()), content }))
 }
 
-/// Whether bytes begin as a zlib stream does (RFC 1950, section 2.2).
+/// Returns whether bytes start like a zlib stream (RFC 1950, section 2.2).
 fn is_zlib(bytes: &[u8]) -> bool {
     matches!(bytes, [first, second, ..]
         if first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
 
-/// All that a decoder gives.
+/// Reads all bytes of a decoder, up to a limit.
 fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, String> {
     let mut whole = Vec::new();
     // guard: a long content of an answer is refused
@@ -156,7 +156,7 @@ fn decompressed_or_text<'c>(
     }
 }
 
-/// The chunks of a message put together; none if it is not made of chunks.
+/// Joins the chunks of a message; `None` if it is not chunked.
 fn unchunked(mut content: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::with_capacity(content.len());
     loop {
@@ -177,7 +177,7 @@ fn is_html(medium: &[u8]) -> bool {
     [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|html| medium.eq_ignore_ascii_case(html))
 }
 
-/// Whether a page of this type is made of text.
+/// Returns whether a page of this type consists of text.
 fn is_shown(of_type: &[u8]) -> bool {
     let medium_of = without_parameters(of_type);
     let is_text = medium_of.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"));
@@ -185,11 +185,11 @@ fn is_shown(of_type: &[u8]) -> bool {
 }
 
 impl HttpPage<'_> {
-    /// The text that is shown; none if it is no text.
+    /// Returns the visible text; `None` if the content is not text.
     ///
     /// # Errors
     ///
-    /// This build reads no HTML.
+    /// This build does not read HTML.
     pub(super) fn text(&self, charset: Option<Charset>) -> Result<Option<PageText>, String> {
         if !is_shown(&self.of_type) {
             return Ok(None);
@@ -202,24 +202,24 @@ impl HttpPage<'_> {
     }
 }
 
-/// The kind of loss of a text, and the bytes that are compared instead.
+/// The kind of loss of a text, and the bytes to compare instead.
 pub(super) type OpaqueIdentity = (Loss, Vec<u8>);
 
 /// The visible text of a page, or another text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PageText {
     pub(super) text: String,
-    /// The bytes that are compared, if the text lost some.
+    /// The bytes to compare, if the text lost some.
     pub(super) opaque: Option<OpaqueIdentity>,
-    /// Whether the encoding is what the bytes look like.
+    /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
 }
 
-/// The visible text of decoded characters that were these bytes.
+/// Returns the visible text of decoded characters; `bytes` is their encoded form.
 ///
 /// # Errors
 ///
-/// This build reads no HTML.
+/// This build does not read HTML.
 pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result<PageText, String> {
     let Decoded { text, is_lossy, is_detected } = decoded;
     let lost = is_lossy.then(|| (Loss::Bytes, identity(lossy::LOSSY, &lossy::mark(bytes))));
@@ -227,11 +227,11 @@ pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result
     Ok(PageText { text, opaque, is_detected })
 }
 
-/// The visible text of a page, and the bytes that are compared if the text lost some.
+/// Returns the visible text of a page, and the bytes to compare if the text lost some.
 ///
 /// # Errors
 ///
-/// This build reads no HTML.
+/// This build does not read HTML.
 pub(super) fn shown_of_page(
     markup: &str,
     lost: Option<OpaqueIdentity>,
@@ -242,12 +242,12 @@ pub(super) fn shown_of_page(
     Ok((text, lost.or_else(unseen)))
 }
 
-/// The bytes that are compared of a text that lost some.
+/// Returns the bytes to compare of a text that lost some.
 pub(super) fn identity(kind: u8, all: &str) -> Vec<u8> {
     [&[kind], all.as_bytes()].concat()
 }
 
-/// Whether a name is one of a page of HTML.
+/// Returns whether a file name is that of an HTML page.
 pub(super) fn is_named_html(path: &std::path::Path) -> bool {
     path.extension()
         .is_some_and(|suffix| ["html", "htm", "xhtml"].iter().any(|name| suffix.eq_ignore_ascii_case(name)))
@@ -308,7 +308,7 @@ mod tests {
         let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
         deflate.write_all("plain words, grün".as_bytes()).unwrap();
         let deflate = deflate.finish().unwrap();
-        // One block that is not compressed (RFC 7932, section 9.2).
+        // An uncompressed block (RFC 7932, section 9.2).
         let brotli = b"\x8b\x08\x80plain words, gr\xc3\xbcn\x03";
         for (coding, content) in [("deflate", &deflate[..]), ("br", brotli)] {
             let head = format!("Content-Type: text/plain\r\nContent-Encoding: {coding}\r\n");

@@ -1,4 +1,4 @@
-//! One JSON object a line: lines out of a stream within bounded memory, and two fields out of a line.
+//! JSON lines, one object per line: reads lines from a stream in bounded memory, and two fields of a line.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,17 +23,17 @@ use super::open::Reader;
 use super::scan::{self, Scanned, ScannedValue};
 use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
 
-/// How much is asked of the stream at once, and the least that a buffer holds. In fuzzing so little that short inputs
-/// come to its ends.
+/// Size of reads from the stream, and minimal size of a buffer, in bytes. Small in fuzzing, so that short inputs reach the
+/// ends of buffers.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
-/// How many field names of a record without the wanted field are shown, and how many characters of each.
+/// Number of field names shown of a record without the wanted field, and number of characters shown of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 
-/// A line's number, and the line itself or what is wrong with it.
+/// A line's number, and the line or its error.
 pub(super) type NumberedLine<'l> = (u64, Result<FoundLine<'l>, Problem>);
 
-/// A line, and where it begins in its file, if that is a regular one read as it is.
+/// A line, and its offset in its file, if that is a regular file read without decompression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundLine<'l> {
     pub(super) line: &'l [u8],
@@ -44,7 +44,7 @@ pub(super) struct FoundLine<'l> {
 /// The lines of one stream of JSON lines.
 pub(super) struct JsonLines {
     lines: Lines,
-    /// Lines taken so far, so the number of the latest.
+    /// Number of lines read so far, which is the number of the latest line.
     number: u64,
 }
 
@@ -54,12 +54,12 @@ impl JsonLines {
         Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
     }
 
-    /// The name of the stream in messages.
+    /// Returns the name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.lines.reader.name()
     }
 
-    /// Whether it begins with a byte order mark; to be asked before any line.
+    /// Returns whether the stream starts with a byte order mark; must be called before any line is read.
     ///
     /// # Errors
     ///
@@ -72,19 +72,18 @@ impl JsonLines {
         Ok(lines.buffer[..lines.end].starts_with(b"\xef\xbb\xbf"))
     }
 
-    /// True where the next line is not there yet, and the stream is one that may let wait for it.
+    /// Returns whether reading the next line would wait for a pipe.
     pub(super) fn would_wait(&self) -> bool {
         let lines = &self.lines;
         let there = memchr::memchr(b'\n', &lines.buffer[lines.searched..lines.end]).is_some();
         lines.reader.is_stream() && !there && !lines.ended
     }
 
-    /// The next line with its number, for [`parse`], or what is wrong with it; `None` at the end. Blank lines are
-    /// passed over.
+    /// Returns the next line with its number, for [`parse`], or its error; `None` at the end. Blank lines are skipped.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read on.
+    /// The stream cannot be read further.
     pub(super) fn next(&mut self) -> Result<Option<NumberedLine<'_>>, Problem> {
         while let Some(line) = self.lines.next()? {
             self.number += 1;
@@ -112,25 +111,25 @@ impl JsonLines {
     }
 }
 
-/// The lines of a stream. Memory stays within the longest line that is allowed and one chunk.
+/// The lines of a stream. Memory use is at most the longest allowed line and one chunk.
 struct Lines {
     reader: Reader,
-    /// Bytes of the stream before the buffer.
+    /// Number of bytes of the stream before the buffer.
     before: u64,
-    /// `buffer[start..end]` is read and not yet given out; the part before `searched` holds no newline.
+    /// `buffer[start..end]` is read and not yet returned; the part before `searched` has no newline.
     buffer: Vec<u8>,
     start: usize,
     searched: usize,
     end: usize,
     ended: bool,
-    /// Inside a line that is too long, whose bytes are thrown away up to the newline.
+    /// Whether the current line is too long, and its bytes are discarded up to the newline.
     discarding: bool,
     line_bytes_max: usize,
 }
 
 /// The bytes between two newlines.
 enum Line {
-    /// The place of its bytes in [`Lines::buffer`], valid until the next call.
+    /// The range of the line in [`Lines::buffer`], valid until the next call.
     Whole(Range<usize>),
     TooLong,
 }
@@ -151,7 +150,7 @@ impl Lines {
         }
     }
 
-    /// The next line without its newline; `None` at the end. A last line needs no newline.
+    /// Returns the next line without its newline; `None` at the end. The last line needs no newline.
     fn next(&mut self) -> Result<Option<Line>, Problem> {
         loop {
             let unsearched = &self.buffer[self.searched..self.end];
@@ -168,7 +167,7 @@ impl Lines {
                 if std::mem::take(&mut self.discarding) {
                     return Ok(Some(Line::TooLong));
                 }
-                // The end of the stream after a newline is the end of no line.
+                // The end of the stream after a newline is not an empty line.
                 let is_finished = newline == 0 && line.is_empty();
                 return Ok((!is_finished).then_some(Line::Whole(line)));
             }
@@ -179,7 +178,7 @@ impl Lines {
         }
     }
 
-    /// Appends the next bytes of the input to the buffer, which grows where it must.
+    /// Appends the next bytes of the input to the buffer, which grows if necessary.
     fn fill(&mut self) -> Result<(), Problem> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.before += self.start as u64;
@@ -187,11 +186,11 @@ impl Lines {
         self.searched -= self.start;
         self.start = 0;
         if self.buffer.len() - self.end < CHUNK / 2 {
-            // Doubling, so that a long line is moved a few times only.
+            // Doubled, so that a long line is moved only a few times.
             let grown = (2 * self.end).min(self.line_bytes_max.saturating_add(1)).max(self.end) + CHUNK;
             self.buffer.resize(grown, 0);
         } else if self.end < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
-            // One long line must not hold its memory until the last.
+            // Frees the memory of a single long line.
             self.buffer.truncate(CHUNK);
             self.buffer.shrink_to_fit();
         }
@@ -202,12 +201,12 @@ impl Lines {
     }
 }
 
-/// Working memory of [`parse`], reused from line to line.
+/// Working memory of [`parse`], reused for each line.
 #[derive(Debug, Default)]
 pub(super) struct LineBuffers {
     line: String,
     values: Values,
-    /// The bytes that are compared of a text that lost some.
+    /// The bytes to compare for a text that lost some.
     identity: Vec<u8>,
 }
 
@@ -222,16 +221,16 @@ struct Values {
 /// The values of one line.
 #[derive(Debug)]
 pub(super) struct ParsedObject<'p> {
-    /// None where it is to be that of the line.
+    /// `None` if the key is made of the line number.
     pub(super) key: Option<&'p [u8]>,
     pub(super) content: Content<'p>,
-    /// Whether the text has lost bytes, or halves of surrogate pairs.
+    /// Whether the text has lost bytes, or has lone surrogates.
     pub(super) is_lossy: bool,
-    /// Whether the encoding is what the bytes look like.
+    /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
 }
 
-/// The key and the text, or the features, of one record, or why it is no document.
+/// Parses the key and the text, or the features, of a record; the error is the reason why it is not a document.
 pub(super) fn parse<'p>(
     line: &'p [u8],
     fields: &Fields,
@@ -259,7 +258,7 @@ pub(super) fn parse<'p>(
             line[offset]
         )));
     };
-    // A caller that accepts invalid bytes accepts lone halves of surrogate pairs, too.
+    // A caller that accepts invalid bytes also accepts lone surrogates.
     if takes_lossy && lossy::has_half(line) {
         let marked = lossy::mark_json(line.as_bytes());
         if lossy::is_lossy(&marked) {
@@ -269,23 +268,23 @@ pub(super) fn parse<'p>(
     parse_utf8(line, fields, &mut buffers.values)
 }
 
-/// Refuses an object with a field that is to be added.
+/// Refuses an object with a field whose name is reserved for an added field.
 pub(super) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), String> {
     let occurs = |name: &&String| memchr::memmem::find(line, format!("\"{name}\"").as_bytes()).is_some();
     if !reserved.iter().any(|name| occurs(&name)) {
         return Ok(());
     }
-    // Names of fields are ASCII here, whatever else is in the line.
+    // Reserved names are ASCII, whatever other bytes are in the line.
     let shown = String::from_utf8_lossy(line);
     let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
     reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(name_conflict(name)))
 }
 
-/// Why a line is no document.
+/// Why a line is not a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineError {
     Reason(String),
-    /// Something was lost in its text, and it is to be passed over.
+    /// Its text lost bytes, and such documents are skipped.
     Skipped,
 }
 
@@ -295,7 +294,7 @@ impl From<String> for LineError {
     }
 }
 
-/// A line in UTF-8.
+/// Parses a line in UTF-8.
 fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Result<ParsedObject<'p>, LineError> {
     let Values { key, text, features } = values;
     if fields.features {
@@ -341,7 +340,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
     Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false })
 }
 
-/// A line with marked losses, in its text or in an unused field.
+/// Parses a line with marked losses, in its text or in an unused field.
 fn parse_lossy<'p>(
     marked: &str,
     fields: &Fields,
@@ -399,7 +398,7 @@ pub(super) struct SlowParse {
     pub(super) text: String,
 }
 
-/// The key and the text of any line, by a parser that knows all of JSON.
+/// Parses the key and the text of any line, with a complete JSON parser.
 pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, String> {
     if let Some(named) = &fields.named {
         return parse_named(line, named, fields);
@@ -410,7 +409,7 @@ pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, Str
     Ok(SlowParse { key, text: text_of(text, &fields.text)? })
 }
 
-/// The text of a field: null is an empty text.
+/// Returns the text of a field; null is an empty text.
 fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     match text {
         Scalar::String(text) => Ok(text),
@@ -421,7 +420,7 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     }
 }
 
-/// As [`parse_slowly`], where the names are paths, or several.
+/// Like [`parse_slowly`], for field names that are paths, or several fields.
 fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<SlowParse, String> {
     let [ids, values] = select(line, named)?;
     let key = select_key(line, &ids, named, fields)?;
@@ -430,7 +429,7 @@ fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<S
     }
     let mut text = Vec::new();
     for (number, value) in values.iter().enumerate() {
-        // A field that one record leaves out is as one that says null: writers do either.
+        // A missing field is treated like null: writers use either.
         let part = value.map_or(Ok(Scalar::Null), |value| scalar(value.get()))?;
         push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
     }
@@ -438,7 +437,7 @@ fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<S
     Ok(SlowParse { key, text })
 }
 
-/// The values that the names of keys and texts select.
+/// Returns the values that the names of the key and text fields select.
 fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selected<'l>; 2], String> {
     nested::select(line, [&named.id, &named.text]).map_err(|error| {
         let message = error.to_string();
@@ -449,7 +448,7 @@ fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selecte
     })
 }
 
-/// The key of a line, where the names are paths, or several.
+/// Returns the key of a line, for field names that are paths, or several fields.
 fn select_key(
     line: &str,
     values: &nested::Selected<'_>,
@@ -483,12 +482,12 @@ fn select_key(
     String::from_utf8(key).map(Some).map_err(|error| error.to_string())
 }
 
-/// A value of a line by itself.
+/// Parses a single value of a line.
 fn scalar(json: &str) -> Result<Scalar, String> {
     deserialize(json, Value).map_err(|error| invalid_json(json, &error))
 }
 
-/// The key and the features of a line.
+/// Parses the key and the features of a line.
 fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Features), String> {
     let (key, value) = if let Some(named) = &fields.named {
         let [ids, values] = select(line, named)?;
@@ -507,7 +506,7 @@ fn parse_features(line: &str, fields: &Fields) -> Result<(Option<String>, Featur
     Ok((key, features))
 }
 
-/// The key and the fingerprint of a line.
+/// Parses the key and the fingerprint of a line.
 fn parse_fingerprint(
     line: &str,
     fields: &Fields,
@@ -533,7 +532,7 @@ fn parse_fingerprint(
     Ok((key, found.map_err(|why| format!("field {field:?}: {why}"))?))
 }
 
-/// Both fields of a line, the second one as `seed` reads it.
+/// Parses both fields of a line, the second one with `seed`.
 fn pick<'de, S>(line: &'de str, fields: &Fields, seed: S) -> Result<PickedFields<S::Value>, String>
 where
     S: DeserializeSeed<'de> + Clone,
@@ -546,13 +545,14 @@ where
     }
 }
 
-/// The message that a field is missing.
+/// Returns the message that a field is missing.
 fn missing(line: &str, name: &str, option: &str) -> String {
     let here = deserialize(line, FieldNameList).unwrap_or_default();
     format!("no field {name:?}; {here} (use {option} NAME)")
 }
 
-/// The key that the id field's value is, numbers as they are written; none where it is to be that of the line.
+/// Returns the value of the id field as a key, with numbers as they are written; `None` if the key is made of the line
+/// number.
 fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, String> {
     if fields.ids == Ids::Line {
         return Ok(None);
@@ -572,7 +572,7 @@ fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<Stri
     Ok(Some(key))
 }
 
-/// A value as a key, or a part of one.
+/// Returns a value as a key, or as a part of one.
 fn key_part(value: Scalar, field: &str) -> Result<String, String> {
     let found = match value {
         Scalar::String(key) => return Ok(key),
@@ -592,12 +592,12 @@ fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_j
     Ok(value)
 }
 
-/// The parser's message without its line, which is always 1: the caller puts the true line before it.
+/// Returns the parser's message without its line number, which is always 1: the caller adds the actual line number.
 fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
     let half = match message {
-        // The parser's own words for these need knowledge of its code.
+        // The parser's own messages for these are about its code.
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
                 .map(|escape| format!("an escape of half a surrogate pair, {escape}"))
@@ -613,7 +613,7 @@ fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     format!("invalid JSON at column {}: {message}{advice}", error.column())
 }
 
-/// The word at the place of an error, if it is one that some writers use for numbers that JSON does not have.
+/// Returns the word at the position of an error, if it is one that some writers use for numbers that JSON does not have.
 fn no_number(line: &str, column: usize) -> Option<&'static str> {
     let around = line.get(column.saturating_sub(3)..)?;
     ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
@@ -621,7 +621,7 @@ fn no_number(line: &str, column: usize) -> Option<&'static str> {
     })
 }
 
-/// The last escape of half a surrogate pair.
+/// Returns the last escape of a lone surrogate.
 fn last_surrogate(line: &[u8]) -> Option<&str> {
     let is_one = |escape: &&[u8]| {
         matches!(escape, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', rest @ ..]
@@ -630,31 +630,31 @@ fn last_surrogate(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(line.windows(6).rfind(is_one)?).ok()
 }
 
-/// A field's value, as far as it can be of use.
+/// A scalar JSON value of a field; other types keep only their name.
 enum Scalar {
     String(String),
-    /// In decimal digits.
+    /// An integer, in decimal digits.
     Integer(String),
-    /// Another number.
+    /// A number that is not an integer.
     Fraction,
     Null,
-    /// Its type, with an article.
+    /// Another type: its name, with an article.
     Other(&'static str),
 }
 
 /// The fields taken from an object.
 struct PickedFields<C> {
     id: Option<Scalar>,
-    /// The value of the other field.
+    /// The value of the content field.
     content: Option<C>,
-    /// A field of the two that is repeated, so that it is not defined which one counts.
+    /// The name of one of the two fields that is repeated, so that its value is undefined.
     repeated: Option<String>,
 }
 
-/// Reads an object into [`PickedFields`], passing over all other fields.
+/// Reads an object into [`PickedFields`], and skips all other fields.
 struct Object<'f, S> {
     fields: &'f Fields,
-    /// Reads the value of the other field.
+    /// Reads the value of the content field.
     content: S,
 }
 
@@ -702,7 +702,7 @@ enum FieldRole {
     Neither,
 }
 
-/// Recognises a field's name without copying it.
+/// Recognizes a field's name without copying it.
 struct Name<'f> {
     fields: &'f Fields,
 }
@@ -731,7 +731,7 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// Reads a value of any type. A value of the wrong type is read to its end before it is an error, so that invalid JSON
+/// Reads a value of any type. A value of the wrong type is read to its end before it is reported, so that invalid JSON
 /// after it is reported first.
 #[derive(Clone, Copy)]
 struct Value;
@@ -786,7 +786,7 @@ impl<'de> Visitor<'de> for Value {
     }
 }
 
-/// Reads an object into a list of its fields' names, for the message that one is missing.
+/// Reads an object into a list of its field names, for the message that one is missing.
 struct FieldNameList;
 
 impl<'de> DeserializeSeed<'de> for FieldNameList {
@@ -834,7 +834,7 @@ mod tests {
     use super::super::open::Origin;
     use super::*;
 
-    /// A reader that gives its bytes in small pieces, then an error if it has one.
+    /// A reader that returns its bytes in small pieces, then an error if it has one.
     struct Pieces {
         bytes: Vec<u8>,
         at: usize,
@@ -866,7 +866,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    /// Key and text, owned, read with buffers that hold something else.
+    /// Returns key and text as owned values, read with buffers that have other content.
     fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
         parse_with(line, fields, InvalidUtf8::Error)
     }
@@ -886,7 +886,7 @@ mod tests {
     /// A line, its key and its text.
     type FoundLine = (Vec<u8>, Vec<u8>, String);
 
-    /// The next record of a stream, or what is wrong with it.
+    /// Returns the next record of a stream, or its error.
     fn next(lines: &mut JsonLines) -> Result<Option<Result<FoundLine, Problem>>, Problem> {
         let name = Arc::clone(lines.name());
         let Some((number, line)) = lines.next()? else { return Ok(None) };
@@ -896,7 +896,7 @@ mod tests {
         })))
     }
 
-    /// The result of each line: `key=text`, or the message.
+    /// Returns the result of each line: `key=text`, or the message.
     fn read_all(bytes: &[u8], piece: usize, max: usize) -> Vec<String> {
         let mut lines = json_lines(bytes, piece, None, max);
         let mut out = Vec::new();
@@ -930,7 +930,7 @@ mod tests {
     #[test]
     fn other_fields_of_any_type_are_skipped_in_any_order() {
         let line = r#"{"a":[{"id":1}],"text":"x\n\u00fc","b":{"text":[]},"c":null,"\u0069d":"k","d":1e400}"#;
-        // A number beyond every float is valid in an unused field.
+        // A number beyond the range of floats is valid in an unused field.
         let (key, text) = parse(line.as_bytes(), &fields()).unwrap();
         assert_eq!((key.as_slice(), text.as_str()), (&b"k"[..], "x\n\u{fc}"));
     }
@@ -1029,7 +1029,7 @@ B"),
         assert_eq!(message(r#"{"id":1 "text":"t"}"#), "invalid JSON at column 9: expected `,` or `}`");
         let after_object = message(r#"{"id":1,"text":"t"} x"#);
         assert_eq!(after_object, "invalid JSON at column 21: trailing characters");
-        // Broken JSON is worse than a field of the wrong type before it.
+        // Invalid JSON is reported before a field of the wrong type.
         assert!(message(r#"{"id":null,"text":"t"#).starts_with("invalid JSON"));
     }
 
@@ -1082,14 +1082,14 @@ B"),
         let sound = br#"{"id":"k","text":"a"}"#;
         let text = |text: &str| Ok((text.to_owned(), text.as_bytes().to_vec(), false));
         assert_eq!(parse(sound, InvalidUtf8::Replace, None), text("a"));
-        // In another field nothing of the text is lost.
+        // Invalid bytes in another field are no loss of the text.
         let elsewhere = b"{\"id\":\"k\",\"x\":\"\xff\",\"text\":\"a\"}";
         assert_eq!(parse(elsewhere, InvalidUtf8::Replace, None), text("a"));
         let halves = br#"{"id":"k","text":"a\ud800\ud83d\ude00"}"#;
         assert_eq!(parse(halves, InvalidUtf8::Replace, None).unwrap().0, "a\u{fffd}\u{1f600}");
         let cyrillic = b"{\"id\":\"k\",\"text\":\"\xcf\xf0\"}";
         assert_eq!(parse(cyrillic, InvalidUtf8::Error, Charset::named("windows-1251")), text("Пр"));
-        // A replaced byte is no quote, so that other bytes cannot make JSON of what is none.
+        // A replaced byte is not a quote, so that invalid bytes cannot make a line valid JSON.
         line.truncate(22);
         assert!(parse(&line, InvalidUtf8::Replace, None).is_err());
     }

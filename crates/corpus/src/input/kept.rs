@@ -1,4 +1,4 @@
-//! Documents that are kept, written again in the form in which they were read.
+//! Writes kept documents in the form in which they were read.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,48 +15,48 @@ use super::kept_names::name;
 use super::rows_kept;
 use twindex::sys::DurableFile;
 
-/// The end of the name of a file of JSON lines.
+/// Suffix of a file of JSON lines.
 const JSONL: &str = "jsonl";
-/// The end of the name of an ARC file.
+/// Suffix of an ARC file.
 const ARC: &str = "arc";
 
-/// Documents that are written at once.
+/// A block of documents to write.
 #[derive(Default)]
 pub struct KeptBlock {
-    /// Documents one after the other, each with the end that its form has.
+    /// The documents, each with the ending of its form.
     bytes: Vec<u8>,
-    /// Documents of one form in a row; rows of Parquet files each by itself.
+    /// Runs of documents of one form; each row of a Parquet file is a run.
     runs: Vec<Run>,
-    /// Keys that the lines do not say.
+    /// Keys that differ from the keys in the lines.
     keys: Vec<OtherKey>,
 }
 
-/// Documents of one form in a row.
+/// Consecutive documents of one form.
 struct Run {
     form: Form,
-    /// The end of the last of them.
+    /// The end of the run in the bytes.
     end: usize,
     documents: u64,
-    /// The number of a row of Parquet among all documents.
+    /// For a Parquet row, its number among all documents.
     document: u32,
-    /// Whether the last of them ended with its file.
+    /// Whether the last document ended at end of file without a newline.
     is_open: bool,
 }
 
-/// A key that its line does not say.
+/// A key that differs from the key in its line.
 struct OtherKey {
     run: usize,
-    /// How many documents of the run come before it, and where its line begins.
+    /// Number of documents before it in its run, and the start of its line.
     before: u64,
     start: usize,
     key: Vec<u8>,
 }
 
 impl KeptBlock {
-    /// Bytes of a block as a rule.
+    /// Size in bytes from which on a block is full.
     const BYTES: usize = 1 << 20;
 
-    /// Takes everything out.
+    /// Removes all documents.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(2 * Self::BYTES);
@@ -64,19 +64,20 @@ impl KeptBlock {
         self.keys.clear();
     }
 
-    /// Whether nothing is in it.
+    /// Returns whether there are no documents.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Whether it is time to write it.
+    /// Returns whether the block should be written.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.bytes.len() >= Self::BYTES
     }
 
-    /// Adds a document by its number, whose line ends so in its file, with its key if that is another one than its line says.
+    /// Adds a document: its number, its line with the ending in its file, and its key if that differs from the key in the
+    /// line.
     pub fn push(&mut self, document: u32, form: Form, line: &[u8], ending: Ending, key: Option<&[u8]>) {
         if let Some(last) = self.runs.last_mut()
             && last.is_open
@@ -111,15 +112,15 @@ impl KeptBlock {
     }
 }
 
-/// The files that documents are written to: one of JSON lines, one of each kind of archive, and one for each header of
-/// tables and each set of columns. Documents of one form come one after the other, so that one file is open at a time.
+/// Writes documents to files: one of JSON lines, one for each kind of archive, and one for each table header and each set
+/// of columns. Documents of one form come one after the other, so that only one file is open at a time.
 pub struct KeptWriter<'n> {
     folder: PathBuf,
     headers: Headers,
     files: Vec<KeptFile>,
     open: Option<OpenOutput>,
     columns: rows_kept::Writers<'n>,
-    /// How the names of the files begin.
+    /// The beginning of the file names.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
 }
@@ -127,26 +128,26 @@ pub struct KeptWriter<'n> {
 /// A file of documents.
 struct KeptFile {
     suffix: &'static str,
-    /// The header, if it is a table.
+    /// The number of the header, if the file is a table.
     header: Option<u32>,
     name: String,
-    /// Documents written, or lines of a table: the number of the last one, as a reader counts.
+    /// Number of documents written; for a table, the number of the last line, as a reader counts lines.
     written: u64,
-    /// Whether the last line has no end yet: it had none in its own file.
+    /// Whether the last line has no newline yet, because it had none in its own file.
     is_open: bool,
 }
 
-/// The file that is written to.
+/// The file that is currently written.
 struct OpenOutput {
     at: usize,
     file: DurableFile,
-    /// Keys that lines do not say, from the first one on.
+    /// Keys that differ from those in the lines; opened with the first one.
     keys: Option<kept_keys::KeyWriter>,
 }
 
 impl<'n> KeptWriter<'n> {
-    /// Nothing yet, in a folder, in files whose names begin so. Rows of Parquet, and headers of tables, become annotated;
-    /// lines are so when they come.
+    /// Creates a writer for a folder; file names begin with `stem`. It annotates Parquet rows and table headers; lines must
+    /// be annotated by the caller.
     #[must_use]
     pub fn new(
         folder: &Path,
@@ -159,7 +160,7 @@ impl<'n> KeptWriter<'n> {
         Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation }
     }
 
-    /// Leaves these parts out of texts of Parquet rows while they are copied; lines are without them when they come.
+    /// Cuts these spans from the texts of Parquet rows while they are copied; lines must be cut by the caller.
     #[must_use]
     pub fn without(mut self, cuts: Cuts<'n>) -> Self {
         self.columns.set_cuts(cuts);
@@ -170,7 +171,7 @@ impl<'n> KeptWriter<'n> {
     ///
     /// # Errors
     ///
-    /// Their file cannot be written; of a Parquet file, it cannot be read again.
+    /// The file of the documents cannot be written; a Parquet file cannot be read again.
     pub fn write(&mut self, block: &KeptBlock) -> anyhow::Result<()> {
         let (mut start, mut keys) = (0, &block.keys[..]);
         for (number, run) in block.runs.iter().enumerate() {
@@ -229,7 +230,7 @@ impl<'n> KeptWriter<'n> {
         Ok(())
     }
 
-    /// Opens the file for such documents, and returns its number.
+    /// Opens the file for documents of this kind, and returns its number.
     fn file(&mut self, suffix: &'static str, header: Option<u32>) -> anyhow::Result<usize> {
         let same = |file: &KeptFile| (file.suffix, file.header) == (suffix, header);
         if let Some(open) = &self.open
@@ -273,7 +274,7 @@ impl<'n> KeptWriter<'n> {
         let at = known.unwrap_or(self.files.len());
         if known.is_none() {
             let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
-            // The end of the last line is counted when it is there.
+            // The end of the last line is counted when it is written.
             let is_open = first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
             // The description of an ARC file is its first record.
             let written = first.map_or(u64::from(suffix == ARC), |header| {
@@ -285,15 +286,15 @@ impl<'n> KeptWriter<'n> {
         Ok(at)
     }
 
-    /// Makes the open file durable.
+    /// Makes the open file durable, and closes it.
     fn close(&mut self) -> anyhow::Result<()> {
         let Some(OpenOutput { at, file, keys }) = self.open.take() else { return Ok(()) };
         let finished = file.finish().and_then(|()| keys.map_or(Ok(()), kept_keys::KeyWriter::finish));
         finished.with_context(|| format!("{}: cannot write", self.files[at].name))
     }
 
-    /// Makes the files durable, and returns their names. Each form of an input has its file, also where nothing
-    /// of it was kept, tables with their columns; where there is no other, there is one of JSON lines.
+    /// Makes the files durable, and returns their names. Each form of an input has a file, even if no document was kept;
+    /// tables have their header. If there is no other file, creates one of JSON lines.
     ///
     /// # Errors
     ///
@@ -319,7 +320,7 @@ impl<'n> KeptWriter<'n> {
     }
 }
 
-/// The end of the name, after `kept`, of the file that documents of one form are written to.
+/// Returns the suffix of the file for documents of one form.
 fn suffix(form: Form, headers: &Headers) -> &'static str {
     match form {
         Form::Json | Form::Html => JSONL,

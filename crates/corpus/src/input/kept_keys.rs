@@ -1,6 +1,6 @@
-//! Keys of documents that are kept where they are not those that their lines say: numbered ones, and those made of a file
-//! and a line. They are stored beside the file of documents, as `kept.jsonl.keys`: a table of the number that the document has
-//! in the file, as a [`Place`](super::Place) counts it, and the key. A later reader of the documents has the same keys.
+//! Keys of kept documents that differ from the keys in their lines: numbered keys, and keys made of a file and a line. They
+//! are stored beside the file of documents, as `kept.jsonl.keys`: a table of the document's number in the file, counted as
+//! in a [`Place`](super::Place), and the key. So later readers of the documents use the same keys.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use super::{Place, Problem, TableLines};
 use twindex::sys::DurableFile;
 use crate::tsv;
 
-/// The suffix of such files, after the name of the file of documents.
+/// Suffix of such files, after the name of the file of documents.
 pub const SUFFIX: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
-/// Whether a file has the name of one with keys.
+/// Returns whether a file name is that of a file of keys.
 #[must_use]
 pub fn is_name(file: &str) -> bool {
     file.strip_suffix(SUFFIX).is_some_and(is_ours)
@@ -32,18 +32,18 @@ fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The keys of one file, in its order.
+/// The keys of one file, in the order of the documents.
 pub(super) struct KeptKeys {
     lines: TableLines,
     next: Option<(u64, Vec<u8>)>,
 }
 
 impl KeptKeys {
-    /// The keys stored beside a file; none if `dedup` did not make the file, or its lines have all keys.
+    /// Opens the keys stored beside a file; `None` if `dedup` did not write the file, or all keys are in its lines.
     ///
     /// # Errors
     ///
-    /// They cannot be read.
+    /// The keys cannot be read.
     pub(super) fn beside(path: &Path) -> Result<Option<Self>, Problem> {
         let is_kept = path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours);
         let file = beside(path);
@@ -72,11 +72,11 @@ impl KeptKeys {
         Ok(())
     }
 
-    /// The key of the document with this number, if it is none that its line says. Numbers come in their order.
+    /// Returns the key of the document with this number, if it differs from the key in its line. Numbers must be ascending.
     ///
     /// # Errors
     ///
-    /// The keys cannot be read on.
+    /// The keys cannot be read further.
     pub(super) fn of(&mut self, number: u64) -> Result<Option<Vec<u8>>, Problem> {
         while let Some((next, key)) = &mut self.next {
             if *next > number {
@@ -103,15 +103,15 @@ pub(super) struct KeyWriter {
     waiting: Vec<u8>,
 }
 
-/// Bytes that are written at once.
+/// Size of a write in bytes.
 const TOGETHER: usize = 1 << 16;
 
 impl KeyWriter {
-    /// Begins the keys of the file with this name in a folder, after keys that were written before.
+    /// Opens the file of keys for the file `kept` in a folder, after keys that were written before.
     ///
     /// # Errors
     ///
-    /// It cannot be made, or opened.
+    /// The file cannot be created or opened.
     pub(super) fn open(folder: &Path, kept: &str) -> std::io::Result<Self> {
         let path = beside(&folder.join(kept));
         if path.is_file() {
@@ -125,7 +125,7 @@ impl KeyWriter {
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn push(&mut self, number: u64, key: &[u8]) -> std::io::Result<()> {
         self.waiting.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
         self.waiting.push(b'\t');
@@ -142,7 +142,7 @@ impl KeyWriter {
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn finish(mut self) -> std::io::Result<()> {
         self.file.write_all(&self.waiting)?;
         self.file.finish()

@@ -1,32 +1,32 @@
-//! Names of the files of documents that are written.
+//! File names of written documents.
 
 use super::form::PARQUET;
 
-/// The names of files of documents that are kept begin so.
+/// The beginning of the names of files of kept documents.
 pub const KEPT: &str = "kept";
-/// The names of files of all documents, with what was decided about them, begin so.
+/// The beginning of the names of files of all documents with their decisions.
 pub const ANNOTATED: &str = "annotated";
-/// The names of files of all documents, with the repeated spans of their texts, begin so.
+/// The beginning of the names of files of all documents with the repeated spans of their texts.
 pub const MARKED: &str = "marked";
 
-/// The name of a file of documents; `number` counts those of one suffix from 0.
+/// Returns the name of a file of documents; `number` counts the files with the same suffix from 0.
 pub(super) fn name(stem: &str, suffix: &str, number: usize) -> String {
     if number == 0 { format!("{stem}.{suffix}") } else { format!("{stem}-{}.{suffix}", number + 1) }
 }
 
-/// Whether a file has the name of one of documents that are kept.
+/// Returns whether a file name is that of a file of kept documents.
 #[must_use]
 pub fn is_name(file: &str) -> bool {
     begins_with(file, KEPT)
 }
 
-/// Whether a file has the name of one of all documents.
+/// Returns whether a file name is that of a file of all documents with their decisions.
 #[must_use]
 pub fn is_name_of_annotated(file: &str) -> bool {
     begins_with(file, ANNOTATED)
 }
 
-/// Whether a file has the name of one of all documents with the repeated spans of their texts.
+/// Returns whether a file name is that of a file of all documents with the repeated spans of their texts.
 #[must_use]
 pub fn is_name_of_marked(file: &str) -> bool {
     begins_with(file, MARKED)

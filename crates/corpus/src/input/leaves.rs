@@ -1,4 +1,4 @@
-//! Columns of a Parquet file that keys and texts are read from, those inside of others too, and keys as they are written.
+//! The columns of a Parquet file with keys and texts, including nested ones, and the text form of keys.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,24 +12,24 @@ use parquet::schema::types::SchemaDescriptor;
 
 use super::fields::{FieldPath, Selection};
 
-/// Whether a type of column will do.
+/// Returns whether a type of column is accepted.
 pub(super) type TypeTest = fn(&DataType) -> bool;
 
-/// A column, or a field inside of one that has fields.
+/// A column, or a field nested in a column.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
-    /// Its column.
+    /// The number of the top-level column.
     pub(super) root: usize,
-    /// Its place among the fields of the column, and so on.
+    /// The positions of the nested fields on the path to the leaf.
     below: Vec<usize>,
-    /// Its number among the columns that are stored.
+    /// The number among the stored columns.
     pub(super) stored: Option<usize>,
-    /// Whether its 16 bytes are a UUID, which their type alone does not say.
+    /// Whether its 16 bytes are a UUID, which the Arrow type does not show.
     is_uuid: bool,
 }
 
 impl Leaf {
-    /// The column of its values; none where what it is in is null.
+    /// Returns the array of the leaf's values; `None` if a parent is null in this row.
     pub(super) fn of<'b>(&self, batch: &'b RecordBatch, at: usize) -> Option<&'b dyn Array> {
         let mut column = batch.column(self.root).as_ref();
         for &below in &self.below {
@@ -41,7 +41,7 @@ impl Leaf {
         Some(column)
     }
 
-    /// A key, or a part of one: numbers in digits, times as ISO 8601 has them, UUIDs with their hyphens.
+    /// Returns a key, or a part of one: numbers in digits, times in ISO 8601 format, UUIDs with hyphens.
     pub(super) fn key(&self, batch: &RecordBatch, at: usize) -> Option<Vec<u8>> {
         let column = self.of(batch, at)?;
         if column.is_null(at) {
@@ -68,7 +68,7 @@ impl Leaf {
     }
 }
 
-/// The bytes of a string; none if there is none.
+/// Returns the bytes of a string; `None` for null.
 pub(super) fn bytes(column: &dyn Array, at: usize) -> Option<&[u8]> {
     if column.is_null(at) {
         return None;
@@ -84,7 +84,7 @@ pub(super) fn bytes(column: &dyn Array, at: usize) -> Option<&[u8]> {
     })
 }
 
-/// A whole number in digits; none if there is none.
+/// Returns an integer in digits; `None` for null.
 pub(super) fn digits(column: &dyn Array, at: usize) -> Option<String> {
     if column.is_null(at) {
         return None;
@@ -102,12 +102,12 @@ pub(super) fn digits(column: &dyn Array, at: usize) -> Option<String> {
     })
 }
 
-/// The value of a column of texts or of integers.
+/// Returns the value of a column of texts or of integers.
 pub(super) fn number_or_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     digits(column, at).map(String::into_bytes).or_else(|| bytes(column, at).map(<[u8]>::to_vec))
 }
 
-/// A time, without its zone; none beyond the years that calendars have.
+/// Returns a time without its zone; `None` if it is outside the years that the calendar supports.
 fn time(column: &dyn Array, unit: TimeUnit, at: usize) -> Option<String> {
     let time = match unit {
         TimeUnit::Second => column.as_primitive::<TimestampSecondType>().value_as_datetime(at),
@@ -118,7 +118,7 @@ fn time(column: &dyn Array, unit: TimeUnit, at: usize) -> Option<String> {
     time.map(|time| format!("{time:?}"))
 }
 
-/// Bytes in hexadecimal digits, with hyphens before some of them.
+/// Returns bytes in hexadecimal digits, with hyphens before some of them.
 fn hex(bytes: &[u8], hyphens: &[usize]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len() + hyphens.len());
     for (number, byte) in bytes.iter().enumerate() {
@@ -132,7 +132,7 @@ fn hex(bytes: &[u8], hyphens: &[usize]) -> String {
     digits
 }
 
-/// Whether texts are read from columns of this type.
+/// Returns whether texts can be read from columns of this type.
 pub(super) fn is_text(of_type: &DataType) -> bool {
     matches!(
         of_type,
@@ -145,12 +145,12 @@ pub(super) fn is_text(of_type: &DataType) -> bool {
     )
 }
 
-/// Whether it is one of texts or of whole numbers.
+/// Returns whether the type is one of texts or of integers.
 pub(super) fn is_text_or_number(of_type: &DataType) -> bool {
     is_text(of_type) || of_type.is_integer()
 }
 
-/// Whether keys are read from columns of this type.
+/// Returns whether keys can be read from columns of this type.
 pub(super) fn is_key(of_type: &DataType) -> bool {
     is_text_or_number(of_type)
         || matches!(
@@ -171,21 +171,21 @@ pub(super) fn is_key(of_type: &DataType) -> bool {
 #[derive(Clone, Copy)]
 pub(super) struct Table<'t> {
     pub(super) columns: &'t Fields,
-    /// As they are stored.
+    /// The stored columns.
     pub(super) stored: &'t SchemaDescriptor,
 }
 
 impl Table<'_> {
-    /// Whether a column has this name.
+    /// Returns whether a column has this name.
     pub(super) fn has(self, name: &str) -> bool {
         self.columns.iter().any(|column| column.name() == name)
     }
 
-    /// The columns that a name, or several, or paths, select.
+    /// Returns the columns that a name, a path, or a list of them selects.
     ///
     /// # Errors
     ///
-    /// There is none of a name, or one of another type.
+    /// A column does not exist, or has another type.
     pub(super) fn select(
         self,
         name: &str,

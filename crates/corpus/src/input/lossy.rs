@@ -1,20 +1,20 @@
-//! Texts in which decoding lost something: which bytes, or halves of surrogate pairs, were where U+FFFD is now.
+//! Texts that lost bytes or lone surrogates in decoding: records what U+FFFD has replaced.
 //!
-//! A *marked* text has all of them, in a form that differs for any two different inputs: U+10FFFF, four digits for each
-//! half of a pair, U+10FFFF; a byte `XX` counts as the half `dcXX`, as Python's `surrogateescape` has it, and U+10FFFF itself
-//! is doubled. Such texts are compared by what was there, and shown with U+FFFD.
+//! A *marked* text has all lost data, in a form that differs for any two different inputs: U+10FFFF, four digits for each
+//! lone surrogate, U+10FFFF. A byte `XX` counts as the surrogate `dcXX`, as in Python's `surrogateescape`, and U+10FFFF
+//! itself is doubled. Such texts are compared in marked form, and shown with U+FFFD.
 
 use std::fmt::Write;
 
-/// The character before and after lost bytes.
+/// The character before and after lost data.
 const MARK: char = '\u{10ffff}';
 
-/// The first byte of what is compared of a text in which something was lost; no text in UTF-8 begins so.
+/// The first byte of the compared bytes of a text that lost data; no UTF-8 text begins with it.
 pub(super) const LOSSY: u8 = 0xff;
-/// That of what is compared of a page that shows no text.
+/// The first byte of the compared bytes of a page that shows no text.
 pub(super) const UNSEEN: u8 = 0xfe;
 
-/// Bytes with marks where they are not UTF-8.
+/// Marks bytes that are not UTF-8.
 pub(super) fn mark(bytes: &[u8]) -> String {
     let mut marked = String::with_capacity(bytes.len() + bytes.len() / 8);
     for chunk in bytes.utf8_chunks() {
@@ -44,7 +44,7 @@ fn push_lost(marked: &mut String, halves: impl ExactSizeIterator<Item = u16>) {
     marked.push(MARK);
 }
 
-/// A line of JSON with marks where it is not UTF-8, and where an escape is half of a surrogate pair.
+/// Marks a line of JSON where it is not UTF-8, and where an escape is a lone surrogate.
 pub(super) fn mark_json(line: &[u8]) -> String {
     let plain = mark(line);
     let mut marked = String::with_capacity(plain.len());
@@ -78,7 +78,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
             push_lost(&mut marked, [first].into_iter());
             rest = &rest[ESCAPE..];
         } else {
-            // Bytes that were the beginning of one character are one mark here.
+            // Bytes that were the incomplete beginning of a character get one mark here.
             marked.push_str(&mark(&bytes));
         }
     }
@@ -86,22 +86,22 @@ pub(super) fn mark_json(line: &[u8]) -> String {
     marked
 }
 
-/// Bytes of an escape by number.
+/// Number of bytes of an escape with a number.
 const ESCAPE: usize = 6;
 
-/// The half of a surrogate pair that an escape at the beginning encodes.
+/// Returns the surrogate that an escape at the beginning encodes.
 fn half(rest: &str) -> Option<u16> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let half = u16::from_str_radix(digits, 16).ok()?;
     (0xd800..0xe000).contains(&half).then_some(half)
 }
 
-/// Whether a line has an escape of half of a pair, as far as its bytes may say so.
+/// Returns whether a line may have an escape of a lone surrogate: whether it has an escape of any surrogate.
 pub(super) fn has_half(line: &str) -> bool {
     memchr::memmem::find_iter(line.as_bytes(), b"\\u").any(|at| half(&line[at..]).is_some())
 }
 
-/// A marked text as it is shown; none if nothing was lost in it, and it has no mark.
+/// Returns a marked text with U+FFFD in place of marks; `None` if it has no marks.
 pub(super) fn shown(marked: &str) -> Option<String> {
     if !marked.contains(MARK) {
         return None;
@@ -112,7 +112,7 @@ pub(super) fn shown(marked: &str) -> Option<String> {
     }).collect())
 }
 
-/// Whether something was lost in a marked text.
+/// Returns whether a marked text lost data.
 pub(super) fn is_lossy(marked: &str) -> bool {
     parts(marked).any(|part| matches!(part, TextPart::Lost))
 }
@@ -122,7 +122,7 @@ enum TextPart<'m> {
     Lost,
 }
 
-/// The parts of a marked text: those between marks, by turns text and what was lost.
+/// Returns the parts of a marked text between marks: alternately text and lost data.
 fn parts(marked: &str) -> impl Iterator<Item = TextPart<'_>> {
     marked.split(MARK).enumerate().map(|(number, part)| match (number % 2, part) {
         (0, text) => TextPart::Text(text),
@@ -131,7 +131,7 @@ fn parts(marked: &str) -> impl Iterator<Item = TextPart<'_>> {
     })
 }
 
-/// Bytes as a string of JSON, each that is not UTF-8 as half of a surrogate pair.
+/// Appends bytes as a JSON string; each byte that is not UTF-8 becomes a lone surrogate.
 pub(super) fn push_json(line: &mut Vec<u8>, bytes: &[u8]) -> anyhow::Result<()> {
     line.push(b'"');
     for chunk in bytes.utf8_chunks() {
@@ -151,8 +151,8 @@ mod tests {
 
     use super::*;
 
-    /// The bytes that were marked; a half of a pair that is none is as UTF-8 would write it. That there is one way back says
-    /// that no two inputs have the same marks.
+    /// Returns the bytes that were marked; a lone surrogate that is not a byte is encoded as UTF-8 would. As marking can be
+    /// reversed, no two inputs have the same marks.
     fn bytes(marked: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, part) in marked.split(MARK).enumerate() {

@@ -1,9 +1,9 @@
-//! What an answer is by its first bytes, where its head does not say it: a page, another text, or neither (the MIME Sniffing
-//! standard of the WHATWG, sections 5 and 7.1).
+//! Detects the type of an HTTP response by its first bytes, if its header does not state it: a page, another text, or
+//! neither (the MIME Sniffing standard of the WHATWG, sections 5 and 7.1).
 
-/// How many bytes are examined.
+/// Number of bytes that are examined.
 const LOOKED_AT: usize = 1445;
-/// The tags that begin a page, after white space; a blank or `>` must follow the name.
+/// The tags that begin a page, after white space; white space or `>` must follow the name.
 const TAGS: [&str; 16] = [
     "<!DOCTYPE HTML", "<HTML", "<HEAD", "<SCRIPT", "<IFRAME", "<H1", "<DIV", "<FONT", "<TABLE", "<A", "<STYLE", "<TITLE",
     "<B", "<BODY", "<BR", "<P",
@@ -13,7 +13,7 @@ const NOT_SHOWN: [&str; 8] = [
     "css", "ecmascript", "javascript", "jscript", "livescript", "x-ecmascript", "x-javascript", "vbscript",
 ];
 
-/// The type of what begins so; none for what is no text.
+/// Returns the type of content with this beginning; `None` if it is not text.
 pub(super) fn sniffed(content: &[u8]) -> Option<&'static [u8]> {
     let start = &content[..content.len().min(LOOKED_AT)];
     let text = start.trim_ascii_start();
@@ -32,7 +32,7 @@ fn begins_with(text: &[u8], tag: &[u8]) -> bool {
     start.eq_ignore_ascii_case(tag) && rest.first().is_some_and(|byte| b" >".contains(byte))
 }
 
-/// Whether a type of text is one of scripts or styles, which are no documents.
+/// Returns whether a type of text is that of scripts or styles, which are not documents.
 pub(super) fn is_not_shown(medium: &[u8]) -> bool {
     medium.get(5..).is_some_and(|name| NOT_SHOWN.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())))
 }

@@ -1,4 +1,4 @@
-//! The one door through which every verb reads documents.
+//! Reads documents for all verbs.
 //!
 //! ```text
 //! PATH            is                                          its documents
@@ -13,17 +13,17 @@
 //! anything else   what its beginning says: records, or a text, with a remark
 //! ```
 //!
-//! A file that ends in `.gz`, `.zst` or `.zstd` is decompressed, and the ending is no part of a key; inside a folder of texts a
-//! compressed file is binary. [`InputFormat`] overrides what the names say. Texts are UTF-8, and a byte order
-//! mark before one is dropped.
+//! A file that ends in `.gz`, `.zst` or `.zstd` is decompressed, and the ending is not part of a key; inside a folder of
+//! texts a compressed file counts as binary. [`InputFormat`] overrides the file names. Texts are UTF-8, and a byte order
+//! mark at their start is removed.
 //!
-//! Two kinds of trouble are kept apart. A *bad record* concerns one document (no such field, invalid JSON, a
-//! file of a folder that cannot be opened) and may be skipped, up to [`InputOptions::skip_bad`] times.
-//! Anything else (a truncated archive, a disk that fails) ends the reading, for good. Files of a folder that
-//! are not text are neither: they are passed over and counted.
+//! Two kinds of errors are distinguished. A *bad record* concerns one document (a missing field, invalid JSON, a file of a
+//! folder that cannot be opened) and may be skipped, up to [`InputOptions::skip_bad`] times. Any other error (a truncated
+//! archive, a failing disk) ends the reading. Files of a folder that are not text are not errors: they are skipped and
+//! counted.
 //!
-//! Reading and parsing are separate. [`Documents`] reads [`Batch`]es, one after the other. Any thread parses the lines
-//! of a chunk of a batch, and [`Documents::account`] takes the outcomes in the order of the input.
+//! Reading and parsing are separate. [`Documents`] reads [`Batch`]es, one after the other. Any thread can parse the lines
+//! of a chunk of a batch, and [`Documents::account`] takes the results in the order of the input.
 
 mod annotate;
 mod arc;
@@ -119,38 +119,38 @@ pub use place::Place;
 pub use revisit::revisit;
 use window::Window;
 
-/// The longest key, in bytes: what the index can hold.
+/// The longest key in bytes, which is the limit of the index.
 const KEY_BYTES_MAX: usize = 65_535;
-/// The field of keys, unless another is named.
+/// Default name of the key field.
 const ID_FIELD: &str = "id";
-/// The field of texts, unless another is named.
+/// Default name of the text field.
 const TEXT_FIELD: &str = "text";
-/// How many column names of a table without the wanted column are shown, and how many characters of each.
+/// Number of column names shown of a table without the wanted column, and number of characters shown of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
-/// How many bad records are kept for the summary, beside their number.
+/// Number of bad records kept for the summary.
 const BAD_KEPT: usize = 5;
-/// How many bytes of the beginning and of the end of a long reason are shown.
+/// Number of bytes shown of the beginning and of the end of a long reason.
 const REASON_BEGINNING: usize = 600;
 const REASON_END: usize = 300;
 
-/// The treatment of a text with bytes that are not UTF-8, or not in its encoding.
+/// The treatment of a text with bytes that are not valid in UTF-8, or in its encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidUtf8 {
     /// [`InvalidUtf8::Replace`] for pages of HTML and web archives, [`InvalidUtf8::Error`] for all else.
     #[default]
     Usual,
-    /// A line or a file that was named is a bad record; files in folders are passed over.
+    /// A line, or a named file, is a bad record; files in folders are skipped.
     Error,
-    /// Each longest part of a character that breaks off, and each byte that begins none, is shown as U+FFFD, but for those
-    /// of keys. `dedup` compares such a text by its bytes alone.
+    /// Each maximal invalid part of a character, and each byte that begins no character, is replaced by U+FFFD, except in
+    /// keys. `dedup` compares such a text only by its bytes.
     Replace,
-    /// It is passed over, and counted.
+    /// The text is skipped and counted.
     Skip,
 }
 
 impl InvalidUtf8 {
-    /// The treatment in pages and archives, or in other inputs.
+    /// Returns the treatment in pages and archives, or in other inputs.
     fn of(self, is_page_or_archive: bool) -> Self {
         match self {
             Self::Usual if is_page_or_archive => Self::Replace,
@@ -160,7 +160,7 @@ impl InvalidUtf8 {
     }
 }
 
-/// The advice in a message about such a text.
+/// The advice in a message about a text with invalid bytes.
 const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
                             its bytes alone";
 
@@ -168,25 +168,25 @@ const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --in
 const UTF16_ADVICE: &str =
     "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
 
-/// The part of a document that its text lost.
+/// What a text lacks of its document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     None,
-    /// Bytes that its encoding has not.
+    /// Bytes that are invalid in its encoding.
     Bytes,
-    /// All of a page that shows no text.
+    /// The whole page, which shows no text.
     Unseen,
 }
 
-/// How inputs are distinguished.
+/// How the format of inputs is determined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
-    /// By the file's name: see the head of this module.
+    /// By the file name: see the module documentation.
     #[default]
     Auto,
-    /// Each file one document, whatever the name; standard input too, with the key `-`.
+    /// Each file is one document, whatever its name; also standard input, with the key `-`.
     Text,
-    /// Records of this kind, whatever the name. Of a folder, the files named so, the others being ignored.
+    /// Records of this kind, whatever the name. In a folder, only files named as this kind are read.
     Records(Kind),
 }
 
@@ -213,7 +213,7 @@ impl Kind {
     const ALL: [Self; 7] =
         [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet, Self::Arc];
 
-    /// The ends of the names of such files, those of compressions aside.
+    /// Returns the suffixes of file names of this kind, without those of compressions.
     fn suffixes(self) -> &'static [&'static str] {
         match self {
             Self::Jsonl => &["jsonl", "ndjson", "json", "jl", "jsonlines"],
@@ -226,7 +226,7 @@ impl Kind {
         }
     }
 
-    /// The format by the name of a file. A Parquet file compressed as a whole has none.
+    /// Returns the format by a file's name. `None` for a Parquet file that is compressed as a whole.
     fn of_name(path: &Path) -> Option<Self> {
         let plain = open::without_compression(path);
         let suffix = plain.extension()?;
@@ -235,52 +235,52 @@ impl Kind {
     }
 }
 
-/// The options of a command about its inputs.
+/// The options for reading inputs.
 #[derive(Clone, Debug)]
 pub struct InputOptions {
-    /// The field that holds the text, `text` by default. A field of just this name comes first; otherwise it may be a path
-    /// into objects (`meta.text`, or as a JSON pointer `/meta/text`), and several with commas between, whose values are
-    /// joined by ends of lines. A text that is null is empty.
+    /// The field with the text, `text` by default. A field with exactly this name comes first; otherwise the name may be a
+    /// path into objects (`meta.text`, or the JSON pointer `/meta/text`). Several names, separated by commas, give values
+    /// joined by line ends. A null text is empty.
     pub text_field: String,
-    /// Whether that field holds features instead: an array of strings and integers, an array of pairs of a feature and its
-    /// weight, or an object of weights.
+    /// Whether the text field holds features instead: an array of strings and integers, an array of pairs of a feature and
+    /// its weight, or an object of weights.
     pub features: bool,
-    /// Whether that field holds a fingerprint instead, and how it is written: documents have no text then.
+    /// The format of fingerprints, if the text field holds a fingerprint instead of a text.
     pub fingerprint: Option<FingerprintForm>,
-    /// The field that holds the key, `id` by default; a path, or several, as for texts, joined by commas. Numbers,
-    /// decimals, UUIDs and times are taken as they are written.
+    /// The field with the key, `id` by default; a path, or several as for texts, joined by commas. Numbers, decimals, UUIDs
+    /// and times are used as they are written.
     pub id_field: String,
-    /// Whether records without that field have keys all the same; [`Ids::FieldOrLine`] by default, which is
-    /// [`Ids::Field`] where `id_field` is not `id`.
+    /// Whether records without the key field get a key; [`Ids::FieldOrLine`] by default, which is the same as
+    /// [`Ids::Field`] if `id_field` is not `id`.
     pub ids: Ids,
-    /// The fields that hold what a document has beside its text.
+    /// The fields with data that a document has in addition to its text.
     pub attached: AttachedFields,
-    /// Fields that no record may have, as they are added to what is written.
+    /// Fields that no record may have, as they are added to the output.
     pub reserved: Vec<String>,
-    /// How inputs are distinguished.
+    /// How the format of inputs is determined.
     pub format: InputFormat,
-    /// Patterns of the files of folders that are read, all if there are none: of names, or with a `/` of paths below the folder.
+    /// Patterns of the files of folders to read, all if empty: of file names or, with a `/`, of paths below the folder.
     pub include: Vec<String>,
-    /// Patterns of those that are not.
+    /// Patterns of the files of folders to ignore.
     pub exclude: Vec<String>,
-    /// How tables of text are written.
+    /// The dialect of tables of text.
     pub dialect: Dialect,
-    /// How many bad records are skipped and counted; one more is an error.
+    /// Maximal number of bad records to skip and count; one more is an error.
     pub skip_bad: u64,
-    /// The treatment of bytes that are not UTF-8, or not in the encoding.
+    /// The treatment of bytes that are not valid in UTF-8, or in the encoding.
     pub invalid_utf8: InvalidUtf8,
-    /// In which encoding texts are: UTF-8, and for pages of HTML [`Charset::Auto`], if nothing is said. Of web archives it is
-    /// that of pages, and Parquet has UTF-8.
+    /// The encoding of texts; `None` is UTF-8, and [`Charset::Auto`] for pages of HTML. In web archives it applies to
+    /// pages. Parquet is always UTF-8.
     pub encoding: Option<Charset>,
-    /// The longest line or text file, in bytes, that is taken for a document: 256 MiB by default. Memory
-    /// stays within a small multiple of it.
+    /// The longest line or text file in bytes that is read as a document: 256 MiB by default. Memory use is bounded by a
+    /// small multiple of it.
     pub record_bytes_max: usize,
-    /// Whether what has come by a pipe is handed out before more is waited for.
+    /// Whether documents that a pipe has delivered are returned before waiting for more.
     pub streaming: bool,
 }
 
 impl InputOptions {
-    /// Whether documents come without a text: as features, or as fingerprints.
+    /// Returns whether documents have no text, but features or fingerprints.
     #[must_use]
     pub fn is_brought(&self) -> bool {
         self.features || self.fingerprint.is_some()
@@ -310,94 +310,93 @@ impl Default for InputOptions {
     }
 }
 
-/// Counts of what was read and skipped so far.
+/// Counts of the input read and skipped so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
-    /// Documents handed out.
+    /// Number of documents returned.
     pub documents: u64,
-    /// The lengths of their texts in UTF-8, or of the names of their features, added up.
+    /// Total length in bytes of the texts in UTF-8, or of the names of the features.
     pub text_bytes: u64,
-    /// Those in which bytes that are not UTF-8, or that their encoding has not, were replaced.
+    /// Number of documents in which invalid bytes were replaced.
     pub replaced_utf8: u64,
-    /// The first of these.
+    /// The first document in which bytes were replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_replaced: Option<String>,
-    /// Documents that were passed over because of such bytes.
+    /// Number of documents that were skipped because of invalid bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub skipped_lossy: u64,
-    /// Pages that show no text.
+    /// Number of pages that show no text.
     #[serde(skip_serializing_if = "is_zero")]
     pub unseen_pages: u64,
-    /// Texts whose encoding was detected from their bytes.
+    /// Number of texts whose encoding was detected from their bytes.
     #[serde(skip_serializing_if = "is_zero")]
     pub detected_encodings: u64,
-    /// The detector of their encodings.
+    /// The name of the encoding detector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding_detector: Option<&'static str>,
-    /// Files of folders with a zero byte in them.
+    /// Number of files of folders that contain a zero byte.
     pub skipped_binary: u64,
-    /// Files of folders that have no zero byte and are not UTF-8 either.
+    /// Number of files of folders that contain no zero byte and are not UTF-8.
     pub skipped_not_utf8: u64,
-    /// Problem records, as far as [`InputOptions::skip_bad`] allowed.
+    /// Number of bad records skipped, at most [`InputOptions::skip_bad`].
     pub skipped_bad: u64,
-    /// Skipped entries of folders: links, devices, and files of other names where only those of one
-    /// kind were wanted.
+    /// Number of entries of folders skipped: links, devices, and files with other names if only one kind of files is read.
     pub ignored: u64,
-    /// Records of web archives that are neither texts nor pages.
+    /// Number of records of web archives that are neither texts nor pages.
     pub no_documents: u64,
-    /// Records of web archives that say of a capture that it was the same as an earlier one.
+    /// Number of revisit records of web archives: captures that equal an earlier one.
     #[serde(skip_serializing_if = "is_zero")]
     pub revisits: u64,
-    /// Web archives that break off: their records before that were read.
+    /// Number of truncated web archives; the records before the truncation were read.
     #[serde(skip_serializing_if = "is_zero")]
     pub cut_archives: u64,
-    /// The first of these.
+    /// The first truncated archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_cut: Option<String>,
-    /// Files that were read as records because of their content, as their names do not say it.
+    /// Number of files that were read as records because of their content, since their names do not determine the format.
     #[serde(skip_serializing_if = "is_zero")]
     pub kinds_by_content: u64,
-    /// The first of these.
+    /// The first file whose content determined the format.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_by_content: Option<String>,
-    /// Files that were named and read as one text each, where their names do not say what they are.
+    /// Number of named files that were read as one text each, since their names do not determine the format.
     #[serde(skip_serializing_if = "is_zero")]
     pub files_as_one_text: u64,
-    /// The first of these.
+    /// The first file that was read as one text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_as_one_text: Option<String>,
-    /// Documents with a repeated key, to which a number was added.
+    /// Number of documents with a repeated key, to which a number was added.
     #[serde(skip_serializing_if = "is_zero")]
     pub numbered_keys: u64,
-    /// Documents that were passed over because of their keys, which came before, or come again.
+    /// Number of documents that were skipped because an earlier or a later document has the same key.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_keys: u64,
-    /// The first of both.
+    /// The first document with a repeated key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_repeated: Option<String>,
-    /// Documents whose keys are `FILE:ROW`.
+    /// Number of documents whose keys are `FILE:ROW`.
     #[serde(skip_serializing_if = "is_zero")]
     pub keyed_by_line: u64,
     /// The first few bad records, each as `place: reason`.
     pub first_bad: Vec<String>,
-    /// How letters with marks are written in the texts, as far as they were checked.
+    /// Numbers of texts by the normal form of letters with marks, among the texts that were checked.
     #[serde(flatten)]
     pub forms: Forms,
-    /// A remark on the characters that options drop from texts.
+    /// A remark on the characters that options remove from texts.
     #[serde(skip)]
     pub dropped: Option<String>,
-    /// The fields that options name.
+    /// The fields that the options name.
     #[serde(skip)]
     pub named: NamedFields,
 }
 
-/// How letters with marks are written in texts that are cut as they stand: in one character (NFC) or in several (NFD).
+/// Numbers of texts by how letters with marks are written, composed (NFC) or decomposed (NFD), if texts are not normalised.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forms {
-    /// Texts that have such letters and are in NFC.
+    /// Number of texts that have such letters and are in NFC.
     #[serde(skip_serializing_if = "is_zero")]
     pub composed_texts: u64,
-    /// Texts that NFC would change.
+    /// Number of texts that NFC would change.
     #[serde(skip_serializing_if = "is_zero")]
     pub decomposed_texts: u64,
 }
@@ -408,11 +407,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Forms {
-    /// The bytes of a text that are checked: who writes letters in one way does so from the start, and to look at more
-    /// would take some percent of the time of short texts.
+    /// Number of bytes of a text that are checked: an author uses one form from the start, and checking more would take a
+    /// few percent of the time for short texts.
     pub const LOOKED_AT: usize = 256;
 
-    /// Counts a text, unless it is cut in another form than it is in.
+    /// Counts a text, unless texts are normalised or marks are removed before they are compared.
     pub fn count(&mut self, text: &str, shingling: &Shingling) {
         if shingling.normal_form != NormalForm::None || shingling.folding.marks.is_some() {
             return;
@@ -427,24 +426,24 @@ impl Forms {
         self.composed_texts += u64::from(composed && !decomposed);
     }
 
-    /// Adds those of other texts.
+    /// Adds the counts of other texts.
     pub fn add(&mut self, more: Self) {
         self.composed_texts += more.composed_texts;
         self.decomposed_texts += more.decomposed_texts;
     }
 }
 
-/// Fields that were named, for remarks on those that no input has.
+/// Fields named by options, for remarks on fields that no input has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedFields {
-    /// The field of texts, where it is not the usual one.
+    /// The text field, if it is not the default one.
     text: Option<String>,
-    /// If fields are named: the number of inputs (a folder of texts is one), and of web archives among them.
+    /// If fields are named: the number of inputs (a folder of texts is one), and the number of web archives among them.
     inputs: u64,
     archives: u64,
-    /// The field of values.
+    /// The value field.
     value: Option<String>,
-    /// If a value field is named: the number of documents checked, and of those with a value.
+    /// If a value field is named: the number of documents checked, and the number with a value.
     checked: u64,
     valued: u64,
 }
@@ -483,7 +482,7 @@ impl NamedFields {
 }
 
 impl Counts {
-    /// Adds those of inputs that were read after these.
+    /// Adds the counts of inputs that were read after these.
     pub fn add(&mut self, more: &Self) {
         self.documents += more.documents;
         self.text_bytes += more.text_bytes;
@@ -516,7 +515,7 @@ impl Counts {
         self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
-    /// Remarks for the summary, about inputs that were all read as documents.
+    /// Returns remarks for the summary, for inputs that were all read as documents.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -527,7 +526,7 @@ impl Counts {
         remarks
     }
 
-    /// Remarks on skipped records of web archives.
+    /// Adds remarks on skipped records of web archives.
     fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
         if self.no_documents > 0 {
             let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
@@ -549,8 +548,8 @@ impl Counts {
         }
     }
 
-    /// As [`Counts::remarks`], where inputs may have been passed over, or were none of documents: none having been found
-    /// says nothing then.
+    /// Like [`Counts::remarks`], for inputs that may have been skipped or contain no documents: leaves out the remark that
+    /// no documents were found.
     #[must_use]
     pub fn remarks_of_part(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -664,8 +663,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// A reason may quote what is in the input, or what a parser says of it: on one line, without what a terminal would
-/// obey, and not as long as a record. The end is kept, as it says what to do.
+/// Formats a reason, which may quote the input or a parser's message: on one line, without control characters, and
+/// shortened. The end is kept, as it has the advice.
 fn for_people(reason: &str) -> Cow<'_, str> {
     let mut shown = Cow::Borrowed(reason);
     // guard: a message has nothing that a terminal obeys
@@ -688,17 +687,17 @@ fn for_people(reason: &str) -> Cow<'_, str> {
 
 impl std::error::Error for Problem {}
 
-/// A bad record at this place, as an error.
+/// Returns a bad record at this place as an error.
 pub fn bad_at(place: &Place, reason: &impl fmt::Display) -> anyhow::Error {
     Problem { place: place.clone(), reason: reason.to_string() }.into()
 }
 
-/// The inputs still to be read, in the order given.
+/// An input that is still to be read.
 enum Source {
     Records(Origin, Kind),
     /// One document, with its key.
     Whole(Origin, Vec<u8>),
-    /// Every file a document.
+    /// A folder in which each file is a document.
     Folder {
         root: PathBuf,
         files: std::vec::IntoIter<Box<Path>>,
@@ -706,12 +705,12 @@ enum Source {
 }
 
 impl Source {
-    /// Whether it can be read only once.
+    /// Returns whether the input can be read only once.
     fn is_stream(&self) -> bool {
         matches!(self, Self::Records(Origin::Stream { .. }, _) | Self::Whole(Origin::Stream { .. }, _))
     }
 
-    /// Its name in messages.
+    /// Returns the name of the input in messages.
     fn name(&self) -> Arc<Path> {
         match self {
             Self::Records(origin, _) | Self::Whole(origin, _) => origin.name(),
@@ -720,20 +719,20 @@ impl Source {
     }
 }
 
-/// All documents of all inputs, one after the other.
+/// The documents of all inputs, in order.
 pub struct Documents {
     parser: Parser,
     skip_bad: u64,
     record_bytes_max: usize,
     streaming: bool,
-    /// In reverse: the next one is the last.
+    /// The inputs in reverse order: the next one is the last element.
     sources: Vec<Source>,
-    /// The input of many records that is being read; it comes before `sources`.
+    /// The input of many records that is currently read; it comes before `sources`.
     records: Option<Records>,
     counts: Counts,
     consumed: Arc<AtomicU64>,
     total_bytes: Option<u64>,
-    /// Whether nothing more will be read, as reading failed.
+    /// Whether reading has failed, so that nothing more is read.
     stopped: bool,
     /// The patterns of files that are read from folders.
     patterns: Patterns,
@@ -741,10 +740,10 @@ pub struct Documents {
     asked: (Vec<PathBuf>, InputOptions),
 }
 
-/// An input of many records.
+/// An input with many records.
 struct Records {
     stream: Stream,
-    /// Keys that the records do not say.
+    /// Keys that are not in the records.
     keys: Option<KeptKeys>,
 }
 
@@ -757,7 +756,7 @@ enum Stream {
 }
 
 impl Records {
-    /// Opens an input, and reads what is before its records.
+    /// Opens an input, and reads everything before its records.
     fn open(
         origin: Origin,
         kind: Kind,
@@ -777,7 +776,7 @@ impl Records {
         Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
     }
 
-    /// The place where an archive was cut off, if it was.
+    /// Returns the place where an archive was truncated, if it was.
     fn cut(&self) -> Option<String> {
         match &self.stream {
             Stream::Archive(records, _) => records.cut(),
@@ -786,13 +785,13 @@ impl Records {
         }
     }
 
-    /// True where the next record is not there yet, and the stream is one that may let wait for it. Of others than JSON
-    /// lines that is not known.
+    /// Returns whether reading the next record would wait for a pipe. Always false for formats other than JSON lines, where
+    /// this is not known.
     fn would_wait(&self) -> bool {
         matches!(&self.stream, Stream::Lines(lines) if lines.would_wait())
     }
 
-    /// Puts one record more into `batch`; false at the end.
+    /// Adds one record to `batch`; false at the end.
     fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
         let Self { stream, keys } = self;
         let mut failed = None;
@@ -816,7 +815,7 @@ impl Records {
 }
 
 impl Stream {
-    /// As [`Records::open`].
+    /// Like [`Records::open`].
     fn open(
         origin: Origin,
         kind: Kind,
@@ -864,8 +863,7 @@ impl Stream {
         })
     }
 
-    /// Hands the next record to `take`, with the number of it and the name of the stream, or what is wrong with it; false at
-    /// the end.
+    /// Passes the next record to `take`, with its number and the name of the stream, or its error; false at the end.
     fn next(
         &mut self,
         mut take: impl FnMut(Form, Arc<Path>, u64, Result<jsonl::FoundLine<'_>, String>),
@@ -903,11 +901,11 @@ impl Stream {
     }
 }
 
-/// The lines of a table, compressed or not, with their numbers. Blank ones are passed over.
+/// The lines of a table, compressed or not, with their numbers. Blank lines are skipped.
 pub struct TableLines(JsonLines);
 
 impl TableLines {
-    /// The longest line: two keys of the greatest length, each byte escaped, and some numbers.
+    /// The longest line in bytes: two keys of the maximal length with each byte escaped, and some numbers.
     const LINE_BYTES_MAX: usize = 1 << 20;
 
     /// # Errors
@@ -918,17 +916,17 @@ impl TableLines {
         Ok(Self(JsonLines::new(reader, Self::LINE_BYTES_MAX)))
     }
 
-    /// Its name in messages.
+    /// Returns the name of the file in messages.
     #[must_use]
     pub fn name(&self) -> Arc<Path> {
         Arc::clone(self.0.name())
     }
 
-    /// The next line; none at the end.
+    /// Returns the next line, and its number; `None` at the end.
     ///
     /// # Errors
     ///
-    /// The file cannot be read on, or the line is too long.
+    /// The file cannot be read further, or the line is too long.
     pub fn next_line(&mut self) -> anyhow::Result<Option<(u64, &[u8])>> {
         match self.0.next()? {
             None => Ok(None),
@@ -938,26 +936,27 @@ impl TableLines {
 }
 
 impl Documents {
-    /// Checks the name of every input and reads nothing yet, so that a bad name is reported before anything is written.
+    /// Opens the inputs: checks the name of every input but reads no documents, so that a wrong name is reported before
+    /// anything is written.
     ///
-    /// The files of folders are listed here: about a hundred bytes of memory each, and whatever appears in
-    /// the folder later is not read.
+    /// Folders are listed here, which takes about a hundred bytes of memory per file. Files added to the folder later are
+    /// not read.
     ///
     /// # Errors
     ///
-    /// Names the input that does not exist, cannot be opened, read or listed, is not compressed as its name
-    /// says, or is a folder without JSON lines although those are wanted; `-` given twice; both fields the
-    /// same.
+    /// Names the input that does not exist, cannot be opened, read or listed, is not compressed although its name says so,
+    /// or is a folder without JSON lines although those are required; `-` given twice; the same field given for key and
+    /// text.
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
     }
 
-    /// As [`Documents::open`], for documents whose lines are understood, and written again, beside those of this one:
-    /// they share what stood once in an input.
+    /// Like [`Documents::open`], for documents whose lines are parsed and written together with those of this one: both
+    /// share the data that occurs once per input, such as headers.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`Documents::open`].
     pub fn open_second(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         let mut documents = Self::open(paths, options)?;
         documents.parser.headers = self.parser.headers.clone();
@@ -965,7 +964,7 @@ impl Documents {
         Ok(documents)
     }
 
-    /// As [`Documents::open`], with standard input from elsewhere.
+    /// Like [`Documents::open`], with a replaceable standard input.
     fn open_with(
         paths: &[PathBuf],
         options: &InputOptions,
@@ -1064,17 +1063,17 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Whether all keys are those of lines, so that none comes twice.
+    /// Returns whether all keys are made of line numbers, so that none repeats.
     pub(crate) fn are_keyed_by_line(&self) -> bool {
         let is_of_records = |source: &Source| matches!(source, Source::Records(..));
         self.parser.fields.ids == Ids::Line && self.sources.iter().all(is_of_records)
     }
 
-    /// The same documents once more.
+    /// Opens the same documents again.
     ///
     /// # Errors
     ///
-    /// One of the inputs is a pipe; those of [`Documents::open`].
+    /// One of the inputs is a pipe; errors of [`Documents::open`].
     pub fn again(&self) -> anyhow::Result<Self> {
         let (paths, options) = &self.asked;
         if let Some(source) = self.sources.iter().find(|source| source.is_stream()) {
@@ -1086,11 +1085,11 @@ impl Documents {
         Self::open(paths, options)
     }
 
-    /// Hands the files that are to be read to `each`, in their order.
+    /// Passes the files to be read to `each`, in order.
     ///
     /// # Errors
     ///
-    /// One of the inputs is a pipe, which cannot be read again; those of `each`.
+    /// One of the inputs is a pipe, which cannot be read again; errors of `each`.
     pub(crate) fn for_each_file(
         &self,
         mut each: impl FnMut(&Path) -> anyhow::Result<()>,
@@ -1152,7 +1151,7 @@ impl Documents {
         Ok(())
     }
 
-    /// The format of a file by its content, if its name does not determine it. A remark always reports it.
+    /// Returns the format of a file by its content, if its name does not determine it. The summary reports each such file.
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
         let packed_parquet = Kind::of_name(&open::without_compression(path)) == Some(Kind::Parquet);
         let kind = if packed_parquet { None } else { sniff::kind(path)? };
@@ -1174,13 +1173,13 @@ impl Documents {
             let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
             return open::check_file(path, may_break);
         };
-        // Headers are numbered when files are read, in their order.
+        // Headers get their numbers when the files are read, in order.
         let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
         let origin = Origin::File(path.to_owned());
         Records::open(origin, kind, &parser, self.record_bytes_max, &Arc::default()).map(drop)
     }
 
-    /// Adds a stream that can be opened only once: JSON lines, unless something else was asked for.
+    /// Adds a stream that can be opened only once: JSON lines, unless another format is set.
     fn add_stream(&mut self, path: &Path, name: &Path, reader: Box<dyn Read + Send>, format: InputFormat) {
         self.add_total(None);
         let origin = Origin::Stream { name: Arc::from(name), reader };
@@ -1211,7 +1210,7 @@ impl Documents {
         self.add_listing(root, listing, kind)
     }
 
-    /// Adds the files of a folder as listed: as inputs of records, or each as a document.
+    /// Adds the listed files of a folder: as inputs of records, or each as a document.
     fn add_listing(
         &mut self,
         root: &Path,
@@ -1248,13 +1247,13 @@ impl Documents {
         Ok(())
     }
 
-    /// Adds to the total of bytes, which is unknown once one input's size is.
+    /// Adds the size of an input to the total, which is unknown if any size is.
     fn add_total(&mut self, bytes: Option<u64>) {
         self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
 
-    /// Replaces `batch` by the next records, of about this many bytes, none after the last. The error that ended
-    /// the reading, if any, follows them: [`Batch::take_failure`]. Nothing is read after it.
+    /// Replaces the content of `batch` by the next records, of about `bytes` bytes; an empty batch is the end. If an error
+    /// ended the reading, [`Batch::take_failure`] returns it after the records. Nothing is read after it.
     pub fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
         batch.clear(bytes);
         while !self.stopped && !batch.is_full(bytes) {
@@ -1273,29 +1272,29 @@ impl Documents {
         }
     }
 
-    /// From now on texts count as identical that are equal in the normal form, and folded, as `shingling` says; those of
-    /// which nothing is left, only where their bytes are equal. The kind of token does not matter.
+    /// From now on, texts are identical if they are equal after the normal form and folding of `shingling`. Texts that are
+    /// empty after folding are identical only if their bytes are equal. The kind of token does not matter.
     ///
     /// # Errors
     ///
-    /// A normal form that this build does not have.
+    /// A normal form that this build does not support.
     pub fn compare_normalised(&mut self, shingling: &Shingling) -> anyhow::Result<()> {
         let cutter = Cutter::new(shingling)?;
         self.parser.normaliser = cutter.normalises().then(|| Arc::new(cutter));
         Ok(())
     }
 
-    /// The parser of records; a copy for each thread.
+    /// Returns the parser of records; each thread uses a clone.
     #[must_use]
     pub fn parser(&self) -> &Parser {
         &self.parser
     }
 
-    /// Counts what was seen in a part of a batch. To be called in the order of the input.
+    /// Adds the counts of a part of a batch. Must be called in the order of the input.
     ///
     /// # Errors
     ///
-    /// A bad record beyond [`InputOptions::skip_bad`], with its place.
+    /// One bad record more than [`InputOptions::skip_bad`], with its place.
     pub fn account(&mut self, seen: ChunkTotals) -> anyhow::Result<()> {
         let ChunkTotals { documents, text_bytes, no_documents, revisits, keyed_by_line, bad, .. } = seen;
         let counts = &mut self.counts;
@@ -1315,21 +1314,21 @@ impl Documents {
         bad.iter().try_for_each(|bad| self.skip(bad))
     }
 
-    /// Counts how letters are written in texts that were handed out.
+    /// Adds the counts of normal forms in texts that were returned.
     pub fn account_forms(&mut self, forms: Forms) {
         self.counts.forms.add(forms);
     }
 
-    /// Adds a remark on what of the texts makes no difference.
+    /// Sets the remark on the characters that options remove from texts.
     pub fn set_dropped_remark(&mut self, dropped: String) {
         self.counts.dropped = Some(dropped);
     }
 
-    /// Counts a document that was handed out, and whose turn it is, as a bad record, if `error` says that it is one.
+    /// Counts a document that was returned, in its turn, as a bad record, if `error` is that of a record.
     ///
     /// # Errors
     ///
-    /// A bad record beyond [`InputOptions::skip_bad`], with its place; `error`, if it says anything else.
+    /// One bad record more than [`InputOptions::skip_bad`], with its place; any other `error`.
     pub fn refuse(&mut self, error: anyhow::Error, text_bytes: u64) -> anyhow::Result<()> {
         let bad = error.downcast::<Problem>()?;
         self.counts.documents -= 1;
@@ -1337,7 +1336,7 @@ impl Documents {
         self.skip(&bad)
     }
 
-    /// Counts a document whose key came before: it has another one now, or is passed over.
+    /// Counts a document whose key is repeated: a number was added to the key, or the document is skipped.
     pub fn repeated(&mut self, place: &Place, key: &[u8], numbered: Option<&[u8]>, text_bytes: u64) {
         let counts = &mut self.counts;
         let shown = |key: &[u8]| String::from_utf8_lossy(key).escape_debug().to_string();
@@ -1353,7 +1352,7 @@ impl Documents {
         counts.first_repeated.get_or_insert_with(|| format!("{place}: {}", for_people(&what)));
     }
 
-    /// Counts a document as one in which a value was looked for.
+    /// Counts a document as checked for the value field.
     pub fn count_attached(&mut self, attached: &OwnAttached) {
         let named = &mut self.counts.named;
         if named.value.is_some() {
@@ -1362,26 +1361,26 @@ impl Documents {
         }
     }
 
-    /// Counts of what was read and skipped so far.
+    /// Returns the counts of the input read and skipped so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Bytes of the inputs themselves (compressed, if they are) that have been read.
+    /// Returns the number of bytes read from the inputs, compressed if they are compressed.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.consumed.load(Ordering::Relaxed)
     }
 
-    /// The final value of [`Documents::bytes_read`], unless a file changes; `None` with standard input
-    /// or a pipe among the inputs.
+    /// Returns the final value of [`Documents::bytes_read`], unless a file changes; `None` if standard input or a pipe is
+    /// among the inputs.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.total_bytes
     }
 
-    /// Reads one record more, or takes one step towards it; false at the end of the input.
+    /// Reads one more record, or does one step towards it; false at the end of the input.
     fn advance(&mut self, batch: &mut Batch) -> anyhow::Result<bool> {
         if let Some(records) = &mut self.records {
             if !records.advance(batch)? {
@@ -1399,7 +1398,7 @@ impl Documents {
         Ok(true)
     }
 
-    /// Takes one record from `source`, or sets it up to be read on.
+    /// Reads one record from `source`, or makes it the current input of records.
     fn begin(&mut self, source: Source, batch: &mut Batch) -> anyhow::Result<()> {
         match source {
             Source::Records(origin, kind) => {
@@ -1427,7 +1426,8 @@ impl Documents {
         Ok(())
     }
 
-    /// An input that is one document; none if it is passed over. It was named, so what is wrong with it is worth an error.
+    /// Reads an input that is one document; `None` if it is skipped. As the input was named explicitly, a file that is not
+    /// text is an error.
     fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Option<Result<WholeFile, Problem>>> {
         let name = origin.name();
         let html = http::is_named_html(&open::without_compression(&name));
@@ -1450,7 +1450,7 @@ impl Documents {
         Ok(Some(Err(Problem { place, reason })))
     }
 
-    /// A file of a folder, `None` if it is no text.
+    /// Reads a file of a folder; `None` if it is not text.
     fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<WholeFile, Problem>> {
         let (html, place) = (http::is_named_html(path), Place::file(Arc::from(path)));
         let reason = match folder::read_file(path, &self.reading(html), &self.consumed) {
@@ -1469,7 +1469,7 @@ impl Documents {
         Some(Err(Problem { place, reason }))
     }
 
-    /// How a file that is one document is read.
+    /// Returns how a file that is one document is read.
     fn reading(&self, html: bool) -> folder::FileReadOptions {
         folder::FileReadOptions {
             bytes_max: self.record_bytes_max,
@@ -1483,7 +1483,7 @@ impl Documents {
         format!("a text of more than {} bytes", self.record_bytes_max)
     }
 
-    /// Counts a bad record, or makes it an error if there have been enough.
+    /// Counts a bad record; returns it as an error if the limit is reached.
     fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
         // guard: no bad record more than allowed is skipped
         // without it: self.skip_bad -> self.skip_bad.saturating_add(1)
@@ -1503,7 +1503,7 @@ impl Documents {
     }
 }
 
-/// Whether the suffix of a name is that of a text, not of records.
+/// Returns whether the suffix of a file name is that of a text, not of records.
 fn is_named_as_text(path: &Path) -> bool {
     let plain = open::without_compression(path);
     let is_one =
@@ -1511,17 +1511,17 @@ fn is_named_as_text(path: &Path) -> bool {
     plain.extension().is_some_and(is_one) || http::is_named_html(&plain)
 }
 
-/// The ends of the names of texts.
+/// The suffixes of text files.
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
-/// Whether a name is one of a part of records, as Hadoop and Spark write them without a suffix: `part-00000`.
+/// Returns whether a file name is that of a part of records without a suffix, as Hadoop and Spark write them: `part-00000`.
 fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Refuses a folder in which files are named as those of records are: taken as texts, each would be one document, or none.
-/// Objects of JSON stand among texts of many kinds, so that `.json` alone says it only where no other files are.
+/// Refuses a folder with files named as record files: as texts, each would be one document, or none. JSON objects occur
+/// among texts of many kinds, so `.json` is an indication only if no other files are there.
 fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
@@ -1578,11 +1578,11 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
     }
 }
 
-/// The text that a page of HTML shows.
+/// Returns the text that an HTML page shows.
 ///
 /// # Errors
 ///
-/// This build reads none.
+/// This build does not read HTML.
 #[cfg(feature = "html")]
 #[allow(clippy::unnecessary_wraps, reason = "as where the feature is not there")]
 fn page_text(page: &str) -> Result<String, String> {
@@ -1595,7 +1595,7 @@ fn page_text(_page: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// A text with its key, if the key will do.
+/// Combines a text and its key; an error if the key is invalid.
 fn whole(key: Vec<u8>, text: folder::FileText, html: bool, place: Place) -> Result<WholeFile, Problem> {
     match check_key(&key) {
         Ok(()) => Ok(WholeFile { key, text, html, place }),
@@ -1603,12 +1603,12 @@ fn whole(key: Vec<u8>, text: folder::FileText, html: bool, place: Place) -> Resu
     }
 }
 
-/// Whether `path` is the usual sign for standard input.
+/// Returns whether `path` is `-`, for standard input.
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Says what is wrong with a key that no index takes.
+/// Returns why a key is not allowed in an index.
 pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
     match key.len() {
         // guard: an empty key is refused
@@ -1621,7 +1621,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The first few of some names, for a message.
+/// Returns the first few of some names, for a message.
 fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(NAMES_SHOWN);
     let mut shown: Vec<String> = names

@@ -1,4 +1,4 @@
-//! Values of a JSON object by paths: found one level after the other, each read once.
+//! Finds values in a JSON object by paths, level by level; each value is parsed once.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 
 use super::fields::{FieldPath, Selection};
 
-/// The values of a selection in an object, part by part; none for a missing part.
+/// The values of a selection in an object, part by part; `None` for a missing part.
 pub(super) type Selected<'l> = Vec<Option<&'l RawValue>>;
 
-/// The values of both selections in the object of a line.
+/// Returns the values of both selections in the object of a line.
 ///
 /// # Errors
 ///
-/// It is no object, or it has a name twice that is asked for.
+/// The line is not an object, or a selected name occurs twice.
 pub(super) fn select<'l>(
     line: &'l str,
     selections: [&Selection; 2],
@@ -30,7 +30,7 @@ pub(super) fn select<'l>(
     Ok([find(&members, first)?, find(&members, second)?])
 }
 
-/// Members of an object that were asked for.
+/// The selected members of an object.
 type ObjectMembers<'l> = Vec<(String, &'l RawValue)>;
 
 fn get<'l>(members: &ObjectMembers<'l>, name: &str) -> Option<&'l RawValue> {
@@ -62,7 +62,7 @@ fn find_part<'l>(members: &ObjectMembers<'l>, part: &FieldPath) -> serde_json::R
     Ok(Some(value))
 }
 
-/// The members of an object that are wanted.
+/// Returns the members of an object for which `is_wanted` is true.
 fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::Result<ObjectMembers<'l>> {
     let mut parser = serde_json::Deserializer::from_str(json);
     let members = Object(is_wanted).deserialize(&mut parser)?;
@@ -70,7 +70,7 @@ fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::R
     Ok(members)
 }
 
-/// The element of an array with this number.
+/// Returns the element of an array with this number.
 fn element<'l>(json: &'l str, number: &str) -> serde_json::Result<Option<&'l RawValue>> {
     let Ok(number) = number.parse() else { return Ok(None) };
     Element(number).deserialize(&mut serde_json::Deserializer::from_str(json))

@@ -1,4 +1,4 @@
-//! Parquet columns for what was decided about documents, after the columns of the input.
+//! Parquet columns for the decisions about documents, after the columns of the input.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use parquet::schema::types::{Type, TypePtr};
 use super::annotate::NoteField;
 use super::{Annotation, DocumentNote, AnnotationOptions};
 
-/// Notes that are held at once.
+/// Number of notes that are in memory at a time.
 const TOGETHER: usize = 4096;
 
-/// The columns of the input, and after them those that are added.
+/// Returns the columns of the input, followed by the added ones.
 pub(super) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr, ParquetError> {
     let mut fields = root.get_fields().to_vec();
     for field in noted.fields() {
@@ -33,7 +33,7 @@ pub(super) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr,
     Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
 }
 
-/// Writes the added columns of a group of rows, which are these documents.
+/// Writes the added columns of a row group, whose rows are these documents.
 pub(super) fn write<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     documents: &[u32],
@@ -69,7 +69,7 @@ pub(super) fn write<W: Write + Send>(
                     column.typed::<ByteArrayType>().write_batch(&values, None, None)?;
                 }
                 NoteField::NearKey => {
-                    // Strings are UTF-8 here.
+                    // String columns must be UTF-8.
                     let of = |key: &Vec<u8>| ByteArray::from(String::from_utf8_lossy(key).as_ref());
                     let values: Vec<ByteArray> =
                         notes.iter().filter_map(|note| note.near_key.as_ref().map(of)).collect();

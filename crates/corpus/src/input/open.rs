@@ -1,7 +1,6 @@
-//! From a path, or standard input, to a stream of plain bytes: opening, and undoing gzip and zstd.
+//! Opens a path, or standard input, as a stream of plain bytes, and decompresses gzip and zstd.
 //!
-//! What the first bytes say decides about decompression; the name's suffix is a promise that they are held
-//! to.
+//! The first bytes decide whether a stream is decompressed; a compressed file name with other content is an error.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -14,14 +13,14 @@ use zstd::stream::read::Decoder;
 
 use super::{Place, Problem, packed};
 
-/// How much is asked of a file at once when it is decompressed.
+/// Size of reads from a file that is decompressed, in bytes.
 const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 
-/// The largest window of a zstd stream that memory is taken for, in powers of 2: what `zstd -d` takes without asking.
-/// In fuzzing less, which counts every larger allocation as a fault.
+/// The largest accepted window of a zstd stream, as a power of 2: the default limit of `zstd -d`. Smaller in fuzzing, where
+/// larger allocations are reported as faults.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
-/// The compressions that a reader decodes.
+/// The supported compressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Compression {
     Gzip,
@@ -29,7 +28,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// The compression by the suffix of `path`: `.gz`, `.zst` or `.zstd`, in either case.
+    /// Returns the compression by the suffix of `path`: `.gz`, `.zst` or `.zstd`, in upper or lower case.
     pub(super) fn promised(path: &Path) -> Option<Self> {
         match path.extension()? {
             suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
@@ -38,8 +37,8 @@ impl Compression {
         }
     }
 
-    /// The compression by the first bytes of a stream. None of these starts is valid UTF-8 text or JSON, except for a
-    /// skippable zstd frame's, which holds a control character.
+    /// Returns the compression by the first bytes of a stream. None of these magic numbers is valid UTF-8 text or JSON,
+    /// except for that of a skippable zstd frame, which has a control character.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -56,27 +55,27 @@ impl Compression {
     }
 }
 
-/// Whether a stream that begins so is decompressed or refused, and not read as it is.
+/// Returns whether a stream with this start is decompressed or refused, rather than read unchanged.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
     Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
-/// `path` without the suffix that [`Compression::promised`] saw.
+/// Returns `path` without the suffix of a compression that [`Compression::promised`] recognizes.
 pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
 }
 
 /// The source of a stream's bytes.
 pub(super) enum Origin {
-    /// A regular file, opened when its turn comes: there may be more of them than a process may hold open.
+    /// A regular file, opened when it is read: there may be more files than a process may have open.
     File(PathBuf),
     /// Standard input, or a pipe, which can be opened only once.
     Stream { name: Arc<Path>, reader: Box<dyn Read + Send> },
 }
 
 impl Origin {
-    /// Its name in messages.
+    /// Returns the name of the input in messages.
     pub(super) fn name(&self) -> Arc<Path> {
         match self {
             Self::File(path) => Arc::from(path.as_path()),
@@ -85,25 +84,25 @@ impl Origin {
     }
 }
 
-/// Decompresses zstd with a window of up to this number of bytes, a power of 2.
+/// Creates a zstd decoder with a window of at most 2 to the power of `window_log_max` bytes.
 ///
 /// # Errors
 ///
-/// The library cannot be started: there is no memory.
+/// The library cannot allocate memory.
 pub(super) fn zstd_within<'d, R: BufRead>(stream: R, window_log_max: u32) -> Result<Decoder<'d, R>, String> {
     zstd_by(stream, window_log_max, &[])
 }
 
-/// How a frame begins that has the dictionary of the others, as archives are written (`.warc.zst` of the IIPC): it is skipped
-/// by who does not know it.
+/// Magic number of a skippable frame with the dictionary of the following frames, as in archives of the IIPC (`.warc.zst`).
+/// Decoders that do not know it skip the frame.
 const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
-/// How a dictionary begins, and one that is compressed itself.
+/// Magic numbers of a dictionary, and of a compressed dictionary.
 const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The longest dictionary that memory is taken for.
+/// The longest accepted dictionary, in bytes.
 const DICTIONARY_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 20 } else { 16 << 20 };
 
-/// The dictionary that is at the beginning of a stream; empty if that frame has something else.
+/// Returns the dictionary at the beginning of a stream; empty if the skippable frame has other content.
 fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     let cannot = |error: io::Error| format!("cannot read its zstd dictionary: {error}");
     let mut head = [0; 8];
@@ -130,7 +129,7 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     Ok(if bytes.starts_with(&DICTIONARY) { bytes } else { Vec::new() })
 }
 
-/// As [`zstd_within`], by a dictionary, if it is not empty.
+/// Like [`zstd_within`], with a dictionary, unless it is empty.
 fn zstd_by<'d, R: BufRead>(stream: R, window_log_max: u32, dictionary: &[u8]) -> Result<Decoder<'d, R>, String> {
     Decoder::with_dictionary(stream, dictionary)
         .and_then(|mut decoder| {
@@ -140,10 +139,10 @@ fn zstd_by<'d, R: BufRead>(stream: R, window_log_max: u32, dictionary: &[u8]) ->
         .map_err(|error| format!("cannot start zstd: {error}"))
 }
 
-/// The magic of files of ours, the version, and what a file is for.
+/// Number of bytes of the magic number, version and role in the files of twindex.
 const OURS_BYTES: usize = 11;
 
-/// The kind of a file of twindex, by its first bytes, and the verb that reads it. Such files are no documents.
+/// Returns the kind of a twindex file by its first bytes, and the verb that reads it. Such files are not documents.
 fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     let role = start[OURS_BYTES - 1];
     start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
@@ -157,7 +156,7 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
 
 /// Refuses, before any work is done, a file that cannot be read or is not compressed as its name says.
 ///
-/// One byte is decompressed, unless the stream `may_break` off before: a zstd window beyond what is allowed shows only then.
+/// Decompresses one byte, unless the stream `may_break` off before: a zstd window above the limit is detected only then.
 ///
 /// # Errors
 ///
@@ -168,15 +167,15 @@ pub(super) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
     reader.read_once(&mut [0]).map(drop)
 }
 
-/// Plain bytes of one input, which knows its name and how much of the input itself it has consumed.
+/// The plain bytes of one input, with its name and the number of bytes consumed of the input itself.
 pub(super) struct Reader {
     name: Arc<Path>,
     inner: Box<dyn Read + Send>,
     compression: Option<Compression>,
-    /// Whether what is compressed may break off, and whether it did.
+    /// Whether a compressed stream may be truncated, and the reason if it was.
     may_break: bool,
     broke_off: Option<String>,
-    /// Bytes consumed of all inputs, and what that stood at when this one was opened.
+    /// Number of bytes consumed of all inputs, and its value when this input was opened.
     consumed: Arc<AtomicU64>,
     consumed_before: u64,
     /// The size of a regular file.
@@ -184,7 +183,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens `origin`, undoing the compression that its first bytes show.
+    /// Opens `origin`, with decompression as its first bytes indicate.
     ///
     /// # Errors
     ///
@@ -251,7 +250,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Opens `origin` as it is, compressed or not.
+    /// Opens `origin` without decompression.
     ///
     /// # Errors
     ///
@@ -273,26 +272,26 @@ impl Reader {
         Ok(Self { name, inner, compression: None, may_break, broke_off, consumed, consumed_before, file_bytes })
     }
 
-    /// The name of the input in messages.
+    /// Returns the name of the input in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         &self.name
     }
 
-    /// The size of the file, if it is a regular one that is read as it is.
+    /// Returns the size of the file, if it is a regular file that is not decompressed.
     pub(super) fn plain_bytes(&self) -> Option<u64> {
         self.file_bytes.filter(|_| self.compression.is_none())
     }
 
-    /// True for standard input and other pipes.
+    /// Returns whether the input is standard input or another pipe.
     pub(super) fn is_stream(&self) -> bool {
         self.file_bytes.is_none()
     }
 
-    /// Reads up to `buffer.len()` bytes; 0 is the end.
+    /// Reads up to `buffer.len()` bytes; returns 0 at the end.
     ///
     /// # Errors
     ///
-    /// As [`Reader::explain`] says it.
+    /// The error of [`Reader::explain`].
     pub(super) fn read_once(&mut self, buffer: &mut [u8]) -> Result<usize, Problem> {
         loop {
             match self.inner.read(buffer) {
@@ -311,17 +310,17 @@ impl Reader {
         }
     }
 
-    /// From now on what is compressed may break off: it ends there.
+    /// From now on a truncated compressed stream is read up to the truncation.
     pub(super) fn read_to_its_break(&mut self) {
         self.may_break = true;
     }
 
-    /// Why it ended, if not by its end.
+    /// Returns why the stream is truncated, if it is.
     pub(super) fn broke_off(&self) -> Option<&str> {
         self.broke_off.as_deref()
     }
 
-    /// The error of the input, in the words of a message.
+    /// Returns an error of the input as a problem with a message.
     pub(super) fn explain(&self, error: &io::Error) -> Problem {
         let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
         let Some(compression) = self.compression.map(Compression::name) else {
@@ -336,13 +335,12 @@ impl Reader {
         })
     }
 
-    /// A problem with the input as a whole.
+    /// Returns a problem with the input as a whole.
     fn problem(&self, reason: String) -> Problem {
         Problem { place: Place::file(Arc::clone(&self.name)), reason }
     }
 
-    /// Counts the part of the file that is not going to be read as consumed, so that a progress bar still
-    /// arrives at its end.
+    /// Counts the unread rest of the file as consumed, so that a progress bar reaches its end.
     pub(super) fn skip_rest(self) {
         let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
         let rest = self.file_bytes.unwrap_or(0).saturating_sub(read);
@@ -356,12 +354,12 @@ impl Read for Reader {
     }
 }
 
-/// `path: cannot OPERATION: why`.
+/// Returns a problem with the message `path: cannot OPERATION: why`.
 pub(super) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem {
     Problem { place: Place::file(Arc::from(path)), reason: format!("cannot {operation}: {error}") }
 }
 
-/// Counts what is read from an input itself, below decompression.
+/// Counts the bytes read from an input itself, before decompression.
 struct Counting {
     inner: Box<dyn Read + Send>,
     consumed: Arc<AtomicU64>,
@@ -402,7 +400,7 @@ mod tests {
         assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
     }
 
-    /// A file of frames that have their dictionary at the beginning, as it is or compressed.
+    /// Builds a file of frames with their dictionary at the beginning, uncompressed or compressed.
     fn with_dictionary(dictionary: &[u8], frames: &[&[u8]]) -> Vec<u8> {
         let mut all = DICTIONARY_FRAME.to_vec();
         all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
@@ -433,7 +431,7 @@ mod tests {
         assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
         let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
         assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
-        // Without it they say nothing, and what is no dictionary is passed over.
+        // Without the dictionary the frames cannot be decoded, and a skippable frame with other content is ignored.
         assert!(read(frames.concat()).is_err());
         let plain = zstd::bulk::compress(b"words", 3).unwrap();
         assert_eq!(read(with_dictionary(b"something else", &[&plain])), Ok(b"words".to_vec()));

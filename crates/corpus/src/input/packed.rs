@@ -1,6 +1,7 @@
-//! What a file is packed as that is not unpacked here, by its first bytes.
+//! Detects compressions and archives that are not supported, by their first bytes.
 
-/// The unsupported compression or archive format of these first bytes: its name, and the command that unpacks it.
+/// Returns the name of the unsupported compression or archive format with these first bytes, and the command that unpacks
+/// it.
 pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
@@ -12,7 +13,7 @@ pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Whether a tar archive begins so.
+/// Returns whether a tar archive has this beginning.
 pub(super) fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }

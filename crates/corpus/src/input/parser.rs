@@ -1,6 +1,6 @@
-//! What a line says: its key, its text or features, and what the document has beside them.
+//! Parses lines: the key, the text or features, and the other values of a document.
 //!
-//! Any thread parses lines; the reader has only found where they end.
+//! Any thread parses lines; the reader has only found their ends.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::{
     warc,
 };
 
-/// Finds out what records say; shared by threads.
+/// Parses records; shared by threads.
 #[derive(Clone, Debug)]
 pub struct Parser {
     pub(super) fields: Fields,
@@ -28,16 +28,16 @@ pub struct Parser {
     pub(super) dialect: Dialect,
     pub(super) headers: Headers,
     pub(super) record_bytes_max: usize,
-    /// Brings texts into the form in which they are compared, if that is not the one they are in.
+    /// Normalises texts for comparison, if they are not compared unchanged.
     pub(super) normaliser: Option<Arc<Cutter>>,
 }
 
 impl Parser {
-    /// For inputs that are read with these options.
+    /// Creates a parser for inputs that are read with these options.
     #[must_use]
     pub fn new(options: &InputOptions) -> Self {
         let InputOptions { id_field, text_field, attached, .. } = options;
-        // A field that was named must be there.
+        // A field that an option names is required.
         let is_named = options.ids == Ids::FieldOrLine && id_field != ID_FIELD;
         let ids = if is_named { Ids::Field } else { options.ids };
         let mut fields = Fields::new(id_field, text_field, ids, options.features, attached)
@@ -48,8 +48,8 @@ impl Parser {
         Self { fields, invalid_utf8, charset, dialect, headers, record_bytes_max, normaliser: None }
     }
 
-    /// Bytes that are equal for contents that count as identical, and for no others: the [`identity`](Content::identity) of
-    /// the content, or of its text as it was [normalised](super::Documents::compare_normalised).
+    /// Returns bytes that are equal if and only if contents count as identical: the [`identity`](Content::identity) of the
+    /// content, or of its [normalised](super::Documents::compare_normalised) text.
     #[must_use]
     pub fn identity<'r>(&self, content: Content<'r>) -> Cow<'r, [u8]> {
         let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else { return content.identity() };
@@ -62,11 +62,11 @@ impl Parser {
         }
     }
 
-    /// The [`identity`](Self::identity) of what a [`line`](super::Record::line) says.
+    /// Returns the [`identity`](Self::identity) of the content of a [`line`](super::Record::line).
     ///
     /// # Errors
     ///
-    /// What is wrong with the line.
+    /// The line is invalid; the error has the reason.
     pub fn identity_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<Vec<u8>> {
         let identity = identity(form, line, self)?;
         match std::str::from_utf8(&identity) {
@@ -75,28 +75,28 @@ impl Parser {
         }
     }
 
-    /// Whether documents have a number by which they come before others.
+    /// Returns whether documents have a number that determines their order.
     #[must_use]
     pub fn reads_numbers(&self) -> bool {
         self.fields.attached.deciding.number.is_some()
     }
 
-    /// Whether the URLs of documents are in a field.
+    /// Returns whether the URLs of documents are in a field.
     #[must_use]
     pub fn reads_urls(&self) -> bool {
         self.fields.attached.deciding.url.is_some()
     }
 
-    /// The line of a document with what was decided about it; see [`AnnotationOptions::line`].
+    /// Returns the line of a document with the decision about it; see [`AnnotationOptions::line`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`AnnotationOptions::line`].
     pub fn annotated(&self, noted: &AnnotationOptions, form: Form, line: &[u8], note: &DocumentNote) -> Result<Vec<u8>, String> {
         noted.line(form, line, note, &self.headers, self.charset)
     }
 
-    /// For records that need not say their keys, as others have them.
+    /// Returns a parser for records whose keys are stored elsewhere, and that need no key themselves.
     pub(super) fn of_other_keys(&self) -> Self {
         let mut parser = self.clone();
         if parser.fields.ids == Ids::Field {
@@ -105,7 +105,7 @@ impl Parser {
         parser
     }
 
-    /// The headers of inputs, each for all records of an input.
+    /// Returns the headers of inputs. A header applies to all records of its input.
     #[must_use]
     pub fn headers(&self) -> &Headers {
         &self.headers
@@ -116,15 +116,15 @@ impl Parser {
 #[derive(Debug, Default)]
 pub(super) struct ParseBuffers {
     json: jsonl::LineBuffers,
-    /// A key that is made of several fields.
+    /// A key made of several fields.
     key: Vec<u8>,
     /// A row in UTF-8.
     line: String,
     text: String,
-    /// The bytes that are compared, if the text lost some.
+    /// The bytes to compare, if the text lost some.
     identity: Vec<u8>,
     row: rows::RowFields,
-    /// The header that was asked for last.
+    /// The most recently used header.
     header: Option<(u32, Arc<rows::TableHeader>)>,
 }
 
@@ -132,22 +132,22 @@ pub(super) struct ParseBuffers {
 #[derive(Debug)]
 pub(super) enum ParsedLine<'l> {
     Document {
-        /// None where it is to be that of the line.
+        /// `None` if the key is made of the line number.
         key: Option<&'l [u8]>,
         content: Content<'l>,
         loss: Loss,
-        /// Whether the encoding is what the bytes look like.
+        /// Whether the encoding was detected from the bytes.
         is_detected: bool,
     },
-    /// It is none of a document.
+    /// The line is not a document.
     NoDocument,
-    /// It says that a document was there before.
+    /// The line is a revisit record of an earlier document.
     Revisit,
-    /// Something was lost in its text, and it is to be passed over.
+    /// The text lost bytes, and such documents are skipped.
     Skipped,
 }
 
-/// Finds out what a line says, or what is wrong with it.
+/// Parses a line; the error is the reason why it is invalid.
 pub(super) fn understand<'l>(
     form: Form,
     line: &'l [u8],
@@ -230,9 +230,9 @@ pub(super) fn understand<'l>(
     // guard: keys of rows and of texts in archives are checked
     key.map_or(Ok(()), check_key)?;
     if let Some(said) = parser.fields.fingerprint {
-        // Rows of Parquet are written so when they are read.
+        // The reader of Parquet writes fingerprints in hexadecimal.
         let written_so = if matches!(form, Form::Columns(_)) { FingerprintForm::Hex } else { said };
-        // What is no UTF-8 is no fingerprint either.
+        // Invalid UTF-8 is an invalid fingerprint, too.
         let fingerprint = written_so.parse(&String::from_utf8_lossy(text));
         let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
         let content = Content::Fingerprint(fingerprint);
@@ -259,7 +259,7 @@ pub(super) fn understand<'l>(
     Ok(ParsedLine::Document { key, content, loss, is_detected })
 }
 
-/// Decodes a row that is not UTF-8, by the encoding that was named or detected; none if the row is taken as it is.
+/// Decodes a row that is not UTF-8, from the named or detected encoding; `None` if the row needs no decoding.
 fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'l>> {
     if parser.charset.is_none() || std::str::from_utf8(line).is_ok() {
         return None;
@@ -282,7 +282,7 @@ fn opaque_in<'t>(
     }
 }
 
-/// A key; it is in `buffer` if it is not a part of the input.
+/// Returns a key; copies it to `buffer` if it is not borrowed from the input.
 fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
     match key? {
         Cow::Borrowed(key) => Some(key),
@@ -293,7 +293,8 @@ fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k
     }
 }
 
-/// A key is what users see of a document, in JSON among others: it stays as it is, or there is none.
+/// Returns an error if a key is not UTF-8 or is invalid: users see keys, also in JSON, so bytes of a key are never
+/// replaced.
 fn check_key(key: &[u8]) -> Result<(), String> {
     super::check_key(key)?;
     // guard: a key of a row or of an archive is UTF-8
@@ -305,11 +306,11 @@ fn check_key(key: &[u8]) -> Result<(), String> {
     })
 }
 
-/// The values beside a document's text, from its line.
+/// Returns the values of a document's line in addition to its text.
 ///
 /// # Errors
 ///
-/// It lacks a stamp, or has something else in its place.
+/// The stamp is missing or invalid.
 pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<OwnAttached> {
     let fields = &parser.fields;
     if !fields.attached.any() {
@@ -336,16 +337,16 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     }
 }
 
-/// The [`identity`](Content::identity) of what a line says.
+/// Returns the [`identity`](Content::identity) of the content of a line.
 ///
 /// # Errors
 ///
-/// What is wrong with the line.
+/// The line is invalid; the error has the reason.
 pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = ParseBuffers::default();
     // The document was accepted before, even if its text lost bytes.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // So were reserved fields, which a history may have, and keys that take a part from the names of folders.
+    // Reserved fields, which a history may have, and keys with parts from folder names were accepted, too.
     parser.fields.reserved.clear();
     parser.fields.ids = Ids::Line;
     let parser = &parser;

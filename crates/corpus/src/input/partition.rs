@@ -1,7 +1,8 @@
-//! Fields that the folders of a path say, `date=2026-01-01/`, as Hive, Spark and others lay out tables.
+//! Fields in the folder names of a path, `date=2026-01-01/`, as Hive, Spark and others lay out tables.
 //!
-//! Each record of a file has them; as for Spark, one of a folder comes before one of this name in the record. Names and values
-//! have `%XX` in the place of bytes that a path cannot have, and `__HIVE_DEFAULT_PARTITION__` is null.
+//! Each record of a file has these fields; as in Spark, a field of a folder takes precedence over a field of the same name
+//! in the record. In names and values, `%XX` represents a byte that a path cannot have, and `__HIVE_DEFAULT_PARTITION__` is
+//! null.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};
@@ -12,10 +13,10 @@ use super::fields::{Fields, Ids, FieldSelections, FieldPath, Selection, push_key
 use super::parser::Parser;
 use super::{AttachedFields, OwnAttached, folder};
 
-/// The name that Hive writes for null.
+/// The value that Hive writes for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The fields that the folders above a file say; those of a value of none are null.
+/// The fields in the names of the folders above a file. A value of `None` is null.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Partitions(Vec<(String, Option<Vec<u8>>)>);
 
@@ -29,13 +30,14 @@ impl Partitions {
         Self(names.collect())
     }
 
-    /// The value of a field, which may be null; none where no folder says it. The innermost folder counts.
+    /// Returns the value of a field, which may be null; `None` if no folder has the field. The innermost folder takes
+    /// precedence.
     fn get(&self, name: &str) -> Option<&Option<Vec<u8>>> {
         self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 }
 
-/// The field that the name of a folder says, and its value.
+/// Returns the field in the name of a folder, and its value.
 fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
     let bytes = folder::os_bytes(name);
     let at = memchr::memchr(b'=', &bytes).filter(|&at| at > 0)?;
@@ -44,14 +46,14 @@ fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
     Some((name, (value != NULL.as_bytes()).then(|| unescaped(value))))
 }
 
-/// `%XX` as the byte; what is no such thing stays.
+/// Decodes `%XX` to a byte; other text is unchanged.
 fn unescaped(written: &[u8]) -> Vec<u8> {
     let mut all = Vec::with_capacity(written.len());
     let mut rest = written;
     while let Some((&first, after)) = rest.split_first() {
         let digit = |at: usize| after.get(at).and_then(|&byte| char::from(byte).to_digit(16));
         if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
-            // Two digits are less than 256.
+            // Two hexadecimal digits are less than 256.
             all.push((16 * high + low) as u8);
             rest = &after[2..];
         } else {
@@ -62,19 +64,19 @@ fn unescaped(written: &[u8]) -> Vec<u8> {
     all
 }
 
-/// How records of a file are understood whose folders say some of the fields that are asked for.
+/// How records of a file are parsed whose folder names have some of the requested fields.
 #[derive(Clone, Debug)]
 pub(super) struct Partitioned {
-    /// Finds out what the records say themselves.
+    /// Parses the fields of the records themselves.
     pub(super) parser: Parser,
-    /// The parts of a key in their order, if folders say any of them: a value, or none for the next part of the record.
+    /// The parts of a key in order, if folders have any of them: a value, or `None` for the next part from the record.
     key: Option<Vec<Option<Vec<u8>>>>,
-    /// The fields that folders say, and their values.
+    /// The fields in folder names, and their values.
     attached: AttachedFields,
     values: PartitionValues,
 }
 
-/// Values of fields beside the text.
+/// Values of fields other than key and text.
 #[derive(Clone, Debug, Default)]
 struct PartitionValues {
     value: Option<Vec<u8>>,
@@ -85,7 +87,7 @@ struct PartitionValues {
 }
 
 impl Partitioned {
-    /// How records of this file are understood; none if no folder says anything that is asked for.
+    /// Returns how records of this file are parsed; `None` if no folder has a requested field.
     pub(super) fn of(parser: &Parser, path: &Path) -> Option<Self> {
         let partitions = Partitions::of(path);
         if partitions.0.is_empty() {
@@ -98,7 +100,8 @@ impl Partitioned {
         (key.is_some() || attached.any()).then_some(Self { parser, key, attached, values })
     }
 
-    /// The key of a record that has this part of it itself; none where folders say nothing of it. A part of null is an error.
+    /// Returns the key of a record whose own part is `own`; `None` if folders have no part of the key. A null part is an
+    /// error.
     pub(super) fn key(&self, own: Option<&[u8]>) -> Option<Result<Vec<u8>, String>> {
         let order = self.key.as_ref()?;
         let of_record = order.iter().filter(|part| part.is_none()).count();
@@ -126,11 +129,11 @@ impl Partitioned {
         Some(super::check_key(&key).map(|()| key).map_err(|reason| format!("by its folders, {reason}")))
     }
 
-    /// The values beside a record's text, with those of the folders.
+    /// Returns the values of a record in addition to its text, with those of the folders.
     ///
     /// # Errors
     ///
-    /// A folder says no number, or no stamp, where one is needed.
+    /// A folder has an invalid number or stamp.
     pub(super) fn attached(&self, own: OwnAttached) -> anyhow::Result<OwnAttached> {
         let PartitionValues { value, stamp, number, inside, url } = &self.values;
         let taken = self.attached.take(value.clone(), stamp.as_deref())?;
@@ -156,7 +159,7 @@ impl Partitioned {
     }
 }
 
-/// The parts of a key of several.
+/// Splits a key of several parts.
 fn parts(key: &[u8]) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     let mut bytes = key.iter().copied();
@@ -171,9 +174,9 @@ fn parts(key: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Takes the parts of keys that folders say out of the fields that are looked for in records.
+/// Removes the parts of keys in folder names from the fields to read from records.
 fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<Vec<u8>>>> {
-    // A field that no option names is read from records.
+    // The default key field is read from records only.
     if fields.ids != Ids::Field {
         return None;
     }
@@ -181,7 +184,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
         Some(named) if partitions.get(&named.id.whole).is_none() => named.id.parts.clone(),
         _ => vec![FieldPath { name: fields.id.clone(), path: vec![fields.id.clone()] }],
     };
-    // Null is an empty part, so that a key of nothing else is refused.
+    // Null is an empty part, so that a key of only such parts is refused.
     let said = |part: &FieldPath| partitions.get(&part.name).map(|value| value.clone().unwrap_or_default());
     let order: Vec<Option<Vec<u8>>> = all.iter().map(said).collect();
     if order.iter().all(Option::is_none) {
@@ -201,7 +204,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
     Some(order)
 }
 
-/// Takes fields beside the text that folders say out of those that are looked for in records.
+/// Removes the other fields in folder names from those to read from records.
 fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, PartitionValues) {
     let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
         match field.as_deref().and_then(|name| partitions.get(name)) {
@@ -226,12 +229,12 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
     (attached, PartitionValues { value, stamp, number, inside, url })
 }
 
-/// How records of the file that was asked for last are understood.
+/// How records of the most recently used file are parsed.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
-    /// The partition values of this file; none if its folders have no requested field.
+    /// Returns the partition values of this file; `None` if its folders have no requested field.
     pub(super) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {

@@ -1,21 +1,21 @@
-//! Which files of folders are read: patterns of names, and of paths below the folder.
+//! Patterns for the files of folders: of names, and of paths below the folder.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Patterns of files that are read, and of files that are not.
+/// Patterns of files to read, and of files to ignore.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Patterns {
-    /// None where all are wanted.
+    /// `None` if all files are read.
     include: Option<Set>,
     exclude: Set,
 }
 
-/// Patterns that a file may fit.
+/// A set of patterns.
 #[derive(Clone, Debug, Default)]
 struct Set {
-    /// Patterns without a `/`: of a name, in any folder.
+    /// Patterns without a `/`: of a file name, in any folder.
     names: GlobSet,
     /// Patterns of the path below the folder.
     paths: GlobSet,
@@ -26,18 +26,18 @@ impl Patterns {
     ///
     /// # Errors
     ///
-    /// One is none, as a message with its option.
+    /// A pattern is invalid; the message names its option.
     pub(super) fn new(include: &[String], exclude: &[String]) -> Result<Self, String> {
         let include = if include.is_empty() { None } else { Some(Set::of(include, "--include")?) };
         Ok(Self { include, exclude: Set::of(exclude, "--exclude")? })
     }
 
-    /// Whether a file of a folder is read, by its path below that.
+    /// Returns whether a file of a folder is read, by its path below the folder.
     pub(super) fn want(&self, below: &Path) -> bool {
         self.include.as_ref().is_none_or(|include| include.fits(below)) && !self.exclude.fits(below)
     }
 
-    /// Whether there are any.
+    /// Returns whether any pattern is given.
     pub(super) fn are_given(&self) -> bool {
         self.include.is_some() || !self.exclude.names.is_empty() || !self.exclude.paths.is_empty()
     }

@@ -1,22 +1,22 @@
-//! Where a document is stored: its file, and the line, row or offset in it.
+//! The place of a document: its file, and its line, row or offset in it.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file, and the line or record of it, that a document was read from.
+/// The file, and the line or record in it, from which a document was read.
 ///
-/// Shown as `path:line`, as `path, record N`, or as `path` alone where the whole file is one document. A clone
-/// shares the path, so that every record of a large corpus can carry its place.
+/// Shown as `path:line`, as `path, record N`, or as `path` alone if the whole file is one document. A clone shares the
+/// path, so that every record of a large corpus can have its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     path: Arc<Path>,
-    /// Counted from 1; 0 is the whole file.
+    /// Number from 1; 0 is the whole file.
     number: u64,
     unit: PlaceUnit,
 }
 
-/// The unit that is counted.
+/// The unit of the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceUnit {
     Line,
@@ -30,27 +30,27 @@ impl Place {
     /// The name of standard input in messages.
     pub const STDIN: &str = "<stdin>";
 
-    /// The place of a file that is one document, or of an error that concerns a whole file.
+    /// Creates the place of a file that is one document, or of an error that concerns a whole file.
     #[must_use]
     pub fn file(path: Arc<Path>) -> Self {
         Self { path, number: 0, unit: PlaceUnit::Line }
     }
 
-    /// The place of line `line`, counted from 1.
+    /// Creates the place of line `line`, counted from 1.
     #[must_use]
     pub fn line(path: Arc<Path>, line: u64) -> Self {
         Self::of(path, line, PlaceUnit::Line)
     }
 
-    /// The place of the line, record or row with this number, counted from 1.
+    /// Creates the place of the line, record or row with this number, counted from 1.
     #[must_use]
     pub fn of(path: Arc<Path>, number: u64, unit: PlaceUnit) -> Self {
         debug_assert!(number > 0, "lines, records and rows count from 1");
         Self { path, number, unit }
     }
 
-    /// Replaces it by another one. A path that it has already is not counted once more: threads that share it would wait
-    /// for one another.
+    /// Replaces the place. If the path is the same, its reference count is not changed: threads that share it would contend
+    /// for it.
     pub(super) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: PlaceUnit) {
         if !Arc::ptr_eq(&self.path, path) {
             self.path = Arc::clone(path);
@@ -58,7 +58,7 @@ impl Place {
         (self.number, self.unit) = (number, unit);
     }
 
-    /// The file, and what is counted and how far, in one number.
+    /// Returns the file, and the unit and the number packed into one number.
     pub(crate) fn packed(&self) -> (&Arc<Path>, u64) {
         let unit = match self.unit {
             PlaceUnit::Line => 0,
@@ -68,7 +68,7 @@ impl Place {
         (&self.path, self.number << 2 | unit)
     }
 
-    /// The place that was [packed](Self::packed) so.
+    /// Restores a place that was [packed](Self::packed).
     pub(crate) fn unpacked(path: Arc<Path>, packed: u64) -> Self {
         let unit = match packed & 3 {
             0 => PlaceUnit::Line,
@@ -78,8 +78,8 @@ impl Place {
         Self { path, number: packed >> 2, unit }
     }
 
-    /// Whether a document with this key is in a folder that was named as input: its key is then the end
-    /// of its path.
+    /// Returns whether a document with this key is in a folder that was named as input: its key is then the end of its
+    /// path.
     #[must_use]
     pub fn is_below_a_folder(&self, key: &[u8]) -> bool {
         let path = super::folder::os_bytes(self.path.as_os_str());

@@ -1,8 +1,8 @@
-//! Revisit records of WARC/1.1: that the payload of a capture is, byte for byte, that of another record
-//! (ISO 28500:2017, section 6.7.2, profile `identical-payload-digest`).
+//! Revisit records of WARC/1.1: they state that the payload of a capture equals that of another record, byte for byte (ISO
+//! 28500:2017, section 6.7.2, profile `identical-payload-digest`).
 //!
-//! The other profile, `server-not-modified`, says that a server answered 304. No document comes from such an answer, so
-//! it is never written.
+//! The other profile, `server-not-modified`, states that a server answered 304. Such an answer is never a document, so this
+//! profile is never written.
 
 use sha1_smol::Sha1;
 use xxhash_rust::xxh3::Xxh3;
@@ -11,7 +11,7 @@ use super::http;
 use super::warc::{field, head_end};
 
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-/// The digits of Base32 (RFC 4648, section 6), in which digests of SHA-1 are written.
+/// The digits of Base32 (RFC 4648, section 6), the notation of SHA-1 digests in archives.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
 /// The capture of a response record.
@@ -22,12 +22,12 @@ struct Capture<'r> {
 }
 
 impl<'r> Capture<'r> {
-    /// That of a record; none if it is no whole response of HTTP.
+    /// Parses a record; `None` if it is not a complete HTTP response.
     fn of(record: &'r [u8]) -> Option<Self> {
         let (head, content) = record.split_at(head_end(record)?);
         let is_answer = field(head, "WARC-Type")? == b"response"
             && http::is_http(field(head, "Content-Type").unwrap_or_default());
-        // The part that was cut off may have differed.
+        // The truncated part may have differed.
         let is_whole = field(head, "WARC-Truncated").is_none();
         let (http_head, payload) = content.split_at(head_end(content)?);
         (is_answer && is_whole).then_some(Self { head, http_head, payload })
@@ -37,13 +37,13 @@ impl<'r> Capture<'r> {
         field(self.head, name).filter(|value| !value.is_empty())
     }
 
-    /// The address, without the brackets of some writers.
+    /// Returns the address, without the brackets that some writers add.
     fn uri(&self) -> Option<&'r [u8]> {
         let uri = self.field("WARC-Target-URI")?;
         Some(uri.strip_prefix(b"<").and_then(|uri| uri.strip_suffix(b">")).unwrap_or(uri))
     }
 
-    /// The digest of the payload: the one that both records state, by which their archives are known, or SHA-1 of the bytes.
+    /// Returns the digest of the payload: the digest that both records state, if it is the same, or SHA-1 of the bytes.
     fn digest(&self, other: &Self) -> Vec<u8> {
         let stated = [self, other].map(|capture| capture.field("WARC-Payload-Digest"));
         match stated {
@@ -53,8 +53,9 @@ impl<'r> Capture<'r> {
     }
 }
 
-/// The revisit record that takes the place of a record whose payload is that of the `kept` one, with the ends of lines after
-/// it; none where the payloads differ, or a record does not say what a revisit must say. It depends on the two records alone.
+/// Returns the revisit record that replaces a record whose payload equals that of the record `kept`, with the line ends
+/// after it. `None` if the payloads differ, or a record lacks a header field that a revisit record needs. Depends only on
+/// the two records.
 #[must_use]
 pub fn revisit(record: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let (capture, of_kept) = (Capture::of(record)?, Capture::of(kept)?);
@@ -93,7 +94,7 @@ pub fn revisit(record: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// A UUID of version 8 (RFC 9562), made of a hash of both records, so that the same records give the same bytes.
+/// Returns a UUID of version 8 (RFC 9562), made of a hash of both records, so that the same records give the same bytes.
 fn id(record: &[u8], kept: &[u8]) -> String {
     let mut hash = Xxh3::new();
     for part in [b"twindex revisit".as_slice(), &(record.len() as u64).to_le_bytes(), record, kept] {
@@ -106,7 +107,7 @@ fn id(record: &[u8], kept: &[u8]) -> String {
     format!("<urn:uuid:{a}-{b}-{c}-{d}-{e}>")
 }
 
-/// Twenty bytes in Base32, without a rest.
+/// Encodes twenty bytes in Base32, which needs no padding.
 fn base32(bytes: &[u8]) -> Vec<u8> {
     let groups = bytes.chunks(5).map(|group| group.iter().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte)));
     groups.flat_map(|bits| (0..8).rev().map(move |at| BASE32[(bits >> (5 * at) & 31) as usize])).collect()
@@ -130,7 +131,7 @@ mod tests {
 
     #[test]
     fn digests_are_written_in_base32_like_in_archives() {
-        // RFC 3174, of no bytes; the digest that archives have for empty payloads.
+        // RFC 3174, for no bytes: the digest of empty payloads in archives.
         assert_eq!(base32(&Sha1::from(b"").digest().bytes()), b"3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
     }
 

@@ -1,4 +1,4 @@
-//! Documents without parts of their texts, in the form in which they were read.
+//! Removes parts of the texts of documents, in the form in which they were read.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use super::form::Form;
 use super::parser::{ParseBuffers, Parser, ParsedLine, understand};
 use super::{InvalidUtf8, charset, nested, warc};
 
-/// Whether the text of a document is in its line as it is, so that parts of it can be left out there. Pages of HTML
-/// are written as objects of key and text instead.
+/// Returns whether the text of a document is in its line unchanged, so that parts of it can be removed there. HTML pages
+/// are written as objects with key and text instead.
 #[must_use]
 pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
     match form {
@@ -23,11 +23,11 @@ pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
     }
 }
 
-/// An object of JSON with the key and the text of a document.
+/// Returns a JSON object with the key and the text of a document.
 ///
 /// # Errors
 ///
-/// None that writing to memory could give.
+/// None, as writing to memory does not fail.
 pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let Fields { id, text: name, .. } = &parser.fields;
     let mut line = b"{".to_vec();
@@ -42,14 +42,14 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
     Ok(line)
 }
 
-/// The line of a document without the bytes of these ranges of its text, which ascend, do not overlap and end at
-/// characters. Everything else of the line stays; of a record of an archive its length changes, and digests go. The line
-/// is read again, so that what is written is what was meant. A row of Parquet has its text [where it is
+/// Returns the line of a document without these byte ranges of its text, which must be ascending, not overlapping, and end
+/// at characters. The rest of the line is unchanged, except that an archive record gets its new length and loses its
+/// digests. The line is parsed again to check the result. The text of a Parquet row is cut [where it is
 /// copied](super::KeptWriter::without).
 ///
 /// # Errors
 ///
-/// The line does not say what it did, or the form cannot be written so.
+/// The line does not have the expected text, or the form does not support it.
 pub fn line_without(
     form: Form,
     line: &[u8],
@@ -77,7 +77,7 @@ pub fn line_without(
     }
 }
 
-/// An object whose text may be made of several fields; and the text that is left.
+/// Cuts an object whose text may be made of several fields; also returns the remaining text.
 fn json_without(
     line: &[u8],
     text: &str,
@@ -113,7 +113,7 @@ fn json_without(
         }
         start = place.end;
     }
-    // Fields are in the line in any order.
+    // The order of the fields in the line is arbitrary.
     parts.sort_by_key(|(place, _)| place.start);
     for (place, kept) in parts {
         ensure!(at <= place.start, "two names of the text mean the same field");
@@ -126,7 +126,7 @@ fn json_without(
     Ok((out, left))
 }
 
-/// A record of an archive of texts.
+/// Cuts a record of an archive of texts.
 fn archive_without(record: &[u8], text: &str, cut: &[Range<usize>]) -> anyhow::Result<Vec<u8>> {
     let head_bytes = warc::head_end(record).context("its head is not ended by an empty line")?;
     let (head, content) = record.split_at(head_bytes);
@@ -169,7 +169,7 @@ mod tests {
         let expected = r#"{"n": 1.50, "text":"ac  é", "id":"k","o":{"text":"abc"}}"#;
         assert_eq!(String::from_utf8(left.unwrap()).unwrap(), expected);
 
-        // Several fields: one inside another, in another order, one null.
+        // Several fields: a nested one, in a different order, and one that is null.
         let line = r#"{"meta":{"body":"xyz"},"title":"abc","other":null}"#;
         let text = "abc\n\nxyz";
         let left =

@@ -1,9 +1,9 @@
-//! Tables of text, CSV and TSV (RFC 4180: fields between quotes may hold the delimiter, newlines, and quotes written
-//! twice): rows out of a stream within bounded memory, and two fields out of a row.
+//! Tables of text, CSV and TSV (RFC 4180: quoted fields may contain the delimiter, newlines, and doubled quotes): reads
+//! rows from a stream in bounded memory, and two fields of a row.
 //!
-//! The first row names the columns. Where a row ends is found while reading, by `csv-core`; the thread that
-//! works on a row splits it into fields. Of a bad row over several lines only the first line is passed over: a quote that
-//! is never closed, or is closed by the next one, must not take sound rows with it.
+//! The first row has the column names. The reader finds the end of each row with `csv-core`; the thread that processes a
+//! row splits it into fields. Of a bad row with several lines only the first line is skipped, so that a quote without a
+//! matching one does not discard valid rows.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,31 +21,31 @@ use super::jsonl::FoundLine;
 use super::window::Window;
 use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 
-/// The longest header, in bytes.
+/// The longest header in bytes.
 const HEADER_BYTES_MAX: usize = 1 << 20;
-/// The most columns.
+/// Maximal number of columns.
 const COLUMNS_MAX: usize = 1 << 16;
-/// Scratch for output of the parser that is not used, bytes of fields and ends of fields. It is overwritten.
+/// Scratch sizes for unused output of the parser: bytes of fields, and ends of fields.
 const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
 const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
-/// Bytes of bad rows that are read again, for each byte of the table: a table of nothing but bad rows is read this number of times.
+/// Limit of bytes of bad rows that are read again, for each byte of the table: a table of only bad rows is read this number
+/// of times.
 const READ_AGAIN: u64 = 16;
-/// Delimiters that a table may have instead.
+/// Delimiters that the hint about a missing column suggests.
 const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// The columns of a table, by their names.
+/// The columns of a table, by name.
 #[derive(Clone, Debug)]
 pub struct TableHeader {
-    /// The lines before the rows, without their end: a line `sep=`, and the first row; none if no row names the
-    /// columns.
+    /// The lines before the rows, without their end: a line `sep=`, and the first row. `None` if no row has column names.
     pub line: Option<Vec<u8>>,
-    /// Whether a byte order mark precedes it.
+    /// Whether a byte order mark precedes the header.
     pub is_marked: bool,
-    /// How it ends.
+    /// The line ending of the header.
     pub ending: Ending,
     written: RowDialect,
     columns: usize,
-    /// The columns of the key; none where keys are those of lines.
+    /// The columns of the key; empty if keys are made of line numbers.
     id: Vec<usize>,
     text: Vec<usize>,
     value: Option<usize>,
@@ -56,17 +56,17 @@ pub struct TableHeader {
 }
 
 impl TableHeader {
-    /// How its rows are written.
+    /// Returns the dialect of the rows.
     pub(super) fn written(&self) -> RowDialect {
         self.written
     }
 
-    /// The end of the names of such files.
+    /// Returns the suffix of the names of such files.
     pub fn suffix(&self) -> &'static str {
         if self.written.is_tsv { "tsv" } else { "csv" }
     }
 
-    /// Whether it describes rows in the same way. Byte order marks and line ends do not matter.
+    /// Returns whether the other header describes rows in the same way. Byte order marks and line ends are ignored.
     pub(super) fn is_equal_header(&self, other: &Self) -> bool {
         let said = |header: &Self| {
             let Self { id, value, stamp, number, inside, columns, .. } = header;
@@ -75,7 +75,7 @@ impl TableHeader {
         (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text) && said(self) == said(other)
     }
 
-    /// The header of an empty table, without names of columns.
+    /// Returns the header of an empty table, without column names.
     fn of_no_rows(written: RowDialect) -> Self {
         Self {
             line: None,
@@ -149,7 +149,7 @@ impl TableHeader {
         Ok(Self { line, columns, id, text, value, stamp, number, inside, url, ..Self::of_no_rows(written) })
     }
 
-    /// The key and the text of a row.
+    /// Returns the key and the text of a row.
     pub(super) fn pick<'f>(
         &self,
         line: &[u8],
@@ -180,7 +180,7 @@ impl TableHeader {
         Ok((of(&self.id, key), of(&self.text, text).unwrap_or_default()))
     }
 
-    /// A row without the bytes of these ranges of its text, and the text that is left. All other fields keep their values.
+    /// Returns a row without these byte ranges of its text, and the remaining text. All other fields keep their values.
     pub(super) fn line_without(&self, line: &[u8], cut: &[Range<usize>]) -> anyhow::Result<(Vec<u8>, String)> {
         let mut fields = RowFields::default();
         fields.parse(line, self.written);
@@ -206,7 +206,7 @@ impl TableHeader {
     }
 }
 
-/// A hint about a missing column: another delimiter may be meant.
+/// Returns a hint about a missing column: the file may have another delimiter.
 fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
     let names = |delimiter: &u8| {
         let mut names = RowFields::default();
@@ -218,17 +218,17 @@ fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
 }
 
 impl TableHeader {
-    /// The message about a row of this number of fields.
+    /// Returns the message about a row with this number of fields.
     fn width(&self, fields: usize) -> String {
         let row = if self.written.has_header { "the first row names" } else { "the first row has" };
         format!("{fields} fields, where {row} {}", self.columns)
     }
 
-    /// The values beside a row's text.
+    /// Returns the values of a row in addition to its text.
     ///
     /// # Errors
     ///
-    /// It lacks a stamp, or has something else in its place.
+    /// The stamp is missing or invalid.
     pub(super) fn attached(&self, line: &[u8], fields: &fields::Fields) -> anyhow::Result<OwnAttached> {
         let mut row = RowFields::default();
         row.parse(line, self.written);
@@ -241,10 +241,10 @@ impl TableHeader {
     }
 }
 
-/// The fields of a row, without quotes. Scratch, reused from row to row.
+/// The fields of a row, without quotes. Scratch memory, reused for each row.
 #[derive(Debug, Default)]
 pub(super) struct RowFields {
-    /// The reader for rows that are written so: to make one takes longer than to read a row.
+    /// The reader for this dialect: creating one takes longer than reading a row.
     reader: Option<(RowDialect, Box<Reader>)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -258,7 +258,7 @@ impl RowFields {
             other => &mut other.insert((written, Box::new(written.reader()))).1,
         };
         reader.reset();
-        // No field is longer than what it was written as; one byte more, so that the buffer is never full.
+        // No field is longer than in its written form; one more byte, so that the buffer is never full.
         self.bytes.resize(line.len() + 1, 0);
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
         // The end of a line before the row: from the first bytes that it sees the reader drops a byte order mark, which
@@ -289,32 +289,32 @@ pub(super) struct TableRows {
     window: Window,
     reader: Reader,
     written: RowDialect,
-    /// Fields of a row; 0 as long as that is not known.
+    /// Number of fields of a row; 0 while it is unknown.
     columns: usize,
-    /// Bytes of bad rows that were read again.
+    /// Number of bytes of bad rows that were read again.
     read_again: u64,
     row_bytes_max: usize,
-    /// Buffer for unused fields.
+    /// Scratch for unused fields.
     fields: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// The bytes between two ends of rows.
+/// The bytes between two row ends.
 struct Row {
-    /// Bytes of the window, up to where the next row begins.
+    /// Number of bytes of the window, up to the start of the next row.
     taken: usize,
-    /// The line that it begins in, counted from 1.
+    /// Number of the first line of the row, from 1.
     line: u64,
-    /// Its error.
+    /// The error of the row, if it is bad.
     problem: Option<String>,
 }
 
 impl TableRows {
-    /// Begins to read a table: its header, which the rows are to be understood by, and the rows after it.
+    /// Opens a table: reads its header, with which its rows are parsed.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read, or the header lacks a column that is wanted.
+    /// The stream cannot be read, or the header lacks a required column.
     pub(super) fn open(
         window: Window,
         mut written: RowDialect,
@@ -381,7 +381,7 @@ impl TableRows {
         Ok((rows, header))
     }
 
-    /// Begins a row at the front of the window, which is this line.
+    /// Starts a row at the front of the window, which is at line `line`.
     fn start_at(&mut self, line: u64) {
         self.reader.reset();
         // As in `RowFields::parse`.
@@ -389,17 +389,17 @@ impl TableRows {
         self.reader.set_line(line);
     }
 
-    /// The name of the stream in messages.
+    /// Returns the name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.window.name()
     }
 
-    /// Hands the next row, with the number of the line it begins in, to `take`, or what is wrong with it; false at
-    /// the end. Blank lines are passed over.
+    /// Passes the next row, or its error, to `take`, with the number of its first line; false at the end. Blank lines are
+    /// skipped.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read on.
+    /// The stream cannot be read further.
     pub(super) fn next(
         &mut self,
         take: impl FnOnce(u64, Result<FoundLine<'_>, String>),
@@ -417,18 +417,18 @@ impl TableRows {
         Ok(true)
     }
 
-    /// Finds where the next row ends; none at the end.
+    /// Finds the end of the next row; `None` at the end of the stream.
     fn find(&mut self) -> Result<Option<Row>, Problem> {
         let (mut taken, mut columns, mut discarded) = (0, 0, false);
         let mut line = self.reader.line();
         let mut begun = false;
         loop {
-            // No further, so that where a row is found to be too long does not depend on how the stream is cut.
+            // At most up to the limit, so that the detection of long rows does not depend on read sizes.
             let limit = self.row_bytes_max.saturating_add(1);
             // guard: a long row is refused
             if taken == limit {
                 if !begun {
-                    // Blank lines are no row.
+                    // Blank lines are not rows.
                     self.window.take(taken);
                     taken = 0;
                     continue;
@@ -449,7 +449,7 @@ impl TableRows {
             let end = self.window.bytes().len().min(limit);
             let input = &self.window.bytes()[taken..end];
             if !begun {
-                // Ends of lines before the row: the rest of the last one's, and blank ones.
+                // Line ends before the row: the rest of the preceding row's end, and blank lines.
                 let ends = input.iter().take_while(|byte| b"\r\n".contains(byte)).count();
                 line = self.reader.line() + memchr::memchr_iter(b'\n', &input[..ends]).count() as u64;
                 begun = ends < input.len();
@@ -487,17 +487,17 @@ impl TableRows {
         }
     }
 
-    /// How a row of `taken` bytes of the window ends. A carriage return alone ends a line, too.
+    /// Returns the ending of a row of `taken` bytes of the window. A carriage return alone is a line end, too.
     fn ending(&mut self, taken: usize) -> Result<Ending, Problem> {
         Ok(match self.window.bytes()[..taken].last().copied() {
-            // The reader takes the newline for the beginning of the next row.
+            // The reader counts the newline as the beginning of the next row.
             Some(b'\r') if self.window.hold(taken + 1)? && self.window.bytes()[taken] == b'\n' => Ending::Crlf,
             Some(b'\r' | b'\n') => Ending::Newline,
             _ => Ending::None,
         })
     }
 
-    /// A row that is too long in its first line: that line goes, and rows are sought again after it.
+    /// Handles a row whose first line is too long: skips that line, and continues to search for rows after it.
     fn rest_of_line(&mut self, mut taken: usize, line: u64) -> Result<Row, Problem> {
         let problem = Some(self.too_long());
         loop {
@@ -522,8 +522,8 @@ impl TableRows {
         format!("a row of more than {} bytes", self.row_bytes_max)
     }
 
-    /// The first line of a bad row over several lines: parsing goes on after it. None if the row has one line, or too much was
-    /// read again already.
+    /// Returns the first line of a bad row of several lines, after which parsing continues. `None` if the row has one line,
+    /// or too many bytes were read again already.
     fn first_line(&mut self, taken: usize, line: u64, problem: &str) -> Option<Row> {
         let row = &self.window.bytes()[..taken];
         let before = row.iter().take_while(|byte| b"\r\n".contains(byte)).count();
@@ -539,15 +539,16 @@ impl TableRows {
     }
 }
 
-/// Lines of a row.
+/// Returns the number of lines in a row.
 fn lines(row: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', trimmed(row).0).count() + 1
 }
 
-/// Bytes in which the line that says the delimiter ends.
+/// Maximal length in bytes of a line that sets the delimiter.
 const SEP_BYTES: usize = 10;
 
-/// The delimiter that a first line as Excel has it says, `sep=;`, and the bytes of that line with its end.
+/// Parses a first line `sep=;`, as Excel writes it; returns the delimiter, and the length of the line with its end in
+/// bytes.
 fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
     let line = &bytes[..memchr::memchr(b'\n', &bytes[..bytes.len().min(SEP_BYTES)])?];
     let said = line.strip_suffix(b"\r").unwrap_or(line);
@@ -559,8 +560,8 @@ fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Whether a row, which is the last, ends in a field between quotes that none has ended: as `csv-core` reads it, a
-/// quote opens a field at its beginning alone, and inside of one two of them are a quote.
+/// Returns whether a row, which is the last, ends inside a quoted field, with the rules of `csv-core`: a quote opens a
+/// field only at its start, and two quotes inside it are one quote.
 fn ends_in_quotes(row: &[u8], written: RowDialect) -> bool {
     let Some(quote) = written.quote else { return false };
     let (mut quoted, mut begins) = (false, true);
@@ -578,7 +579,7 @@ fn ends_in_quotes(row: &[u8], written: RowDialect) -> bool {
     quoted
 }
 
-/// A row without the ends of lines around it, and how many bytes of these are before it.
+/// Returns a row without the line ends around it, and the number of bytes of line ends before it.
 fn trimmed(row: &[u8]) -> (&[u8], usize) {
     let is_end = |byte: &&u8| b"\r\n".contains(byte);
     let before = row.iter().take_while(is_end).count();
@@ -592,7 +593,7 @@ mod tests {
     use super::super::open::{Origin, Reader as Stream};
     use super::*;
 
-    /// A row's line, and its key and text or what is wrong with it.
+    /// The line number of a row, and its key and text or its error.
     type RowResult = (u64, Result<[String; 2], String>);
 
     fn rows(bytes: &[u8], delimiter: u8, max: usize) -> Result<Vec<RowResult>, String> {
@@ -653,7 +654,8 @@ mod tests {
         let too_long = "a row of more than 1000 bytes".to_owned();
         assert_eq!(found[0], (2, Err("1 fields, where the first row names 2".to_owned())));
         assert_eq!(found[1], (3, Err(too_long.clone())));
-        // A line that is too long by itself goes, and each line after it is a row again, as a quote may have joined them.
+        // A line that is too long by itself is skipped, and each line after it is a row again, as a quote may have joined
+        // them.
         let one_of = |lines: usize| format!("; a quote makes {lines} lines of it, and only this one is passed over");
         assert_eq!(found[2], (4, Err(too_long)));
         let not_ended = "a field that begins with a quote is not ended by one".to_owned();
@@ -715,7 +717,7 @@ mod tests {
         assert_eq!(last("a\"b,\"two\n\n"), bad(3));
         assert_eq!(last("2,\"two \"\""), bad(3));
         assert_eq!(last("2,\""), bad(3));
-        // None of these opens one, so that they are as they stand.
+        // None of these quotes opens a field, so the fields are unchanged.
         assert_eq!(last("2,of 5\" and more"), good(3, "2", "of 5\" and more"));
         assert_eq!(last("2,\"two\" \"more"), good(3, "2", "two \"more"));
         assert_eq!(last("2,\"two\"\"\"\n"), good(3, "2", "two\""));
@@ -728,7 +730,8 @@ mod tests {
         assert_eq!(found[0].0, 2);
         assert!(found[0].1.as_ref().unwrap_err().contains("3 lines of it, and only this one"), "{found:?}");
         assert_eq!(found[1..], [good(3, "2", "two"), good(4, "3", "a, b"), good(5, "4", "four\nlines"), good(7, "5", "x")]);
-        // Not for ever: a table of nothing but such rows is read `READ_AGAIN` times, and then bad rows take the lines that they cover with them.
+        // Rereading is limited: a table of only such rows is read `READ_AGAIN` times; after that, bad rows discard the
+        // lines that they cover.
         let bad = format!("id,text\n{}", "x,\"\"\"\n".repeat(20_000));
         assert!(rows(bad.as_bytes(), b',', 1 << 20).unwrap().len() <= 20_001);
     }

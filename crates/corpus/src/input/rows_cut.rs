@@ -1,4 +1,4 @@
-//! Leaves parts of texts out of Parquet rows while the rows are copied.
+//! Cuts spans from texts of Parquet rows while the rows are copied.
 
 use std::ops::Range;
 
@@ -20,17 +20,17 @@ pub(super) struct TextCuts<'c> {
 /// A column of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TextColumn {
-    /// Its level where it has a value.
+    /// The definition level of a value that is present.
     defined: i16,
-    /// Whether it is the last one of the text.
+    /// Whether it is the last column of the text.
     is_last: bool,
 }
 
-/// The columns of a text, of a value in a row each; their numbers among the stored columns.
+/// Returns the columns of a text, each with one value per row, by their numbers among the stored columns.
 ///
 /// # Errors
 ///
-/// A column has several values in a row, or is no column of bytes.
+/// A column has several values in a row, or is not a column of bytes.
 pub(super) fn text_columns(
     metadata: &ParquetMetaData,
     text: &[usize],
@@ -50,7 +50,7 @@ pub(super) fn text_columns(
     Ok(columns)
 }
 
-/// The order of rows that still holds when texts change: as far as no column of the text decides it.
+/// Returns the part of the sort order that remains valid when texts change: the columns before the first text column.
 pub(super) fn sorting_without(sorting: Option<&Vec<SortingColumn>>, text: &[usize]) -> Option<Vec<SortingColumn>> {
     let is_text = |column: &&SortingColumn| {
         usize::try_from(column.column_idx).is_ok_and(|column| text.contains(&column))
@@ -60,22 +60,22 @@ pub(super) fn sorting_without(sorting: Option<&Vec<SortingColumn>>, text: &[usiz
 }
 
 impl<'c> TextCuts<'c> {
-    /// For rows that are these documents.
+    /// Creates the cuts for rows that are these documents.
     pub(super) fn new(cuts: Cuts<'c>, documents: &'c [u32]) -> Self {
         Self { cuts, documents, starts: vec![0; documents.len()] }
     }
 
-    /// Whether nothing is left out of any text.
+    /// Returns whether no text is cut.
     pub(super) fn is_empty(&self) -> bool {
         self.documents.iter().all(|&document| (self.cuts.of)(document).is_empty())
     }
 
-    /// Leaves out what is to go of values of the next column of the text: those of the rows from `first` on, and the level
-    /// of each row, if the column has levels.
+    /// Cuts the values of the next text column, for the rows from `first` on; `defined` is the level of each row, if the
+    /// column has levels.
     ///
     /// # Errors
     ///
-    /// A text is not what was read before.
+    /// A text differs from the one that was read before.
     pub(super) fn leave_out(
         &self,
         column: TextColumn,
@@ -109,8 +109,8 @@ impl<'c> TextCuts<'c> {
         Ok(())
     }
 
-    /// Reads the lengths of the values of a column of the text, so that the next column is known to begin after them: of
-    /// runs of rows, each some others after the one before.
+    /// Reads the lengths of the values of a text column, which determine where the next column starts in the text, for runs
+    /// of rows with gaps between them.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! Rows of Parquet files that are kept: copied as they are stored, so that a file of them has the types, the logical types,
-//! the order, the compressions and the metadata of the one that they are from.
+//! Copies kept rows of Parquet files in their stored form, so that the output has the types, the logical types, the order,
+//! the compressions and the metadata of the input.
 //!
-//! Values are not decoded beyond their physical types, so what they mean makes no difference: a timestamp of 96 bits that no
-//! other type holds, or a column that somebody else's reader knows. A group of rows becomes one, without the rows that go, so
-//! that what is said of its order stays true.
+//! Values are decoded only to their physical types, so their meaning does not matter: a 96-bit timestamp that no other type
+//! can represent, or a column that only another reader supports, is copied too. Each row group becomes one row group
+//! without the removed rows, so that metadata about its order remains true.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -31,16 +31,16 @@ use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
 use super::thrift::{self, Checked};
 use super::{Annotation, kept_keys, kept_names, notes};
 
-/// Under this name a writer of Arrow says what the columns were in memory.
+/// Metadata name under which Arrow writers describe the columns in memory.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// The most distinct values of a bloom filter: some megabytes.
+/// Maximal number of distinct values of a bloom filter, which then has some megabytes.
 const BLOOM_VALUES_MAX: u64 = 1 << 22;
 
-/// Files of rows that are kept, one for each set of columns, in the order in which these came.
+/// Files of kept rows, one for each set of columns, in the order in which the sets first occurred.
 pub(super) struct Writers<'n> {
     folder: PathBuf,
-    /// How the names of the files begin.
+    /// The beginning of the file names.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
     /// The spans to cut from texts.
@@ -49,25 +49,25 @@ pub(super) struct Writers<'n> {
     pending: Option<Pending>,
 }
 
-/// A file of rows that are kept.
+/// A file of kept rows.
 struct ParquetOutput {
     columns: ParquetColumns,
-    /// None before the first rows are copied.
+    /// `None` before the first rows are copied.
     writer: Option<SerializedFileWriter<fs::File>>,
     rows: u64,
-    /// Keys that the rows do not say.
+    /// Keys that are not in the rows.
     keys: Option<kept_keys::KeyWriter>,
-    /// Under which names something is said of all rows.
+    /// The names of the metadata that has been copied.
     said: HashSet<String>,
 }
 
 impl ParquetOutput {
-    /// Takes over what a file says of all of its rows, as far as no earlier one said anything under that name: writers say
-    /// there how many rows there are, or where they were.
+    /// Copies the file-level metadata of an input, except under names that an earlier input has used: writers store there,
+    /// for example, the number of rows or their location.
     fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
         let Some(writer) = &mut self.writer else { return };
         let all = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        // That is of the columns that were there.
+        // This metadata describes only the original columns.
         let all = all.filter(|said| !(has_more_columns && said.key == ARROW_SCHEMA));
         let new: Vec<_> = all.filter(|said| !self.said.contains(&said.key)).cloned().collect();
         self.said.extend(new.iter().map(|said| said.key.clone()));
@@ -77,12 +77,12 @@ impl ParquetOutput {
     }
 }
 
-/// Rows that are still to be copied: ascending, of one file, and where they go.
+/// Rows that are still to be copied: ascending, from one file, and their output.
 struct Pending {
     file: Arc<ParquetFile>,
     at: usize,
     rows: Vec<u64>,
-    /// Their numbers among all documents.
+    /// The numbers of the rows among all documents.
     documents: Vec<u32>,
 }
 
@@ -92,22 +92,22 @@ impl<'n> Writers<'n> {
         Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
     }
 
-    /// Leaves parts of texts out.
+    /// Sets the spans to cut from texts.
     pub(super) fn set_cuts(&mut self, cuts: Cuts<'n>) {
         self.cuts = Some(cuts);
     }
 
-    /// The name of a file.
+    /// Returns the name of a file.
     fn name(&self, at: usize) -> String {
         kept_names::name(self.stem, PARQUET, at)
     }
 
-    /// Keeps a row, by its line, with its key if that is not the row's own. Rows come file after file, in the order in which
-    /// they stand there.
+    /// Adds a row to keep, by its line, with its key if that differs from the key in the row. Rows must come file by file,
+    /// in the order of the file.
     ///
     /// # Errors
     ///
-    /// The errors of reading rows again, and of writing them.
+    /// Errors of reading rows again, and of writing them.
     pub(super) fn push(&mut self, file: &Arc<ParquetFile>, line: &[u8], document: u32, key: Option<&[u8]>) -> anyhow::Result<()> {
         let row = row(line).context("a row without its number")?;
         let at = match &mut self.pending {
@@ -138,7 +138,7 @@ impl<'n> Writers<'n> {
         write().with_context(|| format!("{name}.keys: cannot write"))
     }
 
-    /// The number of the file that rows of such columns go to.
+    /// Returns the number of the output file for rows with the columns of `file`.
     fn place(&mut self, file: &ParquetFile) -> usize {
         self.files.iter().position(|output| output.columns == file.columns).unwrap_or_else(|| {
             let columns = file.columns.clone();
@@ -147,11 +147,11 @@ impl<'n> Writers<'n> {
         })
     }
 
-    /// Makes the file that rows of such columns go to, also if none does.
+    /// Creates the output file for rows with the columns of `file`, even if no row is kept.
     ///
     /// # Errors
     ///
-    /// The file of the columns cannot be read again, or the other cannot be made.
+    /// The input file cannot be read again, or the output file cannot be created.
     pub(super) fn make(&mut self, file: &Arc<ParquetFile>) -> anyhow::Result<()> {
         self.flush()?;
         let at = self.place(file);
@@ -227,7 +227,7 @@ impl<'n> Writers<'n> {
     }
 }
 
-/// A file that was looked into before.
+/// An input file that has been checked.
 struct ParquetInput {
     file: Arc<Checked>,
     metadata: ParquetMetaData,
@@ -237,12 +237,12 @@ impl ParquetInput {
     fn open(file: fs::File) -> Result<Self, String> {
         thrift::check_footer(&file)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| error.to_string())?;
-        // A copied row is known only to be of a file that was read; its other columns may be of any size.
+        // A copied row is only known to be from a file that was read; its other columns may have any size.
         let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
         Ok(Self { file: Arc::new(file), metadata })
     }
 
-    /// A column of a group of rows.
+    /// Returns a reader of a column of a row group.
     fn column(&self, group: &RowGroupMetaData, column: usize) -> Result<ColumnReader, ParquetError> {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let chunk = group.column(column);
@@ -251,10 +251,10 @@ impl ParquetInput {
     }
 }
 
-/// How columns are written that stood so in a file.
+/// Returns the writer properties that keep the format of a file's columns.
 fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -> WriterProperties {
     let mut most_values = HashMap::new();
-    // Whether a column of dictionaries has a filter is what the file says, not the writer's choice.
+    // Whether a dictionary column has a bloom filter is taken from the file, not from the writer's default.
     let mut builder = WriterProperties::builder()
         .set_sorting_columns(sorting)
         .set_bloom_filter_for_dictionary_encoded_chunks(true);
@@ -270,7 +270,7 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
     for group in metadata.row_groups() {
         for column in group.columns().iter().filter(|column| column.bloom_filter_offset().is_some()) {
             let path = column.column_path().clone();
-            // No more distinct values than there are; a filter shrinks to what it holds.
+            // At most the number of values; a filter shrinks to the values inserted.
             let values = u64::try_from(column.num_values()).unwrap_or(0).clamp(1, BLOOM_VALUES_MAX);
             let known = most_values.entry(path.clone()).or_insert(0);
             *known = values.max(*known);
@@ -280,7 +280,7 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
     builder.build()
 }
 
-/// Copies rows, ascending, from one file to the end of another.
+/// Copies rows, in ascending order, from one file to the end of another.
 fn copy(
     input: &ParquetInput,
     (rows, documents): (&[u64], &[u32]),
@@ -329,7 +329,7 @@ fn copy(
     if rest.is_empty() { Ok(()) } else { Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len())) }
 }
 
-/// The spans to cut from each text column in rows of a group; none if no text changes.
+/// Returns the spans to cut from each text column in rows of a group; `None` if no text changes.
 fn cut_texts<'c>(
     input: &ParquetInput,
     group: &RowGroupMetaData,
@@ -356,7 +356,7 @@ fn cut_texts<'c>(
     Ok(all)
 }
 
-/// Rows of a group that follow one another: how many others come before, and how many they are.
+/// Returns the runs of consecutive rows of a group: the number of rows skipped before each, and its length.
 fn runs(rows: &[u64], first: u64) -> Result<Vec<(usize, usize)>, String> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let mut next = first;
@@ -393,14 +393,14 @@ fn copy_column(
     }
 }
 
-/// Leaves values as they are.
+/// Leaves values unchanged.
 #[allow(clippy::unnecessary_wraps, clippy::ptr_arg, reason = "the shape of what changes values")]
 fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Copies values of one type; `at_once` rows at a time. `change` has the values that are written next, the
-/// level of each, and how many rows were written before.
+/// Copies values of one type, `at_once` rows at a time. `change` receives the values to write next, the level of each, and
+/// the number of rows written before.
 fn copy_values<T: DataType>(
     mut from: ColumnReaderImpl<T>,
     to: &mut ColumnWriterImpl<'_, T>,
@@ -414,7 +414,7 @@ fn copy_values<T: DataType>(
     let mut write = |held: usize, values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
         change(values, defined, written)?;
         written += held;
-        // Columns with one value in each row have none.
+        // Columns with one value in each row have no levels.
         let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
         let (of_values, of_lists) = (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
         to.write_batch(values, of_values, of_lists).map_err(failed)?;

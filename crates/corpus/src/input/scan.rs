@@ -1,29 +1,27 @@
-//! The usual line of JSON, fast: an object whose wanted fields are a string or an integer, and a string.
+//! Parses common lines of JSON fast: an object whose wanted fields are a string or an integer, and a string.
 //!
-//! A line goes by here at several bytes a nanosecond: runs without escapes are found by vector search and
-//! copied once, or borrowed where the whole text is one such run. Whatever is unusual (a control character,
-//! an escape in a field's name, a repeated field, deep nesting, anything that is no JSON) is not
-//! judged here: [`scan`] gives `None`, and the parser that knows all of JSON reads the line again and has the
-//! word. So this must take no line that the parser refuses and find nothing else in one, which the tests ask
-//! of both.
+//! A line is scanned at several bytes per nanosecond: runs without escapes are found by vector search and copied once, or
+//! borrowed if the whole text is one such run. For any uncommon line (a control character, an escape in a field's name, a
+//! repeated field, deep nesting, invalid JSON) [`scan`] returns `None`, and the complete JSON parser reads the line again.
+//! So this code must not accept a line that the parser refuses, nor find other values in one; tests compare the two.
 
 use memchr::memchr2;
 use twindex_kernel::{Unescaped, simple_escape, vectorized};
 
 use super::fields::Fields;
 
-/// Objects and arrays inside each other, as many as a word has bits; deeper ones are left to the parser.
+/// Maximal nesting of objects and arrays, one bit of a word each; deeper lines are left to the parser.
 const DEPTH_MAX: u32 = 64;
 
 /// The positions of the key and the text of a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scanned {
-    /// None where the line has no such field.
+    /// `None` if the line has no key field.
     pub(super) key: Option<ScannedValue>,
     pub(super) text: ScannedValue,
 }
 
-/// A value of a wanted field: a part of the line, or what was unescaped into the buffer.
+/// A value of a wanted field: a part of the line, or text that was unescaped into the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ScannedValue {
     Borrowed { start: usize, end: usize },
@@ -31,7 +29,7 @@ pub(super) enum ScannedValue {
 }
 
 impl ScannedValue {
-    /// The value, of this line and buffer.
+    /// Returns the value, from this line and buffer.
     pub(super) fn of<'s>(self, line: &'s str, buffer: &'s Unescaped) -> &'s str {
         match self {
             Self::Borrowed { start, end } => &line[start..end],
@@ -40,8 +38,7 @@ impl ScannedValue {
     }
 }
 
-/// Takes both fields out of a line; `None` if the line is not of the usual kind. The buffers are working
-/// memory.
+/// Finds both fields of a line; `None` if the line is not of the common kind. The buffers are working memory.
 pub(super) fn scan(
     line: &str,
     fields: &Fields,
@@ -91,8 +88,8 @@ pub(super) fn scan(
     Some(Scanned { key, text: text? })
 }
 
-/// Whether a control character is among the bytes: one pass for all strings of the line. It has no early end, so that
-/// it is vectorised.
+/// Returns whether a control character is among the bytes, in one pass for all strings of the line. Has no early exit, so
+/// that the loop is vectorised.
 fn has_controls(bytes: &[u8]) -> bool {
     vectorized(
         #[inline(always)]
@@ -109,19 +106,18 @@ fn has_controls(bytes: &[u8]) -> bool {
     )
 }
 
-/// Words of 8 bytes in which a quote or backslash is looked for before a vector search pays.
+/// Number of 8-byte words that are searched for a quote or backslash before the vector search is called.
 const NEAR_WORDS: usize = 10;
 /// 1 in each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The highest bit of the lowest byte that is zero; bits of other bytes may be set above it, none below.
+/// Returns a word whose lowest set bit is the highest bit of the lowest zero byte; other bits above it may be set.
 #[inline(always)]
 fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & (ONES << 7)
 }
 
-/// A place in a line. It is always between whole characters: single steps pass over
-/// ASCII only.
+/// A position in a line, always at a character boundary: single steps skip only ASCII.
 struct Scan<'s> {
     line: &'s str,
     bytes: &'s [u8],
@@ -143,16 +139,16 @@ impl<'s> Scan<'s> {
         (self.next()? == token).then_some(())
     }
 
-    /// Other white space is made of control characters.
+    /// Skips spaces. Other white space consists of control characters.
     fn blanks(&mut self) {
         while self.peek() == Some(b' ') {
             self.at += 1;
         }
     }
 
-    /// The next quote or backslash from here on.
+    /// Returns the position of the next quote or backslash.
     ///
-    /// In prose there is one every few dozen bytes, so the first words are looked through without a call.
+    /// In prose there is one every few dozen bytes, so the first words are searched inline.
     #[inline(always)]
     fn special(&self) -> Option<usize> {
         let rest = self.bytes.get(self.at..)?;
@@ -170,7 +166,7 @@ impl<'s> Scan<'s> {
         Some(self.at + near + memchr2(b'"', b'\\', &rest[near..])?)
     }
 
-    /// A field's name without escapes.
+    /// Reads a field's name without escapes.
     fn name(&mut self) -> Option<&'s str> {
         self.token(b'"')?;
         let start = self.at;
@@ -180,7 +176,7 @@ impl<'s> Scan<'s> {
         Some(&self.line[start..end])
     }
 
-    /// A string of a wanted field, unescaped.
+    /// Reads the string of a wanted field, unescaped.
     fn string(&mut self, buffer: &mut Unescaped) -> Option<ScannedValue> {
         self.token(b'"')?;
         let start = self.at;
@@ -196,7 +192,7 @@ impl<'s> Scan<'s> {
             if self.bytes[end] == b'"' {
                 return Some(ScannedValue::Unescaped);
             }
-            // Texts that are not English, written in ASCII, are one escape after the other.
+            // In ASCII-only JSON, non-English texts are sequences of escapes.
             loop {
                 buffer.push(self.escape()?);
                 if self.peek() != Some(b'\\') {
@@ -207,14 +203,14 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// The character of an escape, from the byte after its backslash on.
+    /// Decodes an escape, from the byte after its backslash.
     fn escape(&mut self) -> Option<char> {
         let letter = self.next()?;
         if letter != b'u' {
             return simple_escape(letter);
         }
         let first = self.four_digits()?;
-        // A high surrogate and no low one, or a low one alone, is no character.
+        // A lone surrogate is not a character.
         if !(0xD800..0xDC00).contains(&first) {
             return char::from_u32(first);
         }
@@ -233,7 +229,7 @@ impl<'s> Scan<'s> {
         digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
     }
 
-    /// An integer that fits in 64 bits for certain, and is written as integers are.
+    /// Reads an integer that certainly fits in 64 bits, in its canonical form.
     fn integer(&mut self) -> Option<ScannedValue> {
         let start = self.at;
         let negative = self.peek()? == b'-';
@@ -251,7 +247,7 @@ impl<'s> Scan<'s> {
         Some(ScannedValue::Borrowed { start, end: self.at })
     }
 
-    /// Passes digits and counts them.
+    /// Skips digits, and returns their number.
     fn digits(&mut self) -> usize {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -261,7 +257,7 @@ impl<'s> Scan<'s> {
 
     /// Skips the value of an unused field.
     fn pass_value(&mut self) -> Option<()> {
-        // The innermost object or array is the lowest bit: 1 for an object.
+        // The lowest bit is the innermost object or array: 1 for an object.
         let (mut inside, mut depth) = (0_u64, 0_u32);
         loop {
             match self.peek()? {

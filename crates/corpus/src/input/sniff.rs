@@ -1,4 +1,4 @@
-//! The format of a file by its first bytes, where its name does not determine it, and files that no reader takes.
+//! Detects the format of a file by its first bytes, if its name does not determine it, and files that no reader supports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use serde::de::IgnoredAny;
 use super::open::{Origin, Reader};
 use super::{Kind, Problem};
 
-/// How much of a file is checked: a line of JSON that is longer is known by how it begins.
+/// Number of bytes that are checked: a longer line of JSON is recognized by its beginning.
 const LOOKED_AT: usize = 64 << 10;
 
-/// The format of a file's decompressed bytes, if they are certainly records.
+/// Returns the format of a file's decompressed bytes, if they are certainly records.
 ///
 /// # Errors
 ///
-/// It cannot be read, or its compression is not supported.
+/// The file cannot be read, or its compression is not supported.
 pub(super) fn kind(path: &Path) -> Result<Option<Kind>, Problem> {
     let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
     let is_plain = reader.plain_bytes().is_some();
@@ -41,7 +41,7 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Whether the first line is a whole object.
+/// Returns whether the first line is a complete JSON object.
 fn is_line_of_json(text: &[u8], continues: bool) -> bool {
     match memchr::memchr(b'\n', text) {
         Some(end) => serde_json::from_slice::<IgnoredAny>(&text[..end]).is_ok(),

@@ -1,12 +1,12 @@
-//! What a Parquet file says of itself, walked over before arrow-rs believes it: footers and page headers, in the
-//! compact protocol of Thrift.
+//! Checks the footers and page headers of Parquet files, in the compact protocol of Thrift, before arrow-rs reads them.
 //!
-//! arrow-rs reserves memory for what a length says before it sees whether so much is there, and follows groups inside
-//! of groups by recursion: neither an allocation that fails nor the end of a stack can be caught. So what it is given
-//! has lengths that fit, and groups that are not deeper than [`GROUPS_MAX`].
+//! arrow-rs allocates memory for a stated length before it checks that these bytes exist, and follows nested groups by
+//! recursion: neither a failed allocation nor a stack overflow can be caught. So it receives only lengths that fit, and
+//! groups that are not nested deeper than [`GROUPS_MAX`].
 //!
-//! arrow-rs takes fields by the low bits of their numbers, and reads each as what it should be, whatever type it says.
-//! So a file passes only if both readers see the same: known fields have their types, and numbers are in range.
+//! arrow-rs identifies fields by the low bits of their numbers, and reads each with its expected type, whatever type the
+//! file states. So a file is accepted only if both readers see the same: known fields have their types, and numbers are in
+//! range.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -16,24 +16,25 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// The most groups of columns inside of each other.
+/// Maximal nesting of column groups.
 const GROUPS_MAX: usize = 64;
-/// The most structures and lists inside of each other: the deepest of a footer are some eight.
+/// Maximal nesting of structures and lists: a valid footer has a depth of about eight.
 const DEPTH_MAX: u32 = 32;
-/// How much of a page's header is checked first, and the longest: it may hold the least and the greatest text.
+/// Number of bytes of a page header that are checked first, and the maximal length: it may have the smallest and the
+/// largest text.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
-/// Pages of this size are allowed whatever the records, if not by [`GROWTH_MAX`].
+/// Pages up to this size are accepted, whatever the record limit, unless they exceed [`GROWTH_MAX`].
 const PAGE_BYTES: u64 = 32 << 20;
-/// The most bytes that a compressed byte may decode to, beyond [`PAGE_BYTES`]: the limit of gzip.
+/// Maximal number of decompressed bytes for each compressed byte, beyond [`PAGE_BYTES`]: the limit of gzip.
 const GROWTH_MAX: u64 = 1032;
 
-/// The field of a footer, itself in plain text, that says how columns are encrypted.
+/// The field of a plain-text footer that describes the encryption of columns.
 const ENCRYPTION_ALGORITHM: i16 = 8;
 /// The error for a file with encrypted columns.
 const ENCRYPTED: &str = "it is encrypted, which twindex does not decode: write it again without encryption";
 
-/// Bytes of the length of a footer and of the magic after it.
+/// Number of bytes of a footer's length and of the magic number after it.
 const TAIL_BYTES: u64 = 8;
 
 /// Walks over one structure.
@@ -45,14 +46,14 @@ struct ThriftWalker<'b> {
 /// The error of a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThriftError {
-    /// It goes on past the end of the bytes.
+    /// The structure continues past the end of the bytes.
     Short,
     Bad,
 }
 
 type ThriftResult<T> = std::result::Result<T, ThriftError>;
 
-/// The types of the protocol that fields have here.
+/// The protocol types of fields.
 const BOOLEAN: Field = Field(1, &[]); // true; false is a type of its own, 2
 const BYTE: Field = Field(3, &[]);
 const I32: Field = Field(5, &[]);
@@ -61,7 +62,7 @@ const LIST: Field = Field(9, &[]);
 const EMPTY: Field = Field(STRUCT, &[]);
 const STRUCT: u8 = 12;
 
-/// The type of a field, and for a structure its fields, numbered from 1. Fields after these may be anything.
+/// The type of a field and, for a structure, its known fields, numbered from 1. Later fields may have any type.
 #[derive(Clone, Copy)]
 struct Field(u8, &'static [Field]);
 
@@ -91,7 +92,7 @@ const LOGICAL: &[Field] = &[
     Field(STRUCT, &[BINARY, I32]),
 ];
 const TIME: Field = Field(STRUCT, &[BOOLEAN, Field(STRUCT, &[EMPTY, EMPTY, EMPTY])]);
-/// The header of a page: of data, of an index, of a dictionary, of data once more.
+/// The header of a page: of data, of an index, of a dictionary, of data version 2.
 const PAGE: &[Field] = &[
     I32,
     I32,
@@ -138,27 +139,27 @@ impl<'b> ThriftWalker<'b> {
         Err(ThriftError::Bad)
     }
 
-    /// A signed number.
+    /// Reads a signed number.
     fn number(&mut self) -> ThriftResult<i64> {
         let value = self.varint()?;
         Ok((value >> 1).cast_signed() ^ -(value & 1).cast_signed())
     }
 
-    /// A number of 32 bits, not negative.
+    /// Reads a non-negative 32-bit number.
     fn count(&mut self) -> ThriftResult<u64> {
         // guard: lengths of pages are in their range
         // without it: return Ok(self.number()? as u64);
         i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(ThriftError::Bad)
     }
 
-    /// The type of the items and their number.
+    /// Reads the type of a list's items, and their number.
     fn list(&mut self) -> ThriftResult<(u8, u64)> {
         let head = self.byte()?;
         let items = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
         Ok((head & 15, items))
     }
 
-    /// Hands the number of each field of a structure to `take`, which says whether it has walked over it.
+    /// Passes the number of each field of a structure to `take`, which returns whether it has consumed the field.
     fn fields(
         &mut self,
         known: &[Field],
@@ -175,7 +176,7 @@ impl<'b> ThriftWalker<'b> {
             // guard: the number of a field is in its range
             // without it: i16::try_from(next).map_err(|_| ThriftError::Bad)? -> i16::try_from(next).unwrap_or(100)
             id = i16::try_from(next).map_err(|_| ThriftError::Bad)?;
-            // Both booleans are one type.
+            // The two boolean values are one type.
             let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
             let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
             // guard: a field that is known has its type
@@ -188,8 +189,8 @@ impl<'b> ThriftWalker<'b> {
         }
     }
 
-    /// Walks over a value, other than a boolean of a structure, which is in its type. One in a list is a byte, over
-    /// which arrow-rs does not pass: no list here has any.
+    /// Skips a value that is not a boolean field of a structure, whose value is in its type. A boolean in a list is a byte
+    /// that arrow-rs does not skip, so lists may have none.
     fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> ThriftResult<()> {
         // guard: structures are not too deep
         if depth > DEPTH_MAX {
@@ -227,10 +228,10 @@ impl<'b> ThriftWalker<'b> {
     }
 }
 
-/// Whether the groups of a schema are as many and as deep as they may be.
+/// Checks the number and the nesting of the groups of a schema.
 fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
     let (_, elements) = walk.list()?;
-    // How many more are wanted inside of each group that is open.
+    // For each open group, the number of children that are still to come.
     let mut open: Vec<u64> = Vec::new();
     for _ in 0..elements {
         let mut children = 0;
@@ -252,7 +253,7 @@ fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
                 return Err(ThriftError::Bad);
             }
         } else {
-            // A leaf ends all groups that it is the last child of.
+            // A leaf ends all groups whose last child it is.
             while let Some(wanted) = open.last_mut() {
                 *wanted -= 1;
                 if *wanted > 0 {
@@ -265,11 +266,11 @@ fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
     Ok(())
 }
 
-/// Looks at the footer of a file.
+/// Checks the footer of a file.
 ///
 /// # Errors
 ///
-/// It is none, or says what cannot be.
+/// The file has no footer, or the footer is invalid.
 pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     let message = |error: io::Error| error.to_string();
     let mut file = file;
@@ -293,7 +294,7 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(message)?;
     let (mut has_schema, mut is_encrypted) = (false, false);
     let walked = ThriftWalker::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
-        // The first schema counts. Only the version may precede it: an unknown field could hide another schema.
+        // The first schema is used. Only the version may precede it: an unknown field could hide another schema.
         let is_schema = id == 2 && !has_schema;
         is_encrypted |= id == ENCRYPTION_ALGORITHM;
         if is_schema {
@@ -327,8 +328,7 @@ fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
     }
 }
 
-/// A file as arrow-rs may read it: the header of a page is checked before it is, and no more bytes are promised than
-/// there are.
+/// A file for arrow-rs: the header of each page is checked before it is read, and no read may exceed the file.
 pub(super) struct Checked {
     file: Arc<fs::File>,
     bytes: u64,
@@ -355,7 +355,7 @@ impl Length for Checked {
 impl ChunkReader for Checked {
     type T = PageHeader;
 
-    /// What arrow-rs reads so are headers of pages, and of these not each.
+    /// Called by arrow-rs only for page headers, and not for all of them.
     fn get_read(&self, start: u64) -> Result<PageHeader> {
         let (file, bytes) = (Arc::clone(&self.file), self.bytes);
         Ok(PageHeader { file, start, bytes, page_bytes_max: self.page_bytes_max, read: None })
@@ -370,13 +370,13 @@ impl ChunkReader for Checked {
     }
 }
 
-/// The header of a page, which is read and looked at once it is wanted.
+/// The header of a page, which is read and checked on the first access.
 pub(super) struct PageHeader {
     file: Arc<fs::File>,
     start: u64,
     bytes: u64,
     page_bytes_max: u64,
-    /// None before it is read.
+    /// `None` before it is read.
     read: Option<Cursor<Vec<u8>>>,
 }
 
@@ -437,7 +437,7 @@ mod tests {
         bytes
     }
 
-    /// A signed number, not negative.
+    /// Encodes a signed number that is not negative.
     fn number(value: u64) -> Vec<u8> {
         varint(value << 1)
     }
@@ -448,7 +448,7 @@ mod tests {
         file
     }
 
-    /// A Parquet file of no rows, whose schema has an element for each of these numbers of children.
+    /// Returns a Parquet file without rows, whose schema has an element for each of these numbers of children.
     fn of_schema(children: &[u64]) -> Vec<u8> {
         of_footer(&[b"\x15\x02", &schema(children)[..]].concat())
     }
@@ -458,7 +458,7 @@ mod tests {
         [&b"PAR1"[..], footer, &length, b"PAR1"].concat()
     }
 
-    /// The bytes after the version in a footer.
+    /// Returns the bytes after the version in a footer.
     fn schema(children: &[u64]) -> Vec<u8> {
         let mut footer = [&b"\x19\xfc"[..], &varint(children.len() as u64)].concat();
         for &children in children {
@@ -475,7 +475,7 @@ mod tests {
         footer
     }
 
-    /// The message of opening such a file as documents.
+    /// Returns the error message of opening such a file as documents.
     fn opened(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
@@ -496,20 +496,21 @@ mod tests {
         }
         let said = opened(&of_schema(&[u64::from(u32::MAX >> 1), 0]));
         assert!(said.contains("its footer is damaged"), "{said}");
-        // Groups beside each other are no deeper than one.
+        // Adjacent groups have a depth of one.
         let beside: Vec<u64> = std::iter::once(100).chain([1, 0].repeat(100)).collect();
         assert_eq!(check_footer(&file(&of_schema(&beside))), Ok(()));
     }
 
-    /// Found by reading: arrow-rs takes 65,538 for 2, and reads what it knows as what it should be.
+    /// arrow-rs reads field 65,538 as field 2, and reads known fields with their expected types.
     #[test]
     fn structures_that_arrow_would_read_differently_are_refused() {
         let deep = schema(&[vec![1; 200_000], vec![0]].concat());
         let far = [&b"\x15\x02\x09"[..], &number((1 << 16) + 2), &deep[1..]].concat();
-        // Our walk sees a text, the reader a version followed by the schema.
+        // Our check sees a text, arrow-rs a version followed by the schema.
         let sound = schema(&[1, 0]);
         let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
-        // The same in what a column means, of a decimal's scale: the next column is a group of more than there are.
+        // The same inside the logical type of a column, at a decimal's scale: the next column is a group with too many
+        // children.
         let group = [&b"\x15\x02\x00\x00\x00\x35\x02\x18\x01a\x15"[..], &number(1 << 30), b"\x00"].concat();
         let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
         let leaf = &schema(&[0])[3..];
@@ -555,27 +556,27 @@ mod tests {
         assert!(read(&large, 10).unwrap_err().ends_with(&format!("more than the limit of {PAGE_BYTES}")));
         let bomb = head((1 << 31) - 1, 1000, b"");
         assert!(read(&bomb, usize::MAX).unwrap_err().contains("a page of 1000 bytes has 2147483647 by its header"));
-        // A text of statistics that is longer than the file: arrow-rs would take memory for it.
+        // A statistics text that is longer than the file, for which arrow-rs would allocate memory.
         let text = head(10, 10, &[b"\x2c\x58", &varint(1 << 50)[..]].concat());
         assert_eq!(read(&text, 10).unwrap_err(), "the header of a page is damaged");
-        // One so long that it would end where it began.
+        // A text so long that its end would wrap around to its start.
         let round = head(10, 10, &[&b"\x98"[..], &varint(u64::MAX - 10)].concat());
-        // Structures inside of each other, to the end of any stack; the greatest number of a field, and one more.
+        // Structures nested deeper than any stack; the largest number of a field, and one more.
         let deep = head(10, 10, &vec![0x9c; 200_000]);
         let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
-        // A number of more bytes than it may have.
+        // A number with more bytes than allowed.
         let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
-        // The length once more by another number, which arrow-rs takes for the same; and the type as a text of it.
+        // The length again in a field that arrow-rs takes for the same one; and the type hidden in a text.
         let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
         let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
-        // Booleans in a list, which have bytes or none; a header that is longer than any.
+        // Booleans in a list, where a reader may or may not expect bytes; a header longer than the limit.
         let flags = head(10, 10, &[&b"\x09"[..], &number(40), b"\x21\x01\x01"].concat());
         let endless = vec![7; HEAD_BYTES_MAX as usize];
         let endless = head(10, 10, &[&b"\x98"[..], &varint(HEAD_BYTES_MAX), &endless].concat());
         for bytes in [round, deep, last, wide, again, hidden, flags, endless, head(10, 1 << 32, b"")] {
             assert_eq!(read(&bytes, 10).unwrap_err(), "the header of a page is damaged");
         }
-        // A header that is longer than what is checked first.
+        // A valid header that is longer than the part that is checked first.
         let long = head(10, 10, &[b"\x98", &varint(5000)[..], &[7; 5000]].concat());
         assert_eq!(read(&long, 10), Ok(long));
         let past = Checked::new(file(b"1234"), 10).unwrap();

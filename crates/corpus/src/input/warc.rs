@@ -1,8 +1,9 @@
-//! Web archives (WARC, ISO 28500) and the texts made of them (WET): records out of a stream within bounded memory,
-//! and the address and the text out of a record.
+//! Web archives (WARC, ISO 28500) and their extracted texts (WET): reads records from a stream in bounded memory, and the
+//! address and the text of a record.
 //!
-//! A record states its length. Lengths are often wrong in files that other programs have changed (line ends),
-//! so a length counts only if the next record begins, or the file ends, right after it. Any other record is bad, and the reading goes on at the next line that begins as a record does.
+//! A record states its length. Lengths are often wrong in files that other programs have changed (line ends), so a length
+//! is accepted only if the next record begins, or the file ends, right after it. Any other record is bad, and reading
+//! continues at the next line that begins like a record.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -14,13 +15,13 @@ use super::charset::Charset;
 use super::fields::{Fields, Ids, name_conflict, push_key};
 use super::{AttachedFields, OwnAttached, Problem, http};
 
-/// The longest head of a record, in bytes.
+/// The longest header of a record in bytes.
 const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 2 << 10 } else { 64 << 10 };
-/// The most ends of lines between two records: two by the standard.
+/// Maximal number of line ends between two records: the standard has two.
 const ENDS_MAX: usize = 64;
-/// How every record begins, after the line before it.
+/// The beginning of every record, after the preceding line.
 static NEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nWARC/"));
-/// Bytes of `WARC/1.0`.
+/// Number of bytes of `WARC/1.0`.
 const VERSION_BYTES: usize = 8;
 
 /// The records of one stream.
@@ -38,7 +39,7 @@ impl ArchiveFormat for Warc {
             return Ok(Err(BadRecord {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
-                // A file of nothing else is no archive.
+                // A file with nothing else is not an archive.
                 is_short: start.len() < VERSION_BYTES
                     && (stream.number > 1 || stream.window.broke_off().is_some()),
             }));
@@ -63,7 +64,7 @@ impl ArchiveFormat for Warc {
             let found = length.escape_ascii();
             return bad(format!("its Content-Length is no number: \"{found}\""), head - 1);
         };
-        // A record that was cut may be followed by a whole one: the search begins at the end of the head.
+        // A truncated record may be followed by a complete one: the search begins at the end of the header.
         // guard: a long record of an archive is refused
         if length > stream.record_bytes_max {
             let upper = stream.record_bytes_max;
@@ -84,7 +85,7 @@ impl ArchiveFormat for Warc {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // If the stream ends in the beginning of the next record, this record is whole.
+            // If the stream ends in the beginning of the next record, this record is complete.
             if next.is_empty() || begins(next) || !continues && can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
@@ -115,23 +116,23 @@ impl ArchiveFormat for Warc {
     }
 }
 
-/// Whether a record begins here: `WARC/`, a digit, a point, a digit.
+/// Returns whether a record begins here: `WARC/`, a digit, a point, a digit.
 fn begins(bytes: &[u8]) -> bool {
     matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
 }
 
-/// Whether these few bytes are the first ones of a record.
+/// Returns whether these few bytes can be the beginning of a record.
 fn can_begin(bytes: &[u8]) -> bool {
     let is_one = |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
     bytes.len() < VERSION_BYTES && bytes.iter().zip(b"WARC/0.0").all(is_one)
 }
 
-/// The start of the next line that begins like a record.
+/// Returns the start of the next line that begins like a record.
 fn next_record(bytes: &[u8]) -> Option<usize> {
     NEXT.find_iter(bytes).map(|at| at + 1).find(|&at| begins(&bytes[at..]))
 }
 
-/// The end of the header: after the first empty line.
+/// Returns the end of the header: after the first empty line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),
@@ -140,7 +141,7 @@ pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// The value of a field of a head, without the blanks around it; names are compared whatever their case.
+/// Returns the value of a header field, without surrounding spaces; names are compared case-insensitively.
 pub(super) fn field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
     head.split(|&byte| byte == b'\n').skip(1).find_map(|line| {
         let colon = memchr::memchr(b':', line)?;
@@ -154,19 +155,19 @@ pub(super) enum RecordContent<'r> {
         key: Option<Cow<'r, [u8]>>,
         text: &'r [u8],
     },
-    /// A text that is not in the record so.
+    /// A text that is derived from the content of the record.
     Made {
         key: Option<Cow<'r, [u8]>>,
         shown: http::PageText,
     },
-    /// A record of another kind, or of another type than text.
+    /// A record of another kind, or whose type is not text.
     NoDocument,
-    /// That what was captured is as it was before.
+    /// A revisit record: the capture equals an earlier one.
     Revisit,
 }
 
-/// The address and the text of a record: of a conversion, its content; of a response, the page. The key is the
-/// address, `WARC-Target-URI`, unless another field of the head is named by `--id-field`.
+/// Parses the address and the text of a record: the content of a conversion, or the page of a response. The key is the
+/// address, `WARC-Target-URI`, unless `--id-field` names another header field.
 pub(super) fn understand<'r>(
     record: &'r [u8],
     fields: &Fields,
@@ -192,14 +193,15 @@ pub(super) fn understand<'r>(
         return Err(name_conflict(name));
     }
     let key = key(head, fields)?;
-    // The texts that are made of archives are UTF-8, whatever they were before.
+    // Texts extracted from archives are UTF-8, whatever the original encoding was.
     if kind == b"conversion" && http::is_plain_text(of_type) {
         return Ok(RecordContent::Text { key, text: content });
     }
     Ok(page.text(charset)?.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// The key of a record, by its head: the address, unless other fields are named; none where it is to be that of the line.
+/// Returns the key in the header of a record: the address, unless other fields are named; `None` if the key is made of the
+/// record's number.
 fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, String> {
     let of = |name: &str| {
         let key = field(head, name)?;
@@ -226,7 +228,7 @@ fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, Str
     }
 }
 
-/// The value and stamp of a record, from the fields of its header.
+/// Returns the value and stamp of a record, from its header fields.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = &record[..head_end(record).unwrap_or(record.len())];
     let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
@@ -261,7 +263,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    /// Each record as `key=text`, or what is wrong with it.
+    /// Returns each record as `key=text`, or its error.
     fn read(bytes: &[u8], max: usize) -> Vec<Result<String, String>> {
         let reader = Box::new(std::io::Cursor::new(bytes.to_vec()));
         let origin = Origin::Stream { name: Arc::from(Path::new("t")), reader };

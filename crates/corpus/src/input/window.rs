@@ -1,4 +1,4 @@
-//! A stream, seen through a window that grows with what is in it, up to a limit.
+//! A window on a stream, which grows with its content, up to a limit.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::Problem;
 use super::open::Reader;
 
-/// How much is asked of the stream at once. In fuzzing so little that short inputs come to its ends.
+/// Size of reads from the stream in bytes. Small in fuzzing, so that short inputs reach the ends of buffers.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
 
-/// Bytes read from a stream and not yet taken.
+/// Bytes that are read from a stream and not yet taken.
 pub(super) struct Window {
     reader: Reader,
-    /// Bytes of the stream before the buffer.
+    /// Number of bytes of the stream before the buffer.
     before: u64,
     /// `buffer[start..end]` is the window.
     buffer: Vec<u8>,
@@ -26,58 +26,58 @@ impl Window {
         Self { reader, before: 0, buffer: Vec::new(), start: 0, end: 0, ended: false }
     }
 
-    /// The same, where what is compressed and breaks off ends there, and is no error.
+    /// Returns the window with truncated compressed data treated as the end of the stream, not as an error.
     pub(super) fn up_to_its_break(mut self) -> Self {
         self.reader.read_to_its_break();
         self
     }
 
-    /// Why the stream ended before its end.
+    /// Returns why the stream was truncated, if it was.
     pub(super) fn broke_off(&self) -> Option<&str> {
         self.reader.broke_off()
     }
 
-    /// The name of the stream in messages.
+    /// Returns the name of the stream in messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.reader.name()
     }
 
-    /// All that was read and not yet taken.
+    /// Returns all bytes that are read and not yet taken.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// The offset of the window in its file, if that is a regular one read without decompression.
+    /// Returns the offset of the window in its file, if that is a regular file read without decompression.
     pub(super) fn offset(&self) -> Option<u64> {
         self.reader.plain_bytes().map(|_| self.position())
     }
 
-    /// The offset of the window in the decompressed bytes of the stream.
+    /// Returns the offset of the window in the decompressed bytes of the stream.
     pub(super) fn position(&self) -> u64 {
         self.before + self.start as u64
     }
 
-    /// Takes bytes off the front.
+    /// Removes bytes from the front.
     pub(super) fn take(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.end - self.start, "no more than there is");
         self.start += bytes;
     }
 
-    /// Reads until the window holds this many bytes, or the stream ends; true if it holds them.
+    /// Reads until the window has this many bytes, or the stream ends; returns whether it has them.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read on.
+    /// The stream cannot be read further.
     pub(super) fn hold(&mut self, bytes: usize) -> Result<bool, Problem> {
         while self.end - self.start < bytes && self.more()? {}
         Ok(self.end - self.start >= bytes)
     }
 
-    /// Reads on; false if the stream has ended.
+    /// Reads more bytes; false if the stream has ended.
     ///
     /// # Errors
     ///
-    /// The stream cannot be read on.
+    /// The stream cannot be read further.
     pub(super) fn more(&mut self) -> Result<bool, Problem> {
         if self.ended {
             return Ok(false);
@@ -89,10 +89,10 @@ impl Window {
             self.start = 0;
         }
         if self.buffer.len() - self.end < CHUNK / 2 {
-            // Doubling, so that a long record is moved a few times only.
+            // Doubled, so that a long record is moved only a few times.
             self.buffer.resize(2 * self.end + CHUNK, 0);
         } else if self.end < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
-            // One long record must not hold its memory until the last.
+            // Frees the memory of a single long record.
             self.buffer.truncate(CHUNK);
             self.buffer.shrink_to_fit();
         }

@@ -1,23 +1,23 @@
-//! Charts as SVG inside a page: no script, and colours that follow the page's.
+//! Charts as SVG in an HTML page: without scripts, in the colours of the page.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
-/// Left, top, right and bottom of the axes.
+/// Left, top, right and bottom coordinates of the axes.
 const FRAME: (f64, f64, f64, f64) = (64.0, 12.0, 628.0, 248.0);
 
-/// How values are spread along an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
-    /// From the first to the second.
+    /// Linear from the first to the second value.
     Linear(f64, f64),
-    /// From the first to the second, both above 0, in powers of ten.
+    /// Logarithmic from the first to the second value, both above 0.
     Log(f64, f64),
 }
 
 impl Scale {
-    /// In powers of ten, from 1 to no less than `max`.
+    /// Returns a logarithmic scale from 1 to a power of ten that is at least `max`.
     pub(super) fn log_to(max: f64) -> Self {
         Self::Log(1.0, 10_f64.powf(max.max(10.0).log10().ceil()))
     }
@@ -31,7 +31,7 @@ impl Scale {
         place.clamp(0.0, 1.0)
     }
 
-    /// Values to be named beside the axis.
+    /// Returns the values of the labels on the axis.
     fn ticks(self) -> Vec<f64> {
         match self {
             Self::Linear(min, max) => {
@@ -70,7 +70,7 @@ impl Chart {
         (left + self.x.place(x) * (right - left), bottom - self.y.place(y) * (bottom - top))
     }
 
-    /// A bar from the axis up to each value, from one x to another.
+    /// Adds bars, each from the axis up to a value, between two x coordinates.
     pub(super) fn bars(&mut self, class: &'static str, bars: impl IntoIterator<Item = (f64, f64, f64)>) {
         for (from, to, value) in bars {
             let ((left, top), (right, _)) = (self.at((from, value)), self.at((to, value)));
@@ -101,12 +101,12 @@ impl Chart {
         }
     }
 
-    /// Says what a class of marks means.
+    /// Adds the meaning of a class of marks to the legend.
     pub(super) fn legend(&mut self, class: &'static str, meaning: &'static str) {
         self.legend.push((class, meaning));
     }
 
-    /// The figure: the chart with the names of its axes, and a caption that says what it shows.
+    /// Returns the figure: the chart with the names of its axes, and a caption.
     pub(super) fn figure(self, x_name: &str, y_name: &str, caption: &str) -> String {
         let (left, top, right, bottom) = FRAME;
         let mut svg = format!(
@@ -126,7 +126,7 @@ impl Chart {
         }
         for tick in self.x.ticks() {
             let (x, _) = self.at((tick, 0.0));
-            // In the large letters of a narrow screen the last would stand out of the picture.
+            // With the larger font of a narrow screen, the last label would extend beyond the image.
             let anchor = if x > right - 8.0 { "end" } else { "middle" };
             let _ = writeln!(
                 svg,
@@ -159,7 +159,7 @@ impl Chart {
     }
 }
 
-/// A number beside an axis, in few characters.
+/// Formats a number for an axis in few characters.
 fn short(value: f64) -> String {
     for (unit, name) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value >= unit {
@@ -178,7 +178,7 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Text as it is in a page; characters that no page shows are replaced.
+/// Escapes text for HTML; characters that are not allowed in a page are replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

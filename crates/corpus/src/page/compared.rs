@@ -1,4 +1,4 @@
-//! A page of HTML with texts side by side and the passages that they share, in one file without a script.
+//! An HTML page with texts side by side and the passages that they share, in one file without scripts.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use super::html::STYLE;
 use super::write_whole;
 use crate::numbers::{bytes, count};
 
-/// Bytes of a text that are shown before a passage, and after it.
+/// Number of bytes of a text shown before a passage, and after it.
 const CONTEXT: usize = 300;
-/// Bytes of a passage that are shown at its beginning, and at its end.
+/// Number of bytes of a long passage shown at its beginning, and at its end.
 const HALF: usize = 2_000;
-/// The most bytes of a text that are shown.
+/// Maximal number of bytes of a text shown.
 const EXCERPT_MAX: usize = 16_000;
-/// Passages of a pair of texts that are listed with their places.
+/// Maximal number of passages of a pair of texts that are listed with their positions.
 const LISTED_MAX: usize = 50;
 
 const SIDES: &str = "\
@@ -30,35 +30,35 @@ sup{color:var(--soft);font-size:.7rem;user-select:none}
 /// The page.
 #[derive(Clone, Debug, Default)]
 pub struct PassagePage {
-    /// Its heading.
+    /// The heading of the page.
     pub title: String,
-    /// Figures above the texts: their names and values.
+    /// Numbers shown above the texts: names and values.
     pub figures: Vec<(&'static str, String)>,
-    /// A sentence on what is shown.
+    /// A sentence that describes the content.
     pub note: String,
-    /// Pairs of texts, in their order.
+    /// Pairs of texts, in the order in which they are shown.
     pub pairs: Vec<ComparedPair>,
 }
 
-/// Two texts.
+/// Two texts that share passages.
 #[derive(Clone, Debug)]
 pub struct ComparedPair {
-    /// The text that repeats something.
+    /// The text that repeats passages.
     pub left: TextSide,
-    /// The text that has it, too.
+    /// The text in which the passages occur first.
     pub right: TextSide,
-    /// Shared passages: where each begins and ends on the left, the same on the right, and its words.
+    /// Shared passages: start and end on the left, start and end on the right, and number of words.
     pub passages: Vec<[u32; 5]>,
 }
 
 /// One of two texts.
 #[derive(Clone, Debug)]
 pub struct TextSide {
-    /// Its role, such as "document".
+    /// The role of the text, such as "document".
     pub name: &'static str,
-    /// Its key.
+    /// The key of the text.
     pub key: String,
-    /// The excerpt that is shown.
+    /// The excerpt shown.
     pub excerpt: Excerpt,
 }
 
@@ -66,7 +66,7 @@ pub struct TextSide {
 #[derive(Clone, Debug, Default)]
 pub struct Excerpt(String);
 
-/// A text as HTML: lines and tabs stay, other control characters do not.
+/// Appends a text as HTML: line ends and tabs are kept, other control characters are replaced.
 fn push_text(out: &mut String, text: &str) {
     for piece in text.split_inclusive(['\n', '\t']) {
         let body = piece.strip_suffix(['\n', '\t']).unwrap_or(piece);
@@ -79,12 +79,12 @@ fn push_gap(out: &mut String, length: usize) {
     let _ = write!(out, "<span class=\"gap\"> … {} … </span>", bytes(length as u64)); // memory does not fail
 }
 
-/// The last place of a character at this byte or before it.
+/// Returns the last character boundary at or before this byte.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Ranges of a text that hold all of these, which may overlap.
+/// Returns the union of these ranges, which may overlap, as ascending ranges.
 fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut sorted: Vec<&Range<usize>> = ranges.iter().collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));
@@ -98,7 +98,7 @@ fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     merged
 }
 
-/// A part of a marked passage, with the numbers of passages where they begin.
+/// Appends a part of a marked passage, with the number of each passage at its start.
 fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usize, usize)]) {
     let mut at = part.start;
     let inside = begins.iter().filter(|(begin, _)| part.contains(begin));
@@ -111,8 +111,8 @@ fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usiz
 }
 
 impl Excerpt {
-    /// Parts of a text around passages, which are numbered from 1 on; none if a passage does not begin and end at
-    /// characters of the text.
+    /// Creates an excerpt around passages, which are numbered from 1. `None` if a passage does not start and end at
+    /// character boundaries of the text.
     #[must_use]
     pub fn of(text: &str, passages: &[Range<usize>]) -> Option<Self> {
         if !passages.iter().all(|passage| text.get(passage.clone()).is_some()) {
@@ -152,8 +152,8 @@ impl Excerpt {
         Some(Self(out))
     }
 
-    /// The passages of a text that is not there, from the text that shares them: where each is in the text that is there,
-    /// and where in the other. Their words are equal; the bytes between the words may differ.
+    /// Creates an excerpt for a text that is not available, from the other text of the pair. Each passage has its range in
+    /// the available text, and its range in the missing one. The words are equal; the bytes between words may differ.
     #[must_use]
     pub fn of_other(text: &str, passages: &[(Range<usize>, Range<usize>)]) -> Self {
         let mut sorted: Vec<_> = passages.iter().zip(1..).collect();
@@ -187,7 +187,7 @@ impl Excerpt {
 }
 
 impl PassagePage {
-    /// The page as HTML.
+    /// Returns the page as HTML.
     #[must_use]
     pub fn html(&self) -> String {
         let title = escaped(&self.title);
@@ -207,11 +207,11 @@ impl PassagePage {
         page
     }
 
-    /// Writes the page as a whole: under a temporary name first.
+    /// Writes the page atomically: first under a temporary name.
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// The page cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         write_whole(path, &self.html())
     }
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!((html.matches('é').count(), html.matches('x').count()), (150, 300));
         assert!(html.starts_with("<span class=\"gap\"> … 500 bytes … </span>é"), "{html}");
         assert!(html.ends_with("<span class=\"gap\"> … 700 bytes … </span>"), "{html}");
-        // Places inside of a character, or after the text, are those of another text.
+        // Ranges that start inside a character, or are beyond the text, must be of a different text.
         assert!(Excerpt::of(&text, std::slice::from_ref(&(1..6))).is_none());
         assert!(Excerpt::of("abc", std::slice::from_ref(&(0..4))).is_none());
     }

@@ -1,4 +1,4 @@
-//! The figures of a report.
+//! The numbers in a report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,18 +14,18 @@ use super::groups::GroupSizes;
 use super::{VerifyOptions, Space};
 use crate::dedup::Hosts;
 
-/// The lowest score of fingerprints that is listed: distance 8, as in the study whose table it is.
+/// The lowest score of fingerprints in the table: distance 8, as in the study from which the table is taken.
 pub(crate) const SCORE_MIN: usize = 56;
-/// Bins of resemblance.
+/// Number of bins of resemblance.
 pub(crate) const BINS: usize = 20;
-/// Clusters that are shown with some of their keys.
+/// Number of clusters shown with some of their keys.
 const CLUSTERS_SHOWN: usize = 10;
-/// Candidates from which the clusters to show are chosen at once.
+/// Number of candidates in memory from which the shown clusters are chosen.
 const CLUSTERS_HELD: usize = 1 << 12;
-/// Keys of a cluster that are shown.
+/// Number of keys shown of a cluster.
 pub const KEYS_SHOWN: usize = 5;
 
-/// The figures of a report.
+/// The numbers in a report.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     pub(crate) name: String,
@@ -34,15 +34,15 @@ pub struct Figures {
     pub(crate) generation: u64,
     pub(crate) distinct_fingerprints: u64,
     pub(crate) bytes_on_disk: u64,
-    /// Bytes by section.
+    /// Number of bytes of each kind of section.
     pub(crate) bytes: BTreeMap<&'static str, u64>,
     pub(crate) params: Vec<(&'static str, String)>,
-    /// Pairs that share a block of their fingerprints.
+    /// Collisions of pairs in blocks of their fingerprints.
     pub(crate) blocks: Option<CollisionFigures>,
-    /// Pairs that share a band.
+    /// Collisions of pairs in bands.
     pub(crate) bands: Option<BandFigures>,
     pub(crate) clusters: Option<ClusterFigures>,
-    /// Sizes of groups, if they were asked for.
+    /// Sizes of groups, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<GroupSizes>,
     /// Counts of duplicates by host, if documents have URLs.
@@ -50,21 +50,21 @@ pub struct Figures {
     pub(crate) hosts: Option<Hosts>,
 }
 
-/// Pairs that collide in buckets.
+/// Statistics of pairs that share a bucket.
 #[derive(Debug, Serialize)]
 pub(crate) struct CollisionFigures {
-    /// For each block or band, the pairs of each score or bin of resemblance.
+    /// For each block or band, the number of pairs for each score or bin of resemblance.
     pub(crate) pairs: Vec<Vec<u64>>,
-    /// The number of pairs that agree in everything, in every block or band.
+    /// Number of pairs that agree in all blocks or bands.
     pub(crate) identical_pairs: u64,
-    /// How many buckets have 1, 2 to 3, 4 to 7 and so on different members.
+    /// Number of buckets with 1, 2 to 3, 4 to 7 and so on distinct members.
     pub(crate) buckets: Vec<u64>,
     pub(crate) largest_bucket: u64,
     pub(crate) capped_buckets: u64,
 }
 
 impl CollisionFigures {
-    /// `place` puts a score into one of `places`, or leaves it out.
+    /// Groups scores into `places` bins; `place` returns the bin of a score, or `None` to leave it out.
     fn of(scores: &Scores, places: usize, place: impl Fn(usize) -> Option<usize>) -> Self {
         let fold = |counts: &Vec<u64>| {
             let mut folded = vec![0; places];
@@ -85,44 +85,44 @@ impl CollisionFigures {
     }
 }
 
-/// Figures of the candidates of bands.
+/// Statistics of the candidates of bands.
 #[derive(Debug, Serialize)]
 pub(crate) struct BandFigures {
     pub(crate) bands: u16,
     pub(crate) rows: u16,
     pub(crate) minima: usize,
     pub(crate) collisions: CollisionFigures,
-    /// Resemblance, the share of pairs that share a band as predicted, and as measured, with the pairs it was
-    /// measured on.
+    /// For each bin its resemblance, the predicted share of pairs that share a band, the measured share, and the number of
+    /// pairs measured.
     pub(crate) curve: Vec<(f64, f64, Option<f64>, u64)>,
     pub(crate) threshold: f64,
-    /// The features that predict.
+    /// The features from which the share is predicted.
     #[serde(skip)]
     pub(crate) scheme: FeatureScheme,
 }
 
-/// Clusters of documents.
+/// Statistics of clusters of documents.
 #[derive(Debug, Serialize)]
 pub struct ClusterFigures {
     /// The near relation, in words.
     pub(crate) near: String,
-    /// Clusters of two documents or more.
+    /// Number of clusters of two or more documents.
     pub(crate) clusters: u64,
-    /// Documents removed for another one in their cluster.
+    /// Number of documents removed for another one in their cluster.
     pub(crate) redundant: u64,
-    /// How many clusters have each size.
+    /// Number of clusters of each size.
     pub(crate) sizes: BTreeMap<u64, u64>,
-    /// The largest clusters: documents, and some of their keys.
+    /// The largest clusters: number of documents, and some of their keys.
     pub(crate) largest: Vec<(u64, Vec<String>)>,
 }
 
 impl ClusterFigures {
-    /// `near` says in words which documents are. Clusters are their documents, which may be of any kind and each stand
-    /// for some; `keys` names a few of those that are shown.
+    /// Computes the statistics. `near` describes the near relation in words. Each cluster has a size and an identifier;
+    /// `key` returns some keys of the cluster with an identifier, for the clusters shown.
     ///
     /// # Errors
     ///
-    /// The bytes of `keys`.
+    /// Errors of `key`.
     pub fn of(
         near: String,
         clusters: impl IntoIterator<Item = (u64, u32)>,
@@ -151,25 +151,25 @@ impl ClusterFigures {
 }
 
 impl Figures {
-    /// Under the name at the end of another path.
+    /// Replaces the name by the last part of a path.
     #[must_use]
     pub fn named(self, path: &Path) -> Self {
         Self { name: name_of(path), ..self }
     }
 
-    /// With clusters that were found otherwise.
+    /// Replaces the clusters by those found in another way.
     #[must_use]
     pub fn with_clusters(self, clusters: ClusterFigures) -> Self {
         Self { clusters: Some(clusters), ..self }
     }
 
-    /// With groups, of the same index.
+    /// Adds the groups of the same index.
     #[must_use]
     pub fn with_groups(self, groups: GroupSizes) -> Self {
         Self { groups: Some(groups), ..self }
     }
 
-    /// With where near documents come from.
+    /// Adds the counts of near documents by host.
     #[must_use]
     pub fn with_hosts(self, hosts: Option<Hosts>) -> Self {
         Self { hosts, ..self }
@@ -215,8 +215,8 @@ impl Figures {
 }
 
 impl BandFigures {
-    /// What bands find, and, if asked for, the clusters of what is near by signatures. None where no bands, or no
-    /// signatures to compare, are kept.
+    /// Computes the statistics of bands and, if requested, the clusters of documents near by signatures. `None` if the
+    /// index has no bands, or no signatures to compare.
     fn of(
         snapshot: &Snapshot,
         look: VerifyOptions,
@@ -230,7 +230,7 @@ impl BandFigures {
         let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
         let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
         let (found, clusters) = if by_signatures {
-            // No more different signatures than documents.
+            // There are at most as many distinct signatures as documents.
             let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
             let found = scored_pairs(snapshot, look.max_bucket, resources, |a, b, score| {
                 if is_near[score as usize] {
@@ -244,7 +244,7 @@ impl BandFigures {
             (band_scores(snapshot, look.max_bucket, resources)?, None)
         };
 
-        // 32 bits agree by chance so rarely that it makes no difference, 8 do not.
+        // With 32 bits, chance agreement is negligible; with 8 bits it is not.
         let feature_bits = if minhash.feature_bits == FEATURE_BITS_MAX { 64 } else { minhash.feature_bits };
         let scheme = FeatureScheme { feature_bits, ..FeatureScheme::new(minhash.bands, minhash.rows, 1) };
         let bin = |score: usize| {
@@ -255,7 +255,7 @@ impl BandFigures {
         let curve = (0..BINS).map(|place| {
             let middle = (place as f64 + 0.5) / BINS as f64;
             let scores = (0..=minima).filter(|&score| bin(score) == Some(place));
-            // Weighted by the pairs that there are, by each score's own measure.
+            // Each score is weighted by the estimated number of all pairs with that score.
             let (mut pairs, mut there) = (0, 0.0);
             for score in scores {
                 if let Some(accepted) = found.accepted(score, minhash.bands).filter(|share| *share > 0.0) {
@@ -279,7 +279,7 @@ impl BandFigures {
     }
 }
 
-/// The clusters that estimates make of documents by signature.
+/// Computes the clusters of documents whose signatures are near.
 fn clusters_of(
     snapshot: &Snapshot,
     alike: &[EqualSignatures],
@@ -308,12 +308,12 @@ fn clusters_of(
     )?)
 }
 
-/// The last part of a path, for a person.
+/// Returns the last part of a path, for display.
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// A key for a person.
+/// Returns a key for display.
 fn shown(key: &KeyBuf) -> String {
     match key.as_key() {
         twindex::Key::U64(number) => number.to_string(),

@@ -1,4 +1,4 @@
-//! The groups of an index by their sizes.
+//! The sizes of the groups of an index.
 
 use std::collections::BTreeMap;
 
@@ -8,24 +8,24 @@ use twindex::{GroupRule, Resources, Snapshot};
 use super::chart::{Chart, Scale};
 use crate::numbers::count;
 
-/// How many groups of near documents there are of each size ([`Snapshot::groups`]).
+/// Number of groups of near documents of each size ([`Snapshot::groups`]).
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupSizes {
     groups: u64,
-    /// Documents of the largest.
+    /// Number of documents in the largest group.
     largest: u32,
-    /// Whether a resemblance is an estimate.
+    /// Whether resemblances are estimates.
     is_estimate: bool,
-    /// Groups of each size that there is.
+    /// Number of groups of each size.
     sizes: BTreeMap<u32, u64>,
 }
 
 impl GroupSizes {
-    /// Finds all groups.
+    /// Finds all groups of the index.
     ///
     /// # Errors
     ///
-    /// As [`Snapshot::groups`].
+    /// The same as [`Snapshot::groups`].
     pub fn of(snapshot: &Snapshot, resources: &Resources<'_>) -> twindex::Result<Self> {
         let all = twindex_join::living_groups(snapshot, resources)?;
         let sizes = all.sizes();
@@ -33,7 +33,7 @@ impl GroupSizes {
         Ok(Self { groups: all.count(), largest, is_estimate: all.rule() == GroupRule::Estimated, sizes })
     }
 
-    /// The number of groups, and a line for each class of sizes: 1, 2, 3 and 4, 5 to 8, and so on.
+    /// Returns the total number of groups, then the number for each class of sizes: 1, 2, 3 to 4, 5 to 8, and so on.
     #[must_use]
     pub fn classes(&self) -> Vec<(String, u64)> {
         let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
@@ -49,7 +49,7 @@ impl GroupSizes {
         std::iter::once((all.to_owned(), self.groups)).chain(of_classes).collect()
     }
 
-    /// The part of the page.
+    /// Returns this section of the page.
     pub(super) fn html(&self) -> String {
         let estimated = if self.is_estimate { ", by estimates of resemblance" } else { "" };
         let mut page = format!(

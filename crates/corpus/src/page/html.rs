@@ -1,4 +1,4 @@
-//! The page of a report: HTML in one file, readable on a phone, in light and dark, without a script.
+//! The page of a report: one HTML file without scripts, readable on a phone, in light and dark mode.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ svg text{fill:var(--ink)}.grid{stroke:var(--line)}.axis{stroke:var(--ink);fill:n
 @media(max-width:36rem){svg{font-size:17px}}
 ";
 
-/// The page.
+/// Returns the page as HTML.
 #[must_use]
 pub fn html(figures: &Figures) -> String {
     let name = escaped(&figures.name);
@@ -213,7 +213,7 @@ fn fingerprints(page: &mut String, blocks: &CollisionFigures) {
     band_table(page, "Pairs by block and score", "block", blocks, |score| (SCORE_MIN + score).to_string());
 }
 
-/// A line for each band, a column for each score with any pair.
+/// Adds a table with a row for each band, and a column for each score with at least one pair.
 fn band_table(
     page: &mut String,
     caption: &str,

@@ -1,4 +1,4 @@
-//! Pages of HTML for a person: about what an index holds, and texts side by side with what they share.
+//! HTML pages for users: reports about an index, and texts side by side with the passages that they share.
 
 mod chart;
 mod compared;
@@ -25,23 +25,23 @@ pub use space::Space;
 /// How the documents are verified.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyOptions {
-    /// Resemblance, estimated, from which on documents make a cluster.
+    /// Smallest estimated resemblance of documents in a cluster.
     pub threshold: f64,
-    /// Only neighbours are compared in buckets of more than this many different members.
+    /// In buckets with more distinct members than this, only neighbours are compared.
     pub max_bucket: usize,
 }
 
 /// The source of the clusters on a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterSource {
-    /// They are made of what is near by signatures.
+    /// The clusters are computed from signatures.
     BySignatures,
-    /// They are [added](Figures::with_clusters).
+    /// The clusters are [added](Figures::with_clusters).
     Added,
 }
 
-/// Everything that the page shows of an index, with the clusters that signatures make or without clusters.
-/// What is over the memory of `resources` goes to scratch files.
+/// Computes all numbers that the page shows of an index, with the clusters by signatures or without clusters. Data beyond
+/// the memory of `resources` goes to scratch files.
 ///
 /// # Errors
 ///
@@ -56,16 +56,16 @@ pub fn look(
     Figures::of(snapshot, index, look, resources, clusters == ClusterSource::BySignatures)
 }
 
-/// Writes the page as a whole: under a temporary name first.
+/// Writes the page atomically: first under a temporary name.
 pub fn write(path: &Path, figures: &Figures) -> anyhow::Result<()> {
     write_whole(path, &html(figures))
 }
 
-/// Refuses, before any work is done, a place at which no page can be written, or that is one of the inputs.
+/// Refuses, before any work is done, a path where no page can be written, or that is one of the inputs.
 ///
 /// # Errors
 ///
-/// Says what is in the way.
+/// The error names the reason.
 pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     let shown = path.display();
     ensure!(!path.is_dir(), "{shown}: is a folder; give the page the name of a file");
@@ -77,7 +77,7 @@ pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a page under a temporary name, makes it durable, and gives it its name.
+/// Writes a page under a temporary name, syncs it, and renames it.
 fn write_whole(path: &Path, page: &str) -> anyhow::Result<()> {
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! Where the bytes of an index go.
+//! The disk space of an index, by kind of section.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,23 +6,23 @@ use std::path::Path;
 use twindex::Snapshot;
 use twindex::format::contents::Kind;
 
-/// The use of an index's bytes.
+/// The disk space of an index.
 pub struct Space {
-    /// Bytes by kind of section; `other` is headers, contents, checksums, gaps, the manifest and `CURRENT`.
+    /// Number of bytes by kind of section; `other` is headers, contents, checksums, gaps, the manifest and `CURRENT`.
     pub sections: BTreeMap<&'static str, u64>,
-    /// The bytes of the files of the current generation: without the lock, earlier generations and foreign files.
+    /// Number of bytes in the files of the current generation: without the lock, earlier generations and foreign files.
     pub on_disk: u64,
-    /// Distinct fingerprints, counted by segment.
+    /// Number of distinct fingerprints, summed over the segments.
     pub distinct: u64,
 }
 
 impl Space {
-    /// The space of the index in `dir` at this snapshot.
+    /// Computes the disk space of the index in `dir` at this snapshot.
     #[must_use]
     pub fn of(snapshot: &Snapshot, dir: &Path) -> Self {
         let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut distinct = 0;
-        // Documents in the log are in no segment on disk.
+        // Documents in the log are not in a segment on disk.
         let on_disk = snapshot.entries().len();
         for (place, (segment, _)) in snapshot.segments().enumerate() {
             distinct += segment.distinct_fingerprints();
@@ -33,7 +33,7 @@ impl Space {
                 *sections.entry(section.kind.name()).or_default() += section.length;
             }
         }
-        // The lengths of segments are the manifest's. Another process may have removed the manifest since.
+        // The manifest has the lengths of segments. Another process may have removed the manifest since.
         let manifest = format!("MANIFEST-{:06}", snapshot.manifest().generation);
         let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
         let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
@@ -55,8 +55,8 @@ impl Space {
         Self { sections, on_disk, distinct }
     }
 
-    /// Bytes of all that grows with fingerprints: everything but keys, values, stamps, the ranks and postings that tie
-    /// documents to fingerprints, the IDF table and the log.
+    /// Returns the number of bytes per distinct fingerprint, of everything except keys, values, stamps, the ranks and
+    /// postings that connect documents and fingerprints, the IDF table and the log. 0 if there are no fingerprints.
     pub fn per_fingerprint(&self) -> f64 {
         let kinds = [Kind::Keys, Kind::Ranks, Kind::Postings, Kind::Values, Kind::Stamps].map(Kind::name);
         let names = kinds.iter().copied().chain(["idf", "log"]);

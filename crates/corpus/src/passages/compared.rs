@@ -1,4 +1,4 @@
-//! The answers of queries on a page: texts beside the stored documents that they share passages with.
+//! A page with the answers of queries: texts beside the stored documents with which they share passages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,13 +14,13 @@ use crate::observer::Observer;
 use crate::page::{self, ComparedPair, Excerpt, PassagePage, TextSide};
 use crate::sketching::{Job, for_each_chunk};
 
-/// Pairs of a text and a document that are shown.
+/// Maximal number of pairs of a text and a document on the page.
 const SHOWN: usize = 50;
-/// Passages of a pair that are shown.
+/// Maximal number of passages shown for a pair.
 const PASSAGES: usize = 1_000;
 
-/// A page with the answers of a [`PassageQuery`](super::PassageQuery) that share the most words: each text beside the
-/// document. Excerpts of 50 pairs are held, whatever the number of answers.
+/// A page with those answers of a [`PassageQuery`](super::PassageQuery) that share the most words: each text beside the
+/// document. Holds excerpts of 50 pairs in memory, whatever the number of answers.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -53,7 +53,7 @@ pub struct SharedPage {
     documents: u64,
 }
 
-/// The order of pairs: the most words first, then the order of the answers.
+/// The order of pairs: most words first, then the order of the answers.
 type ExampleRank = (Reverse<u32>, u64, usize);
 
 #[derive(Debug)]
@@ -71,16 +71,16 @@ fn range(start: u32, end: u32) -> Range<usize> {
 }
 
 impl SharedPage {
-    /// Refuses, before any work is done, a place at which no page can be written, or that is one of the inputs.
+    /// Refuses, before any work is done, a path where no page can be written, or that is one of the inputs.
     ///
     /// # Errors
     ///
-    /// Says what is in the way.
+    /// The error names the reason.
     pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
         page::check(path, inputs)
     }
 
-    /// Adds an answer, as far as it shares more words than others that are shown.
+    /// Adds the documents of an answer that share more words than some pair on the page.
     pub fn add(&mut self, answer: &PassageAnswer) {
         self.texts += 1;
         self.found += u64::from(!answer.documents.is_empty());
@@ -111,8 +111,9 @@ impl SharedPage {
         }
     }
 
-    /// Reads the texts of stored documents, which an index does not have, and returns how many of the pairs have one
-    /// now. The first document with a key counts; one whose text does not have the places of the passages is passed over.
+    /// Reads the texts of the stored documents, which an index does not contain, and returns the number of pairs that now
+    /// have one. Of documents with the same key the first is used; a document whose text does not have the passages at
+    /// their positions is skipped.
     ///
     /// # Errors
     ///
@@ -157,11 +158,11 @@ impl SharedPage {
         Ok(self.pairs.values().filter(|shown| shown.has_text).count())
     }
 
-    /// Writes the page as a whole: under a temporary name first.
+    /// Writes the page atomically: first under a temporary name.
     ///
     /// # Errors
     ///
-    /// It cannot be written.
+    /// The page cannot be written.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         let pairs = self.pairs.values().map(|shown| ComparedPair {
             left: TextSide { name: "Text", key: shown.text.clone(), excerpt: shown.left.clone() },

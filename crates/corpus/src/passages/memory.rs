@@ -14,7 +14,7 @@ use crate::dedup::{Keep, TextAttributes};
 use crate::error::InvalidOptions;
 use crate::text::TextOptions;
 
-/// Texts that are worked on together.
+/// Number of texts per batch.
 const TOGETHER: usize = 4096;
 
 /// The passages that texts in memory share with earlier ones: the definition of [`Passages`], without files.
@@ -34,14 +34,14 @@ pub struct PassagesOfTexts {
     pub min_words: usize,
     /// Whether passages are equal by tokens, the default, or by bytes.
     pub exact: Exact,
-    /// Whether a passage may repeat one of its own text.
+    /// Whether a passage may repeat an earlier one of the same text.
     pub within: bool,
-    /// The order of texts: of equal passages, that of the first text stays. [`Keep::First`] by default; others use the data
-    /// [beside](Self::run_with_attributes) texts, as in [`DedupTexts`](crate::DedupTexts).
+    /// The order of texts: of equal passages, the one in the first text is kept. [`Keep::First`] by default; other orders
+    /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::DedupTexts).
     pub keep: Keep,
     /// How texts are cut into words.
     pub text: TextOptions,
-    /// Bytes for work that can go to disk instead.
+    /// Memory budget in bytes for work that can go to disk.
     pub memory: usize,
 }
 
@@ -54,18 +54,18 @@ impl Default for PassagesOfTexts {
 }
 
 impl PassagesOfTexts {
-    /// The passages, in the order of the texts, on the threads of the pool of rayon that it is called in. Documents of a
-    /// line are places in `texts`, and other places are bytes of a text.
+    /// Returns the passages, in the order of the texts, using the current rayon thread pool. In a line, documents are
+    /// positions in `texts`, and starts and ends are byte offsets in a text.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; the system's, of scratch files in its folder of
-    /// temporary files.
+    /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; errors of the system, from scratch files in its
+    /// temporary folder.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
         self.run_watched(texts, TextAttributes::default(), &SharedProgress::default())
     }
 
-    /// As [`run`](Self::run), with the numbers or keys by which [`keep`](Self::keep) goes.
+    /// Runs the job as [`run`](Self::run) does, with the numbers or keys that [`keep`](Self::keep) compares.
     ///
     /// ```
     /// use twindex_corpus::{TextAttributes, FieldNumber, Keep, PassagesOfTexts};
@@ -80,8 +80,8 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// As there; [`InvalidOptions`](crate::InvalidOptions) for numbers or keys that are not there for each text, a
-    /// history, and values of `inside`.
+    /// Those of [`run`](Self::run); [`InvalidOptions`](crate::InvalidOptions) for numbers or keys that do not have one
+    /// entry for each text, for a history, and for values of `inside`.
     pub fn run_with_attributes(
         &self,
         texts: &[&str],
@@ -90,12 +90,12 @@ impl PassagesOfTexts {
         self.run_watched(texts, beside, &SharedProgress::default())
     }
 
-    /// As [`run_with_attributes`](Self::run_with_attributes), while another thread sees how far it has come, and may end it. Its stages are
-    /// `counting` and `finding`, of texts.
+    /// Runs the job as [`run_with_attributes`](Self::run_with_attributes) does, with progress that another thread can read,
+    /// and which can cancel the run. The stages are `counting` and `finding`; both count texts.
     ///
     /// # Errors
     ///
-    /// As there; what [`SharedProgress::check`] says.
+    /// Those of [`run_with_attributes`](Self::run_with_attributes), and of [`SharedProgress::check`].
     pub fn run_watched(
         &self,
         texts: &[&str],
@@ -166,7 +166,7 @@ struct Order {
 }
 
 impl PassagesOfTexts {
-    /// The same as a job with files.
+    /// Returns the same job as a job on files.
     fn job(&self) -> Passages {
         let mut job = Passages::new(Vec::<std::path::PathBuf>::new(), "");
         job.min_words = Some(self.min_words);
@@ -176,12 +176,12 @@ impl PassagesOfTexts {
         job
     }
 
-    /// How texts are cut and hashed.
+    /// Returns how texts are cut and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         self.job().how()
     }
 
-    /// The order of texts of these numbers of words; none if it is their own.
+    /// Returns the order of texts with these numbers of words; `None` if it is their own order.
     fn order(
         &self,
         words: &[u32],

@@ -1,8 +1,8 @@
-//! Passages: what documents have in common with earlier ones, found, shown and cut.
+//! Passages that documents share with earlier ones: finding, showing and removing them.
 //!
-//! The definition, and how passages are found, are those of the crate `twindex-passages`. Inputs are read twice: once to
-//! count selected fingerprints, once to collect what recurs; and once more where the documents are written without their
-//! repeated passages.
+//! The crate `twindex-passages` defines passages and finds them. Inputs are read twice: first to count selected
+//! fingerprints, then to collect those that recur. They are read a third time to write the documents without their repeated
+//! passages.
 
 mod compared;
 mod examples;
@@ -40,57 +40,57 @@ use crate::observer::Observer;
 use crate::page;
 use crate::watch::{self, Stages, Stopwatch};
 
-/// The results, and their times.
+/// The results of a run, and the time it took.
 #[derive(Clone, Debug, Serialize)]
 pub struct PassageReport {
     /// Counts of the inputs.
     #[serde(flatten)]
     pub input: Counts,
-    /// Lines of spans.tsv: repeated passages.
+    /// Number of lines in spans.tsv: repeated passages.
     pub spans: u64,
-    /// Documents that have one.
+    /// Number of documents with a repeated passage.
     pub repeated_documents: u64,
-    /// Bytes of texts that occur in one or more of them.
+    /// Number of bytes of texts inside one or more repeated passages.
     pub repeated_bytes: u64,
-    /// Documents that consist of nothing else, but for what is no token.
+    /// Number of documents whose tokens are all in repeated passages.
     pub repeated_whole: u64,
-    /// The files of the documents without their repeated passages, if they were written.
+    /// File names of the documents without their repeated passages, if they were written.
     pub kept_files: Vec<String>,
-    /// The files of the documents with the places of their repeated passages, if they were written.
+    /// File names of the documents with the positions of their repeated passages, if they were written.
     pub marked_files: Vec<String>,
-    /// Parts of the index that the documents were added to.
+    /// Number of parts in the index after the documents were added.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_parts: Option<u64>,
-    /// Of its parts, with that of these documents, how many were merged into one.
+    /// Number of index parts, including the one of these documents, that were merged into one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_parts: Option<u64>,
-    /// Seconds of the clock.
+    /// Wall-clock seconds.
     pub seconds: f64,
-    /// Seconds of processors.
+    /// CPU seconds.
     pub cpu_seconds: f64,
-    /// The same by stages.
+    /// CPU seconds by stage.
     pub stages: Stages,
-    /// The most memory the process had resident.
+    /// Peak resident memory of the process in bytes.
     pub peak_rss_bytes: u64,
 }
 
 impl Passages {
-    /// Does it, on the threads of the pool of rayon that it is called in. The results have their place when it returns;
-    /// if it fails, nothing of them is left.
+    /// Runs the job in the current rayon thread pool. When it returns, the results are in `out`; if it fails, no results
+    /// remain.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or changed between two readings; the
-    /// system's.
+    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or that changed between two reads; errors of
+    /// the system.
     pub fn run(&self) -> anyhow::Result<PassageReport> {
         self.run_watched(&())
     }
 
-    /// As [`run`](Self::run), with an observer.
+    /// Runs the job as [`run`](Self::run) does, and reports to an observer.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// The same as [`run`](Self::run).
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<PassageReport> {
         let how = self.how()?;
         let history = self.history(&how)?;
@@ -112,7 +112,7 @@ impl Passages {
             let done = || format!("the results are in {}, without the page", self.out.display());
             examples.write(html, &report).with_context(done)?;
         }
-        // Last, so that a run that fails can be done again with the same index.
+        // Last, so that a failed run can be repeated with the same index.
         if let (Some(index), Some(added)) = (&self.index, added) {
             PassageIndex::append(index, added, &how.cutting).with_context(|| {
                 format!("the results are in {}, but the index lacks these documents", self.out.display())
@@ -122,8 +122,8 @@ impl Passages {
         Ok(report)
     }
 
-    /// Keeps the parts of the index few. The documents are in the index whether that succeeds or not, so that the run has
-    /// succeeded; the next one merges more.
+    /// Merges parts of the index to keep their number small. If merging fails, the run has still succeeded, as the
+    /// documents are in the index; the next run merges more.
     fn merge_parts(&self, index: &Path, report: &mut PassageReport, observer: &dyn Observer) {
         let merged = PassageIndex::merge(index, self.memory / 2);
         let parts = merged.and_then(|merged| Ok((PassageIndex::open(index)?.parts(), merged)));
@@ -140,7 +140,8 @@ impl Passages {
         }
     }
 
-    /// Opens the index whose documents come first, and refuses one that was made otherwise; also one that is to be added to.
+    /// Opens the index whose documents come first. Refuses it, and the index to add to, if its settings differ from those
+    /// of the job.
     fn history(&self, how: &options::CutSettings) -> anyhow::Result<Option<PassageIndex>> {
         if let Some(path) = &self.index
             && let Some(index) = PassageIndex::open_if_there(path)?
@@ -216,7 +217,8 @@ impl Passages {
     }
 }
 
-/// Refuses results in the place of an index: they have no index of passages, and those of `passages --cut` have no sources.
+/// Refuses a folder of results where an index is expected: results of `dedup` have no passage index, and those of `passages
+/// --cut` have no sources.
 fn refuse_results(path: &Path) -> Result<(), InvalidOptions> {
     let shown = path.display();
     if path.join(out::SETTINGS).is_file() {

@@ -1,4 +1,4 @@
-//! What is asked for.
+//! The options of a job on passages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use twindex::sys::DurableFile;
 
 pub use twindex_passages::Exact;
 
-/// The unit that is repeated as a whole.
+/// The unit of a passage, which is repeated as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Runs of words.
@@ -27,9 +27,9 @@ pub enum Unit {
     Words,
     /// Lines of the text.
     Line,
-    /// The text between lines without words and symbols.
+    /// Paragraphs: the text between lines without words and symbols.
     Paragraph,
-    /// Sentences by UAX #29, which end where lines end.
+    /// Sentences by UAX #29, which also end at line ends.
     Sentence,
 }
 
@@ -44,7 +44,7 @@ impl Unit {
     }
 }
 
-/// A job: what is read, what makes passages, and what is written. [`new`](Self::new) has the defaults.
+/// A job: its inputs, the definition of passages, and its outputs. [`new`](Self::new) sets the defaults.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -66,45 +66,45 @@ impl Unit {
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "options that do not depend on each other")]
 pub struct Passages {
-    /// Files and folders of documents, which are read two or three times.
+    /// Files and folders of documents. They are read two or three times.
     pub inputs: Vec<PathBuf>,
-    /// How they are read.
+    /// How the inputs are read.
     pub input: InputOptions,
     /// How repeated keys are treated; [`RepeatedKeys::Number`] by default.
     pub repeated_keys: RepeatedKeys,
-    /// The folder to make for the results.
+    /// The folder for the results; the run creates it.
     pub out: PathBuf,
     /// Replace `out` if an earlier run made it.
     pub force: bool,
-    /// The fewest words of a passage, 1 to 65,535: 50 by default, or 1 of a unit.
+    /// The smallest length of a passage, 1 to 65,535: 50 words by default, or 1 if a unit is set.
     pub min_words: Option<usize>,
     /// The unit that is repeated as a whole; runs of words by default.
     pub unit: Unit,
     /// Whether passages are equal by tokens, the default, or by bytes.
     pub exact: Exact,
-    /// Whether a passage may repeat one of its own document.
+    /// Whether a passage may repeat an earlier one of the same document.
     pub within: bool,
-    /// The order of documents: of equal passages, that of the first document stays. [`Keep::First`], the order of the
-    /// input, by default. Documents of an index come before all others in any case.
+    /// The order of documents: of equal passages, the one in the first document is kept. [`Keep::First`], the order of the
+    /// input, by default. Documents of an index always come first.
     pub keep: Keep,
-    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] go by.
+    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] compare.
     pub keep_field: Option<String>,
     /// Whether documents are written without their repeated passages.
     pub cut: bool,
-    /// Whether documents are written with the places of their repeated passages: a field `repeated_spans`.
+    /// Whether documents are written with the positions of their repeated passages in a field `repeated_spans`.
     pub mark: bool,
-    /// The prefix of the name of that field.
+    /// The prefix of the name of the field `repeated_spans`.
     pub annotation_prefix: String,
-    /// A page of HTML to write with examples of long passages, beside the passages that they repeat.
+    /// The file for an HTML page with examples of long passages, each beside the passage that it repeats.
     pub html: Option<PathBuf>,
     /// An index of passages whose documents come before all others.
     pub against: Option<PathBuf>,
-    /// An index of passages to which the texts are added as they were read, once the results have their place; it is made
-    /// if it is not there, and may be the one of [`against`](Self::against).
+    /// An index of passages to which the input texts are added, without any removal, after the results are in place. It is
+    /// created if it does not exist, and may be the same as [`against`](Self::against).
     pub index: Option<PathBuf>,
-    /// How texts are cut into words. The width and the hash of shingles are not used.
+    /// How texts are cut into words. The shingle width and the shingle hash are not used.
     pub text: TextOptions,
-    /// Bytes for work that can go to disk instead.
+    /// Memory budget in bytes for work that can go to disk.
     pub memory: usize,
 }
 
@@ -116,13 +116,13 @@ pub(super) struct CutSettings {
     pub(super) unit: Unit,
     pub(super) exact: Exact,
     settings: serde_json::Value,
-    /// How texts are cut, as an index says it.
+    /// How texts are cut, in the encoding of an index.
     pub(super) cutting: String,
     pub(super) seed: u64,
 }
 
 impl CutSettings {
-    /// Refuses an index of passages that was made otherwise.
+    /// Refuses an index of passages that was built with other settings.
     pub(super) fn check(&self, index: &PassageIndex, path: &Path) -> anyhow::Result<()> {
         let made = Params::decode(index.settings()?);
         let checked = made.and_then(|made| made.check_same_sketch(&Params::decode(&self.cutting)?));
@@ -131,7 +131,7 @@ impl CutSettings {
             .with_context(|| path.display().to_string())
     }
 
-    /// Writes what was asked for.
+    /// Writes the settings of the job to a file.
     pub(super) fn write_settings(&self, folder: &Path) -> anyhow::Result<()> {
         let mut file = DurableFile::create_new(&folder.join(SETTINGS))?;
         let mut text = serde_json::to_vec_pretty(&self.settings)?;
@@ -140,7 +140,7 @@ impl CutSettings {
         file.finish().context("cannot make it durable")
     }
 
-    /// As an index of passages was made.
+    /// Returns the settings that an index of passages was built with.
     pub(super) fn of_index(index: &PassageIndex) -> anyhow::Result<Self> {
         let cutting = index.settings()?.to_owned();
         let shingling = Params::decode(&cutting).context("the settings of the index")?.shingling;
@@ -159,11 +159,11 @@ impl CutSettings {
     }
 }
 
-/// Words of a passage unless it is said.
+/// Default length of a passage in words.
 const MIN_WORDS: usize = 50;
 
 impl Passages {
-    /// The job with its defaults: runs of 50 words or more that an earlier document has.
+    /// Returns a job with its defaults: runs of 50 words or more that an earlier document has.
     pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, out: impl Into<PathBuf>) -> Self {
         Self {
             inputs: inputs.into_iter().map(Into::into).collect(),
@@ -188,7 +188,7 @@ impl Passages {
         }
     }
 
-    /// How documents are cut into units and hashed.
+    /// Returns how documents are cut into units and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         let refuse = |why: String| -> anyhow::Result<CutSettings> { Err(InvalidOptions::new(why).into()) };
         if self.input.features {
@@ -245,7 +245,7 @@ impl Passages {
         Ok(CutSettings { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
     }
 
-    /// The order of documents, as an option of the command.
+    /// Returns the order of documents as an option of the command.
     fn keep_name(&self) -> String {
         let field = self.keep_field.as_deref().unwrap_or_default();
         match self.keep {
@@ -258,7 +258,7 @@ impl Passages {
         }
     }
 
-    /// The field that says where the repeated passages are, if it is written.
+    /// Returns the field for the positions of the repeated passages, if it is written.
     pub(super) fn marked(&self) -> Option<AnnotationOptions> {
         self.mark.then(|| AnnotationOptions {
             prefix: self.annotation_prefix.clone(),
@@ -266,7 +266,7 @@ impl Passages {
         })
     }
 
-    /// How the inputs are read: with the number that decides which documents come first.
+    /// Returns the options for reading the inputs, with the number that decides the order of documents.
     pub(super) fn input_options(&self) -> InputOptions {
         let mut options = self.input.clone();
         options.attached.deciding.number.clone_from(&self.keep_field);
@@ -276,7 +276,7 @@ impl Passages {
         options
     }
 
-    /// Opens the documents, which are to be read more than once.
+    /// Opens the documents, which must be readable more than once.
     pub(super) fn open(&self) -> anyhow::Result<Documents> {
         let documents = Documents::open(&self.inputs, &self.input_options())?;
         if documents.total_bytes().is_none() {
@@ -289,8 +289,8 @@ impl Passages {
         Ok(documents)
     }
 
-    /// The size of the filter: enough for what inputs of this number of bytes select, within a quarter of the memory. Compressed
-    /// inputs have more text than bytes.
+    /// Returns the size of the filter in bytes: enough for the fingerprints selected from inputs of `total` bytes, at most
+    /// a quarter of the memory. Compressed inputs have more text than bytes, so their filter is smaller than ideal.
     pub(super) fn filter_bytes(&self, total: Option<u64>) -> usize {
         let upper = self.memory / 4;
         let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(upper);

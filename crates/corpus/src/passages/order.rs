@@ -1,4 +1,4 @@
-//! The order of priority of documents: of equal passages that of the first document stays.
+//! The priority of documents: of equal passages, the one in the first document by this order is kept.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use twindex_join::Sorter;
 use crate::dedup::Keep;
 use crate::dedup::keys::{ByKey, DocumentKeys};
 
-/// The numbers by which documents come before others, beside their keys, as far as the choice needs them.
+/// The numbers that determine the order of documents in addition to their keys, as far as the rule needs them.
 pub(super) struct SourceOrder {
     keep: Keep,
     tokens: Column<u64>,
@@ -20,7 +20,7 @@ impl SourceOrder {
         Self { keep, tokens: Column::new(budget), numbers: Column::new(budget) }
     }
 
-    /// Adds the next document: its words, and the number of its field.
+    /// Adds the next document: its number of words, and the number in its field.
     pub(super) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
         match self.keep {
             Keep::Longest => self.tokens.push(tokens),
@@ -30,15 +30,15 @@ impl SourceOrder {
     }
 }
 
-/// Documents by their ranks, and ranks by their documents. Nothing where both are the order of the input.
+/// Documents by rank, and ranks by document, if the order is not that of the input.
 pub(super) struct Order {
     documents: Column<u32>,
     ranks: Column<u32>,
 }
 
 impl Order {
-    /// The order of these documents, by an external sort within about `memory` bytes; none if it is that of
-    /// the input.
+    /// Sorts these documents, by an external sort that takes about `memory` bytes; `None` if the order is that of the
+    /// input.
     pub(super) fn of(
         standing: &SourceOrder,
         keys: &DocumentKeys,
@@ -69,12 +69,12 @@ impl Order {
         Ok(Some(Self { documents, ranks }))
     }
 
-    /// The place of a document in the order.
+    /// Returns the rank of a document.
     pub(super) fn rank(&self, document: u32) -> u32 {
         self.ranks[document as usize]
     }
 
-    /// The document at a place of the order.
+    /// Returns the document with a rank.
     pub(super) fn document(&self, rank: u32) -> u32 {
         self.documents[rank as usize]
     }

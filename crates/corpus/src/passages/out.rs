@@ -1,4 +1,4 @@
-//! The folder of results: made beside its place, and put there whole.
+//! The folder of results: written under a temporary name and renamed as a whole.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,12 +9,12 @@ use twindex::sys::{RealVfs, Vfs};
 use crate::error::InvalidOptions;
 use crate::input::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
 
-/// The repeated passages.
+/// File name of the table of repeated passages.
 pub(super) const SPANS: &str = "spans.tsv";
-/// The file of the options.
+/// File name of the options.
 pub(super) const SETTINGS: &str = "passages.json";
 
-/// The folder of results, under a temporary name.
+/// The folder of results, which is written under a temporary name and then renamed.
 pub(super) struct PassageOutput<'a> {
     given: &'a Path,
     path: PathBuf,
@@ -31,7 +31,7 @@ impl<'a> PassageOutput<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// Refuses, before any work is done, to replace what is there, or to read the results as documents.
+    /// Refuses, before any work is done, to replace existing files, or to write results inside a folder of inputs.
     pub(super) fn check(&self, inputs: &[PathBuf], force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
@@ -45,7 +45,7 @@ impl<'a> PassageOutput<'a> {
         self.check_ours(&self.path)
     }
 
-    /// Refuses a folder with anything in it that `passages` did not make.
+    /// Refuses a folder that contains anything that `passages` did not write.
     fn check_ours(&self, folder: &Path) -> anyhow::Result<()> {
         let shown = self.given.display();
         for entry in fs::read_dir(folder).with_context(|| format!("{shown}: cannot be listed"))? {
@@ -67,7 +67,7 @@ impl<'a> PassageOutput<'a> {
         Ok(())
     }
 
-    /// A folder beside the place, which goes when it is dropped. Makes the folders above.
+    /// Creates a temporary folder beside the final one, removed when it is dropped; also creates the parent folders.
     pub(super) fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
         let parent = &self.parent;
         fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
@@ -80,7 +80,7 @@ impl<'a> PassageOutput<'a> {
             .with_context(|| format!("{}: cannot create a folder in it", parent.display()))
     }
 
-    /// Gives the results their name. Earlier ones step aside first, and come back if that fails.
+    /// Renames the results to their final name. Earlier results are moved aside first, and moved back if that fails.
     pub(super) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         self.check(&[], force)?; // something may have come there meanwhile

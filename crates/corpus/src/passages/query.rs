@@ -1,4 +1,4 @@
-//! Which documents of an index of passages contain parts of texts.
+//! Finds the documents of a passage index that contain parts of texts.
 
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ use crate::input::{Content, Counts, Documents, InputOptions, Parser, Record};
 use crate::observer::Observer;
 use crate::sketching::{Job, for_each_chunk};
 
-/// A query of an index of passages.
+/// A query of a passage index.
 #[derive(Clone, Debug)]
 pub struct PassageQuery {
-    /// The index.
+    /// The path of the index.
     pub index: PathBuf,
     /// Texts to look for: files and folders of documents, or `-`.
     pub inputs: Vec<PathBuf>,
-    /// How they are read.
+    /// How the inputs are read.
     pub input: InputOptions,
-    /// The most documents of an answer; those with the most shared words come first.
+    /// The maximal number of documents in an answer, those with the most shared words first.
     pub limit: usize,
-    /// The most places of a fingerprint that are followed, where the time is to be bounded; an answer says where there were
-    /// more, and may lack documents then. All by default.
+    /// The maximal number of positions looked up for a fingerprint, to bound the time. If a fingerprint has more, the
+    /// answer reports it and may lack documents. Unlimited by default.
     pub max_places: Option<usize>,
 }
 
@@ -37,15 +37,15 @@ pub struct PassageAnswer {
     /// The text.
     #[serde(skip)]
     pub text: String,
-    /// Its words.
+    /// Number of words in the text.
     pub words: u32,
-    /// Its words that are contained in a passage of one or more documents.
+    /// Number of words in the text that are part of a passage of one or more documents.
     pub words_found: u32,
-    /// Documents that share a passage, as far as the limit goes.
+    /// Documents that share a passage, at most the limit.
     pub documents: Vec<SharedDocument>,
-    /// How many there are.
+    /// Number of documents that share a passage, without the limit.
     pub documents_found: u64,
-    /// Fingerprints whose places were not all followed.
+    /// Number of fingerprints whose positions were not all looked up.
     pub capped: u32,
 }
 
@@ -55,25 +55,25 @@ pub struct SharedDocument {
     /// The key of the document.
     #[serde(skip)]
     pub key: Vec<u8>,
-    /// Words of the text that are contained in a passage of the document.
+    /// Number of words in the text that are part of a passage of the document.
     pub words: u32,
-    /// The passages, as bytes of both texts.
+    /// The passages, as byte ranges in both texts.
     #[serde(skip)]
     pub matches: Vec<Match>,
 }
 
 impl PassageQuery {
-    /// Asks with the usual limit of 100 documents.
+    /// Creates a query with the default limit of 100 documents.
     pub fn new<P: Into<PathBuf>>(index: impl Into<PathBuf>, inputs: impl IntoIterator<Item = P>) -> Self {
         let (index, inputs) = (index.into(), inputs.into_iter().map(Into::into).collect());
         Self { index, inputs, input: InputOptions::default(), limit: 100, max_places: None }
     }
 
-    /// Passes the answer for each text to `each`, in the order of the input, and returns what was read.
+    /// Passes the answer for each text to `each`, in the order of the input, and returns the counts of the input.
     ///
     /// # Errors
     ///
-    /// The index is damaged, or there is none; inputs that cannot be read; those of `each`.
+    /// The index does not exist or is damaged; inputs cannot be read; errors of `each`.
     pub fn run(
         &self,
         observer: &dyn Observer,

@@ -1,4 +1,4 @@
-//! The readings of the inputs, and what is remembered of the documents between them.
+//! The passes over the inputs, and the data about documents that is stored between them.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,41 +19,41 @@ use crate::observer::Observer;
 use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::sketching::{Job, SketchOptions, announce, for_each_chunk, for_each_chunk_counted};
 
-/// Bytes of memory for each byte of a text that is cut: of units, fingerprints and t-grams.
+/// Bytes of memory for each byte of a text that is cut: for units, fingerprints and t-grams.
 const BYTES_FOR_BYTE: usize = 12;
-/// Texts that take less are never too long, however little the memory.
+/// Texts that need at most this many bytes are always accepted, however small the memory budget.
 const ALWAYS: usize = 64 << 20;
 
-/// Data of the documents: some 30 bytes each and their keys, in memory up to a bound, and beyond it in scratch files.
+/// Data about the documents: about 30 bytes each and their keys, in memory up to a budget, and beyond it in scratch files.
 pub(super) struct PassageCorpus<'h> {
     keys: DocumentKeys,
     standing: SourceOrder,
-    /// For each record a hash of its text, and in the lowest bit whether it is a document.
+    /// For each record a hash of its text; the lowest bit is 1 if the record is used as a document.
     records: Column<u64>,
     /// For each document the start of its first unit and the end of its last one.
     extents: Column<u64>,
-    /// Documents, and what of each is covered by lines, in order.
+    /// Each document and a range that lines cover in it, in order.
     covered: Column<[u64; 2]>,
     budget: MemoryBudget,
-    /// The index whose documents come first, and have the first numbers.
+    /// The index whose documents come first, and have the lowest numbers.
     history: Option<&'h PassageIndex>,
 }
 
-/// The places of the document of an index that were asked for last.
+/// The unit positions of the most recently queried document of an index.
 #[derive(Default)]
 pub(super) struct KnownPlaces {
     document: Option<u32>,
     places: Vec<(u32, u32)>,
 }
 
-/// The data of a record in the first reading.
+/// The data of a record in the first pass.
 struct FirstReading {
     key: Vec<u8>,
     place: Place,
     hash: u64,
     extent: u64,
     text_bytes: u64,
-    /// Its words, and the number of the field by which documents come before others.
+    /// Number of words, and the number in the field that determines the order of documents.
     tokens: u64,
     number: u128,
 }
@@ -61,11 +61,11 @@ struct FirstReading {
 /// The t-grams of the records of a chunk.
 #[derive(Default)]
 struct PassageGrams {
-    /// Each with its source, if that is in the history.
+    /// The t-grams, each with its source if the source is in the history.
     grams: Vec<(Gram, Option<(u32, u32)>)>,
-    /// The hash of each text, and where its t-grams end.
+    /// The hash of each text, and the end of its t-grams.
     records: Vec<(u64, usize)>,
-    /// The data of each for an index, if one is made.
+    /// The data of each record for an index, if one is written.
     extracts: Vec<Extract>,
 }
 
@@ -83,22 +83,22 @@ impl<'h> PassageCorpus<'h> {
         }
     }
 
-    /// How many documents the history has.
+    /// Returns the number of documents in the history.
     pub(super) fn before(&self) -> u32 {
         self.history.map_or(0, PassageIndex::documents)
     }
 
-    /// The key of a document that was read.
+    /// Returns the key of a document that was read.
     pub(super) fn key(&self, document: u32) -> &[u8] {
         self.keys.get(document)
     }
 
-    /// The order of priority of the documents that were read; none if it is that of the input.
+    /// Returns the order of the documents that were read; `None` if it is that of the input.
     pub(super) fn order(&self, folder: &Path, memory: usize) -> twindex::Result<Option<Order>> {
         Order::of(&self.standing, &self.keys, folder, &self.budget, memory)
     }
 
-    /// The key of the source of a line, and where it begins in its text.
+    /// Returns the key of the source of a line, and the start of the passage in the source's text.
     pub(super) fn source(&self, line: &Line, known: &mut KnownPlaces) -> anyhow::Result<(&[u8], u32)> {
         let (document, history) = (line.first_document, self.history);
         match (document.checked_sub(self.before()), history) {
@@ -115,13 +115,13 @@ impl<'h> PassageCorpus<'h> {
         }
     }
 
-    /// The start of the first unit of a document, and the end of its last one.
+    /// Returns the start of the first unit of a document, and the end of its last one.
     pub(super) fn extent(&self, document: u32) -> (u32, u32) {
         let extent = self.extents[document as usize];
         ((extent >> 32) as u32, extent as u32)
     }
 
-    /// Notes that these bytes of a document are repeated.
+    /// Records a repeated range of bytes of a document.
     pub(super) fn cover(&mut self, document: u32, place: Range<u32>) -> twindex::Result<()> {
         self.covered.push([document.into(), u64::from(place.start) << 32 | u64::from(place.end)])
     }
@@ -130,7 +130,7 @@ impl<'h> PassageCorpus<'h> {
         self.keys.len()
     }
 
-    /// The first reading: keys, and selected fingerprints.
+    /// The first pass: reads keys, and counts selected fingerprints.
     pub(super) fn count(
         &mut self,
         passages: &Passages,
@@ -180,7 +180,7 @@ impl<'h> PassageCorpus<'h> {
         })
     }
 
-    /// Whether a record is taken as a document, by its key.
+    /// Returns whether a record is used as a document, by its key.
     fn take(
         &mut self,
         first: &mut FirstReading,
@@ -219,7 +219,7 @@ impl<'h> PassageCorpus<'h> {
         Ok(true)
     }
 
-    /// The second reading: t-grams that may recur.
+    /// The second pass: collects t-grams that may recur.
     pub(super) fn collect(
         &self,
         passages: &Passages,
@@ -297,18 +297,18 @@ impl<'h> PassageCorpus<'h> {
         Ok((grams, builder))
     }
 
-    /// The repeated spans of a document: ranges that ascend and do not overlap.
+    /// Returns the repeated spans of a document: ascending ranges that do not overlap.
     pub(super) fn cuts_of(&self, document: u32) -> Vec<Range<usize>> {
         let first = self.covered.partition_point(|&[other, _]| other < u64::from(document));
         let own = self.covered[first..].iter().take_while(|&&[other, _]| other == u64::from(document));
         own.map(|&[_, place]| (place >> 32) as usize..place as u32 as usize).collect()
     }
 
-    /// Whether a record that is read again is a document.
+    /// Returns whether a record that is read again is used as a document.
     ///
     /// # Errors
     ///
-    /// It is not the record that was read before.
+    /// The record differs from the one read before.
     pub(super) fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
         match self.records.get(record) {
             Some(&known) if known >> 1 == hash >> 1 => Ok(known & 1 == 1),
@@ -330,12 +330,12 @@ impl<'h> PassageCorpus<'h> {
     }
 }
 
-/// The same documents once more; what is said of them was said when they were first read.
+/// Opens the same documents again. They give no remarks, as the first pass gave them.
 pub(super) fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
     documents.open_second(&passages.inputs, &passages.input_options())
 }
 
-/// The text of a record to compare: empty if the text lost bytes.
+/// Returns the text of a record for comparison: empty if the text lost bytes.
 pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,
@@ -343,8 +343,8 @@ pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     }
 }
 
-/// Refuses a text that takes too much memory, and a document without the number that decides whether it comes first; else
-/// returns that number. A record that is refused is so in each reading.
+/// Refuses a text that needs too much memory, and a document without the number that determines its order; otherwise
+/// returns that number. A record is refused in every pass or in none.
 pub(super) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
     if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {

@@ -1,4 +1,4 @@
-//! The lines, written; and what they cover of each document.
+//! Writes the lines of spans.tsv, and records the covered part of each document.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -21,21 +21,21 @@ pub(super) struct SpanTotals {
     pub(super) whole: u64,
 }
 
-/// The part of one document that its lines cover, as it grows.
+/// A run of overlapping or adjacent spans of one document, extended line by line.
 #[derive(Clone, Copy)]
 struct CoveredSpan {
     document: u32,
     start: u32,
     end: u32,
-    /// Bytes before it in the same document.
+    /// Number of covered bytes before this run in the same document.
     bytes: u32,
-    /// The start of the first.
+    /// The start of the first run of the document.
     first: u32,
-    /// Whether only characters that are no tokens are between the first and this one.
+    /// Whether only characters outside tokens are between the first run and this one.
     is_one: bool,
 }
 
-/// Writes the lines in the order of the documents, and notes in the corpus what they cover.
+/// Writes the lines in the order of the documents, and records the covered ranges in the corpus.
 pub(super) fn write(
     repeats: &Repeats,
     corpus: &mut PassageCorpus<'_>,
@@ -89,7 +89,7 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Ends a document.
+/// Ends a document, and adds it to the totals.
 fn end(
     covered: Option<CoveredSpan>,
     corpus: &mut PassageCorpus<'_>,

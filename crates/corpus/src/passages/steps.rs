@@ -1,4 +1,4 @@
-//! The two passes over texts as steps, for jobs that move rows by themselves, as Spark does.
+//! The two passes over texts as separate steps, for jobs in which a framework such as Spark moves the rows.
 
 use twindex::Error;
 use twindex_passages::{FinderScratch, Gram, Hashed};
@@ -7,10 +7,10 @@ use super::memory::PassagesOfTexts;
 use super::options::CutSettings;
 use super::texts::Hashing;
 
-/// The steps of [`PassagesOfTexts`] on one text at a time. The caller joins the results of all texts: fingerprints that
-/// are [selected](Self::for_each_selected) twice or more recur; t-grams [of these](Self::for_each_gram) with equal hashes
-/// are equal, and all t-grams that come twice are among them. The rest is the definition: the first occurrence is the source
-/// of the others, and positions that advance with their sources are one passage.
+/// The steps of [`PassagesOfTexts`] on one text at a time. The caller joins the results of all texts: fingerprints that are
+/// [selected](Self::for_each_selected) at least twice recur; t-grams [with these fingerprints](Self::for_each_gram) and
+/// equal hashes are equal, and they include all t-grams that occur twice. The rest follows the definition: the first
+/// occurrence is the source of the others, and consecutive positions whose sources are consecutive form one passage.
 ///
 /// ```
 /// use std::collections::HashSet;
@@ -40,7 +40,7 @@ pub struct PassageSteps {
 }
 
 impl PassageSteps {
-    /// The steps of a job; they do not use its `within`, `keep` and `memory`.
+    /// Creates the steps of a job. They do not use its `within`, `keep` and `memory`.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ impl PassageSteps {
         Ok(())
     }
 
-    /// Passes the fingerprints that a text selects to `each`, one for each place that is selected. Returns the text's words.
+    /// Passes the selected fingerprints of a text to `each`, one for each selected position. Returns the number of words in
+    /// the text.
     ///
     /// # Errors
     ///
@@ -71,7 +72,8 @@ impl PassageSteps {
         Ok(self.hashed.words_of_all())
     }
 
-    /// Passes the t-grams of a text to `each` whose selected fingerprint is wanted. Returns the text's words.
+    /// Passes the t-grams of a text whose selected fingerprint is wanted to `each`. Returns the number of words in the
+    /// text.
     ///
     /// # Errors
     ///

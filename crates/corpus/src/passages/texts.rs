@@ -1,4 +1,4 @@
-//! Texts to units that are compared.
+//! Cuts texts into the units that are compared.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use twindex_passages::{Exact, Hashed};
 
 use super::options::{CutSettings, Unit};
 
-/// Cuts and hashes texts, with working memory of a thread.
+/// Cuts and hashes texts, with the working memory of a thread.
 pub(super) struct Hashing<'h> {
     how: &'h CutSettings,
     placed: PlacedUnits,
@@ -19,7 +19,7 @@ impl<'h> Hashing<'h> {
         Self { how, placed: PlacedUnits::default(), identity: Vec::new() }
     }
 
-    /// Replaces what is in `hashed` by the units of a text.
+    /// Replaces the content of `hashed` by the units of a text.
     pub(super) fn hash(&mut self, text: &str, hashed: &mut Hashed) {
         let Self { how, placed, .. } = self;
         hashed.clear(how.exact);
@@ -33,7 +33,7 @@ impl<'h> Hashing<'h> {
         }
     }
 
-    /// Adds a unit of several words; none if it has no word.
+    /// Adds a unit of several words; ignores it if it has no word.
     fn push(&mut self, text: &str, place: Range<usize>, hashed: &mut Hashed) {
         let Self { how, placed, identity } = self;
         let unit = &text[place.clone()];
@@ -52,7 +52,7 @@ impl<'h> Hashing<'h> {
     }
 }
 
-/// Lines with their ends.
+/// Passes the lines of a text, with their line ends, to `each`.
 fn lines(text: &str, mut each: impl FnMut(Range<usize>)) {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -61,7 +61,7 @@ fn lines(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Runs of lines with something in them but white space, each with the empty lines after it.
+/// Passes paragraphs to `each`: runs of lines that are not blank, each with the blank lines after it.
 fn paragraphs(text: &str, mut each: impl FnMut(Range<usize>)) {
     let (mut start, mut was_empty) = (0, false);
     lines(text, |line| {
@@ -77,7 +77,7 @@ fn paragraphs(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Sentences with the white space after them.
+/// Passes sentences to `each`, with the white space after them.
 fn sentences(text: &str, each: impl FnMut(Range<usize>)) {
     twindex::sketch::cut::sentence_places(text, each);
 }

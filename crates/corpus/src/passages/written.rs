@@ -1,4 +1,5 @@
-//! The last reading: documents without their repeated passages, documents with the places of these, and texts of examples.
+//! The last pass: writes documents without their repeated passages, or with the positions of these, and collects the texts
+//! of examples.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use crate::input::{
 use crate::observer::Observer;
 use crate::sketching::{Job, for_each_chunk};
 
-/// The data of a record in the last reading.
+/// The data of a record in the last pass.
 struct LastReading {
     hash: u64,
     key: Vec<u8>,
@@ -23,7 +24,7 @@ struct LastReading {
     text: String,
     form: Form,
     ending: Ending,
-    /// Empty where no documents are written.
+    /// The line of the document; empty if no documents are written.
     line: Vec<u8>,
     place: Place,
 }
@@ -35,7 +36,7 @@ pub(super) struct Files {
     pub(super) marked: Vec<String>,
 }
 
-/// Files of documents, and those that are written next.
+/// The files of documents of one output, and the block to write next.
 struct Output<'n> {
     files: KeptWriter<'n>,
     block: KeptBlock,
@@ -60,7 +61,7 @@ impl<'n> Output<'n> {
     }
 }
 
-/// The repeated spans of a document, as JSON has them.
+/// Returns the repeated spans of a document as JSON.
 fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
     let spans: Vec<String> =
         corpus.cuts_of(document).iter().map(|span| format!("[{},{}]", span.start, span.end)).collect();
@@ -68,7 +69,7 @@ fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
 }
 
 impl PassageCorpus<'_> {
-    /// The last reading: writes documents in the form in which they were read, and passes texts to the examples.
+    /// The last pass: writes documents in their input format, and passes texts to the examples.
     pub(super) fn write_documents(
         &self,
         passages: &Passages,
@@ -151,13 +152,13 @@ impl PassageCorpus<'_> {
     ) -> anyhow::Result<()> {
         let (key, cuts) = (self.key(document), self.cuts_of(document));
         if !rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
-            // A page has markup; what was compared is the text that it shows.
+            // The line of an HTML page is markup; the spans refer to the text that it shows.
             let line = rewritten::object(key, &rewritten::without(&last.text, &cuts), parser)?;
             block.push(document, Form::Json, &line, Ending::default(), None);
             return Ok(());
         }
         let key = other_key(last, key);
-        // Rows of Parquet are cut where they are copied.
+        // Rows of Parquet are cut when they are copied.
         if cuts.is_empty() || matches!(last.form, Form::Columns(_)) {
             block.push(document, last.form, &last.line, last.ending, key);
         } else {
@@ -167,7 +168,7 @@ impl PassageCorpus<'_> {
         Ok(())
     }
 
-    /// Adds a document with the places of its repeated passages to a block.
+    /// Adds a document with the positions of its repeated passages to a block.
     fn mark(
         &self,
         last: &LastReading,
@@ -183,7 +184,7 @@ impl PassageCorpus<'_> {
             let line = marked(last.form, &last.line)?;
             block.push(document, last.form, &line, last.ending, other_key(last, key));
         } else {
-            // The places are those of the text that a page shows.
+            // The positions refer to the text that an HTML page shows.
             let line = marked(Form::Json, &rewritten::object(key, &last.text, parser)?)?;
             block.push(document, Form::Json, &line, Ending::default(), None);
         }
@@ -191,7 +192,7 @@ impl PassageCorpus<'_> {
     }
 }
 
-/// The key of a document, where its line does not say it.
+/// Returns the key of a document, if its line does not have it.
 fn other_key<'k>(last: &LastReading, key: &'k [u8]) -> Option<&'k [u8]> {
     let is_own = last.is_own_key && last.key == key;
     (!is_own).then_some(key)

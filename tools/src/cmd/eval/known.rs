@@ -1,4 +1,4 @@
-//! Tables of pairs.
+//! Reads tables of pairs.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use twindex::Resemblance;
 use twindex_corpus::input::{Place, TableLines};
 use twindex_corpus::tsv;
 
-/// Numbers for keys, the same for all tables.
+/// Numbers of keys, shared by all tables.
 #[derive(Default)]
 pub(super) struct KeyNumbers(HashMap<Box<[u8]>, u32>);
 
@@ -24,21 +24,21 @@ impl KeyNumbers {
     }
 }
 
-/// What a file says of pairs.
+/// The measure in a table of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScoreScale {
     Resemblance,
     Distance,
-    /// Only that they are pairs.
+    /// No measure: only the pairs.
     None,
 }
 
-/// What a file says of one pair.
+/// The measure of one pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PairMeasure {
     Resemblance(f64),
     Distance(u32),
-    /// It is a pair, whatever is asked.
+    /// No measure: the pair counts for every threshold.
     Pair,
 }
 
@@ -60,11 +60,11 @@ impl PairMeasure {
     }
 }
 
-/// Pairs of keys, each once.
+/// Distinct pairs of keys.
 #[derive(Debug)]
 pub(super) struct KnownPairs {
     pub(super) scale: ScoreScale,
-    /// The smaller number first, ascending.
+    /// The pairs, the smaller number first, in ascending order.
     pairs: Vec<(u32, u32, PairMeasure)>,
 }
 
@@ -118,7 +118,7 @@ impl KnownColumns {
             if intersection > union {
                 return Err(format!("an intersection of {intersection} in a union of {union}"));
             }
-            // Two empty documents that are equal.
+            // Two equal empty documents.
             let exact = Resemblance::Exact { intersection: intersection as usize, union: union as usize };
             return Ok(PairMeasure::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
         }
@@ -149,7 +149,7 @@ impl KnownPairs {
     ///
     /// # Errors
     ///
-    /// It cannot be read, or a line is not as the header says; names the line.
+    /// The table cannot be read, or a line does not match the header; the error names the line.
     pub(super) fn read(path: &Path, keys: &mut KeyNumbers) -> anyhow::Result<Self> {
         let mut lines = TableLines::open(path)?;
         let name = lines.name();
@@ -176,7 +176,7 @@ impl KnownPairs {
             for key in &fields[..2] {
                 tsv::unescape(key.as_bytes()).with_context(|| place().to_string())?;
             }
-            // One spelling each, so escaped keys are equal where keys are.
+            // Keys have only one escaped form, so escaped keys are equal if and only if keys are.
             known.push(keys.number(fields[0].as_bytes()), keys.number(fields[1].as_bytes()), measured);
         }
         known.finish();
@@ -187,13 +187,14 @@ impl KnownPairs {
         self.pairs.push((a.min(b), a.max(b), measured));
     }
 
-    /// Ends the input. Of a pair that is there twice, the first counts.
+    /// Ends the input. Of a repeated pair, the first one is used.
     pub(super) fn finish(&mut self) {
         self.pairs.sort_by_key(|&(a, b, _)| (a, b));
         self.pairs.dedup_by_key(|&mut (a, b, _)| (a, b));
     }
 
-    /// How many pairs of `found` are taken, how many of them are known, and how many are known.
+    /// Returns the number of pairs of `found` at the threshold, the number of these that are known, and the number of known
+    /// pairs.
     pub(super) fn compare(
         &self,
         found: &Self,

@@ -1,4 +1,4 @@
-//! `twindex eval`: precision and recall of the pairs that were found, against pairs that are known.
+//! `twindex eval`: precision and recall of found pairs, compared with known pairs.
 
 mod known;
 mod plot;
@@ -52,16 +52,16 @@ pub(crate) struct EvalArgs {
     output: Output,
 }
 
-/// The figures for one threshold or radius.
+/// The statistics for one threshold or radius.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct RecallRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     k: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// The share of found pairs that are known; none if none are found.
+    /// The share of found pairs that are known; `None` if none are found.
     precision: Option<f64>,
-    /// The share of known pairs that are found; none if none are known.
+    /// The share of known pairs that are found; `None` if none are known.
     recall: Option<f64>,
     f1: Option<f64>,
     found: u64,
@@ -87,7 +87,7 @@ impl EvalArgs {
             return Err(Usage::new("--relevant goes with known pairs whose resemblance is known").into());
         }
         if let Some(path) = self.svg.as_ref().filter(|path| path.exists()) {
-            // Before the work, not after it.
+            // Checked before the work, not after it.
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(exists).with_context(|| cannot_draw(path));
         }
@@ -126,7 +126,7 @@ impl EvalArgs {
         }
     }
 
-    /// The pairs that were found.
+    /// Returns the found pairs.
     fn found(&self, keys: &mut KeyNumbers) -> anyhow::Result<KnownPairs> {
         if !self.found.is_dir() {
             return KnownPairs::read(&self.found, keys);
@@ -150,7 +150,7 @@ impl EvalArgs {
         pairs_within(&snapshot, None, self.within.unwrap_or(10), resources, |a, b, distance| {
             first.clear();
             second.clear();
-            // As they are in a table, so that numbers and paths are compared as they are printed.
+            // Written as in a table, so that numbers and paths are compared in printed form.
             for (name, place) in [(&mut first, a), (&mut second, b)] {
                 write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
             }
@@ -179,7 +179,7 @@ impl EvalArgs {
 impl RecallRow {
     fn of(found: u64, right: u64, known: u64) -> Self {
         let share = |of: u64| (of > 0).then(|| right as f64 / of as f64);
-        // 2 P R / (P + R), which is also defined where one of them is not.
+        // 2 P R / (P + R), in a form that is also defined if one of them is not.
         let f1 = (found + known > 0).then(|| 2.0 * right as f64 / (found + known) as f64);
         Self {
             k: None,
@@ -193,13 +193,13 @@ impl RecallRow {
         }
     }
 
-    /// The threshold or radius.
+    /// Returns the threshold or radius.
     fn at(&self) -> f64 {
         self.threshold.or(self.k.map(f64::from)).unwrap_or(0.0)
     }
 }
 
-/// The rows as lines of a table.
+/// Formats the rows as lines of a table.
 fn table(rows: &[RecallRow]) -> Vec<String> {
     let by_radius = rows.iter().any(|row| row.k.is_some());
     let first = if by_radius { "k" } else { "threshold" };

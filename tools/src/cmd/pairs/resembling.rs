@@ -1,5 +1,5 @@
-//! Pairs of documents that resemble each other: by their sets, or of documents that share a band, verified by their
-//! signatures, their sets or their texts.
+//! Finds pairs of documents by resemblance: by their sets, or among documents that share a band, verified by their
+//! signatures, sets or texts.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -22,26 +22,26 @@ use twindex_join::{
 use super::{PairsArgs, VerifyChoice};
 use crate::progress::Watching;
 
-/// Candidates that one thread verifies at once.
+/// Number of candidates that one thread verifies at a time.
 const CHUNK: usize = 512;
-/// Buckets of more members are not paired all with all.
+/// Buckets with more members than this are not paired completely.
 const MAX_BUCKET: usize = 10_000;
 
 /// Near pairs, with their scores.
 pub(super) struct ResemblingPairs {
-    /// Both documents, the one whose key comes first before, and a score: sorted by keys.
+    /// Both documents, the one with the smaller key first, and a score: sorted by keys.
     pairs: Sorted<u128>,
     scores: ResemblingScores,
     pub(super) candidates: u64,
     pub(super) capped_buckets: u64,
 }
 
-/// The meaning of a score of 64 bits.
+/// The meaning of a 64-bit score.
 #[derive(Clone, Copy)]
 enum ResemblingScores {
     /// Intersection and union.
     Counted,
-    /// Equal minima, of this number of minima of this number of bits.
+    /// Number of equal minima, out of `minima` minima with `bits` bits each.
     Estimated { minima: usize, bits: u8 },
 }
 
@@ -57,7 +57,7 @@ impl ResemblingScores {
 }
 
 impl ResemblingPairs {
-    /// Hands each pair to `each`, by numbers, which are in the order of keys.
+    /// Passes each pair to `each`, by document numbers, which are in the order of keys.
     pub(super) fn for_each(
         &self,
         mut each: impl FnMut(u32, u32, Resemblance) -> anyhow::Result<()>,
@@ -68,14 +68,14 @@ impl ResemblingPairs {
     }
 }
 
-/// One index, and its live documents, segment and ordinal: in the order of their keys.
+/// One index, and its live documents as segment and ordinal, in the order of their keys.
 struct LiveIndex<'a> {
     path: &'a Path,
     index: &'a Index,
     snapshot: &'a Snapshot,
     segments: Vec<&'a Segment>,
     documents: Vec<(u32, u32)>,
-    /// The places in `documents` of those of one segment after the other.
+    /// The positions in `documents`, segment by segment.
     places: Vec<u32>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> LiveIndex<'a> {
         self.segments[segment as usize].key(ordinal)
     }
 
-    /// Adds the sets of all documents, in their order.
+    /// Adds the sets of all documents, in order.
     fn push_sets(&self, sets: &mut ShingleSets) -> twindex::Result<()> {
         let mut set = Vec::new();
         for &(segment, ordinal) in &self.documents {
@@ -121,14 +121,14 @@ impl<'a> LiveIndex<'a> {
         self.segments[segment as usize].signature(ordinal)
     }
 
-    /// Numbers documents from `start` on, as they are asked for: one segment after the other.
+    /// Returns a function that numbers documents from `start` on; it must be called segment by segment.
     fn numbers(&self, start: u32) -> impl FnMut(Place<'_>) -> twindex::Result<Option<u32>> {
         let mut places = self.places.iter();
         move |_| Ok(places.next().map(|place| start + place))
     }
 }
 
-/// One index or two; documents of the second have the numbers after those of the first.
+/// One index or two; the documents of the second are numbered after those of the first.
 pub(super) struct LiveIndexes<'a> {
     left: LiveIndex<'a>,
     right: Option<LiveIndex<'a>>,
@@ -165,7 +165,7 @@ impl<'a> LiveIndexes<'a> {
         side.key(document)
     }
 
-    /// The sets of all documents, by their numbers.
+    /// Returns the sets of all documents, by their numbers.
     fn sets(&self, scratch: &Path, memory: usize) -> twindex::Result<ShingleSets> {
         let mut sets = ShingleSets::new(scratch, memory);
         self.left.push_sets(&mut sets)?;
@@ -189,7 +189,7 @@ impl<'a> LiveIndexes<'a> {
     }
 }
 
-/// The pairs of one index, or across two, that agree so and whose resemblance reaches `threshold`.
+/// Finds the pairs of one index, or across two, with the required agreement, whose resemblance reaches `threshold`.
 pub(super) fn find(
     args: &PairsArgs,
     sides: &LiveIndexes<'_>,
@@ -207,7 +207,7 @@ pub(super) fn find(
         );
     }
     let found = sides.candidates(agreement, (scratch, memory / 4))?;
-    // Candidates come ascending, by numbers that are in the order of keys; the sorter is where they wait.
+    // Candidates are ascending, by numbers that are in the order of keys; the sorter only stores them.
     let mut pairs: Sorter<u128> = Sorter::new(scratch, memory / 4);
     let mut push = |a: u32, b: u32, score: u64| {
         pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
@@ -268,7 +268,7 @@ pub(super) fn find(
     })
 }
 
-/// The pairs whose sets, as the index has them, resemble each other by `threshold` or more.
+/// Finds the pairs whose sets in the index have a resemblance of at least `threshold`.
 fn by_sets(
     sides: &LiveIndexes<'_>,
     threshold: f64,
@@ -286,7 +286,7 @@ fn by_sets(
     })
 }
 
-/// The pairs whose estimate reaches the threshold, with their equal minima.
+/// Finds the pairs whose estimate reaches the threshold, with the number of equal minima.
 fn estimated(
     sides: &LiveIndexes<'_>,
     pairs: &[(u32, u32)],
@@ -304,7 +304,7 @@ fn estimated(
     Ok(near)
 }
 
-/// Reads the texts of all documents that are in a candidate pair; returns their sets by number.
+/// Reads the texts of all documents in a candidate pair; returns their sets by number.
 fn texts(
     args: &PairsArgs,
     sides: &LiveIndexes<'_>,
@@ -347,7 +347,7 @@ fn texts(
     Ok((texts, numbers))
 }
 
-/// Writes how much two documents resemble each other: the fraction if it was counted, or the standard error.
+/// Writes the resemblance of two documents: with the fraction if it was counted, or the standard error if estimated.
 pub(super) fn write_resemblance(out: &mut impl Write, resemblance: Resemblance) -> io::Result<()> {
     write!(out, "\t{:.6}", resemblance.value())?;
     match resemblance {

@@ -1,4 +1,4 @@
-//! Many raw fingerprints at once, by a join or a scan; against an index, or against a file of fingerprints.
+//! Answers many raw fingerprints together, by a join or a scan, against an index or a file of fingerprints.
 
 use std::io::Write;
 use std::path::Path;
@@ -20,16 +20,16 @@ use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
 use crate::stage::StageFile;
 
-/// Fingerprints of a piece of a file that is asked: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
+/// Number of fingerprints in a piece of the searched file: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
 const PIECE: usize = 8 << 20;
-/// Bytes that a query may take while it is answered.
+/// Number of bytes of memory for a query while it is answered.
 const QUERY_BYTES: usize = 64;
-/// Keys that may be checked for each query where that makes answering them together possible.
+/// Maximal number of keys to read for each query when queries are answered together.
 const KEYS_A_QUERY: u64 = 8;
-/// The smallest batch of queries, if there are that many.
+/// The smallest batch of queries, if there are enough queries.
 const LEAST: usize = 1 << 12;
 
-/// Counts hits of queries that come in order, and lets through as many of each as are wanted.
+/// Counts hits of queries, which come in order, and limits the number of hits of each.
 struct Limited {
     limit: usize,
     query: Option<u64>,
@@ -50,7 +50,7 @@ impl Limited {
     }
 }
 
-/// The sum over answers of one thread.
+/// Sums over the answers of one thread.
 #[derive(Default)]
 struct ThreadTotals {
     hits: u64,
@@ -70,7 +70,7 @@ impl ThreadTotals {
 }
 
 impl QueryArgs {
-    /// The strategy for a batch of this number of queries; none if each is answered by itself, by probes.
+    /// Returns the strategy for this number of queries; `None` to answer each one by probes.
     pub(super) fn way(
         &self,
         snapshot: &Snapshot,
@@ -84,18 +84,18 @@ impl QueryArgs {
             StrategyArg::Probes => BatchStrategy::Probes,
             StrategyArg::Auto => choose(snapshot, queries.min(self.together() as u64), within)?,
         };
-        // Answers of several segments are put in the order of all keys, which takes a look at each.
+        // To sort answers from several segments by key, each key must be read.
         let orders = (self.prints() || self.limit.is_some()) && snapshot.segments().nth(1).is_some();
         let is_worth_it = !orders || queries.saturating_mul(KEYS_A_QUERY) >= snapshot.documents();
         Ok(Some(way).filter(|&way| way != BatchStrategy::Probes || is_worth_it))
     }
 
-    /// Queries that are answered together.
+    /// Returns the number of queries that are answered together.
     fn together(&self) -> usize {
         (self.work.memory / QUERY_BYTES).max(LEAST)
     }
 
-    /// Answers raw fingerprints together; returns the seconds of the processor and of the clock, too.
+    /// Answers raw fingerprints together; returns CPU seconds and wall-clock seconds.
     pub(super) fn raw_together(
         &self,
         snapshot: &Snapshot,
@@ -178,7 +178,7 @@ impl QueryArgs {
         JoinResources { dir, memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
-    /// Adds the line of a hit, unless it is of another shard.
+    /// Adds the line of a hit, unless it belongs to another shard.
     fn add_hit(
         &self,
         query: u64,
@@ -202,7 +202,7 @@ impl QueryArgs {
         Ok(())
     }
 
-    /// Answers raw fingerprints from a file of others.
+    /// Answers raw fingerprints from a file of other fingerprints.
     pub(super) fn against(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let within = self.within.unwrap_or_default();
         let mut totals = QueryTotals::default();
@@ -223,7 +223,7 @@ impl QueryArgs {
             let ordered = self.prints() || self.limit.is_some();
             let begin =
                 || Sorter::<(u64, u64, u8)>::new(scratch.path(), resources.memory / resources.threads);
-            // The distance is before the key, so that it is sorted by first.
+            // The distance is packed before the key, so that hits are sorted by distance first.
             let pack = |query: u32, distance: u32| u64::from(query) << 8 | u64::from(distance);
             let mut sorters: Vec<Sorter<(u64, u64, u8)>> = Vec::new();
             let (mut pieces, mut first) = (RawColumn::open(path)?, 0_u64);
@@ -243,7 +243,7 @@ impl QueryArgs {
                 totals.by = totals.by.or(Some(way));
                 let values = RawValues::Held(&piece);
                 if ordered {
-                    // A thread goes on with a sorter that another piece has begun.
+                    // A thread reuses a sorter that was used for an earlier piece.
                     let begun = Mutex::new(std::mem::take(&mut sorters));
                     let next = || begun.lock().ok().and_then(|mut begun| begun.pop()).unwrap_or_else(begin);
                     let take = |sorter: &mut Sorter<_>, query: u32, at: u32, distance: u32| {

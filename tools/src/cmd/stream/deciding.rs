@@ -1,4 +1,4 @@
-//! What becomes of a document of a stream: by the index alone, or by the step of the library for values and containment.
+//! Decides about a document of a stream: by the index alone, or by the library's code for values and containment.
 
 use std::path::Path;
 
@@ -9,16 +9,16 @@ use twindex_corpus::sketching::{Sketched, refused};
 
 use crate::attached_args::AttachedArgs;
 
-/// The content of a document's line.
+/// The decision about a document, as printed in its line.
 pub(super) struct Outcome {
     pub(super) fate: StreamDecision,
-    /// The nearest other document, if one is near.
+    /// The nearest other document, if any is near.
     pub(super) near: Option<NearDocument>,
-    /// Earlier documents that this one contains, and how much of each.
+    /// Earlier documents that this one contains, each with its contained share.
     pub(super) contained: Vec<(KeyBuf, f64)>,
 }
 
-/// The decision on a document.
+/// The decision about a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamDecision {
     New,
@@ -52,10 +52,10 @@ impl From<Admission> for Outcome {
     }
 }
 
-/// Decides on documents that are compared only with those of the same value, or by containment, where that was asked for.
+/// Decides about documents that are compared only with those of the same value, or by containment, if requested.
 pub(super) struct StreamDecider<'a> {
     attached: &'a AttachedArgs,
-    /// Where [`Writer::admit`] does not decide.
+    /// Present if [`Writer::admit`] does not decide.
     own: Option<Admitter>,
 }
 
@@ -69,11 +69,11 @@ pub(super) struct StreamCriteria {
 }
 
 impl<'a> StreamDecider<'a> {
-    /// For documents that are added to this index.
+    /// Creates a decider for documents added to this index.
     ///
     /// # Errors
     ///
-    /// The index does not keep what that takes, or options do not go together; documents do not fit the memory.
+    /// The index does not store the required data, or options contradict each other; documents do not fit in the memory.
     pub(super) fn of(
         index: &Index,
         path: &Path,
@@ -101,17 +101,17 @@ impl<'a> StreamDecider<'a> {
         Ok(Self { attached, own: Some(own) })
     }
 
-    /// The share of a document from which on another one contains it, if that decides.
+    /// Returns the smallest contained share of a duplicate; `None` if containment does not decide.
     pub(super) fn containment(&self) -> Option<f64> {
         self.own.as_ref().and_then(Admitter::containment)
     }
 
-    /// The document with what the options attach to it.
+    /// Returns the document with the values that the options attach.
     pub(super) fn document<'d>(&self, one: &'d Sketched) -> Document<'d> {
         self.attached.document(one)
     }
 
-    /// Looks a document up and adds it, where that is not what [`Writer::admit`] does.
+    /// Compares a document with the index and adds it; `None` if [`Writer::admit`] has to do that.
     pub(super) fn admit(&mut self, writer: &mut Writer, one: &Sketched) -> anyhow::Result<Option<Outcome>> {
         let document = self.document(one);
         let Some(own) = &mut self.own else { return Ok(None) };
@@ -126,12 +126,12 @@ impl<'a> StreamDecider<'a> {
     }
 }
 
-/// True for the limits on memory.
+/// Returns whether the error is a limit of the memory.
 fn is_for_memory(error: &Error) -> bool {
     matches!(error, Error::Limit { what, .. } if what.starts_with("bytes of memory"))
 }
 
-/// Says what to do where this number of documents does not fit the memory.
+/// Adds advice to the error if this number of documents does not fit in the memory.
 fn for_memory(documents: u64, error: Error) -> anyhow::Error {
     if !is_for_memory(&error) {
         return error.into();

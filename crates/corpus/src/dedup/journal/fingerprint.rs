@@ -1,4 +1,4 @@
-//! The options and input files of a run, by which it is recognised as the stopped one.
+//! The options and input files of a run, by which a resumed run recognizes the stopped one.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -16,24 +16,24 @@ use crate::tsv;
 
 /// The first line of a manifest.
 const MAGIC: &str = "twindex resume 1";
-/// Bytes of the last line, which has the hash of those before.
+/// Length of the last line in bytes, which has the hash of the preceding lines.
 const LAST: usize = "hash 0123456789abcdef\n".len();
-/// More than any manifest has.
+/// An upper bound of the size of a manifest in bytes.
 const MANIFEST_MOST: u64 = 16 << 20;
 
-/// The options that decide about the results: the name of each and its value.
+/// The options that determine the results: name and value of each.
 pub(in super::super) type JobOptions = Vec<(&'static str, String)>;
 
-/// The options and inputs of a run, which a resumed run must have, too.
+/// The options and inputs of a run, which a resumed run must have in common with it.
 pub(in super::super) struct JobDescription<'a> {
     options: JobOptions,
     documents: &'a Documents,
-    /// Files that are read beside the documents.
+    /// Files that are read in addition to the documents.
     others: Vec<PathBuf>,
 }
 
 impl<'a> JobDescription<'a> {
-    /// `others` are files, and folders whose files all count.
+    /// `others` are files, and folders with all files in them.
     pub(in super::super) fn of(
         options: JobOptions,
         documents: &'a Documents,
@@ -42,7 +42,7 @@ impl<'a> JobDescription<'a> {
         documents.for_each_file(|_| Ok(()))?;
         let mut files = Vec::new();
         for other in others {
-            // The lock of an index is no part of its contents.
+            // The lock of an index is not part of its contents.
             let entries = walkdir::WalkDir::new(other).sort_by_file_name().into_iter();
             for entry in entries.filter_entry(|entry| entry.file_name() != "LOCK") {
                 let entry = entry.with_context(|| format!("{}: cannot be listed", other.display()))?;
@@ -54,7 +54,7 @@ impl<'a> JobDescription<'a> {
         Ok(Self { options, documents, others: files })
     }
 
-    /// Hands each file to `each`, with its line of the list.
+    /// Passes each file to `each`, with its line in the list.
     fn for_each_input(&self, mut each: impl FnMut(&Path, &[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut line = Vec::new();
         let mut one = |path: &Path| {
@@ -85,7 +85,7 @@ impl<'a> JobDescription<'a> {
         name_file(folder, &file, INPUTS)
     }
 
-    /// Writes the options, and the number of the run, which it returns.
+    /// Writes the options and the random number of the run; returns the number.
     pub(super) fn write_manifest(&self, folder: &Path) -> anyhow::Result<u128> {
         let run = drawn();
         let mut text = format!("{MAGIC}\nrun\t{run:032x}\n").into_bytes();
@@ -108,7 +108,7 @@ impl<'a> JobDescription<'a> {
     ///
     /// # Errors
     ///
-    /// It had another option, or another input file.
+    /// The stopped run had a different option, or a different input file.
     pub(super) fn check(&self, folder: &Path) -> anyhow::Result<u128> {
         let path = folder.join(MANIFEST);
         let (run, options) = read_manifest(&path)?;
@@ -128,7 +128,7 @@ impl<'a> JobDescription<'a> {
         Ok(run)
     }
 
-    /// Refuses files that differ from those of the list.
+    /// Refuses files that differ from those in the list.
     fn check_inputs(&self, path: &Path) -> anyhow::Result<()> {
         let shown = path.display();
         if !path.exists() {
@@ -195,7 +195,7 @@ fn nanos(time: SystemTime) -> u128 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
-/// A random number.
+/// Returns a random number.
 fn drawn() -> u128 {
     let mut all = nanos(SystemTime::now()).to_le_bytes().to_vec();
     all.extend(std::process::id().to_le_bytes());
@@ -203,7 +203,7 @@ fn drawn() -> u128 {
     xxh3_128(&all)
 }
 
-/// The number of the run, and its options.
+/// Reads the number of the run, and its options.
 fn read_manifest(path: &Path) -> anyhow::Result<(u128, Vec<(String, String)>)> {
     let shown = path.display();
     let cannot = || format!("{shown}: cannot read");
@@ -232,7 +232,7 @@ fn read_manifest(path: &Path) -> anyhow::Result<(u128, Vec<(String, String)>)> {
     }
 }
 
-/// The lines of a list of files; none if they are not as they were written.
+/// Returns the lines of a list of files; `None` if its hash is wrong.
 fn open_list(path: &Path) -> io::Result<Option<impl BufRead>> {
     let file = File::open(path)?;
     let Some(length) = file.metadata()?.len().checked_sub(LAST as u64) else { return Ok(None) };

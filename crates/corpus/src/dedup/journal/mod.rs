@@ -1,23 +1,23 @@
-//! The journal of `dedup --resume`: files by which the same command continues a run after a kill.
+//! The journal of `dedup --resume`: files from which the same command continues a run after a kill.
 //!
 //! ```text
 //! .OUT.twindex-resume/     beside OUT
-//!   LOCK                   held by the run that works on it
-//!   manifest               the options that decide the results, and a random number of the run
-//!   inputs                 each file that is read: bytes, time of the last change, path
-//!   reading-000001 ...     results of the chunks of the inputs; history-... those of a history
-//!   decided                which groups stay
+//!   LOCK                   held by the run that uses the journal
+//!   manifest               the options that determine the results, and a random number of the run
+//!   inputs                 each file that is read: size in bytes, modification time, path
+//!   reading-000001 ...     results of the chunks of the inputs; history-... are those of a history
+//!   decided                which groups are kept
 //!   index, kept            finished files of results, with their hashes
-//!   published              the identity of the folder of results, before it is renamed
+//!   published              the identity of the folder of results, written before it is renamed
 //!   results/               the results, until they are renamed to OUT
 //! ```
 //!
 //! Each file is written under a temporary name (with `.tmp`), synced and renamed; then the folder is synced. So a file
-//! that has its name is complete, and was so before any later file. Each has the number of its run and a hash of all
-//! its bytes: a damaged file is refused by name.
+//! with its final name is complete, and was complete before any later file. Each file has the number of its run and a
+//! hash of all its bytes: a damaged file is refused by name.
 //!
-//! A run that continues has the results of one that was not stopped: kept chunks replace the sketching of the same
-//! chunks, in the same order, and all later work is computed from them.
+//! A resumed run has the same results as one that was not stopped: stored results of chunks replace the sketching of the
+//! same chunks, in the same order, and all later work is computed from them.
 
 mod fingerprint;
 mod parts;
@@ -39,9 +39,9 @@ use crate::remembered::BEGIN_ANEW;
 pub(super) use self::fingerprint::{JobDescription, JobOptions};
 pub(super) use self::parts::ChunkParts;
 
-/// Follows the name of OUT in the name of the folder.
+/// Suffix of the folder, after the name of OUT.
 const SUFFIX: &str = ".twindex-resume";
-/// Follows the name of a file that is being written.
+/// Suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
 const LOCK: &str = "LOCK";
 const MANIFEST: &str = "manifest";
@@ -50,9 +50,9 @@ const INPUTS: &str = "inputs";
 const RESULTS: &str = "results";
 /// The file that marks results about to be renamed.
 const PUBLISHED: &str = "published";
-/// The parts of readings.
+/// The prefixes of the files of the two reads.
 const READINGS: [&str; 2] = ["history", "reading"];
-/// All other files that are sealed.
+/// All other sealed files.
 const SEALED: [&str; 4] = ["decided", "index", "kept", PUBLISHED];
 
 /// The journal of a run.
@@ -61,13 +61,13 @@ pub(super) struct Journal<'o> {
     /// The number of the run.
     run: u128,
     observer: &'o dyn Observer,
-    /// Bytes of a part.
+    /// Size of a part in bytes.
     part_bytes: u64,
-    /// Released with the process.
+    /// Released when the process ends.
     _lock: FileLock,
 }
 
-/// The folder of the journal of a run to `out`.
+/// Returns the folder of the journal of a run to `out`.
 pub(super) fn folder_of(out: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(out.file_name().unwrap_or_default());
@@ -75,7 +75,7 @@ pub(super) fn folder_of(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Refuses to start over where a stopped run can be continued; with `force`, removes its journal.
+/// Refuses to start over if a stopped run can be continued; with `force`, removes its journal.
 pub(super) fn check_none(out: &Path, force: bool) -> anyhow::Result<()> {
     let folder = folder_of(out);
     if folder.symlink_metadata().is_err() {
@@ -92,7 +92,7 @@ pub(super) fn check_none(out: &Path, force: bool) -> anyhow::Result<()> {
     remove(&folder)
 }
 
-/// Locks the folder, which exists.
+/// Locks the folder, which must exist.
 fn lock(folder: &Path) -> anyhow::Result<FileLock> {
     FileLock::acquire(&folder.join(LOCK)).map_err(|failure| match failure {
         LockFailure::Held(Some(process)) => {
@@ -107,14 +107,14 @@ fn lock(folder: &Path) -> anyhow::Result<FileLock> {
     })
 }
 
-/// Whether a journal has files of this name.
+/// Returns whether a journal can have a file of this name.
 fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
     let is_part = || READINGS.iter().any(|reading| parts::number(reading, name).is_some());
     [LOCK, MANIFEST, INPUTS, RESULTS].contains(&name) || SEALED.contains(&name) || is_part()
 }
 
-/// Refuses a folder with files of other names.
+/// Refuses a folder with files that a journal does not have.
 fn check_ours(folder: &Path) -> anyhow::Result<()> {
     for name in names(folder)? {
         ensure!(
@@ -144,12 +144,13 @@ fn remove_any(path: &Path) -> anyhow::Result<()> {
 }
 
 impl<'o> Journal<'o> {
-    /// Creates the journal of a run to `out`, or opens that of a stopped run. The observer gets a note which of the two.
+    /// Creates the journal of a run to `out`, or opens that of a stopped run. The observer is notified which of the two was
+    /// done.
     ///
     /// # Errors
     ///
     /// Another process uses the folder; the stopped run had other options or inputs, which are named; its files are
-    /// damaged; the system's.
+    /// damaged; errors of the system.
     pub(super) fn open(
         out: &Path,
         asked: &JobDescription<'_>,
@@ -173,7 +174,7 @@ impl<'o> Journal<'o> {
         let part_bytes = (memory as u64 / 4).clamp(PART_LEAST, PART_MOST);
         let journal = |run| Self { folder: folder.clone(), run, observer, part_bytes, _lock: lock };
         if !folder.join(MANIFEST).exists() {
-            // A run that was stopped before it wrote the manifest has left the list of inputs at most.
+            // A run that was stopped before it wrote the manifest has left only the list of inputs.
             if names(&folder)?.iter().any(|name| *name != *LOCK && *name != *INPUTS) {
                 return Err(missing(&folder, MANIFEST));
             }
@@ -200,14 +201,14 @@ impl<'o> Journal<'o> {
         Ok(journal)
     }
 
-    /// The folder of results, without files that are not known to be complete.
+    /// Returns the folder of results, after removing files that are not known to be complete.
     pub(super) fn results(&self) -> anyhow::Result<PathBuf> {
         let results = self.folder.join(RESULTS);
         if results.is_dir() {
             self.clean(&results)?;
             return Ok(results);
         }
-        // Their files were renamed with OUT, or are gone.
+        // The files of these seals were renamed with OUT, or are missing.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;
@@ -221,7 +222,7 @@ impl<'o> Journal<'o> {
         Ok(results)
     }
 
-    /// Whether `out` is the folder of results of this run: it was killed after the rename.
+    /// Returns whether `out` is the folder of results of this run, which was killed after the rename.
     pub(super) fn is_published(&self, out: &Path) -> anyhow::Result<bool> {
         let Some(mut content) = self.sealed(PUBLISHED)? else { return Ok(false) };
         let mut known = String::new();
@@ -237,12 +238,12 @@ impl<'o> Journal<'o> {
         self.seal(PUBLISHED, |out| out.write_all(known.as_bytes()))
     }
 
-    /// Removes the journal: the results have their name.
+    /// Removes the journal, after the results were renamed.
     pub(super) fn end(self) -> anyhow::Result<()> {
         remove(&self.folder)
     }
 
-    /// The results of the chunks of a reading.
+    /// Opens the results of the chunks of a read.
     pub(super) fn parts(&self, reading: &'static str) -> anyhow::Result<ChunkParts<'_>> {
         ChunkParts::open(self, reading)
     }
@@ -251,18 +252,19 @@ impl<'o> Journal<'o> {
         self.folder.join(name).exists()
     }
 
-    /// Syncs a file, gives it its name, and syncs the folder.
+    /// Syncs a file, renames it to its final name, and syncs the folder.
     fn name(&self, file: &fs::File, name: &str) -> anyhow::Result<()> {
         name_file(&self.folder, file, name)
     }
 }
 
-/// The least bytes of a part.
+/// The smallest size of a part in bytes.
 const PART_LEAST: u64 = 256 << 10;
-/// The most: a kill loses at most this many bytes of results, and those of the part before.
+/// The largest size of a part in bytes: a kill loses the results of at most this size, and those of the part before.
 const PART_MOST: u64 = 256 << 20;
 
-/// The identity of a folder, which a rename does not change; none if there is no folder, or the system has none.
+/// Returns the identity of a folder, which a rename does not change; `None` if there is no folder, or the system has no
+/// such identity.
 #[cfg(unix)]
 fn identity(folder: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -274,7 +276,7 @@ fn identity(_: &Path) -> Option<String> {
     None
 }
 
-/// Syncs a file of the folder, gives it its name, and syncs the folder.
+/// Syncs a file of the folder, renames it to its final name, and syncs the folder.
 fn name_file(folder: &Path, file: &fs::File, name: &str) -> anyhow::Result<()> {
     let path = folder.join(name);
     let named = || {
@@ -285,18 +287,18 @@ fn name_file(folder: &Path, file: &fs::File, name: &str) -> anyhow::Result<()> {
     named().with_context(|| format!("{}: cannot make it durable", path.display()))
 }
 
-/// A new file of the folder, under its temporary name.
+/// Creates a file of the folder under its temporary name.
 fn unnamed_file(folder: &Path, name: &str) -> anyhow::Result<fs::File> {
     let path = folder.join(format!("{name}{UNFINISHED}"));
     fs::File::create(&path).with_context(|| format!("{}: cannot create", path.display()))
 }
 
-/// The error for a run that cannot be continued.
+/// Returns the error for a run that cannot be continued.
 fn refuse(what: &str) -> anyhow::Error {
     anyhow::anyhow!("{what}; {BEGIN_ANEW}")
 }
 
-/// The error for a missing file.
+/// Returns the error for a missing file.
 fn missing(folder: &Path, name: &str) -> anyhow::Error {
     refuse(&format!("{}: is missing, though later files are there", folder.join(name).display()))
 }

@@ -1,4 +1,4 @@
-//! The results of the chunks of a reading, in parts: each part has consecutive chunks of the input.
+//! The results of the chunks of a read, in parts: each part has consecutive chunks of the input.
 //!
 //! ```text
 //! part:  "twindex part 001"  run: 16  part: 8  first chunk: 8  hash: 8
@@ -19,27 +19,27 @@ use super::{Journal, missing, name_file, names, refuse, unnamed_file};
 use crate::remembered::{ByteReader, CachedChunk, Chunks, damaged};
 
 const MAGIC: &[u8; 16] = b"twindex part 001";
-/// Bytes before the first chunk.
+/// Number of bytes before the first chunk.
 const HEAD: usize = 56;
-/// Bytes before the content of a chunk, and of the end.
+/// Number of bytes before the content of a chunk, and of the end.
 const CHUNK_HEAD: usize = 32;
-/// In the place of the number of a chunk: the part ends.
+/// Takes the place of the number of a chunk at the end of the part.
 const END: u64 = u64::MAX;
-/// Bytes that are read, or written, at once.
+/// Buffer size for reading and writing, in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// The name of a part.
+/// Returns the name of a part.
 fn name(reading: &str, number: u64) -> String {
     format!("{reading}-{number:06}")
 }
 
-/// The number of the part with this name.
+/// Returns the number of the part with this name.
 pub(super) fn number(reading: &str, file: &str) -> Option<u64> {
     let number = file.strip_prefix(reading)?.strip_prefix('-')?.parse().ok()?;
     (number > 0 && name(reading, number) == file).then_some(number)
 }
 
-/// The number of the last part of a reading, 0 if there is none.
+/// Returns the number of the last part of a read; 0 if there is none.
 ///
 /// # Errors
 ///
@@ -56,18 +56,18 @@ pub(super) fn last(folder: &Path, reading: &str) -> anyhow::Result<u64> {
     Ok(numbers.len() as u64)
 }
 
-/// The chunks of a reading: first those that the stopped run has kept, then those that are kept now.
+/// The chunks of a read: first those that the stopped run stored, then those that are stored now.
 pub(in super::super) struct ChunkParts<'j> {
     journal: &'j Journal<'j>,
     reading: &'static str,
     /// The last part of the stopped run.
     last: u64,
-    /// The part that is read, or written.
+    /// The part that is currently read or written.
     part: u64,
     open: Option<OpenPart>,
-    /// The number of the next chunk that is read, or, when all are read, kept.
+    /// The number of the next chunk to read or, after all are read, to store.
     chunk: u64,
-    /// Whether the last part that was read says that the input ends with it.
+    /// Whether the most recently read part is the last of the input.
     is_over: bool,
     writing: Option<SealedWriter>,
     /// The part that is being synced.
@@ -105,11 +105,11 @@ impl<'j> ChunkParts<'j> {
         })
     }
 
-    /// Ends the reading, after the last chunk.
+    /// Ends the read, after the last chunk.
     ///
     /// # Errors
     ///
-    /// The stopped run has read more chunks; the system's.
+    /// The stopped run has read more chunks; errors of the system.
     pub(in super::super) fn finish(mut self) -> anyhow::Result<()> {
         if self.next()?.is_some() {
             let part = self.journal.folder.join(name(self.reading, self.part));
@@ -124,7 +124,7 @@ impl<'j> ChunkParts<'j> {
         self.sealed()
     }
 
-    /// The path of the part, as it is shown.
+    /// Returns the path of the part, for messages.
     fn shown(&self) -> Arc<str> {
         self.journal.folder.join(name(self.reading, self.part)).display().to_string().into()
     }
@@ -156,7 +156,7 @@ impl<'j> ChunkParts<'j> {
         Ok(Some(OpenPart { shown, file, left: left - HEAD as u64, chunks: 0 }))
     }
 
-    /// The first bytes of a part.
+    /// Returns the first bytes of a part.
     fn head(&self, part: u64, chunk: u64) -> [u8; HEAD] {
         let mut head = [0; HEAD];
         head[..16].copy_from_slice(MAGIC);
@@ -168,7 +168,7 @@ impl<'j> ChunkParts<'j> {
         head
     }
 
-    /// Ends the part that is written; another thread syncs it.
+    /// Ends the part being written; another thread syncs it.
     fn end_part(&mut self, is_over: bool) -> anyhow::Result<()> {
         let mut writing = match self.writing.take() {
             Some(writing) => writing,
@@ -213,7 +213,7 @@ impl<'j> ChunkParts<'j> {
 }
 
 impl Drop for ChunkParts<'_> {
-    /// Waits for the last write to the folder, before its lock is released.
+    /// Waits for the last write to the folder before its lock is released.
     fn drop(&mut self) {
         if let Some((_, sealing)) = self.sealing.take() {
             let _ = sealing.join();
@@ -221,7 +221,7 @@ impl Drop for ChunkParts<'_> {
     }
 }
 
-/// The numbers before a content, and their hash.
+/// Returns the numbers before a content, and the hash of the numbers and the content.
 fn chunk_head(numbers: [u64; 3], content: &[u8]) -> [u8; CHUNK_HEAD] {
     let mut head = [0; CHUNK_HEAD];
     for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {

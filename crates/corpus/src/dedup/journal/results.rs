@@ -1,4 +1,4 @@
-//! Finished files of results, which a run that continues does not write again.
+//! Finished files of results, which a resumed run does not write again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,13 +13,13 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Journal, RESULTS, names, refuse, remove_any};
 use crate::remembered::damaged;
 
-/// The files that are sealed together, by the names of their seals.
+/// Names of the seals, each for a group of files.
 const SEALS: [&str; 2] = ["index", "kept"];
-/// Bytes that are read at once.
+/// Read buffer size in bytes.
 const BUFFER: usize = 1 << 20;
 
 impl Journal<'_> {
-    /// Seals files of the folder of results, which were made durable.
+    /// Seals files of the folder of results, which must already be durable.
     pub(in super::super) fn seal_files(&self, seal: &str, files: &[String]) -> anyhow::Result<()> {
         let results = self.folder.join(RESULTS);
         RealVfs
@@ -43,12 +43,12 @@ impl Journal<'_> {
         self.seal_files(seal, &files)
     }
 
-    /// The files that were sealed together; none if they were not.
+    /// Returns the files with this seal; `None` if there is no such seal.
     pub(in super::super) fn files(&self, seal: &str) -> anyhow::Result<Option<Vec<String>>> {
         Ok(self.listed(seal)?.map(|listed| listed.into_iter().map(|(file, ..)| file).collect()))
     }
 
-    /// The files, each with its bytes and its hash.
+    /// Returns the files with this seal, each with its size and its hash.
     fn listed(&self, seal: &str) -> anyhow::Result<Option<Vec<(String, u64, u64)>>> {
         let Some(mut content) = self.sealed(seal)? else { return Ok(None) };
         let mut text = String::new();
@@ -110,7 +110,7 @@ impl Journal<'_> {
     }
 }
 
-/// The bytes of a file, and their hash.
+/// Returns the size of a file, and its hash.
 fn hash_of(path: &Path) -> anyhow::Result<(u64, u64)> {
     let read = || -> io::Result<_> {
         let (mut file, mut hash, mut buffer, mut bytes) =

@@ -1,4 +1,4 @@
-//! Files that are written once and have a hash of their content.
+//! Files that are written once, with a hash of their content.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -10,13 +10,13 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Journal, unnamed_file};
 use crate::remembered::damaged;
 
-/// The first bytes of each file, followed by the number of the run.
+/// The first bytes of each file, before the number of the run.
 const MAGIC: &[u8; 16] = b"twindex sealed 1";
-/// Bytes before the content.
+/// Number of bytes before the content.
 const HEAD: u64 = 32;
-/// Bytes of the hash after it.
+/// Number of bytes of the hash after the content.
 const HASH: u64 = 8;
-/// Bytes that are read, or written, at once.
+/// Buffer size for reading and writing, in bytes.
 const BUFFER: usize = 256 << 10;
 
 /// Writes a file and hashes its bytes.
@@ -41,7 +41,7 @@ impl Write for SealedWriter {
 pub(in super::super) type SealedReader = io::Take<BufReader<File>>;
 
 impl Journal<'_> {
-    /// Writes a file, which is durable when this returns.
+    /// Writes a file; it is durable when this returns.
     pub(in super::super) fn seal(
         &self,
         name: &str,
@@ -65,11 +65,11 @@ impl Journal<'_> {
         Ok(())
     }
 
-    /// The content of a sealed file; none if there is no such file.
+    /// Returns the content of a sealed file; `None` if there is no such file.
     ///
     /// # Errors
     ///
-    /// It is damaged.
+    /// The file is damaged.
     pub(in super::super) fn sealed(&self, name: &str) -> anyhow::Result<Option<SealedReader>> {
         let path = self.folder.join(name);
         if !path.exists() {
@@ -84,7 +84,7 @@ impl Journal<'_> {
     }
 }
 
-/// The content of a file; none if it is not as a run of this number wrote it.
+/// Returns the content of a file; `None` if it was not written by the run with this number, or is damaged.
 fn open_sealed(path: &Path, run: u128) -> io::Result<Option<SealedReader>> {
     let file = File::open(path)?;
     let Some(length) = file.metadata()?.len().checked_sub(HEAD + HASH) else { return Ok(None) };

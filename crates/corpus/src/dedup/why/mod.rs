@@ -1,5 +1,5 @@
-//! Explains why a document went, or stays: the line of the table that lists it, the same numbers computed again from the
-//! texts, and the words that differ.
+//! Explains why a document was removed or kept: the line of the table that lists it, the same numbers computed again from
+//! the texts, and the words that differ.
 
 mod basis;
 mod rows;
@@ -31,7 +31,7 @@ use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
-/// A query for one document of a folder of results. [`new`](Self::new) has the defaults.
+/// A query about one document of a folder of results. [`new`](Self::new) sets the defaults.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -56,51 +56,52 @@ pub struct Why {
     pub out: PathBuf,
     /// The key of the document.
     pub key: Vec<u8>,
-    /// The inputs to read its text from; those of `OUT/run.json` if none is given.
+    /// The inputs to read the document's text from; if empty, those in `OUT/run.json`.
     pub inputs: Vec<PathBuf>,
-    /// How to read it; as `OUT/run.json` says if it is not given.
+    /// How to read the inputs; `None` to use the options in `OUT/run.json`.
     pub input: Option<InputOptions>,
-    /// Words to show before and after a difference.
+    /// Number of words to show before and after a difference.
     pub context: usize,
-    /// Differences to show; all if it is `None`.
+    /// Maximal number of differences to show; `None` for all.
     pub hunks: Option<usize>,
-    /// The most keys to show of documents removed for a kept one.
+    /// Maximal number of keys to show of the documents removed for a kept one.
     pub members: usize,
 }
 
 /// The answer to a [`Why`].
 #[derive(Clone, Debug, Serialize)]
 pub struct Explanation {
-    /// Its key, escaped as in the tables.
+    /// The key of the document, escaped as in the tables.
     pub key: String,
-    /// Whether it stays.
+    /// Whether the document is kept.
     pub fate: DocumentStatus,
-    /// The document that stays for it, of this run or of a history. Of a document that stays, itself.
+    /// The key of the document that is kept for this one, of the same run or of a history; of a kept document, its own key.
     pub kept: Option<String>,
-    /// Why it goes.
+    /// Why the document is removed.
     pub reason: Option<Reason>,
-    /// The line of a table that says so.
+    /// The line of the table that lists the document.
     pub listed: TableLine,
-    /// The columns of that line as they were counted again on the texts; `None` where a text was not found.
+    /// The columns of that line, computed again from the texts; `None` if a text was not found.
     pub recomputed: Option<Vec<(String, String)>>,
-    /// Whether they are those of the table; `None` where nothing could be counted again.
+    /// Whether the computed columns equal those of the table; `None` if nothing could be computed.
     pub agrees: Option<bool>,
-    /// The fields that decided beside the texts, as `--keep max:FIELD` and `--inside FIELD` name them.
+    /// The fields that decided in addition to the texts, named by `--keep max:FIELD` and `--inside FIELD`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldOfBoth>,
-    /// The sets of shingles, or of features.
+    /// The sizes of the sets of shingles, or of features.
     pub sets: Option<Sets>,
-    /// The place of the document's text.
+    /// The place where the document's text was read.
     pub place: Option<String>,
-    /// The place of the kept one's text.
+    /// The place where the kept document's text was read.
     pub place_of_kept: Option<String>,
     /// The words that differ.
     pub differences: Option<WordDiff>,
     /// For a kept document, the number of documents removed for it.
     pub removed_for_it: Option<u64>,
-    /// The keys of the first of these; with connected components, of those that a pair was listed with.
+    /// The keys of the first documents removed for a kept document; with connected components, of the documents that are in
+    /// a listed pair with this one.
     pub others: Vec<String>,
-    /// Remarks: a text that was not found, numbers that differ.
+    /// Remarks, for example that a text was not found or that numbers differ.
     pub notes: Vec<String>,
 }
 
@@ -108,60 +109,61 @@ pub struct Explanation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentStatus {
-    /// It stays.
+    /// The document is kept.
     Kept,
-    /// It is removed for a document of the same run.
+    /// The document is removed for a document of the same run.
     Removed,
-    /// It is removed for a document of a history.
+    /// The document is removed for a document of a history.
     Dropped,
 }
 
-/// Why a document goes.
+/// Why a document is removed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
     /// The texts are equal.
     Identical {
-        /// After the normal form and the folding that were asked for, and not byte for byte.
+        /// Whether the texts are equal only after the requested normal form and folding, not byte for byte.
         normalised: bool,
     },
     /// The resemblance was counted.
     Counted {
-        /// Shingles of both.
+        /// Number of shingles in both documents.
         intersection: u64,
-        /// Shingles of either.
+        /// Number of shingles in either document.
         union: u64,
-        /// The least resemblance, where it is known.
+        /// The smallest resemblance of near documents, if known.
         threshold: Option<f64>,
     },
-    /// How much of the document is in the kept one was counted.
+    /// The share of the document's shingles that the kept document has was counted.
     Contained {
-        /// Shingles of both.
+        /// Number of shingles in both documents.
         intersection: u64,
-        /// Shingles of the document that goes.
+        /// Number of shingles in the removed document.
         shingles: u64,
-        /// The least share, where it is known.
+        /// The smallest share for a removal, if known.
         threshold: Option<f64>,
     },
     /// The resemblance was estimated.
     Estimated {
-        /// The estimate, as the table has it.
+        /// The estimate, as written in the table.
         resemblance: String,
-        /// Its standard error.
+        /// The standard error of the estimate, as written in the table.
         standard_error: String,
-        /// The least resemblance, where it is known.
+        /// The smallest resemblance of near documents, if known.
         threshold: Option<f64>,
     },
     /// The fingerprints are near.
     Distance {
-        /// Bits in which they differ.
+        /// Number of bits in which the fingerprints differ.
         bits: u64,
-        /// The most, where it is known.
+        /// The maximal number of bits for near documents, if known.
         within: Option<u8>,
     },
-    /// They share a band, which was not verified.
+    /// The documents share a band, and the pair was not verified.
     Band,
-    /// They are of one connected component: a chain of near pairs joins them, and no pair of the two is listed.
+    /// The documents are in the same connected component: a chain of near pairs joins them, but their own pair is not
+    /// listed.
     Chain,
 }
 
@@ -170,37 +172,37 @@ pub enum Reason {
 pub struct TableLine {
     /// The table.
     pub file: PathBuf,
-    /// The number of the line, counted from 1.
+    /// The line number, from 1.
     pub line: u64,
-    /// Names and values of its columns after the keys.
+    /// Names and values of the columns after the keys.
     pub columns: Vec<(String, String)>,
 }
 
 /// A field of two documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldOfBoth {
-    /// The option that names it, `keep max`, `keep min` or `inside`.
+    /// The option that names the field: `keep max`, `keep min` or `inside`.
     pub option: &'static str,
-    /// Its name.
+    /// The name of the field.
     pub name: String,
-    /// Its value in the document.
+    /// The value of the field in the document.
     pub key: String,
-    /// Its value in the kept one; none if that is of a history, which needs no number.
+    /// The value of the field in the kept document; `None` if that is in a history, which needs no number.
     pub kept: Option<String>,
 }
 
 /// Sizes of two sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sets {
-    /// Elements of the document.
+    /// Number of elements of the document.
     pub key: usize,
-    /// Elements of the kept one.
+    /// Number of elements of the kept document.
     pub kept: usize,
-    /// Elements of both.
+    /// Number of elements that both documents have.
     pub both: usize,
 }
 
-/// The options of the run that made the folder.
+/// What is known about the run that wrote the folder.
 struct RunDescription {
     run: Option<RunFile>,
     params: Params,
@@ -220,7 +222,8 @@ impl RunDescription {
         self.run.as_ref().and_then(|run| run.within)
     }
 
-    /// The shingling whose normal form and folding make texts equal; `--method exact` compares texts in that form.
+    /// Returns the shingling whose normal form and folding define equal texts, if `--method exact` compares normalised
+    /// texts.
     fn normalised(&self) -> Option<&Shingling> {
         (self.method == Some(Method::Exact)).then_some(&self.params.shingling)
     }
@@ -234,7 +237,7 @@ impl RunDescription {
 }
 
 impl Why {
-    /// Asks why the document with this key of `out` went, or stays.
+    /// Creates a query for the document with this key in the results in `out`.
     pub fn new(out: impl Into<PathBuf>, key: impl Into<Vec<u8>>) -> Self {
         Self {
             out: out.into(),
@@ -247,12 +250,12 @@ impl Why {
         }
     }
 
-    /// The answer.
+    /// Returns the explanation.
     ///
     /// # Errors
     ///
-    /// A folder that `dedup` did not make, or that has no such document; tables and inputs that cannot be read, with file
-    /// and line; a run from standard input, where no inputs are given.
+    /// A folder that `dedup` did not write, or that does not list the document; tables and inputs that cannot be read, with
+    /// file and line; a run that read standard input, if no inputs are given.
     pub fn explain(&self, observer: &dyn Observer) -> anyhow::Result<Explanation> {
         let is_there = |name: &str| self.out.join(name).is_file();
         if !PROOF.iter().all(|name| is_there(name)) {
@@ -284,7 +287,7 @@ impl Why {
         )
     }
 
-    /// The options in `run.json`; without that file, the parameters of the index.
+    /// Returns the options in `run.json`; without that file, the parameters of the index.
     fn known(&self) -> anyhow::Result<RunDescription> {
         let run = RunFile::read(&self.out)?;
         let index = self.out.join(INDEX);
@@ -305,7 +308,7 @@ impl Why {
         Ok(RunDescription { run, params, method, input, repeated })
     }
 
-    /// The line of the document in clusters.tsv, and the documents removed for it.
+    /// Finds the line of the document in clusters.tsv, and the documents removed for it.
     fn look_up_cluster(&self, path: &Path) -> anyhow::Result<Option<Cluster>> {
         let key = tsv::escape(&self.key).into_owned();
         let (mut own, mut others, mut removed) = (None, Vec::new(), 0);
@@ -323,7 +326,7 @@ impl Why {
         Ok(own.map(|row| Cluster { row, others, removed }))
     }
 
-    /// The document stays.
+    /// Explains a kept document.
     fn stays(
         &self,
         known: &RunDescription,
@@ -376,12 +379,13 @@ impl Why {
             explanation.notes.push(format!("{} has no line for the two documents", pairs.display()));
         }
 
-        // Both in one pass over the inputs; the kept one also from the results, which should be unchanged.
+        // Reads both documents in one pass over the inputs, and the kept one also from the results, where it should be
+        // unchanged.
         let mut texts = self.read_inputs(known, &[&self.key, kept], observer)?;
         let of_inputs = texts.pop().flatten();
         let key = texts.pop().flatten();
         let of_results = match read_kept(known, (&self.out, &known.input), kept, observer) {
-            // Fields that folders of the inputs say are not in the results.
+            // Fields that come from folder names of the inputs are missing in the results.
             Err(error) if of_inputs.is_some() && known.input.attached.any() => {
                 explanation
                     .notes
@@ -395,7 +399,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Explains a document removed for one of a history.
+    /// Explains a document removed for a document of a history.
     fn dropped(
         &self,
         known: &RunDescription,
@@ -428,7 +432,7 @@ impl Why {
         let texts = known.run.iter().flat_map(|run| &run.texts);
         let texts: Vec<PathBuf> =
             texts.filter_map(|input| input.path().transpose()).collect::<anyhow::Result<_>>()?;
-        // The inputs may have another document with this key, so they are read only if no other text is known.
+        // The inputs may have a different document with this key, so they are read only if no other text is known.
         let rest = if texts.is_empty() && candidates.is_empty() { self.inputs.clone() } else { texts };
         if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
             let sought = [KeysToFind { keys: vec![kept.clone()] }];
@@ -445,7 +449,7 @@ impl Why {
                 .flatten(),
             );
         }
-        // Each index that was searched may keep another number of bits.
+        // The queried indexes may keep different numbers of bits per minimum.
         let bases: Vec<WhyColumns> = match basis {
             WhyColumns::Estimated if !bits.is_empty() => {
                 bits.into_iter().map(WhyColumns::EstimatedBy).collect()
@@ -456,7 +460,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// An explanation with the line of the table only.
+    /// Creates an explanation with only the line of the table.
     fn empty(&self, fate: DocumentStatus, kept: &[u8], listed: TableLine) -> Explanation {
         Explanation {
             key: shown(&self.key),
@@ -477,7 +481,7 @@ impl Why {
         }
     }
 
-    /// Reads documents again from the inputs of the run, or from those that were given.
+    /// Reads documents again from the inputs of the run, or from the given inputs.
     fn read_inputs(
         &self,
         known: &RunDescription,
@@ -528,8 +532,8 @@ impl Why {
         find(&paths, &known.input, known.normalised(), known.repeated, &sought, observer)
     }
 
-    /// Computes the numbers of the table again, from the first candidate text of the kept document that gives the same
-    /// numbers, by the first of `bases` that does.
+    /// Computes the numbers of the table again: uses the first candidate text of the kept document, and the first of
+    /// `bases`, that give the same numbers.
     fn compare(
         &self,
         known: &RunDescription,
@@ -583,7 +587,7 @@ impl Why {
         Ok(())
     }
 
-    /// Adds the numbers that were computed again, and the words that differ.
+    /// Adds the computed numbers and the words that differ.
     fn report(
         &self,
         known: &RunDescription,
@@ -593,7 +597,7 @@ impl Why {
         Candidate { kept, measured: of_kept, columns, agrees }: Candidate,
     ) -> anyhow::Result<()> {
         if let DocumentContent::Fingerprint(_) = key.content {
-            // There is no text that could differ.
+            // Fingerprints have no text to compare.
             (explanation.recomputed, explanation.agrees) = (Some(columns), agrees);
             explanation.reason = basis.reason(explanation, known, Equal::No)?;
             if agrees == Some(false) {
@@ -656,10 +660,10 @@ impl Why {
         word_diff::diff(&word_diff::listed(&kept), &word_diff::listed(&key), extent)
     }
 
-    /// The sketcher of the run. The index has the IDF table, if there is one.
+    /// Returns the sketcher of the run. The index has the IDF table, if there is one.
     fn sketcher(&self, known: &RunDescription) -> anyhow::Result<Sketcher> {
         if known.params.sketch().idf_table()?.is_some() {
-            // The list, if there is one, is beside the index.
+            // The list of spans, if there is one, is beside the index.
             return boilerplate::sketcher(&Index::open(self.out.join(INDEX))?, None);
         }
         if known.params.shingling.boilerplate.is_some() {
@@ -669,7 +673,7 @@ impl Why {
     }
 }
 
-/// Words of a long run of differences that are shown, where not all are wanted.
+/// Maximal number of words shown of a long run of differences, unless all are requested.
 const RUN_WORDS: usize = 60;
 
 /// The row of a document in clusters.tsv, the first documents removed for it, and their number.
@@ -694,7 +698,7 @@ impl TableLine {
     }
 }
 
-/// Reads a document that was kept from a folder of results.
+/// Reads a kept document from a folder of results.
 fn read_kept(
     known: &RunDescription,
     (folder, input): (&Path, &InputOptions),
@@ -711,7 +715,7 @@ fn read_kept(
     Ok(find(&files, &options, known.normalised(), known.repeated, &sought, observer)?.pop().flatten())
 }
 
-/// Adds the fields that decided, and whether they do so still.
+/// Adds the fields that decided, and notes if they would decide differently now.
 fn add_fields(
     known: &RunDescription,
     explanation: &mut Explanation,
@@ -733,7 +737,7 @@ fn add_fields(
             Keep::Max => of_kept.number >= of_key.number,
             _ => of_kept.number <= of_key.number,
         };
-        // A larger document comes first by containment, whatever its number.
+        // By containment, the larger document comes first, whatever its number.
         let is_contained = matches!(explanation.reason, Some(Reason::Contained { .. }));
         if !is_history && !is_contained && !is_before {
             explanation.agrees = Some(false);
@@ -758,14 +762,14 @@ fn add_fields(
     Ok(())
 }
 
-/// How documents of a history are read, which need no number.
+/// Returns the options for reading documents of a history, which need no number.
 fn of_history(input: &InputOptions) -> InputOptions {
     let mut input = input.clone();
     input.attached.deciding.is_history = true;
     input
 }
 
-/// A key as tables have it.
+/// Returns a key escaped as in the tables.
 fn shown(key: &[u8]) -> String {
     String::from_utf8_lossy(&tsv::escape(key)).into_owned()
 }

@@ -9,10 +9,10 @@ use anyhow::{Context, ensure};
 
 use crate::tsv;
 
-/// Takes the number of a line, and its fields.
+/// Receives the number of a line, and its fields.
 pub(super) type RowVisitor<'e> = dyn FnMut(u64, &[&[u8]]) -> anyhow::Result<ControlFlow<()>> + 'e;
 
-/// A row of a table, its fields still escaped.
+/// A row of a table; its fields are escaped.
 pub(super) struct Row {
     pub(super) line: u64,
     pub(super) fields: Vec<Vec<u8>>,
@@ -24,7 +24,7 @@ impl Row {
     }
 }
 
-/// The names of the columns of a table, and its first rows, up to `max`, that `is_wanted`.
+/// Returns the column names of a table, and its first rows for which `is_wanted` is true, at most `max`.
 pub(super) fn find_rows(
     path: &Path,
     max: usize,
@@ -40,7 +40,7 @@ pub(super) fn find_rows(
     Ok((header, rows))
 }
 
-/// Hands the rows of a table to `each`, with their line numbers, and returns the names of the columns.
+/// Passes the rows of a table to `each`, with their line numbers, and returns the column names.
 pub(super) fn for_each_row(
     path: &Path,
     header: Option<&str>,
@@ -82,7 +82,7 @@ pub(super) fn for_each_row(
     Ok(names)
 }
 
-/// The key in a field of a row.
+/// Returns the unescaped key in a field of a row.
 pub(super) fn unescaped(path: &Path, row: &Row, field: usize) -> anyhow::Result<Vec<u8>> {
     let key = tsv::unescape(&row.fields[field]);
     Ok(key.with_context(|| format!("{}:{}", path.display(), row.line))?.into_owned())

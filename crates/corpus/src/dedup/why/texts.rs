@@ -1,4 +1,4 @@
-//! Documents of a run, read again by their keys.
+//! Reads documents of a run again, by their keys.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use crate::observer::Observer;
 use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys, without_numbers};
 use crate::sketching::{Job, for_each_chunk};
 
-/// A document, read again.
+/// A document that was read again.
 pub(super) struct DocumentRead {
     pub(super) place: String,
     pub(super) content: DocumentContent,
-    /// The bytes that identical documents have in common.
+    /// The bytes that identical documents share.
     pub(super) identity: Vec<u8>,
-    /// The values of the fields that decide.
+    /// The values of the fields that decide which document is kept.
     pub(super) deciding: DecidingValues,
 }
 
@@ -37,12 +37,12 @@ impl DocumentContent {
         }
     }
 
-    /// Whether two are equal as they stand.
+    /// Returns whether two documents are equal without normalisation.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.lent().identity() == other.lent().identity()
     }
 
-    /// The features, each with its weight, in an order that does not depend on the line.
+    /// Returns the features, each with its weight, in an order that does not depend on the line.
     pub(super) fn features(&self) -> Option<Vec<String>> {
         let Self::Features(features) = self else { return None };
         let weights = features.weights().iter().map(|weight| format!("={weight}"));
@@ -74,8 +74,8 @@ impl Display for AllFound {
 
 impl std::error::Error for AllFound {}
 
-/// The key of a text file that is read by its absolute path, or of a record by its file and row, if `key` is that by the
-/// path that was given.
+/// Converts a key made from the path as it was given to a key with the absolute path: the key of a text file, or of a
+/// record by file and row. `None` if `key` is not such a key.
 pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let given = input.given()?;
     let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
@@ -88,12 +88,12 @@ pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result
     if let Some(packed) = packed {
         return Ok(Some([&path[..path.len() - packed.len()], &key[root.len()..]].concat()));
     }
-    // The row of the file that was named, or of one in the folder.
+    // The row of the named file, or of a file in the folder.
     let below = key.strip_prefix(given).filter(|below| matches!(below.first(), Some(b':' | b'/')));
     Ok(below.map(|below| [path, below].concat()))
 }
 
-/// Reads documents by their keys; ends as soon as all are found.
+/// Finds documents by their keys; stops as soon as all are found.
 pub(super) fn find(
     paths: &[PathBuf],
     options: &InputOptions,
@@ -108,7 +108,7 @@ pub(super) fn find(
     }
     let progress = observer.begin("reading", documents.total_bytes());
     let mut found: Vec<Option<DocumentRead>> = sought.iter().map(|_| None).collect();
-    // Documents whose keys may be another one's with a number are searched in their order.
+    // If a key may have an added number, all documents with its root are read in order.
     let roots: Vec<&[u8]> =
         sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
     let job = Job {
@@ -132,7 +132,7 @@ pub(super) fn find(
         },
     };
     let is_last = repeated == RepeatedKeys::Last;
-    // Unless repeated keys are numbered, the first document of a key counts.
+    // Unless repeated keys are numbered, the first document with a key is used.
     let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
     let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {
