@@ -76,7 +76,7 @@ const _: () = {
 mod tests {
     use std::collections::BTreeMap;
 
-    const SOURCES: [&str; 12] = [
+    const SOURCES: [&str; 13] = [
         include_str!("lib.rs"),
         include_str!("error.rs"),
         include_str!("hits.rs"),
