@@ -50,7 +50,7 @@ impl Segment {
     /// Returns the key of a document. O(1) for numeric keys; decodes up to 16 keys for byte-string keys.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
     pub fn key(&self, ordinal: u32) -> Result<KeyBuf> {
         let ordinal = u64::from(ordinal);
         match &self.keys {
@@ -101,8 +101,8 @@ impl Segment {
     /// Returns the ordinal of a key, or `None` if the segment does not have it. O(log n).
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) for a key of the wrong kind,
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Invalid`] for a key of the wrong kind,
+    /// [`Error::Corrupt`].
     pub fn find(&self, key: Key<'_>) -> Result<Option<u32>> {
         key.check(self.params().key)?;
         if !self.spans(key) {
@@ -169,7 +169,7 @@ impl Segment {
     /// Passes all keys with their ordinals to `each`, ascending.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also if keys do not ascend.
+    /// [`Error::Corrupt`], also if keys do not ascend.
     pub fn for_each_key(&self, mut each: impl FnMut(u32, Key<'_>)) -> Result<()> {
         match &self.keys {
             Keys::Frame(section, frame) => {
@@ -213,7 +213,7 @@ impl Segment {
     /// then the hash of its key.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
+    /// [`Error::Corrupt`], also for an ordinal that no document has.
     #[inline]
     pub fn priority(&self, ordinal: u32) -> Result<[u64; 2]> {
         if let Some(&known) = self.priorities.get().and_then(|all| all.get(ordinal as usize)) {
@@ -227,7 +227,7 @@ impl Segment {
     /// each. For callers that will read many of them.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`].
     pub fn hold_priorities(&self) -> Result<()> {
         if self.priorities.get().is_some() {
             return Ok(());

@@ -91,7 +91,7 @@ pub fn for_each_pair_inside<E>(
     Ok(())
 }
 
-/// Passes the pairs of members of two groups to `each`, limited to the [representatives](representatives) of each group.
+/// Passes the pairs of members of two groups to `each`, limited to the [representatives] of each group.
 ///
 /// # Errors
 /// The error of `each`.

@@ -13,7 +13,10 @@ use std::hint::black_box;
 use anyhow::{Result, ensure};
 use measure::{Random, count_and_rounds, cpu_seconds, median};
 use twindex::{Fingerprint, Index, Params};
-use twindex_join::{JoinResources, NearFingerprints, Positions, RawValues, near_fingerprints_within, raw_near_fingerprints_within};
+use twindex_join::{
+    JoinResources, NearFingerprints, Positions, RawValues, near_fingerprints_within,
+    raw_near_fingerprints_within,
+};
 
 #[path = "../measure.rs"]
 mod measure;

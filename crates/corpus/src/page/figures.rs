@@ -91,6 +91,7 @@ pub(crate) struct BandFigures {
     pub(crate) bands: u16,
     pub(crate) rows: u16,
     pub(crate) minima: usize,
+    #[serde(rename = "meetings")]
     pub(crate) collisions: CollisionFigures,
     /// For each bin its resemblance, the predicted share of pairs that share a band, the measured share, and the number of
     /// pairs measured.
