@@ -6,7 +6,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use twindex::params::{ShingleHash, Shingling};
 use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler};
 
-/// Prose and code: real text that is present wherever the benchmark is.
+/// Source code and prose of this repository, so that the benchmark needs no other data.
 const TEXTS: [&str; 6] = [
     include_str!("../src/segment/build.rs"),
     include_str!("../src/segment/near.rs"),

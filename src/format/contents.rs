@@ -121,7 +121,7 @@ pub struct Entry {
     pub offset: U64,
     /// Length in bytes, without the gap after the section.
     pub length: U64,
-    /// Number of entries: documents, fingerprints or pages; for `params`, the number of bytes.
+    /// Number of entries, such as documents, fingerprints or pages; for `params`, `design` and `values` the number of bytes.
     pub rows: U64,
 }
 

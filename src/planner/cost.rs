@@ -669,7 +669,7 @@ fn manku(rows: u64) -> (u64, u64) {
 /// for each fingerprint, each probed once by all its leading bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
-    /// The design.
+    /// Name of the table design.
     pub design: DesignName,
     /// Number of tables.
     pub tables: u32,

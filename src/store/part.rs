@@ -153,7 +153,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Returns the number of shingle hashes in a document's set, if sets are stored.
+    /// Returns the number of shingle hashes in a document's set; 0 if no set is stored.
     pub(super) fn set_size(&self, ordinal: u32) -> Result<usize> {
         match self {
             Self::Segment { segment, .. } => segment.set_size(ordinal),

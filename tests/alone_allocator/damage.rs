@@ -49,7 +49,7 @@ enum Outcome {
     RefusedAtOpen,
     /// Some queries are refused, the others have the sound answers.
     RefusedWhenAsked,
-    /// The sound answers, and `verify` reports the damage.
+    /// The answers are correct, and only `verify` reports the damage.
     OnlyVerifyNotices,
     /// Opened with a lie under fitting checksums; `verify` reports it.
     LieReported,

@@ -202,7 +202,7 @@ impl ReferenceSets {
         })
     }
 
-    /// Delta-encodes a set against one of the guessed references whose number is at least `first`.
+    /// Delta-encodes a set against a similar candidate reference with the number `first` or higher; `None` if there is none.
     pub(super) fn encode_from(
         &self,
         first: u32,
@@ -357,7 +357,7 @@ impl Kernel for DeltaKernel<'_> {
     }
 }
 
-/// Replaces `bits` by one bit for each mark; marks are 0 or 1.
+/// Packs `marks`, each 0 or 1, into `bits`, whose content is replaced.
 fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     bits.clear();
     bits.extend(marks.chunks(u64::BITS as usize).map(|marks| {

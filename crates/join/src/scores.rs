@@ -260,7 +260,7 @@ impl BandKeys {
         (!self.mixed[number as usize]).then(|| self.row(number))
     }
 
-    /// Returns the keys of a number; if its documents differ, those of an arbitrary one.
+    /// Returns the band keys of the signature group `number`; if its documents differ in them, those of an arbitrary one.
     #[inline(always)]
     fn row(&self, number: u32) -> &[[u32; LANES]] {
         let rows = self.bands.div_ceil(LANES);

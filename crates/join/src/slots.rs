@@ -41,7 +41,7 @@ impl Postings<'_> {
 const CHAIN: u32 = 1 << 31;
 /// Numbers must be below this limit.
 pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
-/// Minimum number of slots, as a power of two.
+/// Base-2 logarithm of the minimum number of slots.
 const BITS: u32 = 10;
 
 impl Slots {

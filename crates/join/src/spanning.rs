@@ -412,7 +412,7 @@ impl KeyBlock {
     }
 }
 
-/// Every n-th key on disk, so that a lookup takes two reads instead of O(log n).
+/// An in-memory copy of every n-th key of the file. A lookup then takes two reads instead of O(log n).
 #[derive(Debug)]
 struct Samples {
     keys: Vec<Vec<u8>>,

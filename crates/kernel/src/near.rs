@@ -295,7 +295,7 @@ pub(super) mod x86 {
         _bzhi_u32(u32::MAX, n.saturating_sub(at) as u32)
     }
 
-    /// Loads the lanes from `at` on whose bits are set in `mask`; the others are 0 and need not exist.
+    /// Loads lane `at + i` for each set bit i of `mask`. The other lanes are 0 and are not read.
     ///
     /// # Safety
     /// For each set bit i of `mask`, `lanes` has a lane `at + i`.

@@ -92,7 +92,8 @@ impl Writer {
         }
         self.view.advance()?;
         if self.coming == NextGeneration::Changed || collected && !self.batch.is_empty() {
-            // A part of the batch is in segments, so the rest must be published with it.
+            // The next generation differs from the published one already, or commits become segments: the rest of the batch is
+            // flushed and published with it.
             self.flush_table()?;
             self.set_payload(payload);
             self.publish(Publish::Commit)?;

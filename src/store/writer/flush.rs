@@ -85,9 +85,9 @@ impl Writer {
         })
     }
 
-    /// Returns whether the batch is large: it continues while the memtable is too full. A large batch is published with
-    /// segments, because readers would refuse a record of its size. Before it began, the memtable may have been nearly
-    /// as full as commits allow.
+    /// Returns whether the batch is too large for one record of the log: its rows filled the memtable beyond the limit.
+    /// Such a batch is published with segments, because readers would refuse a record of its size. The limit allows for a
+    /// memtable that was nearly full before the batch began.
     fn is_batch_large(&mut self) -> bool {
         let Settings { memtables, background, .. } = self.settings;
         if self.coming == NextGeneration::AsPublished {

@@ -236,7 +236,7 @@ impl Kernel for BucketFill<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { buckets, side, by, turn } = self;
-        // One copy of the loop for each variant, because all fingerprints use the same one.
+        // Matches outside the loop, because all fingerprints of a call use the same variant.
         match (side, by) {
             (Slice::Ascending { values, .. }, Partitioner::Bits { start, bits, .. }) => {
                 let (down, mask) = ((64 - start - bits) % 64, low_bits(bits));

@@ -240,7 +240,7 @@ impl ElementNumbers {
         prefetch(self.slots.as_bytes(), at * size_of::<NumberSlot>());
     }
 
-    /// Returns the number of an element, and counts it.
+    /// Returns the ID of an element, which is inserted if it is new, and increments its count.
     #[inline(always)]
     fn of(&mut self, element: u64, part_bits: u32) -> u32 {
         let tag = tag(element);

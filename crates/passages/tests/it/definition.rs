@@ -132,7 +132,7 @@ pub(crate) fn plain() -> Cutter {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Words of one and two letters in both cases, so that most t-grams recur within texts and between them.
+    /// Texts over a tiny alphabet in upper and lower case, so that most t-grams recur within texts and between them.
     #[test]
     fn lines_of_repetitive_texts_equal_those_of_a_suffix_array(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,60}", 0..6),
