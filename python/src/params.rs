@@ -102,6 +102,8 @@ impl Params {
         for (name, value) in fields.into_iter().flatten() {
             given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));
         }
+        let (values, given): (Vec<_>, Vec<_>) =
+            given.into_iter().partition(|(name, value)| name == "values" && value == "kept");
         let (cut, given): (Vec<_>, Vec<_>) =
             given.into_iter().partition(|(name, value)| CUT.contains(&name.as_str()) && !value.contains('/'));
         let table = idf.map(|idf| Arc::clone(&idf.get().inner));
@@ -154,6 +156,7 @@ impl Params {
                 Failure::invalid(format!("family: expected one of {}, found {name}", all()))
             })?);
         }
+        builder = if values.is_empty() { builder } else { builder.values() };
         builder = if marks { builder.marks() } else { builder };
         builder = if priorities { builder.priorities() } else { builder };
         builder = if sets { builder.sets() } else { builder };

@@ -192,5 +192,5 @@ def test_how_texts_are_cut_can_be_said():
     assert twindex.dedup(["caf\u00e9", "cafe\u0301"], 1.0).kept == [0, 1]
     assert twindex.dedup(["caf\u00e9", "cafe\u0301"], 1.0, normal_form="nfkc").kept == [0]
     assert twindex.dedup(["caf\u00e9", "cafe"], 1.0, fold="marks").kept == [0]
-    with pytest.raises(twindex.InvalidError, match="tokens: expected one of words, .*raw, found chars"):
+    with pytest.raises(twindex.InvalidError, match="tokens: expected one of words, .*raw, .*found chars"):
         twindex.dedup(["a"], tokens="chars")

@@ -514,7 +514,7 @@ def test_containment_is_counted_in_both_directions_by_every_query(path):
     with create(path, words=1, minhash=(20, 6), simhash=None, sets=True) as index:
         index.put_many([f"d{at:02}" for at in range(60)], [" ".join(words) for words in stored])
     found = index.near_many([" ".join(words) for words in asked], containment=0.75)
-    assert sum(map(len, found)) > 50
+    assert sum(map(len, found)) > 40
     for words, hits in zip(asked, found):
         wanted = {}
         for at, other in enumerate(stored):

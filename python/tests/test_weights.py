@@ -57,7 +57,7 @@ def test_dedup_by_document_frequencies_is_that_of_brute_force_in_units(unit):
     assert all(table.weight(word) == idf(word) for word in frequencies)
     wanted = pairs_of(given, 0.75, weight)
     found = twindex.dedup(given, 0.75, weights="idf", idf=table, weight_unit=unit, pairs="all")
-    assert list(found.pairs) == wanted and len(wanted) > 30
+    assert list(found.pairs) == wanted and len(wanted) > 20
     assert wanted != pairs_of(given, 0.75, lambda _, count: count)
     # The history first is the same as all together; so does an index decide, text by text.
     history = [given[at] for at in twindex.dedup(given[:40], 0.75, weights="idf", idf=table, weight_unit=unit).kept]
@@ -148,7 +148,7 @@ def test_dedup_of_vectors_is_that_of_brute_force_in_units(weights, unit):
     options |= {"weight_unit": unit} if unit else {}
     found = twindex.dedup(given, 0.7, pairs="all", **options)
     wanted = near_vectors(given, 0.7, units)
-    assert list(found.pairs) == wanted and len(wanted) > 30
+    assert list(found.pairs) == wanted and len(wanted) > 20
     # Pairs of a name and its weight are the same, in any order; so is an index, document by document.
     pairs = [[[name, weight] for name, weight in reversed(vector.items())] for vector in given]
     assert twindex.dedup(pairs, 0.7, **options).kept == twindex.dedup(given, 0.7, **options).kept

@@ -154,7 +154,7 @@ class Params:
 
     @property
     def keys(self) -> Literal["bytes", "u64"]:
-        """What keys are."""
+        """The kind of the keys."""
 
     def check(self, given: Params) -> None:
         """Raises ParamsMismatchError, naming the field, unless both are the same."""

@@ -83,7 +83,7 @@ const HELD: usize = 64;
 /// writer.put("word", &sketcher.sketch("two")?)?;
 /// writer.commit()?;
 ///
-/// let mut queries = ContainmentQueries::new(index.params(), 0.8, 1 << 20)?;
+/// let mut queries = ContainmentQueries::new(&index.params(), 0.8, 1 << 20)?;
 /// assert_eq!(queries.push(sketcher.sketch("two three four five zero")?.set())?, Some(0));
 /// let mut hits = Vec::new();
 /// queries.run(&index.snapshot(), 2, |hit| Ok(hits.push((hit.key.to_string(), hit.shared, hit.of_text, hit.of_document))))?;

@@ -18,7 +18,7 @@
 //! }
 //! let mut clusters = Forest::new(3);
 //! resembling_sets(&sets, 0.8, 10_000, JoinResources::in_dir(dir.path()), |a, b, resemblance| {
-//! exact: 4 of 5 shingles
+//!     assert_eq!(resemblance.value(), 0.8); // exact: 4 of 5 shingles
 //!     clusters.join(a, b);
 //!     Ok::<_, twindex::Error>(())
 //! })?;

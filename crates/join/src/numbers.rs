@@ -21,7 +21,7 @@ const BITS: u32 = 4;
 /// let words = ["a", "rose", "is", "a", "rose"];
 /// let mut numbers = HashNumbers::new(&MemoryBudget::unlimited())?;
 /// for (number, word) in (0..).zip(words) {
-/// a real hash is uniform
+///     let hash = u64::from(word.as_bytes()[0]) << 56; // a real hash is uniform
 ///     if numbers.find(hash, |other: u32| Ok::<_, twindex::Error>(words[other as usize] == word))?.is_none() {
 ///         numbers.insert(hash, number)?;
 ///     }

@@ -404,7 +404,10 @@ impl DedupTexts {
                 .with_min_len(CHUNK * together / TOGETHER)
                 .enumerate()
                 .map_init(SetWork::default, |work, (at, (text, is_new))| {
-                    (is_new && !watched.is_stopped()).then(|| shingles(text, inside(at), work)).transpose()
+                    let shingled = |error| in_record((number * together + at, beside.history), error);
+                    (is_new && !watched.is_stopped())
+                        .then(|| shingles(text, inside(at), work).map_err(shingled))
+                        .transpose()
                 })
                 .collect();
             watched.check()?; // sets are missing if it was stopped
@@ -426,5 +429,16 @@ impl DedupTexts {
             watched.reach(grouped.len() as u64)?;
         }
         Ok((grouped, history_groups))
+    }
+}
+
+/// Names the record of an error, by its number in the texts or in the history, each from 0 on.
+fn in_record((at, history): (usize, usize), error: Error) -> Error {
+    let place = at
+        .checked_sub(history)
+        .map_or_else(|| format!("record {at} of the history"), |at| format!("record {at}"));
+    match error {
+        Error::Invalid(why) => Error::Invalid(format!("{place}: {why}")),
+        other => other,
     }
 }
