@@ -558,11 +558,11 @@ class Dedup:
 
     @property
     def mask(self) -> Values[bool]:
-        """Of each text whether it stays."""
+        """Whether each text is kept."""
 
     @property
     def groups(self) -> Values[int | None]:
-        """Of each text the number of its group, in the order in which groups begin; None where it was dropped as a null."""
+        """The group of each text, in the order in which groups begin; None where it was dropped as a null."""
 
     @property
     def representatives(self) -> Values[int | None]:
@@ -571,11 +571,11 @@ class Dedup:
 
     @property
     def scores(self) -> Values[float | None]:
-        """Of each text its resemblance to that; None where it was dropped as a null."""
+        """The resemblance of each text to that; None where it was dropped as a null."""
 
     @property
     def history(self) -> Values[int | None]:
-        """Of each text the place in `against` of the one that it goes for; None where there is none."""
+        """The place in `against` of the text for which each text is removed; None where there is none."""
 
     @property
     def pairs(self) -> Values[tuple[int, int, float]]:
