@@ -396,7 +396,7 @@ def choices(session, tw, mine):
     vectors = []
     for _ in range(200):
         vector = dict(chance.choice(vectors)) if vectors and chance.random() < 0.6 else {}
-        vectors.append(vector | {f"f{chance.randrange(30)}": chance.randrange(1, 40) / 8 for _ in range(chance.randrange(1, 4))})
+        vectors.append(vector | {f"f{chance.randrange(30)}": chance.randrange(8, 40) / 8 for _ in range(chance.randrange(1, 4))})
     of_vectors = twindex.IdfTable.of(vectors, tokens="features", min_df=1)
     named = list(zip(keys, vectors, map(list, vectors), map(json.dumps, vectors)))
     schema = "id string, weights map<string,double>, names array<string>, json string"
@@ -404,7 +404,7 @@ def choices(session, tw, mine):
     for column, options in [
         ("weights", {"weights": "tf"}),
         ("json", {"weights": "tf", "weight_unit": 0.125}),
-        ("weights", {"weights": "idf", "idf": of_vectors}),
+        ("weights", {"weights": "idf", "idf": of_vectors, "weight_unit": 0.125}),
         ("names", {}),
     ]:
         decided = tw.dedup(features, 0.6, text=column, features=True, **options)
