@@ -117,6 +117,16 @@ impl PastCacheReader {
     ///
     /// I/O errors of the operating system.
     pub(super) fn read_exact_at(&self, file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
+        let mut at = offset;
+        for piece in out.chunks_mut(TOGETHER) {
+            self.read_piece(file, piece, at)?;
+            at += piece.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads up to [`TOGETHER`] bytes, so that the aligned buffer stays small however much is asked for.
+    fn read_piece(&self, file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
         if out.len() >= READ_MIN
             && let Some(past) = self.file.get_or_init(|| opened_past_cache(file).ok())
         {
