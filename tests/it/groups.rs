@@ -474,11 +474,11 @@ impl<'w> History<'w> {
         found
     }
 
-    /// Checks that the writer sees its own batch. Whether a document that expired by a stamp of the batch is visible
-    /// depends on earlier lookups of the writer, so this is only for indexes without expiry.
+    /// Checks that the writer sees its own batch, without the documents that have expired by a stamp of the batch.
     fn check_batch(&mut self) {
+        self.expire_pending();
         let leaders = self.world.leaders(&self.pending);
-        if leaders.is_empty() || self.world.params.expire_after.is_some() {
+        if leaders.is_empty() {
             return;
         }
         for _ in 0..3 {

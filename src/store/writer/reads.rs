@@ -60,8 +60,7 @@ impl Writer {
     }
 
     /// Returns the leader of a document, in the batch or committed: the result of [`Snapshot::leader`] after a commit.
-    /// A document that has expired by a stamp of the batch is included until the commit, or until
-    /// [`admit`](Self::admit) looks up a document.
+    /// The stamps of the batch advance the time before the lookup, as in [`admit`](Self::admit).
     ///
     /// # Errors
     /// As [`contains`](Self::contains) and [`Snapshot::leader`].
