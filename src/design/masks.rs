@@ -37,8 +37,8 @@ impl Iterator for Masks {
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
         let mask = self.next?;
-        // Computes the next larger value with the same number of set bits (Gosper's hack): moves the top bit of the
-        // lowest run up.
+        // Gosper's hack computes the next larger value with the same number of set bits: it moves the top bit of the lowest
+        // run of ones up by one, and the other bits of the run down to bit 0.
         let low = mask & mask.wrapping_neg();
         let above = if mask == 0 { None } else { mask.checked_add(low) };
         let within = |value: u64| self.bits == 64 || value < 1 << self.bits;
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_are_all_values_with_few_ones_once_each() {
+    fn masks_yield_each_value_within_radius_once() {
         for bits in 0..=10 {
             for radius in 0..=4 {
                 let mut expected: Vec<u64> =
