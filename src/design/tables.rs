@@ -93,8 +93,8 @@ pub struct Table {
     pub order: BitOrder,
     /// The number of leading bits of the key, which is the maximum number of bits of a probe.
     pub lead: u32,
-    /// The minimum number of bits of a probe. Above 0 for designs that find other fingerprints, or probe more or less often,
-    /// if the prefix is shorter.
+    /// The minimum number of bits of a probe: 0 if the results do not depend on the length of the prefix (block
+    /// designs), otherwise `lead`.
     min: u32,
 }
 
