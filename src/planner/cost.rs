@@ -39,8 +39,7 @@ const FOLLOWING: f64 = 0.15;
 /// Number of bytes in a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
 /// Average number of lookups in table 1 for the hits of a query: for fingerprints that a partial table finds but the
-/// probes of table 1 do not. The prices were fitted to queries of which every second has a hit at a distance of 0 to 3
-/// bits.
+/// probes of table 1 do not. The prices were fitted to queries, half of them with a hit at a distance of 0 to 3 bits.
 const FOLLOWED_HITS: f64 = 0.32;
 /// Average number of hits per query.
 const HITS: f64 = 0.5;
@@ -143,7 +142,7 @@ pub struct Cost {
     /// Number of entries that a query reads: entries of the probed tables and, for entries of partial tables, entries
     /// of table 1.
     pub entries: f64,
-    /// Number of fingerprints of which all bits are compared with the query.
+    /// Number of fingerprints that are compared with the query in all bits.
     pub candidates: f64,
     /// Number of file pages that a query reads, without pages of directories.
     pub pages: f64,

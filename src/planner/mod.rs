@@ -7,7 +7,7 @@
 //! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
 //! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J,
-//! so the number of equal minima has a binomial distribution. It answers the following questions before any document is
+//! so the number of equal minima has a binomial distribution. It allows the following predictions before any document is
 //! sketched:
 //!
 //! | you want to know | see |

@@ -24,7 +24,7 @@ use twindex_kernel::Simd;
 
 /// Codec number in the table of contents.
 pub const CODEC: u16 = 1;
-/// The smallest radius for which a filter of 16 bits passes so many rows that it saves no time.
+/// The smallest radius for which a filter of 16 bits passes too many rows to save time.
 pub const WIDE: u32 = 5;
 /// The layout of the section of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
