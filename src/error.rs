@@ -16,7 +16,7 @@ pub enum Error {
     /// There is no index at this path. `create` creates one; `open` does not.
     #[error("{path}: not a twindex index: {why}")]
     NotAnIndex {
-        /// The directory to be opened.
+        /// The path of the directory to be opened.
         path: PathBuf,
         /// The reason why the directory is not an index.
         why: String,
@@ -30,7 +30,7 @@ pub enum Error {
     /// Another writer, in this or another process, holds the index. Try again after it has finished.
     #[error("{path}: locked by another writer{holder}; an index has one writer at a time")]
     Locked {
-        /// The lock file.
+        /// The path of the lock file.
         path: PathBuf,
         /// ` (process N)` if the lock file names the holder, otherwise empty.
         holder: String,
@@ -40,7 +40,7 @@ pub enum Error {
     /// version; if the format is preliminary, build the index again.
     #[error("{path}: {field} is {found}, this version of twindex reads {supported}")]
     Unsupported {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The field or feature bit that is not supported.
         field: &'static str,
@@ -54,7 +54,7 @@ pub enum Error {
         "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
     )]
     ParamsMismatch {
-        /// The name of the first parameter that differs, as in `params`.
+        /// The name of the first parameter that differs, as encoded by [`Params::encode`](crate::Params::encode).
         field: String,
         /// The value of the parameter in the index.
         index: String,
@@ -64,7 +64,7 @@ pub enum Error {
     /// Bytes on disk differ from the bytes that were written. Older data is unaffected; `twindex verify` shows the extent.
     #[error("{path}: damaged: {section} at offset {offset}: expected {expected}, found {found}")]
     Corrupt {
-        /// The damaged file.
+        /// The path of the damaged file.
         path: PathBuf,
         /// The part of the file, named as in `format-spec.md`.
         section: &'static str,
@@ -81,7 +81,7 @@ pub enum Error {
         /// The failed operation: a verb or a verb phrase whose object is the file. A phrase that ends with a preposition,
         /// such as `use a scratch file in`, is followed by `it` in the message.
         op: &'static str,
-        /// The file of the operation.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         #[source]
@@ -115,7 +115,7 @@ pub enum Error {
     /// (`gc`).
     #[error("{path}: a merge may need {needed} bytes, and {free} are free; nothing was written")]
     NoSpace {
-        /// The index.
+        /// The path of the index.
         path: PathBuf,
         /// The largest number of bytes that the merge may need.
         needed: u64,
@@ -129,7 +129,7 @@ pub enum Error {
         "{path}: the writer stopped after an earlier failure; take a new one to go on from the last commit"
     )]
     Poisoned {
-        /// The index.
+        /// The path of the index.
         path: PathBuf,
     },
 }

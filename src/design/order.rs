@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn block_order_takes_few_rotations() {
+    fn order_of_two_blocks_needs_at_most_four_rotations() {
         let order = BitOrder::leading(&[16..32, 48..64]);
         assert_eq!(order.apply(0x1111_2222_3333_4444), 0x2222_4444_1111_3333);
         assert!(order.moves.len() <= 4);

@@ -75,12 +75,14 @@ impl FromStr for Codecs {
 /// The table design as specified in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DesignChoice {
-    /// Selected for each segment: the fastest design, unless it takes too many bytes.
+    /// For each segment, the smallest block design that takes at most 15 % more query time than the fastest block
+    /// design.
     #[default]
     Auto,
-    /// Selected for each segment: the design with the fewest bytes.
+    /// For each segment, the smallest block design that takes at most 6 times the query time of the fastest block
+    /// design.
     Small,
-    /// Selected for each segment: the design with the shortest query time.
+    /// For each segment, the smallest design that takes at most 5 % more query time than the fastest design.
     Fast,
     /// The given design.
     Named(DesignName),
@@ -113,7 +115,7 @@ impl FromStr for DesignChoice {
 /// The codecs as specified in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodecChoice {
-    /// Selected for each segment.
+    /// Codecs chosen for each segment together with the design.
     #[default]
     Auto,
     /// The given codecs.

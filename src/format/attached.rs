@@ -154,7 +154,7 @@ pub struct StampsHead {
     pub base: U64,
     /// Length in bytes of a stamp's difference to `base`: the minimum that fits all differences, 0 to 8.
     pub width: u8,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: [u8; 7],
 }
 

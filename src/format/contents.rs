@@ -110,13 +110,13 @@ impl Kind {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Entry {
-    /// A [`Kind`].
+    /// The number of a [`Kind`].
     pub kind: U16,
     /// The number of the table or band; 0 for other sections.
     pub index: U16,
     /// The codec of the section; `format-spec.md` lists the codecs of each kind.
     pub codec: U16,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U16,
     /// Offset of the section in the file.
     pub offset: U64,

@@ -24,7 +24,7 @@ pub struct Current {
     pub generation: U64,
     /// The [`super::manifest::Manifest::digest`] of the newest manifest.
     pub digest: U128,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
     /// The [`checksum`] of the preceding fields, computed with the UUID as salt and offset 0.
     pub checksum: U32,

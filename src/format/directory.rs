@@ -66,7 +66,7 @@ impl Directory {
     /// Returns the rows of the bucket `prefix`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn bucket<'a>(&self, source: impl Source<'a>, prefix: u64) -> Result<Range<u64>> {
         let bytes = source.read(self.range(prefix))?;
@@ -77,7 +77,7 @@ impl Directory {
     /// directory.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         if bits == self.bits {
@@ -107,7 +107,7 @@ impl Directory {
     /// would take quadratic time.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn next_bucket<'a>(&self, source: impl Source<'a>, prefix: u64, end: u64) -> Result<Range<u64>> {
         let rows = self.bucket(source, prefix)?;
         let last = prefix + 1 == 1 << self.bits;
@@ -123,7 +123,7 @@ impl Directory {
     /// Returns the prefix of the bucket that contains `row`, by binary search with O(bits) reads.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn prefix_of<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         let (mut low, mut high) = (0_u64, 1 << self.bits);
         while high - low > 1 {

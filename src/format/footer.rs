@@ -20,7 +20,7 @@ pub const MAGIC: [u8; 8] = *b"\x8ATWX\r\n\x1a\n";
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Footer {
-    /// [`MAGIC`]
+    /// The magic: [`MAGIC`].
     pub magic: [u8; 8],
     /// Length of the whole file in bytes.
     pub file_length: U64,
@@ -32,13 +32,13 @@ pub struct Footer {
     pub contents_checksum: U32,
     /// The [`checksum`] of the checksums section, computed with its offset in the file.
     pub checksums_checksum: U32,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
     /// Number of documents in the segment.
     pub documents: U64,
     /// Number of distinct fingerprints in the segment; 0 if it stores no fingerprints.
     pub distinct: U64,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved_too: U32,
     /// The [`checksum`] of the preceding fields, computed with the offset of the footer.
     pub checksum: U32,

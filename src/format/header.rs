@@ -49,8 +49,8 @@ pub const FEATURE_TEXT: u32 = 64;
 /// ([`Params::near`]) other than the default.
 pub const FEATURE_NEAR: u32 = 128;
 
-/// Incompatible feature of segments, manifests and logs whose parameters store [fields] (sets or marks), and of files
-/// of sketches with sets.
+/// Incompatible feature of segments, manifests and logs whose parameters store [fields] (sets, marks or priorities),
+/// and of files of sketches with sets.
 pub const FEATURE_FIELDS: u32 = 256;
 
 /// Incompatible feature of segments, manifests and logs: the parameters store [priorities](super::fields). Since these
@@ -117,15 +117,15 @@ pub fn features_of_segment(params: &Params) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
-    /// `<n>.seg`
+    /// A segment: `<n>.seg`.
     Segment = 1,
-    /// `MANIFEST-<generation>`
+    /// A manifest: `MANIFEST-<generation>`.
     Manifest = 2,
-    /// `CURRENT`
+    /// The file `CURRENT`.
     Current = 3,
-    /// `LOG-<n>`
+    /// A log: `LOG-<n>`.
     Log = 4,
-    /// `IDF-<digest>`
+    /// A table of document frequencies: `IDF-<digest>`.
     Idf = 5,
     /// A file of sketches.
     Sketches = 6,
@@ -153,26 +153,26 @@ impl Role {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Header {
-    /// [`MAGIC`]
+    /// The magic: [`MAGIC`].
     pub magic: [u8; 8],
-    /// [`super::VERSION`]
+    /// The version of the format: [`super::VERSION`].
     pub version: U16,
-    /// A [`Role`].
+    /// The number of a [`Role`].
     pub role: u8,
-    /// [`FINGERPRINT_BITS`]
+    /// Number of bits in a fingerprint: [`FINGERPRINT_BITS`].
     pub fingerprint_bits: u8,
-    /// Features without which the file cannot be read.
+    /// Incompatible features: a reader that does not know all of them must not read the file.
     pub incompatible: U32,
-    /// Features without which the file cannot be extended.
+    /// Read-only-compatible features: a writer that does not know all of them must not extend the file.
     pub read_only_compatible: U32,
-    /// Features that may be ignored.
+    /// Compatible features, which readers and writers may ignore.
     pub compatible: U32,
     /// Identifies the file. For a segment: the sum of the hashes of its records and the parameters' digest. For a
     /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest.
     pub salt: U128,
-    /// [`crate::Params::digest`]
+    /// The digest of the parameters: [`crate::Params::digest`].
     pub params_digest: U128,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
     /// The [`checksum`] of the preceding fields, computed with this salt and offset 0.
     pub checksum: U32,

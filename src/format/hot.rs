@@ -1,10 +1,10 @@
 //! The hot section of a table: nested tables for buckets with too many fingerprints for a scan.
 //!
-//! Real fingerprints are not uniform: a template, an empty page or a default value can give a million documents
-//! fingerprints in one bucket. The fingerprints of a bucket agree in the `b` bits by which the table is probed. The
-//! pigeonhole principle is applied again to the other `w = 64 - b` bits, within the remaining radius: these bits are
-//! split into [`NESTED`] blocks with one nested table each, as in the design `blocks-4`. Nested table `j` is sorted by
-//! the `w` bits of the fingerprints, rotated so that block `j` comes first. It is probed by its first `s` bits. An
+//! Real fingerprints are not uniform: a template, an empty page or a default value can put the fingerprints of a
+//! million documents into one bucket. The fingerprints of a bucket agree in the `b` bits by which the table is probed.
+//! The pigeonhole principle is applied again to the other `w = 64 - b` bits, within the remaining radius: these bits
+//! are split into [`NESTED`] blocks with one nested table each, as in the design `blocks-4`. Nested table `j` is sorted
+//! by the `w` bits of the fingerprints, rotated so that block `j` comes first. It is probed by its first `s` bits. An
 //! entry contains the 16 bits after the first `s`, and the fingerprint's rank.
 //!
 //! ```text
@@ -33,9 +33,9 @@ use crate::error::Result;
 pub const CODEC: u16 = 1;
 /// Number of nested tables of a bucket.
 pub const NESTED: usize = 4;
-/// A hot bucket has more rows than this number.
+/// A hot bucket must have more rows than this number.
 pub const HOT_ROWS: u64 = 4096;
-/// A hot bucket has more rows than this factor times the mean number of rows of all buckets.
+/// A hot bucket must have more rows than this factor times the mean number of rows of all buckets.
 pub const HOT_TIMES: u64 = 8;
 /// Length in bytes of a bucket's entry in the list of buckets.
 const BUCKET_BYTES: u64 = 24;
@@ -57,7 +57,7 @@ pub struct NestedKeys {
 }
 
 impl NestedKeys {
-    /// Returns the nested keys of a table that is probed by `bits` bits.
+    /// Creates the nested keys for prefixes of `bits` bits.
     ///
     /// # Panics
     /// Never: the number of blocks is the number of nested tables.
@@ -124,7 +124,7 @@ impl Hot {
     /// buckets of a table of `rows` rows that is probed by `bits` bits.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn open<'a>(
         source: impl Source<'a>,
         entries: u64,
@@ -255,7 +255,7 @@ impl HotBucket {
     /// Returns the rows of nested table `j` whose keys begin with `prefix`, which has [`lead`](NestedKeys::lead) bits.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn nested_rows<'a>(&self, source: impl Source<'a>, j: usize, prefix: u64) -> Result<Range<u64>> {
         let at = self.parts[j][0] + prefix * 4;
         let ends: &[U32] = column(source, at..at + 8)?;
@@ -270,7 +270,7 @@ impl HotBucket {
     /// Returns the filters of these rows of nested table `j`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn filters<'a>(&self, source: impl Source<'a>, j: usize, rows: &Range<u64>) -> Result<&'a [U16]> {
         column(source, self.parts[j][1] + rows.start * 2..self.parts[j][1] + rows.end * 2)
     }
@@ -278,7 +278,7 @@ impl HotBucket {
     /// Returns the rank in a row of nested table `j`, and checks that it is below `distinct`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn rank<'a>(&self, source: impl Source<'a>, j: usize, row: u64, distinct: u64) -> Result<u32> {
         let at = self.parts[j][2] + row * 4;
         let rank = column::<U32>(source, at..at + 4)?[0].get();

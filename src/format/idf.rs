@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The table's digest is the xxh3-128 of all bytes after the header, so it identifies the content of the file. The
-//! parameters of an index contain the digest of its table. The digest of a file is compared with the digest in its
+//! parameters of an index contain the digest of its table. [`decode`] compares the digest with the digest in the
 //! header.
 
 use xxhash_rust::xxh3::xxh3_128;

@@ -32,7 +32,7 @@ pub struct FrameHead {
     pub base: U64,
     /// Length of a difference in bytes.
     pub width: u8,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: [u8; 7],
 }
 

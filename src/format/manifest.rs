@@ -49,7 +49,7 @@ pub struct Manifest {
     pub uuid: u128,
     /// Features without which the index can be read but not written; 0 in manifests of this version.
     pub read_only_compatible: u32,
-    /// 1 for the first manifest, incremented by each commit.
+    /// The generation: 1 for the first manifest, incremented by each commit.
     pub generation: u64,
     /// The number of the next segment; numbers are never reused.
     pub next_segment: u64,

@@ -34,8 +34,8 @@ pub fn key(tag: u32, is_marked: bool) -> u32 {
     if is_marked { !tag } else { tag }
 }
 
-/// Replaces the content of `out` with the distinct tags, ascending, of the first `length` elements of `set`, ordered by
-/// class. `set` must ascend.
+/// Takes the first `length` elements of `set` in the order of classes, and replaces the content of `out` with their
+/// distinct tags, ascending. `set` must ascend.
 ///
 /// # Errors
 /// The errors of `class_of`.
@@ -98,8 +98,8 @@ pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
 /// `rarity`.
 ///
 /// Any [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set include an element of each near set,
-/// because a near set lacks fewer elements. So if queries use all their elements instead of a prefix, stored sets can
-/// use any elements, such as the rarest, and need no order in common with the query.
+/// because a near set lacks fewer elements of the set than this number. So if queries use all their elements instead of
+/// a prefix, stored sets can use any elements, such as the rarest, and need no order in common with the query.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {

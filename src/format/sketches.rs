@@ -41,7 +41,7 @@ const WORD: usize = 4;
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SketchFileEnd {
-    /// [`footer::MAGIC`]
+    /// The magic: [`footer::MAGIC`].
     pub magic: [u8; 8],
     /// Length of the whole file in bytes.
     pub file_length: U64,
@@ -53,7 +53,7 @@ pub struct SketchFileEnd {
     pub sketched: U64,
     /// The xxh3-128 of the concatenated checksums of all blocks.
     pub digest: U128,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
     /// The [`checksum`] of the preceding fields, computed with the offset of this struct in the file.
     pub checksum: U32,
@@ -623,7 +623,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + WORD].iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
 }
 
-/// Iterates over the records of a block. The records were checked before.
+/// Iterates over the records of a block.
 #[derive(Clone, Debug)]
 pub struct Rows<'b> {
     /// `None` only if there are no records.

@@ -171,8 +171,7 @@ impl Params {
 
     /// Refuses `given` if its near relation differs.
     ///
-    /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// # Errors [`Error::ParamsMismatch`] with both near relations.
     pub fn check_same_near(&self, given: &Params) -> Result<()> {
         let (mine, theirs) = (self.near(), given.near());
         if mine == theirs {
@@ -185,7 +184,8 @@ impl Params {
         })
     }
 
-    /// Refuses `given` if a field differs, except for the fields in `but` and in `BESIDE`, which do not affect sketches.
+    /// Refuses `given` if a field differs. Ignores the fields in `but`, and the fields in `BESIDE`, which do not affect
+    /// sketches.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 11] = [
             "key",
@@ -529,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_is_canonical_and_golden() {
+    fn encoding_equals_the_golden_text() {
         let text = "key=bytes\ntokens=words/14.0.0\nnormal-form=none\nstop-words=\nstemming=none\nwidth=5\n\
                     shingle-hash=fast\nseed=0\nsimhash=occurrences\nwithin=3\ntables=auto\ncodec=auto\n\
                     minhash=one-permutation-filled\nbands=20\nrows=6\nsignature-bits=8\nbottom=0\nmodulus=0\n";

@@ -28,7 +28,7 @@ pub struct FeatureScheme {
     pub groups: u16,
     /// s: the number of minima in each feature.
     pub group_size: u16,
-    /// r: the number of features that must agree, at least. 0 accepts every pair.
+    /// r: the minimum number of features that must agree. 0 accepts every pair.
     pub threshold: u16,
     /// The number of bits stored of each feature, 0 to 64. Features computed from different minima agree by chance with
     /// probability `2^-bits`.
@@ -60,8 +60,9 @@ impl FeatureScheme {
 /// `docs/choosing.md` has a table of P(fungible) of each preset, at resemblances from 0.5 to 0.95. The constants here
 /// state P(fungible) at 0.9.
 ///
-/// An index looks up each feature separately, so its candidates are a superset: all pairs that share at least one feature
-/// ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then applies r.
+/// An index looks up each feature separately, so its candidates are a superset: all pairs that share at least one
+/// feature ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then
+/// requires r common features.
 ///
 /// ```
 /// use twindex::params::{FeatureScheme, Preset};

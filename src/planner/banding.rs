@@ -2,7 +2,6 @@
 //!
 //! With `b` bands of `r` minima, two documents of resemblance `J` agree in a given band with probability `J^r`, and in
 //! at least one band with probability `1 - (1 - J^r)^b`. This function of `J` is the S-curve (Broder's features with
-//! at least one band with probability `1 - (1 - J^r)^b`. This function of `J` is the S-curve (Broder's features with
 //! threshold 1, *Algorithms for duplicate documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of
 //! Massive Datasets*, 3.4.2). It is steepest near `(1 / b)^(1 / r)`. If documents must share several bands, the curve
 //! is steeper and lies further to the right; [`Banding::recall_sharing`] computes this curve. [`FeatureScheme`] is the

@@ -38,10 +38,11 @@ const LINE: f64 = 64.0;
 const FOLLOWING: f64 = 0.15;
 /// Number of bytes in a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Average number of lookups in table 1 for the hits of a query: for fingerprints that a partial table finds but the
-/// probes of table 1 do not. The prices were fitted to queries, half of them with a hit at a distance of 0 to 3 bits.
+/// Average number of lookups in table 1 per query that find a hit. A hit is looked up in table 1 if a partial table
+/// finds it and the probes of table 1 do not. The prices were fitted to queries, half of them with a hit at a distance
+/// of 0 to 3 bits.
 const FOLLOWED_HITS: f64 = 0.32;
-/// Average number of hits per query.
+/// Average number of hits per query, in the queries to which the prices were fitted.
 const HITS: f64 = 0.5;
 
 /// Number of kinds of work.
@@ -492,8 +493,8 @@ impl Cost {
     ) {
         let bucket = rows as f64 / power(table.probe_bits.min(table.directory_bits));
         let pointers = masks::count(POINTER_BITS - table.overlap, within) as f64;
-        // The pointer shows whether the probes of table 1 find the fingerprint only if it has all the bits that they
-        // compare.
+        // The pointer determines whether the probes of table 1 find the fingerprint only if it contains all bits that
+        // these probes compare.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
         let own = own.filter(|_| known).map(|radius| FirstTableProbe { radius, both, alone: first.probe_bits - both });
@@ -556,8 +557,8 @@ impl PricedTable {
         self.overlapping.checked_shr(64 - bits).unwrap_or(0).count_ones()
     }
 
-    /// Returns the fraction of a bucket that passes the scan if the prefix of the bucket differs from the query in
-    /// `ones` bits.
+    /// Returns the fraction of the entries in a bucket that pass the scan, if the prefix of the bucket differs from the
+    /// query in `ones` bits.
     fn first_share(&self, ones: u32, within: u32) -> f64 {
         let (ones_left, all) = (i64::from(within) - i64::from(ones), i64::from(within));
         let wide = |left: i64| left >= i64::from(WIDE);
@@ -573,9 +574,9 @@ impl PricedTable {
         }
     }
 
-    /// Returns the fraction of a bucket of a partial table that is near the query in the pointer and the `filter` bits
-    /// after the pointer, if the prefix of the bucket differs from the query in `ones` bits. Excludes the fingerprints
-    /// that the probes of table 1, described by `own`, find.
+    /// Returns the fraction of the entries in a bucket of a partial table that are near the query in the pointer and in
+    /// the `filter` bits after the pointer, if the prefix of the bucket differs from the query in `ones` bits. Excludes
+    /// the fingerprints that the probes of table 1, described by `own`, find.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<FirstTableProbe>) -> f64 {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
@@ -658,7 +659,7 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // On average, a block has unused bits for half a difference.
+    // On average, the unused bits at the end of a block could store half a difference.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;

@@ -32,7 +32,7 @@ fn default_preset_equals_bands_for_default_threshold() {
 }
 
 #[test]
-fn small_8_is_nearest_to_broder_84_with_groups_of_twelve() {
+fn groups_of_twelve_bring_small_8_closest_to_broder_84() {
     let wanted = Preset::BRODER_84.scheme.fungible(0.9);
     let off =
         |group_size| (FeatureScheme { group_size, ..Preset::SMALL_8.scheme }.fungible(0.9) - wanted).abs();

@@ -25,8 +25,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Requires a recall at a resemblance. The features have 64 bits, one equal feature suffices, at most [`MINIMA`]
-    /// minima are used, and the number of false positives is unlimited.
+    /// Creates a goal with a required recall at a resemblance: features of 64 bits, threshold 1, at most [`MINIMA`]
+    /// minima, and no bound on false positives.
     #[must_use]
     pub fn recall(recall: f64, resemblance: f64) -> Self {
         Self {

@@ -9,8 +9,8 @@
 //! ```text
 //! 0 directory  (2^D + 1) x 4 bytes: the first row of each prefix of D bits; the last is R
 //! 1 stream     R + 2^h bits, bit 0 of byte 0 first, in whole words of 8 bytes
-//! 2 first      R x 2: the first 16 bits of the low
-//! 3 second     R x 2: the next 16
+//! 2 first      R x 2: the first 16 bits of the low part
+//! 3 second     R x 2: the next 16 bits of the low part
 //! 4 rest       R x (32 - h) bits, from bit 0 of byte 0 on, in whole words of 8 bytes, followed by one more word
 //! 5 samples    x 4: the number of rows before every 4,096th bit of the stream, from bit 4,096 on
 //! ```
@@ -88,7 +88,7 @@ impl Compact {
     /// Opens a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault if the length does not match the number of rows.
+    /// [`Error::Corrupt`] if the length does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -105,7 +105,7 @@ impl Compact {
     /// for any values.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the directory and the stream.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         let Some(bounds) = bounds(prefix, bits) else { return Ok(0..0) };
@@ -133,7 +133,8 @@ impl Compact {
     /// ascending order, until `each` breaks. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the section. Values passed to `each` before an error are correct.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
+    /// an error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -179,7 +180,7 @@ impl Compact {
     /// Returns the value of a row.
     ///
     /// # Errors
-    /// The errors of the source, and faults, also if the row does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist, and the errors of the source.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
@@ -204,7 +205,7 @@ impl Compact {
     /// samples are consistent, that values ascend strictly, and that all bits after the last row are zero.
     ///
     /// # Errors
-    /// The errors of the source and of `each`, and faults of the section.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source and of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,

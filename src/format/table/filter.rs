@@ -85,7 +85,7 @@ impl Filter {
     /// directory has fewer bits, the bucket contains other keys too.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         if bits <= self.directory.bits {
@@ -122,7 +122,7 @@ impl Filter {
     /// `query`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn candidates<'a, S: Simd>(
         &self,
@@ -149,7 +149,7 @@ impl Filter {
     /// Returns the Hamming distance between the filter of a row and the filter in the query's entry `entry`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn distance<'a>(&self, source: impl Source<'a>, row: u64, entry: u64) -> Result<u32> {
         let stored = self.filter(source, row)?;
@@ -167,7 +167,8 @@ impl Filter {
     /// Calls `each` with the [sort value](Self::value) of every entry, in the order of the table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also if entries do not ascend, or the errors of `each`.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged, for example if entries do not ascend; or
+    /// the errors of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,

@@ -79,8 +79,8 @@ impl Manku {
     /// Opens a section of `rows` rows and `length` bytes. Reads and checks the head.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the head: a number of blocks that does not match the length or exceeds
-    /// the number of rows, or code lengths that do not form a code.
+    /// The errors of the source, and [`Error::Corrupt`] for an invalid head: a number of blocks that does not match the
+    /// length or exceeds the number of rows, or code lengths that do not form a code.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let fault = |at: usize, expected: String, found: String| {
             Err(source.corrupt(Fault::new(at as u64, expected, found)))
@@ -115,7 +115,7 @@ impl Manku {
     /// two blocks.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the blocks.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -148,7 +148,8 @@ impl Manku {
     /// ascending order, until `each` breaks. Decodes the blocks of these rows.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the section. Values passed to `each` before an error are correct.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
+    /// an error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -190,7 +191,7 @@ impl Manku {
     /// Returns the value of a row. Searches the first rows of the blocks, and decodes one block.
     ///
     /// # Errors
-    /// The errors of the source, and faults, also if the row does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist, and the errors of the source.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.ordered(source, row..row.saturating_add(1))?;
@@ -224,7 +225,7 @@ impl Manku {
     /// documented optimal code.
     ///
     /// # Errors
-    /// The errors of the source and of `each`, and faults of the section.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source and of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,

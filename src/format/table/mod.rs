@@ -111,15 +111,15 @@ impl Codec {
 /// A table in a file: the layout for its codec.
 #[derive(Clone, Debug)]
 pub enum Layout {
-    /// See [`planes`].
+    /// A table with the codec [`planes`].
     Planes(Planes),
-    /// See [`compact`].
+    /// A table with the codec [`compact`].
     Compact(Compact),
-    /// See [`manku`].
+    /// A table with the codec [`manku`].
     Manku(Manku),
-    /// See [`plain`].
+    /// A table with the codec [`plain`].
     Plain(Plain),
-    /// See [`filter`].
+    /// A partial table: [`filter`].
     Filter(Filter),
 }
 
@@ -128,7 +128,7 @@ impl Layout {
     /// Checks only the head of the section.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     pub fn open<'a>(
         codec: Codec,
         source: impl Source<'a>,
@@ -194,7 +194,7 @@ impl Layout {
     /// has fewer bits, returns all rows of the bucket that contains these rows.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -268,7 +268,7 @@ impl Layout {
     /// ascending order, until `each` breaks. Only for complete tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -291,7 +291,7 @@ impl Layout {
     /// Returns the key of a row. Only for complete tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also if the row does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist.
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         match self {
             Self::Planes(planes) => planes.value(source, row),
@@ -305,7 +305,7 @@ impl Layout {
     /// Returns the row of a key; `None` if the table does not contain it. Only for complete tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(never)]
     pub fn find<'a>(&self, source: impl Source<'a>, key: u64) -> Result<Option<u64>> {
         match self {
@@ -321,7 +321,7 @@ impl Layout {
     /// table the value of the entry ([`Filter::value`]).
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or the errors of `each`.
+    /// [`Error::Corrupt`] if the section is damaged, or the errors of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,

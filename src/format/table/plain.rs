@@ -55,7 +55,7 @@ impl Plain {
     /// Opens a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault if the length does not match the number of rows.
+    /// [`Error::Corrupt`] if the length does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -72,7 +72,7 @@ impl Plain {
     /// directory and O(log log n) time with interpolation. For any values, every strategy takes O(log n) time.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the directory.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -107,7 +107,8 @@ impl Plain {
     /// ascending order, until `each` breaks.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the section. Values passed to `each` before an error are correct.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
+    /// an error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -147,7 +148,7 @@ impl Plain {
     /// Returns the value of a row.
     ///
     /// # Errors
-    /// The errors of the source, and a fault if the row does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist, and the errors of the source.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
@@ -171,7 +172,7 @@ impl Plain {
     /// their buckets of the directory.
     ///
     /// # Errors
-    /// The errors of the source and of `each`, and faults of the section.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source and of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,

@@ -1,6 +1,7 @@
 //! Codec `planes`: a directory, and the keys in planes. A plane contains the same bits of all keys.
 //!
-//! A scan reads one plane of 16 bits. It reads the other planes only for rows within the radius in these 16 bits.
+//! For a radius below [`WIDE`], a scan reads one plane of 16 bits. It reads the other planes only for rows that are
+//! within the radius in these 16 bits.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of bits
@@ -81,7 +82,7 @@ impl Planes {
     /// in the bucket for the bits that the directory does not cover.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         if bits <= self.directory.bits {
@@ -137,7 +138,7 @@ impl Planes {
     /// its key. Skips only rows at a greater distance.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn candidates<'a, S: Simd>(
         &self,
@@ -167,7 +168,7 @@ impl Planes {
     /// them.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn complete<'a>(&self, source: impl Source<'a>, row: u64, top: u16, second: u16) -> Result<u64> {
         let row = row..row + 1;
@@ -179,7 +180,7 @@ impl Planes {
     /// Same as [`complete`](Self::complete), but also reads bits 17 to 32 of the row.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn key<'a>(&self, source: impl Source<'a>, row: u64, top: u16) -> Result<u64> {
         let second = self.seconds(source, &(row..row + 1))?[0].get();
@@ -196,7 +197,7 @@ impl Planes {
     /// directory is needed.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also if the row does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist.
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         if row >= self.directory.rows {
             let fault = Fault::new(0, format!("a row below {}", self.directory.rows), row);
@@ -209,7 +210,7 @@ impl Planes {
     /// Returns the row of a key; `None` if the table does not contain it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn find<'a>(&self, source: impl Source<'a>, key: u64) -> Result<Option<u64>> {
         let bits = self.directory.bits;
@@ -223,7 +224,7 @@ impl Planes {
     /// ascending order, until `each` breaks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -272,7 +273,8 @@ impl Planes {
     /// Calls `each` with every row and its key, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also if keys do not ascend strictly, or the errors of `each`.
+    /// [`Error::Corrupt`] if the section is damaged, for example if keys do not ascend strictly; or the errors of
+    /// `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -307,7 +309,7 @@ impl Planes {
     /// Creates a walk that starts at the first row of `bucket`, or at the end of the table if there is no such bucket.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     pub fn walk_from<'a>(&self, source: impl Source<'a>, bucket: u64) -> Result<Walk> {
         let row = if bucket >> self.directory.bits == 0 {
             self.directory.bucket(source, bucket)?.start
@@ -321,7 +323,7 @@ impl Planes {
     /// checks as [`for_each`](Self::for_each).
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     pub fn walk<'a>(
         &self,
         source: impl Source<'a>,
