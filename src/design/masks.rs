@@ -8,13 +8,13 @@ pub fn masks(bits: u32, radius: u32) -> Masks {
     Masks { bits, radius: radius.min(bits), ones: 0, next: Some(0) }
 }
 
-/// Returns the number of [`masks`], at most `u64::MAX` (saturating).
+/// Returns the number of values that [`masks`] yields; saturates at `u64::MAX`.
 #[must_use]
 pub fn count(bits: u32, radius: u32) -> u64 {
     (0..=radius.min(bits)).map(|ones| choices(bits.into(), ones.into())).fold(0, u64::saturating_add)
 }
 
-/// Returns the binomial coefficient C(of, chosen), at most `u64::MAX` (saturating).
+/// Returns the binomial coefficient C(of, chosen); saturates at `u64::MAX`.
 #[must_use]
 pub fn choices(of: u64, chosen: u64) -> u64 {
     let step = |count: u128, i: u64| count * u128::from(of - i) / u128::from(i + 1);

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 pub enum Complete {
     /// A directory of the leading bits, and bit planes of the other bits: the fastest codec.
     Planes,
-    /// Elias-Fano: within 2 % of the entropy bound.
+    /// Elias-Fano coding: at most 1.1 times the entropy bound for 10,000 or more fingerprints.
     Compact,
     /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
     Manku,

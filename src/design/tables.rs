@@ -53,29 +53,29 @@ const BUCKET_BITS: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DesignName {
-    /// `blocks-M`.
+    /// The design `blocks-M`. The value is `M`, the number of blocks.
     Blocks(u8),
-    /// `choose-M-J`.
+    /// The design `choose-M-J`.
     Choose {
         /// The number of blocks of the fingerprint.
         blocks: u8,
         /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`].
         leading: u8,
     },
-    /// `nested-A-B`.
+    /// The design `nested-A-B`.
     Nested {
         /// The number of blocks of the fingerprint.
         outer: u8,
         /// The number of blocks of the bits outside the outer block.
         inner: u8,
     },
-    /// `expansion`.
+    /// The design `expansion`.
     Expansion,
-    /// `prefix-P`.
+    /// The design `prefix-P`. The value is `P`, the number of leading bits.
     Prefix(u8),
-    /// `reversed-P`.
+    /// The design `reversed-P`. The value is `P`, the number of leading bits of each table.
     Reversed(u8),
-    /// `random-T-P-S`.
+    /// The design `random-T-P-S`.
     Random {
         /// The number of tables.
         tables: u8,
@@ -86,7 +86,7 @@ pub enum DesignName {
     },
 }
 
-/// A table of a design: its bit order, and the limits of the number of bits that a probe compares.
+/// A table of a design: its bit order, and the minimum and maximum number of bits of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The order of a fingerprint's bits in a key of this table.

@@ -22,7 +22,7 @@ use super::wire::{self, Fault};
 use crate::error::{Error, Result};
 use crate::params::Params;
 
-/// Codec number of both sections.
+/// Codec number of both sections in the table of contents.
 pub const CODEC: u16 = 1;
 /// Maximum length of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 65_536;
@@ -69,8 +69,8 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends the encoding that is used in logs and hashed for record hashes: the length of the value (4 bytes) and
-    /// the value, the stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that the
+    /// Appends the encoding used in logs, from which record hashes are computed too: the length of the value (4 bytes)
+    /// and the value, the stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that the
     /// parameters do not store.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {

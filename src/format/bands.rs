@@ -93,12 +93,13 @@ impl Band {
         (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
     }
 
-    /// Returns the first bits of a key that the directory covers, at most `bits`, and their number.
+    /// Returns the first `bits` bits of a key, or fewer if the directory covers fewer bits, and the number of returned
+    /// bits.
     #[must_use]
     #[inline]
     pub fn leading(&self, key: u32, bits: u32) -> (u64, u32) {
         let known = bits.min(self.directory.bits);
-        // A shift of a 32-bit number by 32 would overflow if this number is 0.
+        // A shift of a 32-bit number by 32 would overflow if `known` is 0.
         (u64::from(key) >> (KEY_BITS - known), known)
     }
 

@@ -29,7 +29,7 @@ pub enum Kind {
     Table = 6,
     /// The table numbered `index`, from 2: entries that refer to table 1.
     FilterTable = 7,
-    /// The documents of each rank.
+    /// For each rank, the documents whose fingerprint has this rank.
     Postings = 8,
     /// The band numbered `index`, from 1: buckets of documents with equal minima.
     Band = 9,

@@ -4,7 +4,7 @@
 use crate::design::DesignName;
 use crate::format::wire::Fault;
 
-/// Codec number of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// Maximum length of a name in bytes.
 pub const NAME_BYTES_MAX: u64 = 64;

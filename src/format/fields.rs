@@ -29,7 +29,7 @@ use super::wire::{self, Fault};
 use crate::error::Error;
 use crate::params::Params;
 
-/// Codec number of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// Maximum length in bytes of a document's fields.
 pub const FIELDS_BYTES_MAX: usize = 1 << 27;
@@ -131,8 +131,7 @@ impl<'a> SetDecoder<'a> {
         }
     }
 
-    /// Returns the high bytes of the hash at position `place`, which is the next hash, from the next set bit of the
-    /// bitmap.
+    /// Returns the high bytes of the next hash, at position `place`, which the next set bit of the bitmap encodes.
     fn high(&mut self, place: usize) -> Result<u64, Fault> {
         while self.word == 0 {
             let (word, rest) = match self.map.split_first_chunk::<8>() {

@@ -29,7 +29,7 @@ use crate::design::prefix_bits;
 use crate::design::tables::blocks;
 use crate::error::Result;
 
-/// Codec number of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// Number of nested tables of a bucket.
 pub const NESTED: usize = 4;

@@ -647,7 +647,7 @@ mod tests {
             for value in [0, 1, 0x7F, 0xFF] {
                 let mut lying = payload.to_vec();
                 lying[at] = value;
-                let _ = run(&lying); // an error or other operations, but no panic
+                let _ = run(&lying); // may return an error or other operations, but must not panic
             }
         }
         let mut longer = payload.to_vec();

@@ -64,7 +64,7 @@ pub struct Manifest {
     pub now: Option<u64>,
 }
 
-/// The logs, and the payload of the commits up to this generation.
+/// The logs, and the newest payload of a commit, as of this generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// The number of the next log; numbers are never reused.

@@ -11,7 +11,7 @@ use zerocopy::little_endian::U32;
 
 use super::wire::{self, Fault};
 
-/// Codec number of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// The bit of an entry that distinguishes the position of a list (1) from the ordinal of a document (0).
 pub const LIST: u32 = 1 << 31;

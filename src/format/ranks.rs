@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::wire::{self, Fault};
 
-/// Codec number of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// The rank of a document without a fingerprint.
 pub const NO_RANK: u32 = u32::MAX;

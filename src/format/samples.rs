@@ -16,7 +16,7 @@ use super::wire::{self, Fault};
 use crate::error::Error;
 use crate::params::{HASH_BITS, MODULAR_MAX, Params};
 
-/// Codec number of both sections.
+/// Codec number of both sections in the table of contents.
 pub const CODEC: u16 = 1;
 /// Length of a value in bytes.
 pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-/// Codec number of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 
 /// Returns the byte range of the signature of `ordinal` in the section. `width` is the length of a signature in bytes.

@@ -380,10 +380,10 @@ impl ParamsBuilder {
         self
     }
 
-    /// Rounds the weights to multiples of `unit` and replaces each unit by one element of a set. Any family, samples and
-    /// [`sets`](Self::sets) then support inverse document frequencies and vectors of weights. Requires
-    /// [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states the rounding error. Time
-    /// and space grow with the number of units in a document.
+    /// Rounds the weight of each shingle to a multiple of `unit`, and represents the shingle by one set element per
+    /// unit. Any family, samples and [`sets`](Self::sets) then support inverse document frequencies and vectors of
+    /// weights. Requires [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states
+    /// the rounding error. Time and space grow with the number of units in a document.
     pub fn weight_unit(mut self, unit: WeightUnit) -> Self {
         self.weight_unit = Some(unit);
         self

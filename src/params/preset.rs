@@ -108,8 +108,8 @@ impl Preset {
     /// with 10,000 documents one in 30 (164 pairs). Above 50,000 documents, accidental pairs outnumber true pairs. From
     /// 304,000 documents on, each document has one accidental partner on average, and chains of accidental pairs join most
     /// of the collection into one cluster. If 7 of 8 bytes must agree, the first accidental pair is expected at 134 million
-    /// documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9 ("filter is not so sharp");
-    /// groups would need one or two minima.
+    /// documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9 (Broder: "filter is not so
+    /// sharp"). To find most of these pairs, groups would need one or two minima.
     ///
     /// Broder specifies only the size of a feature, one byte, and the threshold. Groups of 12 minima are our choice: the
     /// scheme then accepts 0.411 of the pairs at resemblance 0.9, which is closest to [`BRODER_84`](Self::BRODER_84).

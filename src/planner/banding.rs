@@ -11,9 +11,8 @@ use crate::params::FeatureScheme;
 
 /// Default number of minima used for bands.
 pub const MINIMA: u16 = 120;
-/// Number of minima to use if only the resemblance estimated from minima decides which pairs are near-duplicates. At a
-/// resemblance of .8, estimates from [`MINIMA`] minima have a standard deviation of .037; estimates from this number of
-/// minima have .018.
+/// Recommended number of minima if pairs are accepted only by their estimated resemblance. At a resemblance of .8, the
+/// estimate then has a standard deviation of .018; with [`MINIMA`] minima it has .037.
 pub const MINIMA_TO_ESTIMATE: u16 = 512;
 /// The minimum recall at the threshold. Pairs of higher resemblance have a higher recall.
 pub const RECALL: f64 = 0.995;

@@ -26,7 +26,7 @@ pub struct Binomial {
     trials: u64,
     /// The probability of one event.
     p: f64,
-    /// `1 - p`, possibly to more digits than the subtraction `1 - p` yields.
+    /// The probability `1 - p` that an event does not occur. It can be more precise than the subtraction `1.0 - p`.
     q: f64,
 }
 
@@ -39,7 +39,7 @@ impl Binomial {
         Self { trials, p, q: 1.0 - p }
     }
 
-    /// Same as [`new`](Self::new), for callers that know `q = 1 - p` to more digits than the subtraction yields.
+    /// Same as [`new`](Self::new), for callers that know `q = 1 - p` more precisely than the subtraction yields.
     pub(super) fn with_complement(trials: u64, p: f64, q: f64) -> Self {
         Self { trials, p: p.clamp(0.0, 1.0), q: q.clamp(0.0, 1.0) }
     }

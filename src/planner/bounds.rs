@@ -35,7 +35,7 @@ pub enum Miss {
     Under,
     /// The estimate is above `(1 + delta) J`.
     Over,
-    /// The estimate is below or above.
+    /// The estimate is below `(1 - delta) J` or above `(1 + delta) J`.
     Either,
 }
 

@@ -85,12 +85,12 @@ const LINE_MEMORY: usize = 12;
 /// and `manku` were fitted on an earlier machine.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2];
-/// Number of bytes of data that fit into the level 2 cache in the model.
+/// Size of the level 2 cache in the cost model, in bytes.
 const NEAR_BYTES: f64 = 2_097_152.0;
-/// Number of bytes of data that fit into the level 3 cache in the model.
+/// Size of the level 3 cache in the cost model, in bytes.
 const FAR_BYTES: f64 = 33_554_432.0;
 
-/// The work of a query: the mean amount of each kind in [`KIND_NAMES`].
+/// The work of a query: the mean amount of each kind of work, in the order of [`KIND_NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueryWork(pub [f64; KINDS]);
 
@@ -223,8 +223,8 @@ fn exp_minus(x: f64) -> f64 {
     (0..HALVINGS).fold(series, |value, _| value * value)
 }
 
-/// Returns the average number of units (cache lines or pages) of `size` bytes in which a run of `bytes` bytes lies if
-/// the run may start at any offset.
+/// Returns the average number of cache lines or pages, of `size` bytes each, that a run of `bytes` bytes overlaps if the
+/// run starts at a random offset.
 fn spanned(bytes: f64, size: f64) -> f64 {
     if bytes > 1.0 { 1.0 + (bytes - 1.0) / size } else { bytes }
 }
@@ -798,7 +798,7 @@ mod tests {
             let after = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
             let own = expected.entries - after;
             assert!((own / per_query(entries) - 1.0).abs() < 0.03, "{text}: {own} {}", per_query(entries));
-            // There are only hundreds or thousands of such events, so the tolerance includes the random error.
+            // Only hundreds or thousands of pointers are followed, so the tolerance includes the sampling error.
             let chance = 4.0 * (followed as f64).sqrt() / queries.len() as f64 + 1e-2;
             assert!(
                 (predicted - per_query(followed)).abs() < chance + 0.03 * predicted,

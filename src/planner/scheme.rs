@@ -14,11 +14,11 @@ pub const SIMPLE: Scheme =
     Scheme { design: DesignName::Blocks(4), codecs: Codecs { first: Complete::Planes, partial: Some(2) } };
 /// Maximum number of tables of a `choose-M-J` design that [`candidates`] returns.
 pub const TABLES_CHOSEN_MAX: u32 = 20;
-/// For `fast`: the maximum query time in twentieths of the minimum query time.
+/// For `fast`: the maximum query time divided by the minimum query time, in twentieths (21/20 is 5 % more).
 const FAST_TWENTIETHS: f64 = 21.0;
-/// For `auto`: the maximum query time in twentieths of the minimum query time.
+/// For `auto`: the maximum query time divided by the minimum query time, in twentieths (23/20 is 15 % more).
 const AUTO_TWENTIETHS: f64 = 23.0;
-/// For `small`: the maximum query time in twentieths of the minimum query time.
+/// For `small`: the maximum query time divided by the minimum query time, in twentieths (120/20 is 6 times as long).
 const SMALL_TWENTIETHS: f64 = 120.0;
 
 /// A candidate scheme with its predicted size and query time.
@@ -33,9 +33,9 @@ pub struct SchemeChoice {
 /// Returns the schemes from which `auto`, `small` and `fast` choose for the radius `within`, with their costs in a
 /// segment of `rows` distinct fingerprints, in a fixed order.
 ///
-/// The designs are `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`] tables and the
-/// largest radius `within`, and `nested-4-4`. The codec of complete tables is planes or compact. Either all tables are
-/// complete, or all except the first are partial. A given `design` or `codecs` replaces these alternatives.
+/// The designs are `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`] tables and a
+/// largest radius of `within`, and `nested-4-4`. The codec of complete tables is planes or compact. Either all tables
+/// are complete, or all except the first are partial. A given `design` or `codecs` replaces these alternatives.
 #[must_use]
 pub fn candidates(design: Option<DesignName>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<SchemeChoice> {
     let within = u32::from(within.min(WITHIN_MAX));

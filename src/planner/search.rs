@@ -321,7 +321,7 @@ mod tests {
             let Err(Infeasible::FalsePositives { best, .. }) = choose(&goal) else { panic!("{percent}") };
             assert_eq!(best.group_size, banding.rows, "{percent}: {best:?}, {banding:?}");
             assert!(best.groups <= banding.bands, "{percent}: {best:?}, {banding:?}");
-            // A search with the same requirements needs no more minima.
+            // A search with the same recall and rate of false positives needs at most as many minima as the banding.
             for strange in [0.1, 0.3, 0.5] {
                 let at_most = banding.recall(strange * threshold) + 1e-15;
                 let false_positives = FalsePositiveBound { resemblance: strange * threshold, at_most };

@@ -30,7 +30,7 @@ use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, align, place};
 use twindex_kernel::Simd;
 
-/// Codec number in the table of contents.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 2;
 /// Number of parts of a section.
 const PARTS: usize = 6;

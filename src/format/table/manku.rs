@@ -34,7 +34,7 @@ use crate::format::wire::Fault;
 use crate::format::{DOCUMENTS_MAX, align, place};
 use twindex_kernel::Simd;
 
-/// Codec number in the table of contents.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 3;
 /// Length of a block in bytes.
 const BLOCK_BYTES: usize = 1024;
@@ -44,7 +44,7 @@ const HEAD_BYTES: u64 = 64;
 /// The offsets of the code lengths and of the reserved bytes in the head.
 const HEAD_LENGTHS: usize = 8;
 const HEAD_RESERVED: usize = HEAD_LENGTHS + SYMBOLS / 2;
-/// Number of bits of a word, and the number of bits that a read of a word returns for any bit offset within a byte.
+/// Number of bits of a word, and the minimum number of these bits that a read at any bit offset returns.
 const WORD_BITS: u32 = 64;
 const WORD_WHOLE: u32 = WORD_BITS - 7;
 /// Number of symbols: a symbol is the position of a bit in a value.

@@ -23,7 +23,7 @@ use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, place};
 use twindex_kernel::Simd;
 
-/// Codec number in the table of contents.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 4;
 /// Maximum number of bits of the directory's prefixes.
 const DIRECTORY_BITS: u32 = 16;

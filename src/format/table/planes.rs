@@ -23,7 +23,7 @@ use crate::format::place;
 use crate::format::wire::Fault;
 use twindex_kernel::Simd;
 
-/// Codec number in the table of contents.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 1;
 /// The smallest radius for which a filter of 16 bits passes too many rows to save time.
 pub const WIDE: u32 = 5;
@@ -112,7 +112,7 @@ impl Planes {
         hint_lines(source, self.second + rows.start * 2..self.second + rows.end * 2);
     }
 
-    /// Prefetches the other planes of a few rows; these take two or three cache lines.
+    /// Prefetches bits 33 to 64 of a few rows, which lie in two or three cache lines.
     #[inline(always)]
     pub fn hint_rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let (start, last) = (self.rest + rows.start * 4, self.rest + rows.end * 4 - 1);
@@ -121,7 +121,7 @@ impl Planes {
         source.hint(last);
     }
 
-    /// Prefetches the other planes of a row.
+    /// Prefetches the bits of a row other than bits 17 to 32.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         let rest = self.rest + row * 4;
@@ -448,7 +448,7 @@ impl Planes {
 pub struct Walk {
     bucket: u64,
     row: u64,
-    /// Whether `row` is in the bucket, but not its first row.
+    /// Whether the walk stopped inside the bucket, after its first row.
     inside: bool,
     last: Option<u64>,
 }

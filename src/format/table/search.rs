@@ -11,7 +11,7 @@ use crate::format::wire::Fault;
 
 /// Maximum number of interpolation steps before a search continues with doubling steps. Uniform keys need two or three.
 const INTERPOLATIONS: u32 = 4;
-/// Maximum number of rows of a range that is bisected. Also the length of the first doubling step.
+/// A range of at most this number of rows is bisected immediately. Also the length of the first doubling step.
 const SHORT: u64 = 8;
 
 /// The algorithm for finding a row in a column of whole keys.
@@ -78,7 +78,7 @@ pub fn interpolate(
     mut value: impl FnMut(u64) -> Result<u64>,
 ) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
-    // The largest known value below the target, and the smallest known value of at least the target.
+    // The values nearest to the target that are known so far: `min` is at most the target, `max` at least the target.
     let (mut min, mut max) = (target.min(*span.start()), target.max(*span.end()));
     let mut upwards = true;
     for _ in 0..INTERPOLATIONS {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
 use twindex_kernel::CACHE_LINE;
 
-/// The bytes of one section. Reading verifies the checksums.
+/// Gives read access to the bytes of one section, and verifies their checksums.
 pub trait Source<'a>: Copy {
     /// Returns the bytes at `range` of the section.
     fn read(self, range: Range<u64>) -> Result<&'a [u8]>;
