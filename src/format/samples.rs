@@ -119,7 +119,7 @@ pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Resu
     }
 }
 
-/// The layout of a section bottom or modular.
+/// The layout of a bottom or modular section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
     /// The kind of sample.

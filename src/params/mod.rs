@@ -171,7 +171,8 @@ impl Params {
 
     /// Refuses `given` if its near relation differs.
     ///
-    /// # Errors [`Error::ParamsMismatch`] with both near relations.
+    /// # Errors
+    /// [`Error::ParamsMismatch`] with both near relations.
     pub fn check_same_near(&self, given: &Params) -> Result<()> {
         let (mine, theirs) = (self.near(), given.near());
         if mine == theirs {

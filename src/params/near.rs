@@ -103,8 +103,9 @@ impl Near {
 
     /// Refuses a condition that an index with these parameters cannot evaluate.
     ///
-    /// # Errors [`Error::Invalid`] if the condition is empty or out of range, or if the index does not store the data
-    /// that it compares.
+    /// # Errors
+    /// [`Error::Invalid`] if the condition is empty or out of range, or if the index does not store the data that it
+    /// compares.
     pub(crate) fn check_kept(self, params: &Params) -> Result<()> {
         in_range("near-within", self.within.unwrap_or(0).into(), 0, WITHIN_MAX.into())?;
         let why = match (self.threshold, self.within) {

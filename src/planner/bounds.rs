@@ -156,8 +156,8 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
 /// Returns the smallest number of minima for which the probability of a miss is at most `failure`, for this number and
 /// for all larger numbers.
 ///
-/// Larger numbers must be considered because the probability is not monotonic ([`miss_probability`]). At J = 0.8, delta
-/// = 0.1 and 1 % the result is 154: 136 and 140 would suffice, but 139 and 153 would not. Searches downwards from the
+/// Larger numbers must be considered because the probability is not monotonic ([`miss_probability`]). For J = 0.8,
+/// delta = 0.1 and 1 % the result is 154: 136 and 140 would suffice, but 139 and 153 would not. Searches downwards from the
 /// result of [`samples_by_relative_entropy`], because the bound holds for all larger numbers. Returns `None` if this
 /// result is `None` or above [`SAMPLES_MAX`]. Takes time proportional to the power 3/2 of this result.
 ///

@@ -41,7 +41,7 @@ pub use source::{Columns, Probe, Source};
 /// The encoding of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// Whole keys.
+    /// Whole keys, encoded with the given codec.
     Complete(Complete),
     /// Entries of 2 to 4 bytes, which refer to table 1. The value is the number of bytes.
     Partial(u8),
