@@ -78,8 +78,8 @@ impl NestedKeys {
         prefix_bits(rows, self.lengths[j])
     }
 
-    /// Converts a key of the table to a key of nested table `j`: the bits after the prefix, rotated, in the highest
-    /// bits.
+    /// Converts a key of the table to a key of nested table `j`. The highest bits of the result are the bits after the
+    /// prefix, rotated; the other bits are 0.
     #[inline]
     #[must_use]
     pub fn nested(&self, j: usize, key: u64) -> u64 {

@@ -168,7 +168,8 @@ pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
         && LittleEndian::read_u32(record) == checksum(salt, offset, &record[4..])
 }
 
-/// Appends a record to `out`. `offset` is its offset in the file, a multiple of 8; the checksum depends on it.
+/// Appends a record to `out`. The record will be at `offset` of the file, a multiple of 8, on which its checksum
+/// depends.
 fn encode_record(
     out: &mut Vec<u8>,
     salt: u128,
@@ -192,7 +193,7 @@ fn encode_record(
     out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Appends a mark to `out`. `offset` is its offset in the file, on which the checksum depends.
+/// Appends a mark to `out`. The mark will be at `offset` of the file, on which its checksum depends.
 pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
     encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
 }

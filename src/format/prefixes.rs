@@ -97,9 +97,10 @@ pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
 /// Replaces the content of `out` with the distinct tags, ascending, of the `length` elements of `set` with the lowest
 /// `rarity`.
 ///
-/// Any [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set include an element of each near set,
-/// because a near set lacks fewer elements of the set than this number. So if queries use all their elements instead of
-/// a prefix, stored sets can use any elements, such as the rarest, and need no order in common with the query.
+/// Any selection of [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set has an element in common
+/// with every near set, because a near set lacks fewer elements of the set. So if queries look up all their elements
+/// instead of a prefix, stored sets can be indexed by any elements, such as the rarest, and no common order of elements
+/// is needed.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {

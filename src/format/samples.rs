@@ -24,9 +24,9 @@ pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;
 /// The kind of sample that a section stores, with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleChoice {
-    /// The lowest hashes; the number is the maximum number of hashes.
+    /// The lowest hashes of a document, at most this number.
     Bottom(u16),
-    /// The hashes that are divisible by the number.
+    /// The hashes of a document that are divisible by this modulus.
     Modular(u32),
 }
 

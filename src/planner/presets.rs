@@ -64,8 +64,8 @@ fn datasketch_and_text_dedup_bands_minimize_their_error_area() {
         [(0.9, 128, Preset::DATASKETCH.scheme), (0.7, 256, Preset::TEXT_DEDUP.scheme)]
     {
         let area = |banding: Banding| -> f64 {
-            // Integrates by Simpson's rule on each side. With 200 steps, the error is far smaller than the differences
-            // between bandings.
+            // Integrates by Simpson's rule on each side of the threshold. With 200 steps, the error is far smaller than
+            // the differences between bandings.
             let side = |from: f64, to: f64, f: &dyn Fn(f64) -> f64| {
                 let h = (to - from) / 200.0;
                 let weight = |i: i32| match i {
