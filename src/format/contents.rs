@@ -33,7 +33,7 @@ pub enum Kind {
     Postings = 8,
     /// The band numbered `index`, from 1: buckets of documents with equal minima.
     Band = 9,
-    /// Stored signatures.
+    /// The signature of each document.
     Signatures = 10,
     /// The lowest hashes of each document, at most `bottom`.
     Bottom = 11,

@@ -25,7 +25,7 @@ use twindex_sketch::IdfTable;
 pub const IDF_DOCUMENTS_MAX: u64 = u32::MAX as u64;
 /// Maximum number of entries of a table.
 pub const IDF_ENTRIES_MAX: u64 = 1 << 27;
-/// The offset of the text (how documents are tokenized and shingled) in the file.
+/// The offset in the file of the text that specifies how documents are tokenized and shingled.
 const TEXT_AT: usize = HEADER_BYTES + 24;
 /// Maximum length of the file in bytes.
 pub const IDF_BYTES_MAX: u64 = length(PARAMS_BYTES_MAX as u64, IDF_ENTRIES_MAX);

@@ -97,7 +97,7 @@ impl Frame {
         Ok(Self { base: head.base.get(), width })
     }
 
-    /// Returns the byte range of the difference of `ordinal` in the section.
+    /// Returns the byte range in which the section stores the difference of the key of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = FRAME_HEAD_BYTES + ordinal * self.width;
