@@ -294,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_key_rotates_the_bits_after_the_prefix_by_a_block() {
+    fn nested_key_rotates_bits_after_prefix_by_block() {
         for bits in [0, 13, 16, 20, 27, 60, 64] {
             let rest = NestedKeys::after(bits);
             let width = 64 - bits;

@@ -573,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_a_record_and_of_the_head_is_detected() {
+    fn every_flipped_bit_of_record_and_head_is_detected() {
         let mut record = Vec::new();
         batch().encode(&mut record, 99, 88, 12, 64, Some(b"x"));
         for bit in 0..record.len() * 8 {
@@ -598,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn band_keys_with_unstored_bits_set_are_refused_at_their_offset() {
+    fn band_keys_with_unstored_bits_set_are_refused() {
         let builder = Params::builder().minhash(2, 2).signature_bits(0);
         let (wide, narrow) = (builder.clone().build().unwrap(), builder.feature_bits(8).build().unwrap());
         let batch = |params: &Params, second: u64| {

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entry_or_count_that_is_not_four_bytes_long_is_refused() {
+    fn entry_or_count_of_wrong_length_is_refused() {
         assert_eq!(decode(&[6, 0, 0, 0], 3, 7), Ok(Posting::One(6)));
         assert_eq!(decode(&[6, 0, 0, 0x80], 3, 7), Ok(Posting::List(6)));
         assert_eq!(list_range(&[2, 0, 0, 0], 10, 1, 7), Ok(48..56));
