@@ -38,7 +38,7 @@ use crate::format::{attached, design, fields, postings, ranks, samples, signatur
 use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Number of values encoded between two writes.
+/// Number of values that are encoded before they are written.
 const CHUNK: usize = 8192;
 
 /// A segment that is written and synced to disk, but whose file has no name yet.
@@ -198,7 +198,7 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     }
 }
 
-/// Writes ascending numeric keys. Consecutive numbers are stored as their base alone; then `sorted` is not read.
+/// Writes ascending numeric keys. For consecutive numbers, only the first one is stored, and `sorted` is not read.
 pub(super) fn write_numbers(
     out: &mut SegmentOutput,
     frame: Frame,
@@ -234,7 +234,7 @@ fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
 enum RankColumn<'r> {
     /// Ranks by ordinal.
     InMemory(Vec<u32>),
-    /// Items with the ordinal in the high 32 bits and the rank in the low 32 bits.
+    /// Ordinals and ranks: an item has the ordinal in the high 32 bits and the rank in the low 32 bits.
     RadixSorted(Box<RadixSorter<'r, u64>>),
 }
 
@@ -247,7 +247,7 @@ struct DistinctFingerprints<'r> {
 }
 
 impl<'r> DistinctFingerprints<'r> {
-    /// Reads all pairs, whose ordinals must be below `documents`.
+    /// Derives the columns from `pairs`, whose ordinals must be below `documents`.
     fn of(documents: u64, budget: SpillBudget<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
         let in_memory = documents.saturating_mul(4) <= budget.share(8) as u64;
         let mut distinct = Self {
@@ -313,7 +313,7 @@ pub(super) fn write_fingerprints(
     budget: SpillBudget<'_>,
     pairs: impl SliceSource<u128>,
 ) -> Result<u64> {
-    // `of` consumes the pairs, so their memory is free before the tables are built.
+    // `of` consumes the pairs, so their memory has been freed when the tables are built.
     let DistinctFingerprints { fingerprints, posting, lists, ranks } = DistinctFingerprints::of(documents, budget, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
     out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
@@ -409,7 +409,7 @@ pub(super) fn encode_tables(
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    // Shared by all tables and cleared after each.
+    // All tables use this buffer, one after the other.
     let mut parts = SpilledParts::new(budget, budget.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {

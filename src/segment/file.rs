@@ -56,7 +56,7 @@ impl SegmentFile {
         self.pages.count()
     }
 
-    /// Returns the number of pages whose checksums have been compared and matched.
+    /// Returns the number of pages whose checksums have matched.
     pub(super) fn sound_pages(&self) -> u64 {
         self.pages.known().count()
     }
@@ -91,7 +91,7 @@ impl SegmentFile {
         self.pages.known()
     }
 
-    /// Starts reading the pages at `range` (offsets in the file) that have not been used yet, without waiting for them. Call
+    /// Asks the operating system to read the unused pages at `range` (offsets in the file), without waiting for them. Call
     /// it for all data that a batch of queries needs before reading any of it: a disk serves many reads at once nearly as
     /// fast as one.
     #[cold]
@@ -165,25 +165,25 @@ impl<'a> SectionReader<'a> {
     pub(super) fn settle(&mut self, extent: &Range<u64>, stretch: &Stretch) {
         if self.sound.is_empty() && self.file.all_sound(stretch) {
             let &Range { start, end } = extent;
-            // If the file is not in memory, `sound` remains empty and each read is checked.
+            // If the file is neither mapped nor in memory, `sound` remains empty and each read is checked.
             self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
             self.base = start as usize;
         }
     }
 
-    /// Returns a reader of another section with the same state.
+    /// Returns a copy of this reader that reads another section.
     #[inline(always)]
     pub(super) fn section(self, section: &'a Section) -> Self {
         Self { section, ..self }
     }
 
-    /// Returns true until all pages of the tables are known to be checked. Until then, reads are checked and announced.
+    /// Returns true while the pages of the tables are not all known to be checked.
     #[inline(always)]
     pub(super) fn is_cold(&self) -> bool {
         self.sound.is_empty()
     }
 
-    /// Returns the bytes at `range` of the file, or `None` if they are not within `sound`.
+    /// Returns the bytes at `range` of the file, or `None` if `range` is not within `sound`.
     #[inline(always)]
     pub(super) fn sound(&self, range: &Range<usize>) -> Option<&'a [u8]> {
         self.sound.get(range.start.wrapping_sub(self.base)..range.end.wrapping_sub(self.base))
@@ -198,7 +198,7 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    // Neither inlined nor passed values, so that the fast path copies nothing.
+    // Not inlined, and takes references only, so that its callers copy nothing on the fast path.
     #[inline(never)]
     pub(super) fn checked(&self, range: &Range<usize>, section: &Section) -> Result<&'a [u8]> {
         if let Some(bytes) = self.whole.get(range.clone())

@@ -63,13 +63,13 @@ pub struct MergeInput<'a> {
     pub deleted: &'a RoaringBitmap,
 }
 
-/// Number of documents by which the prefetch of ranks and new ordinals is ahead.
+/// Number of documents ahead of the current one for which ranks and new ordinals are prefetched.
 const AHEAD: usize = 24;
 /// The new ordinal of a dropped document.
 const LEFT_OUT: u32 = u32::MAX;
 /// Maximum number of keys read at once.
 const KEYS: u64 = 1 << 10;
-/// Number of bytes buffered before they are written.
+/// Number of bytes that are buffered before they are written.
 const COPIED: usize = 1 << 16;
 
 /// Merges segments, given from the oldest to the newest. If a key is live in several inputs, the record of the newest input
@@ -109,9 +109,9 @@ pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: Spill
     Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
 }
 
-/// Prepares a [`merge`] of the tables alone, for benchmarks. The returned function merges the tables, writes nothing and
-/// returns the number of entries of all tables. If `documents` is true, it also reads, checks and merges postings and ranks;
-/// otherwise no input may have deleted documents.
+/// Prepares a [`merge`] of the tables alone, for benchmarks. The returned function merges the tables and returns the total
+/// number of their entries, but writes nothing. If `documents` is true, it also reads, checks and merges postings and ranks.
+/// Otherwise no document may have been deleted.
 /// # Errors
 /// As [`merge`].
 #[doc(hidden)]
@@ -180,7 +180,7 @@ struct MergedInputs<'a, 'r> {
     inputs: Vec<MergeSource<'a, 'r>>,
     budget: SpillBudget<'r>,
     documents: u64,
-    /// The index of the input of each output document. Empty if no section needs it.
+    /// The index of the input of each output document. Empty if no section requires it.
     origins: SpillColumn<'r, u32>,
 }
 
@@ -194,7 +194,7 @@ struct MergeSource<'a, 'r> {
 }
 
 impl MergeSource<'_, '_> {
-    /// Maps the next live document of this input to `ordinal`. `None` drops the document.
+    /// Maps the next live document of this input to the new ordinal `ordinal`, or drops the document if `ordinal` is `None`.
     fn number(&mut self, ordinal: Option<u32>) -> Result<()> {
         self.skip_deleted()?;
         if ordinal.is_none() {
@@ -219,7 +219,7 @@ impl MergeSource<'_, '_> {
     }
 }
 
-/// The merged keys, before they are written.
+/// The merged keys.
 enum MergedKeys<'r> {
     Numbers { keys: SpillColumn<'r, u64>, span: Option<(u64, u64)> },
     Bytes(SpilledParts<'r>),
@@ -353,7 +353,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(MergedKeys::Bytes(parts))
     }
 
-    /// Calls `each` for each stripe of ordinals of each input, with the part of the map for the stripe.
+    /// Divides the ordinals of each input into stripes. Calls `each` with the input, the stripe, and the stripe's part of
+    /// the map.
     fn for_each_stripe(
         &self,
         mut each: impl FnMut(&MergeSource<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
@@ -381,8 +382,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(count)
     }
 
-    /// Returns the fingerprints with their new ordinals, ascending. They are read lazily if all maps are in memory,
-    /// otherwise from stored runs.
+    /// Returns the fingerprints with their new ordinals, in ascending order. They are read lazily if all maps are in memory,
+    /// otherwise they are stored as runs first.
     fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();
@@ -392,13 +393,14 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         }
     }
 
-    /// Returns the lazily read run of an input, or `None` if the input cannot be read lazily.
+    /// Returns a run that reads an input lazily, or `None` if this is not possible.
     fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
             return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
         };
         let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
-        // All items of a posting list are returned at once, so the items of all lists must fit into the budget.
+        // All documents of a posting list are returned at once, so reserve memory for all lists. Fall back to stored runs if
+        // the budget is too small.
         let section = &fingerprints.postings;
         let lists = section.length.saturating_sub(postings::range(section.rows).start);
         let budget = self.budget.share(8 * self.inputs.len()) as u64;
@@ -420,7 +422,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })))
     }
 
-    /// Returns the lazily read keys of table 1 of each input. Fails if an input cannot be read lazily.
+    /// Returns runs that read the keys of table 1 lazily, one for each input. Fails if this is not possible.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
         let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
@@ -435,8 +437,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         all.ok_or_else(|| Error::Invalid("merge_tables: planes, and no document left out".into()))
     }
 
-    /// Returns the same items as [`fingerprints`](Self::fingerprints) from stored runs. Works for all inputs and any memory
-    /// budget.
+    /// Stores the items of [`fingerprints`](Self::fingerprints) in runs, and returns the runs. Works for all inputs and any
+    /// memory budget.
     fn stored_runs(&self) -> Result<Vec<Fingerprints<'_, 'r>>> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
@@ -454,7 +456,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                         return Ok(());
                     };
                     if std::mem::replace(listed_by, rank) != NO_RANK {
-                        // Checked while reading, because overlapping lists would make the run quadratic in size.
+                        // Checked for each document, because overlapping lists could make the run quadratic in size.
                         return Err(input.wrong(&fingerprints.postings, 0, "each document once", ordinal));
                     }
                     listed += 1;
@@ -519,7 +521,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok((rows, RunMerge::new(runs)))
     }
 
-    /// Calls `each` with the input and the old ordinal of each output document, in the order of new ordinals.
+    /// Calls `each` with the input and the old ordinal of each output document, in the order of the new ordinals.
     fn for_each_origin(&self, mut each: impl FnMut(&MergeSource<'a, 'r>, u32) -> Result<()>) -> Result<()> {
         let mut next = vec![0_u32; self.inputs.len()];
         for origin in self.origins.values() {
@@ -538,7 +540,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         self.for_each_origin(|input, ordinal| out.put(input.segment.signature(ordinal)?))
     }
 
-    /// Copies the bottom (0) or modular (1) samples, if they are stored.
+    /// Copies the bottom samples (`of` is 0) or the modular samples (1), if they are stored.
     fn samples(&self, out: &mut SegmentOutput, of: usize, kind: Kind) -> Result<()> {
         if self.inputs.iter().any(|input| input.segment.samples[of].is_none()) {
             return Ok(());
@@ -571,8 +573,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })
     }
 
-    /// Copies values, stamps and fields, if they are stored. Sorts the stamps, and computes the sections of sets from the
-    /// fields.
+    /// Copies values, stamps and fields, if they are stored. Sorts the documents by stamp, and computes the sections of sets
+    /// from the fields.
     fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
         if params.values {
             write_values(
@@ -631,7 +633,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(())
     }
 
-    /// Returns the salt of the output: the salts of the inputs, minus the hashes of the dropped records.
+    /// Returns the salt of the output: the sum of the inputs' salts without the hashes of dropped records.
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
         for input in &self.inputs {
@@ -682,7 +684,7 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
     Ok(sum)
 }
 
-/// The fingerprints of an input with their new ordinals, ascending.
+/// The fingerprints of an input with their new ordinals, in ascending order.
 enum Fingerprints<'m, 'r> {
     Stored(ChunkedValues<'m, u128>),
     ListedRun(Box<ListedRun<'m, 'r>>),
@@ -698,13 +700,13 @@ impl SortedRun<u128> for Fingerprints<'_, '_> {
     }
 }
 
-/// A lazily read run. Takes fingerprints from table 1 and documents from the postings, and compares the postings with the
-/// ranks.
+/// A run that is read lazily, with fingerprints from table 1 and documents from the postings. Checks that postings and ranks
+/// agree.
 struct ListedRun<'m, 'r> {
     input: &'m MergeSource<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
-    /// A chunk of keys; `at` is the index of the next one.
+    /// The current chunk of keys; `at` is the index of the next key in it.
     keys: Vec<u64>,
     at: usize,
     rank: u32,
@@ -730,7 +732,7 @@ impl<'m> ListedRun<'m, '_> {
         Ok(ranks)
     }
 
-    /// Appends the documents of the next fingerprint. Handles single postings and lists.
+    /// Appends the documents of the next fingerprint, which may have a single document or a list.
     #[inline(never)]
     fn list(
         &mut self,
@@ -781,7 +783,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                     return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
                 }
             }
-            // Handles fingerprints with a single document each, and stops at the first one that has a list or damaged data.
+            // Handle fingerprints with a single document each, up to the first one with a list or with damaged data.
             let keys = &self.keys[self.at..self.keys.len().min(self.at + max)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());
@@ -812,7 +814,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
     }
 }
 
-/// The keys of an input's table 1, ascending.
+/// The keys of an input's table 1, in ascending order.
 struct KeysOfFirst<'a> {
     source: SectionReader<'a>,
     planes: Planes,
@@ -825,8 +827,8 @@ impl SortedRun<u64> for KeysOfFirst<'_> {
     }
 }
 
-/// The live numeric keys of a segment, ascending. An item has the key in its high bits and the index of the input in its low
-/// 32 bits.
+/// The live numeric keys of a segment, in ascending order. An item has the key in its high bits and the index of the input
+/// in its low 32 bits.
 struct NumberKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
@@ -863,7 +865,7 @@ impl SortedRun<u128> for NumberKeys<'_> {
     }
 }
 
-/// The live byte-string keys of a segment, ascending.
+/// The live byte-string keys of a segment, in ascending order.
 struct ByteKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,

@@ -63,7 +63,7 @@ pub struct Segment {
     pub(super) values: Option<(Section, Values)>,
     pub(super) stamps: Option<(Section, Stamps)>,
     pub(super) fields: Option<(Section, Values)>,
-    /// The bands of common tags and of prefixes.
+    /// The sections of common tags and of prefixes.
     pub(super) sets: Option<[(Section, Band); 2]>,
     /// The smallest and the largest key, or `None` if the segment has no documents; computed at their first use.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
@@ -71,7 +71,7 @@ pub struct Segment {
     pub(super) features: OnceLock<FeatureColumn>,
     /// The priority of each document; computed at its first use.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
-    /// The number of priorities that were read one by one rather than from `priorities`.
+    /// The total number of reads that [`prepare_priorities`](Self::prepare_priorities) was called for.
     pub(super) priority_reads: AtomicU64,
     /// The documents of long buckets, ordered by priority.
     pub(super) ordered: Mutex<HeldOrders>,
@@ -84,7 +84,7 @@ pub(super) enum Keys {
     Front(Section),
 }
 
-/// The sections that an index with fingerprints has.
+/// The sections and tables of fingerprints.
 #[derive(Debug)]
 pub(super) struct Fingerprints {
     pub(super) distinct: u64,
@@ -158,14 +158,13 @@ impl Segment {
         })
     }
 
-    /// Returns the total size in bytes of the pages that have been compared with their checksums since the segment was
-    /// opened.
+    /// Returns the total size in bytes of the pages whose checksums have been compared since the segment was opened.
     pub(crate) fn verified_bytes(&self) -> u64 {
         self.file.sound_pages() * PAGE
     }
 
-    /// Reads the whole file and compares each page with its checksum. Limited by the speed of reading. Checks less than
-    /// [`verify`](Self::verify).
+    /// Reads the whole file and compares each page with its checksum, about as fast as the file can be read. Checks less
+    /// than [`verify`](Self::verify).
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first damaged page, [`Error::Io`].
@@ -245,7 +244,7 @@ impl Segment {
         self.salt
     }
 
-    /// Returns the digest that identifies the contents of the file: xxh3-128 of header, checksums, table of contents and
+    /// Returns the digest that identifies the contents of the file: the xxh3-128 of header, checksums, table of contents and
     /// footer.
     #[must_use]
     pub fn digest(&self) -> u128 {
@@ -356,7 +355,7 @@ impl Entries<'_> {
         let name = design::decode(file.read(&named, 0..named.length)?);
         let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
         let count = design.tables.len() as u16;
-        // A table with hot buckets has a hot section. Only `verify` checks that no hot section is missing or superfluous.
+        // A table with hot buckets has a hot section. Whether such a section is missing is checked only by `verify`.
         let mut hot_sections = vec![None; count.into()];
         for index in 1..=count {
             if file.sections().iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {

@@ -36,18 +36,18 @@ use twindex_kernel::{Kernel, Level, Simd};
 const TOGETHER: usize = 16;
 /// Maximum number of probes that pass the stages together: those of `TOGETHER` queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Number of buckets that are scanned before the directory entries of the same number of next probes are read.
+/// Number of buckets that are scanned before the directory entries of the next 16 probes are read.
 const GRAIN: usize = 16;
 
-/// Minimum number of queries for which the queries are sorted by their prefixes in each table. Consecutive queries then read
-/// the same bucket, or buckets on the same pages. For fewer queries, sorting costs more than it saves.
+/// Minimum number of queries for which the queries are sorted by prefix before each table is probed. Consecutive queries
+/// then read the same bucket or the same pages. For fewer queries, sorting costs more than it saves.
 const MANY: usize = 1 << 10;
 /// Maximum number of queries that are sorted together. One batch of a million queries is slower than four batches of a
-/// quarter million, although a query has little state: with 1 M and 10 M fingerprints, a query takes 263..323 and 499..551
-/// ns in the large batch, and 188..215 and 409..463 ns in the small ones.
+/// quarter million: with 1 M and 10 M fingerprints, a query takes 263..323 and 499..551 ns in the large batch, and 188..215
+/// and 409..463 ns in the small ones.
 const ORDERED_MAX: usize = 1 << 18;
-/// Maximum size in bytes of tables that fit into the CPU caches, so that sorting the queries does not pay. 0 in tests, so
-/// that queries are always sorted.
+/// Size in bytes of tables that fit into the CPU caches. With smaller tables, sorting the queries does not pay. 0 in tests,
+/// so that queries are always sorted.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
 /// Maximum number of rows of a bucket whose keys and postings are prefetched. They take two or three cache lines each.
@@ -64,17 +64,17 @@ pub struct SearchScratch {
     candidates: Vec<RowCandidate>,
     followed: Vec<Followed>,
     hits: Vec<ProbeHit>,
-    /// Indices of the current queries, sorted by prefix in the current table. Empty if queries are searched as passed.
+    /// Indices of the current queries, sorted by their prefix in the current table. Empty if the queries are not sorted.
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
-    /// The number of queries whose search was ended by the caller.
+    /// The number of queries whose search has ended because the caller returned `Break`.
     stopped: usize,
     left_out: u64,
 }
 
 thread_local! {
-    /// The scratch memory of this thread's last single query, for reuse by the next one.
+    /// The scratch memory of the last single query on this thread, for reuse by the next one.
     static KEPT: Cell<Option<Box<SearchScratch>>> = const { Cell::new(None) };
 }
 
@@ -82,8 +82,8 @@ impl SearchScratch {
     /// Runs `body` with the scratch memory of this thread, so that single queries allocate nothing.
     #[inline]
     pub(crate) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
-        // Nested queries, the first query after a panic, and queries during the thread's destruction find no stored scratch
-        // memory and allocate their own.
+        // Scratch memory is allocated for nested queries, for the first query after a panic, and while the thread is
+        // destroyed.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut scratch = kept.unwrap_or_default();
         let answer = body(&mut scratch);
@@ -93,7 +93,7 @@ impl SearchScratch {
         answer
     }
 
-    /// Returns true if the scratch takes at most a few pages. Only then is it kept until the thread ends.
+    /// Returns true if the scratch memory is small enough to be kept until the thread ends.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
         let Self { survivors, candidates, followed, hits, order, counts, .. } = self;
@@ -105,34 +105,34 @@ impl SearchScratch {
             && hits.capacity() <= MOST
     }
 
-    /// Returns the number of buckets that the last search skipped because the query's budget of rows was spent.
+    /// Returns the number of buckets that the last search skipped because they exceeded a query's budget of rows.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// A probe that passes through the stages.
+/// A probe on its way through the stages.
 #[derive(Clone, Copy, Debug, Default)]
 struct ActiveProbe {
     prefix: u64,
-    /// The bucket to search. Its `left` is the number of differing bits allowed in the bits that are still to be compared.
+    /// The bucket to search. `left` is the number of bits that may differ among those that are still to be compared.
     bucket: FilteredBucket,
     query: u32,
     /// The index of the probe's step in the plan.
     step: u16,
 }
 
-/// A row whose first 16 compared bits are near those of the query.
+/// A row that is near the query in the 16 bits that a bucket scan compares.
 #[derive(Clone, Copy, Debug)]
 struct RowCandidate {
     probe: u32,
     row: u32,
-    /// The 16 bits that were compared; in a partial table, the pointer.
+    /// The 16 compared bits of the row. In a partial table, they are its pointer.
     scanned: u16,
 }
 
-/// A bucket of table 1 that an entry of a partial table points to.
+/// A bucket of table 1 to which the pointer of an entry in a partial table refers.
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     probe: u32,
@@ -161,15 +161,15 @@ pub(super) struct TableSearch<'a, 'b> {
     pub(super) hit: &'b mut dyn FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
 }
 
-/// Counts the rows that one query has checked in the current table. The limit bounds the time if the buckets of a corrupt
-/// directory overlap: at most that of a scan of the whole table.
+/// Counts the rows that one query has checked in the current table. The buckets of a corrupt directory may overlap; with
+/// this limit, searching them takes no longer than scanning the whole table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
     rows: u64,
 }
 
-/// The number of rows that the current query may still check.
+/// The number of rows that the current query may still check, and the number of buckets that it had to skip.
 struct VisitBudget {
     query: u32,
     left: u64,
@@ -189,8 +189,8 @@ impl VisitBudget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Subtracts the number of rows from the budget, or empties the range if the budget is too small. A hot bucket costs as
-    /// much as the largest bucket that is not hot.
+    /// Subtracts the number of rows in `rows` from the budget. If the budget is too small, empties `rows` instead. A hot
+    /// bucket costs as much as the largest bucket that is not hot.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {
@@ -220,7 +220,7 @@ impl Guard {
     }
 }
 
-/// A scan of rows of a table with any codec. Compiled only once, because it is large.
+/// Scans rows of a table, for any codec. One instance of this large function is shared by all callers.
 struct TableScan<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -275,7 +275,7 @@ impl Kernel for PassSurvivors<'_, '_, '_> {
     }
 }
 
-/// Stage 4, compiled for each SIMD level: looks up the buckets of table 1 to which pointers lead.
+/// Stage 4, compiled for each SIMD level: looks up the buckets of table 1 to which the pointers refer.
 struct LookUpFollowed<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: Option<RawLayout>,
@@ -319,7 +319,7 @@ impl Kernel for DropDuplicates<'_, '_, '_> {
     }
 }
 
-/// Calls `each` with each row of one bucket that may be near, and with its 16 compared bits. Works for any radius.
+/// Calls `each` with each row of one bucket that may be near the query, and with the 16 compared bits of the row.
 struct FilterOne<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -350,7 +350,7 @@ impl FilterOne<'_, '_> {
     }
 }
 
-/// The next probe of a search. For each group of queries, all tables are probed, one after the other.
+/// The position in the sequence of probes. For each group of queries, the tables are probed one after the other.
 #[derive(Default)]
 struct ProbeCursor {
     /// Whether the queries have been sorted for the current step.
@@ -363,7 +363,7 @@ struct ProbeCursor {
 }
 
 impl OpenTable {
-    /// Returns the rows of the bucket of `prefix` in a table without a raw layout, and prefetches the first data that a scan
+    /// Returns the rows in the bucket of `prefix`, for a table without a raw layout. Prefetches the first data that a scan
     /// of these rows reads.
     #[inline(never)]
     fn rows(&self, at: SectionReader<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
@@ -374,12 +374,12 @@ impl OpenTable {
         Ok(rows.start as u32..rows.end as u32)
     }
 
-    /// Returns the number of bits in which a row's bits still to be compared may differ from the query's. `mask` has the
-    /// bits in which the prefix of the probe differs from that of the query.
+    /// Returns the number of bits that may differ among the bits of a row that are still to be compared. `mask` has the bits
+    /// in which the prefix of the probe differs from that of the query.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
-            // The scanned planes begin at bit 17, so they contain the prefix bits from bit 17 on.
+            // The scanned plane starts at bit 17, so prefix bits from bit 17 on are compared again.
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
@@ -400,7 +400,8 @@ impl<'a> TableSearch<'a, '_> {
         if self.plan.scan {
             return self.scan_all();
         }
-        // A single query has few probes, so less memory is reserved. Memory of an earlier search is reused.
+        // A single query has few probes, so reserve less memory. Reserving has no effect if the memory of an earlier search
+        // suffices.
         let capacity = WINDOW.min(4 * self.queries.len());
         let SearchScratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
         ahead.reserve(capacity);
@@ -418,8 +419,8 @@ impl<'a> TableSearch<'a, '_> {
             self.tables().settle(&mut self.at);
             self.fill(&mut next);
             if let Some(budget) = &mut budget {
-                // With a budget, each window has only one probe, so that the skipped buckets do not depend on other queries
-                // of the batch.
+                // With a budget, probes run one at a time, so that the skipped buckets do not depend on other queries of the
+                // batch.
                 self.scratch.left_out += budget.begin(self.scratch.probes[0].query, self.ask.visits);
             }
             self.scan(level, &mut guard, &mut budget)?;
@@ -481,12 +482,12 @@ impl<'a> TableSearch<'a, '_> {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // If a query has several probes in a table, only its first probe benefits from the sorted order.
+        // If a query has several probes in a table, only the first of them follows the sorted order, so sorting pays less.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
-    /// Replaces `ahead` by the next probes, at most a window of them.
+    /// Replaces `ahead` by the next probes, at most as many as a window has.
     #[inline(never)]
     fn fill(&mut self, next: &mut ProbeCursor) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
@@ -551,7 +552,7 @@ impl<'a> TableSearch<'a, '_> {
         }
     }
 
-    /// Stage 1 for the next probes at indices `places`; indices past the last probe are ignored.
+    /// Stage 1 for the next probes with the indices `places`. Indices past the last probe are ignored.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -571,8 +572,8 @@ impl<'a> TableSearch<'a, '_> {
                 let postings = at.section(&self.fingerprints.postings);
                 hint_answers(&first.layout, at.section(&first.section), postings, &probe.bucket);
             }
-            // A bucket has at most the rows of the table. If a partial table's directory has fewer bits than a probe,
-            // several probes read the same bucket.
+            // A bucket has at most as many rows as the table. If the directory of a partial table has fewer bits than a
+            // prefix, several probes read the same bucket.
             // guard: buckets of a probe have no more rows than the table
             if step.radius > 0 && guard.exceeds(probe, max) {
                 let table = &tables.all[step.table as usize];
@@ -584,7 +585,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2: scans the buckets of the current probes. Between scans, reads the directory entries of the next probes.
+    /// Stage 2: scans the buckets of the current probes. Between the scans, runs stage 1 for the next probes.
     fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<VisitBudget>) -> Result<()> {
         self.scratch.candidates.clear();
         self.scratch.followed.clear();
@@ -595,7 +596,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.tables().any_hot {
             self.scan_hot()?;
         }
-        // Prefetch some of the next buckets between scans, so that memory accesses are always in flight.
+        // Prefetch some of the next buckets between the scans, so that memory accesses are always in flight.
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
@@ -639,7 +640,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(PassSurvivors { search: self, first, count })
     }
 
-    /// Searches the hot buckets among the buckets of the probes, and empties these buckets so that they are not scanned.
+    /// Searches the buckets that are hot, and sets their row ranges to empty so that the bucket scan skips them.
     #[inline(never)]
     fn scan_hot(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -658,7 +659,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Queues the rows that passed the filter for their next stage. `first` is the index of the first filtered probe.
+    /// Queues the rows that passed the filter for their next stage. `first` is the index of the first probe that was
+    /// filtered.
     #[inline(always)]
     fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
@@ -681,7 +683,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for unfiltered buckets of one table, one after the other.
+    /// Stage 2 for the unfiltered buckets of one table, one after the other.
     #[inline(never)]
     fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
@@ -755,13 +757,12 @@ impl<'a> TableSearch<'a, '_> {
     /// Stages 4 and 5: follows pointers into table 1 and searches their buckets.
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
-        // If table 1 is probed by as many bits as a pointer has, a pointer's bucket is a normal bucket of table 1, and the
-        // raw layout finds it.
+        // If a pointer has as many bits as a prefix of table 1, it is such a prefix, and the raw layout finds its bucket.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;
-        // If a pointer has fewer bits than the probes of table 1, it leads to several buckets. If it has more, it leads to a
-        // part of a bucket, and that part is scanned.
+        // A pointer with fewer bits than a prefix of table 1 refers to several buckets. A pointer with more bits refers to a
+        // part of a bucket, which is scanned.
         if let Some(open) = &first.hot
             && first.bits >= self.tables().pointer_bits
         {
@@ -774,7 +775,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(FinishComplete { search: self, front, count })
     }
 
-    /// Stage 4: looks up the rows of the buckets to which pointers lead.
+    /// Stage 4: looks up the rows of the buckets to which the pointers refer.
     #[inline(always)]
     fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -787,7 +788,7 @@ impl<'a> TableSearch<'a, '_> {
             let query = self.queries[probes[one.probe as usize].query as usize];
             let own = query.checked_shr(64 - tables.pointer_bits).unwrap_or(0) as u32;
             let spent = (own ^ one.pointer).count_ones();
-            // Only the pointer was compared so far, and it is within the radius, so the subtraction does not saturate.
+            // Only the pointer has been compared so far, and it is within the radius, so the subtraction does not saturate.
             one.bucket.left = within.saturating_sub(spent);
             one.bucket.scanned = first.scanned_of(query);
             let mut rows = if let Some(front) = front {
@@ -808,7 +809,7 @@ impl<'a> TableSearch<'a, '_> {
             seen.1 += rows.end - rows.start;
             // guard: buckets of a probe have no more rows than the table
             if seen.1 > max {
-                // Overlapping buckets would make a probe quadratic in the file's size.
+                // With overlapping buckets, the time of a probe would be quadratic in the size of the file.
                 return Err(overlap(self.segment, section, max));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
@@ -820,7 +821,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5: checks the rows that passed the filter in the buckets to which pointers lead.
+    /// Stage 5: checks the rows that passed the filter in the buckets to which the pointers refer.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -835,8 +836,8 @@ impl<'a> TableSearch<'a, '_> {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
                 let second = front.lane(&at, row)?;
-                // A layout without a plane for bits 1 to 16 takes these bits from the prefix. Here the pointer contains
-                // them.
+                // A layout without a plane for bits 1 to 16 takes these bits from the prefix of the bucket. The pointer has
+                // the same bits.
                 let source = at.section(&first.section);
                 let fingerprint = planes.complete(source, row.into(), pointer as u16, second)?;
                 if (fingerprint ^ query).count_ones() <= within
@@ -851,7 +852,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Searches the hot buckets to which pointers lead, and empties their ranges so that they are not scanned.
+    /// Searches the hot buckets to which pointers refer, and sets their row ranges to empty so that the next step skips
+    /// them.
     #[inline(never)]
     fn follow_hot(&mut self, open: &'a OpenHot) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -871,7 +873,7 @@ impl<'a> TableSearch<'a, '_> {
                     hits.push(ProbeHit { probe: number, row, fingerprint });
                 }
             };
-            // If table 1 is probed by more bits than a pointer has, the pointer leads to several buckets.
+            // If a prefix of table 1 has more bits than a pointer, the pointer refers to several buckets.
             let parts = table.bits - tables.pointer_bits;
             for prefix in u64::from(pointer) << parts..u64::from(pointer + 1) << parts {
                 if (prefix ^ table.prefix(query)).count_ones() > within {
@@ -894,7 +896,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5 for other codecs of table 1 and for wide radii: scans the buckets one after the other.
+    /// Stage 5 for other codecs of table 1 and for large radii: scans the buckets one after the other.
     #[inline(never)]
     fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -908,7 +910,7 @@ impl<'a> TableSearch<'a, '_> {
             if rows.is_empty() {
                 continue;
             }
-            // The pointer contains the first bits of all rows, so they are decoded without the directory.
+            // The pointer has the first bits of all rows in its bucket, so the rows are decoded without the directory.
             if let Layout::Planes(planes) = &first.layout
                 && !planes.has_first()
             {
@@ -942,7 +944,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Drops hits that an earlier table also finds, and replaces the rows of the others by their ranks in table 1.
+    /// Drops hits that an earlier table also finds. In the other hits, replaces the row by the rank in table 1.
     #[inline(always)]
     fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();
@@ -991,7 +993,7 @@ impl<'a> TableSearch<'a, '_> {
     }
 }
 
-/// Sorts queries by the leading bits of their prefixes in this table, so that adjacent queries mostly share buckets.
+/// Sorts queries by the leading bits of their prefixes in this table, so that most adjacent queries share a bucket.
 #[inline(never)]
 fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
     // Use about four times as many counters as queries, so that most queries with the same counter share a bucket.
@@ -1015,8 +1017,8 @@ fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, count
     }
 }
 
-/// Prefetches the data that a match in a short bucket of table 1 needs, for all rows of the bucket. A single query has no
-/// other work while it waits for memory, and would otherwise wait again for each row.
+/// Prefetches the data that is needed to report a match in this bucket of table 1, for all of its rows, unless the bucket is
+/// long. A single query has no other work to do while it waits for memory.
 #[inline(always)]
 fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionReader<'_>, bucket: &FilteredBucket) {
     let rows = bucket.rows();
@@ -1030,7 +1032,7 @@ fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionRead
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// The queues to which rows are added once they have passed the filter.
+/// The queues for rows that have passed the filter: `candidates` for stage 3 and `followed` for stage 4.
 struct FilteredQueues<'a, 'b> {
     at: SectionReader<'a>,
     tables: &'a OpenTables,
@@ -1040,7 +1042,7 @@ struct FilteredQueues<'a, 'b> {
 }
 
 impl<'a> FilteredQueues<'a, '_> {
-    /// Adds a row to the queue of its next stage. `query` has the query's bits with which the row was compared.
+    /// Adds a row to the queue of its next stage. `query` has the bits of the query with which the row was compared.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
         let RowCandidate { probe, row, scanned } = candidate;
@@ -1058,7 +1060,8 @@ impl<'a> FilteredQueues<'a, '_> {
     }
 }
 
-/// Returns true if a probe of table 1 itself covers this pointer. False if a pointer has too few bits to decide.
+/// Returns true if a probe of table 1 also searches the bucket of this pointer. Returns false if the pointer has too few
+/// bits to know.
 #[inline(always)]
 fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, query: u16) -> bool {
     let bits = tables.all[0].bits;
@@ -1066,7 +1069,7 @@ fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, que
         && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
 }
 
-/// Queues the bucket of table 1 to which a pointer leads, unless the last queued bucket is the same.
+/// Queues the bucket of table 1 to which a pointer refers, unless it equals the last bucket in the queue.
 #[inline(always)]
 fn follow_pointer(followed: &mut Vec<Followed>, tables: &OpenTables, at: SectionReader<'_>, probe: u32, pointer: u16) {
     let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);

@@ -20,9 +20,9 @@ pub struct Records {
     pub(super) keys: KeyColumn,
     /// The fingerprint of each record; 0 for a record without a sketch.
     pub(super) fingerprints: Vec<u64>,
-    /// The band keys of each record, one for each band.
+    /// The band keys of all records, one for each band of a record.
     pub(super) bands: Vec<u32>,
-    /// The packed signature of each record, `signature_bytes` bytes each.
+    /// The packed signatures of all records, `signature_bytes` bytes each.
     pub(super) signatures: Vec<u8>,
     /// The bottom and the modular samples; `None` if they are not stored.
     pub(super) samples: [Option<SampleColumn>; 2],
@@ -131,7 +131,7 @@ impl Records {
         }
     }
 
-    /// Returns the number of records. Repeated keys count each time.
+    /// Returns the number of records. Records with the same key are counted separately.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kinds.len()
@@ -330,7 +330,7 @@ impl Records {
     /// Replaces `out` by the set of a row, which is empty if the index stores no sets.
     ///
     /// # Errors
-    /// None in practice, because fields are checked when a record is added.
+    /// Never, because the fields were checked when the record was added.
     pub(crate) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
         self.fields(row).set_into(out).map_err(fields::unread)
     }
@@ -340,7 +340,7 @@ impl Records {
         self.stamps.as_ref().map(|column| column[row])
     }
 
-    /// Truncates to the first `rows` rows.
+    /// Removes all rows after the first `rows` rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let (bands, signature_bytes) = self.widths();
         match &mut self.keys {
@@ -366,12 +366,12 @@ impl Records {
         self.kinds.truncate(rows);
     }
 
-    /// Returns the number of features of a record, and the length of its signature in bytes.
+    /// Returns the number of features and the length of the signature in bytes, which are the same for all records.
     pub(super) fn widths(&self) -> (usize, usize) {
         self.params.minhash.map_or((0, 0), |minhash| (usize::from(minhash.bands), minhash.signature_bytes()))
     }
 
-    /// Returns the number of bytes of memory in use.
+    /// Returns the number of bytes of memory that the records use.
     #[must_use]
     pub fn memory(&self) -> usize {
         let keys = match &self.keys {
@@ -400,7 +400,7 @@ impl Records {
             return rows.collect();
         }
         let mut order: Vec<u32> = rows.collect();
-        // Row numbers break ties, so the last row of a key comes last.
+        // Rows break ties, so the last row of a key comes after its other rows.
         match &self.keys {
             KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
             KeyColumn::Bytes { .. } => {

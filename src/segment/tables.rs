@@ -22,8 +22,8 @@ use crate::format::wire::Fault;
 use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
-/// Offsets of the data that the first stages of a search read in a `planes` or partial table: the directory, and a plane of
-/// 16-bit values. Offsets are relative to the file, so that a probe takes few instructions.
+/// File offsets of the data that the first stages of a search read in a `planes` or partial table: the directory, and a
+/// plane of 16-bit values. They are relative to the file, not to the section, so that a probe takes few instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawLayout {
     /// The index of the table's section in the table of contents, from 0.
@@ -48,8 +48,8 @@ impl RawLayout {
         &at.file.sections()[self.entry as usize]
     }
 
-    /// Returns the rows of the bucket of `prefix` in a table with `max` rows. Prefetches the first data that a scan of the
-    /// bucket reads.
+    /// Returns the row range of the bucket of `prefix`, in a table with `max` rows. Prefetches the first data that a scan of
+    /// the bucket reads.
     #[inline(always)]
     pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, max: u64) -> Result<Range<u32>> {
         let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
@@ -148,9 +148,9 @@ pub(super) struct OpenTable {
     pub(super) order: BitOrder,
     /// The bit order of the table's entries if the table is partial, otherwise `None`.
     pub(super) entry_order: Option<BitOrder>,
-    /// Whether the leading bits of the table and the pointer of an entry have no bit in common.
+    /// Whether no bit of an entry's pointer is among the leading bits of the table.
     pub(super) pointer_apart: bool,
-    /// The number of leading bits in the prefix of a probe.
+    /// The number of bits in the prefix of a probe.
     pub(super) bits: u32,
     /// The positions of the prefix bits in a fingerprint.
     lead: BitField,
@@ -210,8 +210,8 @@ impl OpenTable {
         }
     }
 
-    /// Returns the prefix of a query's probe in this table. If passed the XOR of two fingerprints, returns the bits in which
-    /// their prefixes differ.
+    /// Returns the prefix of a fingerprint in this table. For the XOR of two fingerprints, returns the bits in which their
+    /// prefixes differ.
     #[inline(always)]
     pub(super) fn prefix_of(&self, fingerprint: u64) -> u64 {
         self.lead.of(fingerprint)
@@ -223,13 +223,13 @@ impl OpenTable {
         self.scanned.of(fingerprint) as u16
     }
 
-    /// Returns the value with which whole rows are compared: the query's key, or its entry if the table is partial.
+    /// Returns the value that is compared with whole rows: the key of the query, or its entry if the table is partial.
     #[inline(always)]
     pub(super) fn compared_of(&self, fingerprint: u64) -> u64 {
         self.entry_order.as_ref().unwrap_or(&self.order).apply(fingerprint)
     }
 
-    /// Returns the leading bits of a key, which are the prefix of its probe.
+    /// Returns the prefix of a key, which is its leading bits.
     #[inline(always)]
     pub(super) fn prefix(&self, key: u64) -> u64 {
         key.checked_shr(64 - self.bits).unwrap_or(0)
@@ -264,7 +264,7 @@ pub(super) struct OpenTables {
     pub(super) all: Vec<OpenTable>,
     /// The number of distinct fingerprints.
     pub(super) rows: u64,
-    /// The number of leading bits of a pointer that are used as a prefix in table 1.
+    /// The number of leading bits of a pointer that are used as a prefix for table 1.
     pub(super) pointer_bits: u32,
     /// Whether any table has hot buckets.
     pub(super) any_hot: bool,
@@ -289,7 +289,7 @@ pub(super) struct PlanStep {
 /// The plan of searches with one radius.
 #[derive(Clone, Debug)]
 pub(super) struct RadiusPlan {
-    /// The tables to probe, in ascending order.
+    /// The tables to probe, ordered by table number.
     pub(super) steps: Vec<PlanStep>,
     /// Whether the buckets of all steps are filtered.
     pub(super) is_filtered: bool,
@@ -366,8 +366,8 @@ pub(super) fn unanswered(within: u32) -> Error {
     Error::Invalid(format!("within {within}: radii up to {WITHIN_MAX} are answered"))
 }
 
-/// Returns the function that maps a fingerprint to its sort value in table `place`, numbered from 0. `rows` is the number of
-/// fingerprints.
+/// Returns the function that maps fingerprints to the values by which table `place` (from 0) is sorted. `rows` is the number
+/// of fingerprints.
 pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -> impl Fn(u64) -> u64 {
     let table = &design.tables[place];
     let key_order = table.order.clone();
@@ -387,7 +387,7 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
 
 /// Sorts the values that [`value_of`] computed for ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
-    // Apart from the leading bits of the directory, keys and entries are mostly in the order of the fingerprints.
+    // Except for the leading bits of the directory, keys and entries are mostly in the order of the fingerprints.
     let lead = match codec {
         Codec::Complete(_) => table.lead,
         Codec::Partial(_) => prefix_bits(values.len() as u64, table.lead),
@@ -395,7 +395,7 @@ pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scrat
     sort_tail_in_order(values, scratch, lead);
 }
 
-/// Replaces `values` by the sorted values of these ascending fingerprints in table `place`, numbered from 0.
+/// Replaces `values` by the sorted values of `fingerprints`, which must ascend, in table `place` (from 0).
 pub(super) fn sorted_values(
     design: &Design,
     place: usize,
