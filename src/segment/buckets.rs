@@ -16,8 +16,8 @@ use crate::sys::column::{Column, MemoryBudget};
 
 impl Segment {
     /// Calls `each` with the ordinals of the documents whose feature in band `band` (from 0) agrees with `feature` in all
-    /// stored bits, in ascending order. These documents are only candidates, because at most 32 bits of a feature are
-    /// stored, or fewer if the parameters say so.
+    /// stored bits, in ascending order. The documents are only candidates, because at most 32 bits of a feature are stored.
+    /// The parameters may specify fewer bits.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -68,7 +68,7 @@ impl Segment {
         });
     }
 
-    /// Prefetches as [`hint_features`](Self::hint_features) does, for keys of any sections that are encoded as bands.
+    /// Prefetches data as [`hint_features`](Self::hint_features) does, for keys in any sections that are encoded as bands.
     pub(super) fn hint_keys<'s, I>(&'s self, bits: u32, all: impl Fn() -> I)
     where
         I: Iterator<Item = (&'s Section, &'s Band, u32)>,

@@ -8,7 +8,7 @@ use crate::format::contents::Kind;
 use crate::format::directory::DirectoryBuilder;
 use crate::format::table::Columns;
 
-/// Number of entries encoded between two writes.
+/// Number of entries that are encoded before they are written.
 const CHUNK: usize = 8192;
 
 /// Writes a section encoded as a band. `entries` are `rows` ascending entries with the key, of `key_bits` bits, in the high

@@ -1,7 +1,7 @@
-//! The filter of a search: selects the rows of a bucket whose first 16 compared bits are near those of the query.
+//! The filter of a search: selects the rows of a bucket that are near the query in the 16 bits that are compared first.
 //!
-//! A search spends nearly all of its time in this loop and waiting for the memory of buckets. So the loop covers many
-//! buckets and does nothing else; callers process the selected rows.
+//! A search spends nearly all of its time in this loop and in waiting for memory. So the loop covers many buckets and does
+//! nothing else. Callers process the selected rows.
 
 use zerocopy::little_endian::U16;
 
@@ -34,9 +34,9 @@ impl FilteredBucket {
 /// Up to 64 consecutive rows of a bucket. At least one of them may be near.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survivors {
-    /// The index of the bucket.
+    /// The index of the bucket among those passed to [`filter_buckets`].
     pub(super) bucket: u32,
-    /// The row of bit 0 in `near`.
+    /// The row to which bit 0 of `near` refers.
     pub(super) base: u32,
     /// Bit i is set if row `base + i` may be near.
     pub(super) near: u64,
@@ -77,7 +77,8 @@ impl<'f, I: Iterator<Item = (FilteredBucket, &'f RawLayout)>> Kernel for FilterK
                 if count == survivors.len() {
                     survivors.resize(count * 2 + LANES, Survivors::default());
                 }
-                // Always write the result, but advance only if a row may be near. A branch would be mispredicted too often.
+                // Write the result in any case, and keep it only if a row may be near. A branch would be mispredicted too
+                // often.
                 let near = simd.near16(lanes, scanned, left);
                 survivors[count] = Survivors { bucket: number, base, near };
                 count += usize::from(near != 0);

@@ -6,10 +6,10 @@ use std::sync::Arc;
 /// Maximum number of cached entries per document of the segment. If a new bucket would exceed it, all cached orders are
 /// dropped first. Dropped orders are sorted again when they are needed.
 const HELD_A_DOCUMENT: usize = 16;
-/// Number of entries that may be cached however small the segment is.
+/// The limit on cached entries is at least this number, even for small segments.
 const HELD_MIN: usize = 1 << 16;
 
-/// A bucket of a segment.
+/// Identifies a bucket of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
     /// The documents whose fingerprint has this rank.
@@ -20,7 +20,7 @@ pub enum Bucket {
     Band(usize, u32),
 }
 
-/// The documents of long buckets as ordinals in the order of priority.
+/// The documents of long buckets, as ordinals in the order of priority.
 #[derive(Debug, Default)]
 pub(super) struct HeldOrders {
     by_bucket: HashMap<Bucket, Arc<[u32]>>,

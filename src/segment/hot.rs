@@ -106,7 +106,7 @@ impl NestedSearch<'_, '_> {
     }
 }
 
-/// The prefixes of the hot buckets, each with the (key, rank) of its fingerprints.
+/// The prefixes of the hot buckets, each with the key and the rank of each of its fingerprints.
 pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
 /// Returns the hot buckets of a table. `fingerprints` must be in the order of their ranks, and is iterated twice. Uses 4

@@ -263,7 +263,7 @@ impl Segment {
         keys::first_key(bytes).map_err(|fault| self.wrong_group(section, start, fault))
     }
 
-    /// Returns the bytes of a group, after the offset of the group in the section.
+    /// Returns the offset of a group in the section, and the bytes of the group.
     fn group_bytes(&self, section: &Section, group: u64) -> Result<(u64, &[u8])> {
         let offsets = self.read(section, keys::group_offsets(group))?;
         let range = keys::group_range(offsets, group, section.length, section.rows)

@@ -28,11 +28,11 @@ impl Segment {
     /// them unless the table design is a free one. Finds none if the index stores no fingerprints.
     ///
     /// Takes [`Design::probes`](crate::design::Design::probes) lookups. Each is followed by a scan of about n / 2^b entries,
-    /// where b is the number of prefix bits of a probe.
+    /// where b is the number of bits in the prefix of a probe.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; matches reported before it are valid. [`Error::Invalid`] for a radius that the design does not
-    /// support.
+    /// [`Error::Corrupt`]; matches that were reported before the error are valid. [`Error::Invalid`] for a radius that the
+    /// design does not support.
     pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(FingerprintMatch)) -> Result<()> {
         SearchScratch::lend(|scratch| {
             self.search(&[query], SearchOptions::within(within), scratch, |_, near| {
@@ -99,8 +99,8 @@ impl Segment {
     /// order.
     ///
     /// # Errors
-    /// Those of [`within`](Self::within). Overlapping posting lists are [`Error::Corrupt`], at the latest after as many
-    /// documents as the segment has.
+    /// Those of [`within`](Self::within). [`Error::Corrupt`] if posting lists overlap, at the latest when more documents
+    /// have been reported than the segment has.
     #[inline]
     pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
         SearchScratch::lend(|scratch| {

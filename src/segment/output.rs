@@ -20,7 +20,7 @@ use crate::sys::vfs::{TemporaryFile, Vfs};
 /// file need few TLB entries.
 const BUFFER: usize = 2 << 20;
 
-/// Writes a segment from front to back. The file has no name; [`SegmentOutput::finish`] syncs it before it is named.
+/// Writes a segment from front to back. The file gets its name only after [`SegmentOutput::finish`] has synced it.
 pub(super) struct SegmentOutput {
     file: Box<dyn TemporaryFile>,
     dir: PathBuf,

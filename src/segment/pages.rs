@@ -16,8 +16,8 @@ use crate::sys::mmap::{PIECE, View};
 
 const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked together");
 
-/// Number of consecutive checked pages before a new page for which the new page belongs to a scan. If half of a file's pages
-/// have been read at random, one new page in 256 is mistaken for a part of a scan.
+/// A new page belongs to a scan if this many pages directly before it have been checked. If half of a file's pages have been
+/// read at random, one new page in 256 is mistaken for a part of a scan.
 const WALK: u64 = 8;
 /// Number of pages that are announced ahead of a scan: 1 MiB, which is more than devices transfer at once. At least half of
 /// them are always in flight.

@@ -4,8 +4,8 @@
 //! the fingerprints ascend, a stable distribution by prefix sorts nearly all entries. Only entries of one bucket with equal
 //! first bits may be out of order. The first distribution uses enough bits that each part fits into the second-level cache.
 //! It processes several tables while their fingerprints are cached. The second distribution uses the remaining bits of the
-//! directory's prefix. Between them, a row has only the remaining bits of its prefix, and its entry. This takes 4 bytes in
-//! most cases, compared to 8 bytes for the values by which a table is [sorted](Filter::value).
+//! directory's prefix. Between the two distributions, a row has only these remaining bits and its entry. This takes 4 bytes
+//! in most cases, compared to 8 bytes for the values by which a table is [sorted](Filter::value).
 //!
 //! Takes O(n) time for random fingerprints, and O(n log n) in the worst case.
 
@@ -281,7 +281,7 @@ mod tests {
         let mut sets: Vec<Vec<u64>> = vec![Vec::new(), vec![u64::MAX]];
         for count in [9, 1000, 70_000, 300_000] {
             sets.push((0..count).map(|_| random.next()).collect());
-            // Few distinct values of the first bits, so that entries of a bucket are out of order.
+            // The first bits have few distinct values, so that entries of a bucket are out of order.
             sets.push((0..count).map(|_| random.next() & !(0xFFFC << 48)).collect());
             sets.push(
                 (0..count).map(|i| if i % 2 == 0 { random.next() >> 20 } else { random.next() }).collect(),

@@ -1,4 +1,4 @@
-//! Builds a segment from more rows than fit in memory, if a record has only a numeric key and a fingerprint.
+//! Builds a segment whose records have only a numeric key and a fingerprint, from more records than fit in memory.
 //!
 //! Rows are collected in a scratch file, 17 bytes each. The segment is then built within the memory budget:
 //!

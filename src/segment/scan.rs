@@ -68,8 +68,8 @@ impl Segment {
         })
     }
 
-    /// Calls `each` with slices of the fingerprints of a stretch, in ascending order. Together they have a fingerprint for
-    /// each row.
+    /// Calls `each` with the fingerprints of a stretch in ascending order, one slice after the other. The slices have one
+    /// fingerprint for each row of the stretch.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -206,7 +206,7 @@ impl<'a> HeldPostings<'a> {
     #[inline(always)]
     pub fn hint_list(self, rank: u32) {
         let entry = self.entries.get(rank as usize).map_or(0, |entry| entry.get());
-        // Compiles to a conditional move; a branch would be mispredicted too often.
+        // Selected without a branch, which would be mispredicted too often.
         let place = if entry & LIST == 0 { 0 } else { entry & !LIST };
         prefetch(self.lists.as_bytes(), place as usize * size_of::<U32>());
     }
@@ -216,7 +216,7 @@ impl<'a> HeldPostings<'a> {
     #[inline(always)]
     #[must_use]
     pub fn only(self, rank: u32) -> Option<u32> {
-        // An entry that refers to a list is above all ordinals.
+        // Entries that refer to a list are greater than all ordinals.
         self.entries.get(rank as usize).map(|entry| entry.get()).filter(|&entry| entry < self.documents)
     }
 

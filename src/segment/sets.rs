@@ -76,8 +76,8 @@ impl CommonTags {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // Count with 2^18 counters. Smaller tables follow by summing adjacent counters, because their indices are the
-        // leading bits of these.
+        // Count with 2^18 counters. For a smaller table, adjacent counters are summed, because an index into it consists of
+        // the leading bits of an index used here.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {
@@ -172,11 +172,11 @@ pub(super) fn write_sets(
 }
 
 impl Segment {
-    /// Calls `each` with the ordinals of documents whose set may be near `set`, in no particular order: all near ones, and
-    /// others. Marked documents are included only if `marked` is true. A document is passed once for each tag that it shares
-    /// with the prefix of `set`. The second argument of `each` is the [position](crate::format::prefixes::fewest_missing) of
-    /// the tag in the prefix, or 0 if `marked` is true. `near` must require at least the resemblance in the parameters.
-    ///
+    /// Calls `each` with the ordinals of documents whose set may be near `set`, in no particular order. Includes all
+    /// documents that are near, and others. Marked documents are included only if `marked` is true. A document is passed
+    /// once for each tag that it shares with the prefix of `set`. The second argument of `each` is the
+    /// [position](crate::format::prefixes::fewest_missing) of the tag in the prefix, or 0 if `marked` is true. `near` must
+    /// require at least the resemblance in the parameters.
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn sharing_prefix(
@@ -210,7 +210,8 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // With keys of both kinds, a key may collide with one of the other kind, and its position would be meaningless.
+        // If keys of marked and unmarked documents are looked up, a key of one kind may equal a key of the other. The
+        // position of such a key would be meaningless, so it is 0.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))

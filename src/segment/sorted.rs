@@ -11,13 +11,14 @@ use super::spilled::{SliceSource, Item, SpillBudget, ChunkedValues, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
-/// Maximum number of items that are sorted by comparison.
+/// Up to this number of items are sorted by comparison.
 const SMALL: usize = 64;
 /// Number of items that fit into the second-level cache together with the copies that sorting needs.
 const CACHED: usize = 1 << 16;
-/// Number of bits of a distribution that exceeds the cache. The TLB covers the output streams of all buckets.
+/// Number of bits by which items that exceed the cache are distributed in one pass. The TLB covers the output streams of all
+/// buckets.
 const FAR_BITS: u32 = 8;
-/// Number of bits of a distribution within the cache.
+/// Maximum number of bits by which items within the cache are distributed in one pass.
 const NEAR_BITS: u32 = 11;
 const NEAR: usize = 1 << NEAR_BITS;
 /// Random items are distributed by this many bits more than the binary logarithm of their number. About one item in 16 then
@@ -141,7 +142,7 @@ const WAITING_BYTES: usize = 1 << 14;
 #[derive(Debug)]
 pub(super) struct RadixSorter<'r, T> {
     budget: SpillBudget<'r>,
-    /// Maximum number of items in memory. Sorting needs the same amount of scratch memory again.
+    /// Maximum number of items in memory. Sorting needs scratch memory for the same number of items.
     max: usize,
     top: u32,
     items: Vec<T>,
@@ -244,7 +245,7 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
                 return Ok(Some(items));
             }
             if bucket.top == 0 {
-                // All keys are equal, and these items were pushed in order.
+                // All keys of this bucket are equal, and its items were pushed in order, so they are sorted.
                 let items: Vec<T> = bucket.load(self.budget, &bucket.places[..1])?;
                 bucket.places.remove(0);
                 bucket.items -= items.len() as u64;
@@ -286,7 +287,7 @@ impl SpilledBucket {
 #[derive(Debug)]
 struct Partition<T> {
     spill: Spill,
-    /// The number of key bits below the bits by which the items are partitioned.
+    /// The number of key bits below those that select a bucket.
     shift: u32,
     waiting_bytes: usize,
     buckets: Vec<PendingBucket>,

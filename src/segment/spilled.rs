@@ -95,7 +95,8 @@ impl Item for u64 {
     }
 }
 
-/// A pair of a 64-bit key in the high bits and a 32-bit number in the low 32 bits. One integer comparison orders two pairs.
+/// A pair of a 64-bit key in the high bits and a 32-bit number in the low 32 bits. A single integer comparison compares two
+/// pairs.
 impl Item for u128 {
     const BYTES: usize = 12;
     #[inline(always)]
@@ -131,7 +132,7 @@ const CHUNK: usize = 1 << 12;
 pub(super) struct SpillColumn<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
-    /// The items after those in the scratch file.
+    /// The last items, which are not in the scratch file. All items if there is no scratch file.
     memory: Vec<T>,
     spill: Option<Spill>,
     bytes: Vec<u8>,
@@ -302,7 +303,7 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Ok(true)
     }
 
-    /// Calls `take` with the next items, at most `max`. At the end, does not call it.
+    /// Calls `take` with the next items, at most `max`. Does not call `take` if there are no more items.
     pub(super) fn take_some(&mut self, max: usize, take: impl FnOnce(&[T])) -> Result<()> {
         if self.refill()? {
             let end = self.chunk.len().min(self.at + max);
@@ -356,7 +357,7 @@ pub(super) struct SpilledParts<'r> {
 struct SpilledPart {
     /// The offset and the length in bytes of each chunk of the part in the scratch file.
     places: Vec<(u64, u32)>,
-    /// The bytes of the part after those in the scratch file.
+    /// The last bytes of the part, which are not in the scratch file.
     bytes: Vec<u8>,
 }
 

@@ -14,8 +14,8 @@ use super::vfs::ReadFile;
 pub(super) const ALIGNED: usize = 1 << 12;
 /// Number of bytes of a write, and maximum number of bytes of a read, that bypasses the cache.
 pub(super) const TOGETHER: usize = 4 << 20;
-/// Minimum number of bytes of a read that bypasses the cache. For shorter reads, waiting for the disk takes longer than
-/// adding pages to the cache.
+/// Minimum number of bytes of a read that bypasses the cache. Shorter reads are faster through the cache, because waiting
+/// for the disk takes longer than adding pages to the cache.
 const READ_MIN: usize = 1 << 18;
 
 /// A buffer whose bytes start at an aligned address.

@@ -145,7 +145,7 @@ pub trait AppendFile: Debug + Send {
     fn sync(&mut self) -> io::Result<()>;
 }
 
-/// A published file.
+/// A published file that is open for reading.
 pub trait ReadFile: Debug + Send + Sync {
     /// Returns the length of the file in bytes.
     fn len(&self) -> io::Result<u64>;

@@ -16,7 +16,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// Minimum size in bytes of an array for which huge pages are requested, although they may be slow.
+/// Minimum size in bytes of an array for which huge pages are tried.
 const MANY: usize = 16 << 20;
 
 /// An array of numbers. All of them are 0 initially.
@@ -162,14 +162,14 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
 }
 
 /// Touches the huge pages of `bytes` one by one. Returns the ranges for which small pages should be used; these are not
-/// touched. The ranges are offset by `from`.
+/// touched. The ranges are relative to the start of the map, in which `bytes` starts at `from`.
 #[cfg(target_os = "linux")]
 fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     use std::time::{Duration, Instant};
 
     use parking_lot::Mutex;
 
-    /// The time for populating 512 small pages, 1.4 us each.
+    /// The time for touching 512 small pages, 1.4 us each.
     const SMALL_ONES: Duration = Duration::from_micros(700);
     static LATELY: Mutex<HugePageBackoff> = Mutex::new(HugePageBackoff::NEW);
 
