@@ -19,8 +19,8 @@ const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked
 /// A new page belongs to a scan if this many pages directly before it have been checked. If half of a file's pages have been
 /// read at random, one new page in 256 is mistaken for a part of a scan.
 const WALK: u64 = 8;
-/// Number of pages that are announced ahead of a scan: 1 MiB, which is more than devices transfer at once. At least half of
-/// them are always in flight.
+/// Number of pages ahead of a scan that the operating system is advised to read: 1 MiB, which is more than devices transfer
+/// at once. At least half of them are always in flight.
 const AHEAD: u64 = 256;
 /// Maximum number of pages that one read fetches, for a scan or for a large request.
 const RUN: u64 = 64;
@@ -276,7 +276,7 @@ impl PageChecks {
         self.announced.has(page) || self.sound.has(page)
     }
 
-    /// Announces the pages ahead of `page` if the page belongs to a scan.
+    /// Advises the operating system to read the pages ahead of `page` if the page belongs to a scan.
     fn read_ahead(&self, file: &View, page: u64) {
         let middle = (page + AHEAD / 2).min(self.count() - 1);
         if !self.is_under_way(middle) && self.is_walk(page) {
@@ -522,7 +522,7 @@ mod tests {
                 for thread in 0..16_u64 {
                     let (pages, view, disk, start) = (&pages, &view, &disk, &start);
                     scope.spawn(move || {
-                        let mut state = (round << 8) | (thread / 2); // each sequence is followed by two threads
+                        let mut state = (round << 8) | (thread / 2); // two threads read the same ranges
                         start.wait();
                         for _ in 0..600 {
                             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405);

@@ -105,7 +105,7 @@ impl DistributedParts {
 
 struct Distributed<T> {
     rows: Zeroed<T>,
-    /// The index of the next row of each part; after the distribution, the end of each part.
+    /// The index at which the next row of each part is stored. After the distribution, the index of the end of each part.
     next: Vec<u32>,
 }
 

@@ -76,8 +76,8 @@ impl CommonTags {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // Count with 2^18 counters. For a smaller table, adjacent counters are summed, because an index into it consists of
-        // the leading bits of an index used here.
+        // Count in tables of 2^18 counters. If 2^k counters suffice, adjacent counters are summed afterwards: the first k
+        // bits of an index are the index into the smaller table.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {

@@ -63,8 +63,8 @@ pub enum Access {
 
 /// Maps the first `len` bytes of `file` read-only.
 ///
-/// The map changes only if the file does. This crate writes a segment to a read-only file under a temporary name, publishes
-/// it by renaming it, and never opens it for writing again.
+/// The map changes only if the file does. This crate creates a segment file under a temporary name, on Unix without write
+/// permission, publishes it by renaming it, and never opens it for writing again.
 ///
 /// # Errors
 /// I/O errors of the operating system.
@@ -73,11 +73,11 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     if len == 0 {
         return Ok(Bytes::Heap(Vec::new()));
     }
-    // SAFETY: `Mmap::map` requires that the file is not modified or truncated while the map exists. No code of this
-    // crate does that to a published file: segments are created under a temporary name, renamed and made read-only, and
-    // later only unlinked, which leaves the map intact. Another program could do it, with bounded effect. All readers
-    // take the bytes as `[u8]` and check every value they decode, so changed bytes cause an error, or a wrong answer if
-    // the page checksum did not cover them; a truncation causes SIGBUS.
+    // SAFETY: `Mmap::map` requires that the file is not modified or truncated while the map exists. No code of this crate
+    // does that to a published file: segments are created under a temporary name, on Unix without write permission, then
+    // renamed, and later only unlinked, which leaves the map intact. Another program could do it, with bounded effect. All
+    // readers take the bytes as `[u8]` and check every value they decode, so changed bytes cause an error, or a wrong answer
+    // if the page checksum did not cover them; a truncation causes SIGBUS.
     let map = unsafe { memmap2::MmapOptions::new().len(len).map(file) }?;
     Ok(Bytes::Mapped(map))
 }
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn first_stored_piece_is_kept() {
+    fn storing_a_piece_again_does_not_change_it() {
         let (view, _) = fetched(&vec![0; 2 * PIECE]);
         pieces(&view).keep(1, &[1; PIECE]);
         pieces(&view).keep(1, &[2; PIECE]);

@@ -52,7 +52,7 @@ impl Aligned {
         }
     }
 
-    /// Appends bytes up to the capacity of the buffer, and returns their number.
+    /// Appends bytes up to the capacity of the buffer, and returns the number of appended bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) -> usize {
         let end = self.start + self.len;
         let count = bytes.len().min(TOGETHER - self.len);

@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appended_bytes_are_read_back_across_the_buffer() {
+    fn spill_returns_appended_bytes_from_file_and_buffer() {
         let dir = tempfile::tempdir().unwrap();
         let mut spill = Spill::create(dir.path()).unwrap();
         let piece: Vec<u8> = (0..=255).cycle().take(100_003).collect();
