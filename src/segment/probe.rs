@@ -476,7 +476,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Returns true if the queries are sorted by their prefixes in each table.
+    /// Returns true if the queries are to be sorted by prefix before each table is probed.
     #[inline]
     fn in_order(&self) -> bool {
         if self.queries.len() < MANY || self.ask.visits.is_some() {

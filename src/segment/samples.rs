@@ -40,8 +40,8 @@ impl Segment {
         Ok(bytes)
     }
 
-    /// Appends a document's hashes in a section of samples to `out`, and returns their encoded bytes. Without a section,
-    /// appends nothing and returns no bytes.
+    /// Reads a document's sample from a section of samples. Appends its hashes to `out` and returns their encoded bytes. If
+    /// `of` is `None`, appends and returns nothing.
     pub(super) fn sample(
         &self,
         of: Option<&(Section, Samples)>,

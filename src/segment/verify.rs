@@ -210,7 +210,7 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // For few fingerprints, several codecs produce the same bytes, so the codec must be compared with the parameters.
+        // Different codecs may encode a few fingerprints in the same bytes, so compare the codec with that of the parameters.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {

@@ -21,7 +21,7 @@ pub struct DurableFile {
     file: File,
     /// The length of the file in bytes, including buffered bytes.
     length: u64,
-    /// The length of the file from which on writes bypass the cache.
+    /// The length of the file at which writes start to bypass the cache.
     cached: u64,
     past_cache: Option<Aligned>,
 }

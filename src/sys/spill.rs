@@ -22,11 +22,11 @@ pub struct Spill {
     buffer: Vec<u8>,
     /// The unwritten bytes at the end of the file, while writes bypass the cache. `None` while they go through the cache.
     past_cache: Option<Aligned>,
-    /// The length of the file from which on writes bypass the cache.
+    /// The length of the file at which writes start to bypass the cache.
     cached: u64,
     reader: PastCacheReader,
     flushed: u64,
-    /// The bytes before this offset have been released.
+    /// The offset before which the disk space has been freed.
     released: AtomicU64,
 }
 
