@@ -210,7 +210,7 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // Different codecs may encode a few fingerprints in the same bytes, so compare the codec with that of the parameters.
+        // Several codecs encode a few fingerprints in the same bytes, so compare the codec with that of the parameters.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {

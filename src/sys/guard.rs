@@ -8,8 +8,8 @@
 //! are not affected. For a SIGBUS outside of guarded maps, the previously installed handler is called.
 //!
 //! The library does not install the handler by itself, because signal handlers belong to the program. The command `twindex`
-//! installs it. The cost is one registration per map and one check per query. [`Access::Read`](super::Access::Read) does
-//! without maps.
+//! installs it. The cost is one registration per map and one check per query. [`Access::Read`](super::Access::Read) uses
+//! no maps.
 
 use std::io;
 use std::mem::MaybeUninit;
