@@ -59,9 +59,9 @@ impl Writer {
         })
     }
 
-    /// Returns the leader of a document, in the batch or committed: the result of [`Snapshot::leader`] after a commit.
-    /// A document that has expired by a stamp of the batch is included until the commit, or until
-    /// [`admit`](Self::admit) looks up a document.
+    /// Returns the leader of a document, in the batch or committed: the result of [`Snapshot::leader`] after a commit. A
+    /// document that expires because of a stamp in the batch is included until the commit, or until [`admit`](Self::admit)
+    /// looks up a document.
     ///
     /// # Errors
     /// As [`contains`](Self::contains) and [`Snapshot::leader`].
@@ -70,8 +70,8 @@ impl Writer {
         Snapshot::new(self.now()).leader(key, max_queries)
     }
 
-    /// As [`admit`](Self::admit), and also returns the leader and the size of the document's group, including the
-    /// batch: the result of [`Snapshot::membership`] after a commit. `None` for a duplicate that was dropped.
+    /// Like [`admit`](Self::admit), but also returns the leader and the size of the document's group, in the batch or
+    /// committed: the result of [`Snapshot::membership`] after a commit. `None` for a duplicate that was dropped.
     ///
     /// ```
     /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};
