@@ -145,7 +145,7 @@ impl<'a> OpenOptions<'a> {
     /// Opens an index; never creates one.
     ///
     /// # Errors
-    /// As [`Index::open`].
+    /// Same as [`Index::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Index> {
         self.open_with(Arc::new(RealVfs), path.as_ref())
     }
@@ -153,7 +153,7 @@ impl<'a> OpenOptions<'a> {
     /// Like [`open`](Self::open), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`Index::open`].
+    /// Same as [`Index::open`].
     pub fn open_with(mut self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
         // If the path is empty or there is no current directory, the path is used unchanged. Opening it then fails with an
         // error that states the reason.
@@ -218,7 +218,7 @@ impl Index {
     /// Like [`open_or_create`](Self::open_or_create), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`open_or_create`](Self::open_or_create).
+    /// Same as [`open_or_create`](Self::open_or_create).
     pub fn open_or_create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
         Self::open_or_create_from(vfs, path, params, None)
     }
@@ -226,7 +226,7 @@ impl Index {
     /// Like [`open_or_create`](Self::open_or_create), for parameters that weight shingles by the IDF table `table`.
     ///
     /// # Errors
-    /// As [`open_or_create`](Self::open_or_create) and [`create_with_idf`](Self::create_with_idf).
+    /// Same as [`open_or_create`](Self::open_or_create) and [`create_with_idf`](Self::create_with_idf).
     pub fn open_or_create_with_idf(path: impl AsRef<Path>, params: Params, table: &IdfTable) -> Result<Self> {
         Self::open_or_create_from(Arc::new(RealVfs), path.as_ref(), params, Some(table))
     }
@@ -261,7 +261,7 @@ impl Index {
     /// Like [`create`](Self::create), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`create`](Self::create).
+    /// Same as [`create`](Self::create).
     pub fn create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
         Self::create_from(vfs, path, params, None)
     }
@@ -280,7 +280,7 @@ impl Index {
     /// none.
     ///
     /// # Errors
-    /// As [`create`](Self::create) and [`create_with_idf`](Self::create_with_idf).
+    /// Same as [`create`](Self::create) and [`create_with_idf`](Self::create_with_idf).
     pub fn create_from(
         vfs: Arc<dyn Vfs>,
         path: &Path,
@@ -333,7 +333,7 @@ impl Index {
     /// Like [`open`](Self::open), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn open_with(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Self> {
         Self::options().open_with(vfs, path)
     }
@@ -364,7 +364,7 @@ impl Index {
     /// Returns a sketcher with the parameters of the index and, if they name one, its IDF table.
     ///
     /// # Errors
-    /// As [`Sketcher::new`] and [`idf`](Self::idf). If this fails, the index can still be read and queried with
+    /// Same as [`Sketcher::new`] and [`idf`](Self::idf). If this fails, the index can still be read and queried with
     /// sketches.
     pub fn sketcher(&self) -> Result<Sketcher> {
         let params = self.params();
@@ -397,7 +397,7 @@ impl Index {
     /// Makes commits of other processes visible to later snapshots. Returns whether there were any.
     ///
     /// # Errors
-    /// As [`open`](Self::open); after an error the index is unchanged.
+    /// Same as [`open`](Self::open); after an error the index is unchanged.
     pub fn refresh(&self) -> Result<bool> {
         // guard: one thread at a time takes in what other processes did
         let _refreshing = self.shared.refreshing.lock();
@@ -465,7 +465,7 @@ impl Index {
     /// bytes removed.
     ///
     /// # Errors
-    /// As [`writer`](Self::writer).
+    /// Same as [`writer`](Self::writer).
     pub fn gc(&self) -> Result<u64> {
         self.writer()?.gc()
     }
@@ -473,7 +473,7 @@ impl Index {
     /// Merges all segments into one: [`Writer::compact`] with a temporary writer. Returns the new generation.
     ///
     /// # Errors
-    /// As [`writer`](Self::writer) and [`Writer::compact`].
+    /// Same as [`writer`](Self::writer) and [`Writer::compact`].
     pub fn compact(&self) -> Result<u64> {
         self.writer()?.compact()
     }

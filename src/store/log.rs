@@ -391,7 +391,7 @@ mod tests {
     use crate::sys::vfs::MemoryFile;
 
     #[test]
-    fn payload_that_is_not_in_the_file_is_an_error_at_the_offset_of_its_record() {
+    fn payload_beyond_the_end_of_file_is_reported_at_its_record_offset() {
         let file = Box::new(MemoryFile(vec![0; 256]));
         let mut reader = LogReader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
         let head = RecordHead { length: 100, kind: RecordKind::Batch, commit: 1 };

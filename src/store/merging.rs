@@ -123,7 +123,7 @@ impl MergeWork {
     /// manifest names the segment yet.
     ///
     /// # Errors
-    /// As [`merge::merge`], [`build::build`] and [`open_segment`].
+    /// Same as [`merge::merge`], [`build::build`] and [`open_segment`].
     pub(super) fn run(self) -> Result<FinishedMerge> {
         span!("make_segment", segment = self.number, inputs = self.inputs.len());
         let start = Instant::now();

@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_other_names_are_not_ours() {
+    fn file_names_round_trip_and_other_names_are_rejected() {
         let dir = Path::new("x");
         for (path, name) in [
             (current(dir), FileKind::Current),

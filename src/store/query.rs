@@ -161,7 +161,7 @@ impl Query {
         }
     }
 
-    /// As [`Snapshot::near`](crate::Snapshot::near), for a document in its stored form. `kept` is `None` for a document
+    /// Like [`Snapshot::near`](crate::Snapshot::near), for a document in its stored form. `kept` is `None` for a document
     /// without tokens, which has no sketch.
     pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
         let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
@@ -329,7 +329,7 @@ impl Query {
     /// alone. Ignores the limit.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn count(mut self) -> Result<u64> {
         self.check()?;
         let mut count = 0;
@@ -358,7 +358,7 @@ impl Query {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn any(mut self) -> Result<Option<Hit>> {
         self.check()?;
         let mut stored = [Vec::new(), Vec::new()];
@@ -443,7 +443,7 @@ impl Query {
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
 
-    /// As [`run`](Self::run), for an index without sets: the caller supplies the sets of documents. `mine` has the
+    /// Like [`run`](Self::run), for an index without sets: the caller supplies the sets of documents. `mine` has the
     /// distinct shingle hashes of the query's document, ascending. `set_of` replaces the content of its last argument
     /// by the hashes of the document with the given key. The resemblance of all documents that share a band is computed
     /// from these sets. So every hit is near, and [`Banding::recall`](crate::Banding::recall) is the share of near
@@ -473,7 +473,7 @@ impl Query {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run), or the error that `set_of` returns.
+    /// Same as [`run`](Self::run), or the error that `set_of` returns.
     pub fn run_counting(
         mut self,
         mine: &[u64],
@@ -544,7 +544,7 @@ impl Query {
         self.find_among(part, unvisited, &mut |_| Ok(true))
     }
 
-    /// As [`find_in`](Self::find_in), for documents that satisfy `is_wanted`; others are not compared.
+    /// Like [`find_in`](Self::find_in), for documents that satisfy `is_wanted`; others are not compared.
     pub(super) fn find_among(
         &self,
         part: &IndexPart<'_>,
@@ -729,7 +729,7 @@ fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) 
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
-/// As [`count`], but returns `None` if the resemblance is below the threshold. At least `missing` elements of the set
+/// Like [`count`], but returns `None` if the resemblance is below the threshold. At least `missing` elements of the set
 /// are not in the document's set. This excludes most documents by their size alone, and others as soon as too few
 /// elements remain to reach the threshold.
 fn count_from(
@@ -766,10 +766,10 @@ fn estimate(
 }
 
 impl Query {
-    /// As [`run`](Self::run), and returns the stored record of each hit, with its value and stamp among others.
+    /// Like [`run`](Self::run), and returns the stored record of each hit, with its value and stamp among others.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn run_with_records(self) -> Result<Vec<(Hit, Record)>> {
         let state = Arc::clone(&self.state);
         let with_record = |hit: Hit| {

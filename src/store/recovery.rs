@@ -366,7 +366,7 @@ fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Man
 /// it.
 ///
 /// # Errors
-/// As [`log::replay`] and [`OpenLog::create`].
+/// Same as [`log::replay`] and [`OpenLog::create`].
 pub(super) fn rewrite_tail(
     vfs: &dyn Vfs,
     dir: &Path,

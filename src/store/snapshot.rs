@@ -247,7 +247,7 @@ impl Snapshot {
     /// Returns whether there is a live document with this key.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// Same as [`get`](Self::get).
     pub fn contains<'k>(&self, key: impl Into<Key<'k>>) -> Result<bool> {
         let key = key.into();
         key.check(self.params().key)?;
@@ -449,7 +449,7 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// As [`for_each_within`](Self::for_each_within), or the error that `each` returns.
+    /// Same as [`for_each_within`](Self::for_each_within), or the error that `each` returns.
     pub fn for_each_within_any(
         &self,
         fingerprints: &[Fingerprint],
@@ -468,7 +468,7 @@ impl Snapshot {
     /// current segment. Returns the number of skipped buckets.
     ///
     /// # Errors
-    /// As [`Segment::search`].
+    /// Same as [`Segment::search`].
     pub fn for_each_answer(
         &self,
         fingerprints: &[Fingerprint],

@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_answer_as_a_map_of_lists_while_they_grow_and_shrink() {
+    fn lookups_match_a_linear_scan_while_the_table_grows_and_shrinks() {
         let (mut chains, mut values) = (Chains::default(), Vec::new());
         let check = |chains: &Chains, values: &[Option<u64>]| {
             for asked in 0..5000 {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn filled_table_answers_as_one_of_pushed_entries_and_grows_and_shrinks_as_it() {
+    fn filled_table_behaves_like_a_table_of_pushed_entries() {
         for count in [0, 1, 100, 40_000] {
             // Many values of the second half repeat, and few of the first half.
             let value = |step: u64| hash(value(step) + if step < count / 2 { 1000 * step } else { 0 });
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn split_does_not_move_repeated_entries() {
+    fn equal_entries_do_not_split_buckets() {
         let mut chains = Chains::default();
         for _ in 0..100_000 {
             chains.push(7 << 32, |_| true);

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_keep_their_index_while_others_are_added_and_removed() {
+    fn elements_keep_their_index_during_push_and_pop() {
         let mut chunked = ChunkedVec::default();
         for value in 0..3 * CHUNK {
             chunked.push(value);

@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn every_view_of_a_memtable_answers_as_a_scan_of_its_rows() {
+    fn queries_on_every_view_match_a_scan_of_its_rows() {
         let mut rows = Rows::new(&raw());
         let (mut state, mut done) = (7, Vec::new());
         for step in 0..1500_u64 {
@@ -627,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_found_in_their_band_alone() {
+    fn features_match_only_in_their_own_band() {
         let params = Params::builder().minhash(3, 1).signature_bits(0).build().unwrap();
         let mut rows = Rows::new(&params);
         for (key, features) in [("a", [1, 2, 3]), ("b", [2, 2, 3]), ("c", [1, 1, 3])] {
@@ -715,7 +715,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_whose_bands_are_indexed_together_answer_as_others() {
+    fn deferred_band_index_does_not_change_query_results() {
         let params = expiring();
         for count in [0, 1, 3000, 9000] {
             let (mut expected, mut rows) = (Rows::new(&params), Rows::new(&params));
@@ -745,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_rows_leave_no_trace() {
+    fn truncate_restores_the_earlier_state() {
         let params = expiring();
         for (kept, forgotten) in [(0, 40), (100, 20), (400, 500), (3000, 9000), (9000, 10), (9000, 6000)] {
             let mut expected = Rows::new(&params);

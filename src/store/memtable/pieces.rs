@@ -173,67 +173,67 @@ impl Pieces {
         piece == self.full.len()
     }
 
-    /// As [`Records::key`].
+    /// Same as [`Records::key`].
     pub(in crate::store) fn key(&self, row: usize) -> Key<'_> {
         let (records, place) = self.at(row);
         records.key(place)
     }
 
-    /// As [`Records::is_sketched`].
+    /// Same as [`Records::is_sketched`].
     pub(in crate::store) fn is_sketched(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_sketched(place)
     }
 
-    /// As [`Records::is_delete`].
+    /// Same as [`Records::is_delete`].
     pub(in crate::store) fn is_delete(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_delete(place)
     }
 
-    /// As [`Records::fingerprint`].
+    /// Same as [`Records::fingerprint`].
     pub(in crate::store) fn fingerprint(&self, row: usize) -> u64 {
         let (records, place) = self.at(row);
         records.fingerprint(place)
     }
 
-    /// As [`Records::band_keys`].
+    /// Same as [`Records::band_keys`].
     pub(in crate::store) fn band_keys(&self, row: usize) -> &[u32] {
         let (records, place) = self.at(row);
         records.band_keys(place)
     }
 
-    /// As [`Records::signature`].
+    /// Same as [`Records::signature`].
     pub(in crate::store) fn signature(&self, row: usize) -> &[u8] {
         let (records, place) = self.at(row);
         records.signature(place)
     }
 
-    /// As [`Records::sample`].
+    /// Same as [`Records::sample`].
     pub(in crate::store) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
         let (records, place) = self.at(row);
         records.sample(place, of, out);
     }
 
-    /// As [`Records::value`].
+    /// Same as [`Records::value`].
     pub(in crate::store) fn value(&self, row: usize) -> &[u8] {
         let (records, place) = self.at(row);
         records.value(place)
     }
 
-    /// As [`Records::fields`].
+    /// Same as [`Records::fields`].
     pub(in crate::store) fn fields(&self, row: usize) -> Fields<'_> {
         let (records, place) = self.at(row);
         records.fields(place)
     }
 
-    /// As [`Records::set`].
+    /// Same as [`Records::set`].
     pub(in crate::store) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
         let (records, place) = self.at(row);
         records.set(place, out)
     }
 
-    /// As [`Records::stamp`].
+    /// Same as [`Records::stamp`].
     pub(in crate::store) fn stamp(&self, row: usize) -> Option<u64> {
         let (records, place) = self.at(row);
         records.stamp(place)

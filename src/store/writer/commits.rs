@@ -43,7 +43,7 @@ impl Writer {
     /// [`Snapshot::payload`](crate::Snapshot::payload) returns the payload, also after reopening, until another commit
     /// stores one. For example, a program can store the position in its input up to which documents are committed.
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
+    /// Same as [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
     pub fn commit_with(&mut self, payload: &[u8]) -> Result<u64> {
         if payload.len() > PAYLOAD_BYTES_MAX {
             let (limit, found) = (PAYLOAD_BYTES_MAX as u64, payload.len() as u64);
@@ -56,7 +56,7 @@ impl Writer {
     /// Makes earlier commits durable that were acknowledged with a weaker durability.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if a previous writer made those
+    /// Same as [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if a previous writer made those
     /// commits.
     pub fn sync(&mut self) -> Result<()> {
         self.check_process()?;

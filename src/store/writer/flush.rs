@@ -137,7 +137,7 @@ impl Writer {
         rows.append(&records, budget)
     }
 
-    /// Replaces the memtable by an empty one without waiting for a segment: the old memtable is frozen, and a thread writes
+    /// Replaces the memtable with an empty one without waiting for a segment: the old memtable is frozen, and a thread writes
     /// it to a segment. No more batches are appended to the logs of the frozen memtable; they remain part of the index until
     /// the segment is published. The caller must publish the view.
     pub(super) fn freeze(&mut self) -> Result<()> {
@@ -448,7 +448,7 @@ impl Writer {
     /// Writes the rows of the log to a segment, and empties the log.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch.
+    /// Same as [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch.
     pub fn flush(&mut self) -> Result<()> {
         self.check_between("flush")?;
         self.guarded(|writer| {

@@ -81,7 +81,7 @@ impl Writer {
     /// once no manifest names them; snapshots that have them open can still read them.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::NoSpace`] if the disk has not enough space; [`Error::Corrupt`] for a
+    /// Same as [`commit`](Self::commit); [`Error::NoSpace`] if the disk has not enough space; [`Error::Corrupt`] for a
     /// damaged segment, and [`Error::Limit`] for more than 2^30 documents. After these errors the index is unchanged.
     pub fn compact(&mut self) -> Result<u64> {
         self.check_process()?;
@@ -265,7 +265,7 @@ impl Writer {
     /// false to keep the number of segments small.
     ///
     /// # Errors
-    /// As [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
+    /// Same as [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
     pub fn merge_step(&mut self) -> Result<bool> {
         self.check_between("merge")?;
         if self.merging.is_some() {

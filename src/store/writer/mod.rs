@@ -392,7 +392,7 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] if duplicates are dropped or marked by
+    /// Same as [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] if duplicates are dropped or marked by
     /// resemblance and the index stores no sets to compute it exactly, unless [estimates decide](Self::set_estimated)
     /// or [sharing a band is enough](Self::set_unverified).
     pub fn admit<'k, 'd>(
@@ -408,7 +408,7 @@ impl Writer {
     /// [`Query::run_counting`].
     ///
     /// # Errors
-    /// As [`Query::run_counting`] and [`admit`](Self::admit).
+    /// Same as [`Query::run_counting`] and [`admit`](Self::admit).
     pub fn admit_counting<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -569,7 +569,7 @@ impl Writer {
     /// Removes the document with this key; nothing happens if there is none.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// Same as [`put`](Self::put).
     pub fn delete<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<()> {
         let key = key.into();
         self.check_sound()?;

@@ -16,7 +16,7 @@ impl Writer {
     /// Returns the stored record of the document with this key, in the batch or committed; `None` if there is none.
     ///
     /// # Errors
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     pub fn get<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Record>> {
         let key = key.into();
         key.check(self.params.key)?;
@@ -45,7 +45,7 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`admit`](Self::admit).
+    /// Same as [`admit`](Self::admit).
     pub fn near<'d>(&mut self, document: impl Into<Document<'d>>, limit: usize) -> Result<Vec<Hit>> {
         let document = document.into();
         self.make_searchable()?;
@@ -64,7 +64,7 @@ impl Writer {
     /// looks up a document.
     ///
     /// # Errors
-    /// As [`contains`](Self::contains) and [`Snapshot::leader`].
+    /// Same as [`contains`](Self::contains) and [`Snapshot::leader`].
     pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).leader(key, max_queries)
@@ -90,7 +90,7 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`admit`](Self::admit) and [`leader`](Self::leader).
+    /// Same as [`admit`](Self::admit) and [`leader`](Self::leader).
     pub fn admit_grouped<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -107,7 +107,7 @@ impl Writer {
     /// Returns the group of a document, in the batch or committed: the result of [`Snapshot::group`] after a commit.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).group(key, max_queries)
@@ -117,7 +117,7 @@ impl Writer {
     /// [`Snapshot::group_size`] after a commit.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).group_size(key, max_queries)
@@ -129,7 +129,7 @@ impl Writer {
     /// Time and memory are proportional to the number of keys removed.
     ///
     /// # Errors
-    /// As [`delete`](Self::delete); [`Error::Invalid`] if the keys of the index are numbers.
+    /// Same as [`delete`](Self::delete); [`Error::Invalid`] if the keys of the index are numbers.
     pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<u64> {
         if self.params.key != KeyKind::Bytes {
             return Err(Error::Invalid("keys of this index are numbers, which have no prefixes".into()));
