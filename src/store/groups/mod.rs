@@ -101,8 +101,8 @@ impl Snapshot {
         decided.map(leader).map(Some)
     }
 
-    /// Returns the group of a live document: its leader, and all documents that have the same leader. Decides the leader of
-    /// every document near the leader, within the same limit on queries as [`leader`](Self::leader).
+    /// Returns the group of a live document: its leader, and all documents that have the same leader. Also decides the
+    /// leader of every document near the leader. `max_queries` limits the total number of queries.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).
