@@ -302,7 +302,8 @@ fn readers_see_whole_commits_in_order_during_flushes_and_merges() {
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // Uncommitted documents must not be visible, and readers must not wait for the segment that is being written.
+                // Uncommitted documents must not be visible, and readers must not wait for the segment that is being
+                // written.
                 writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         };

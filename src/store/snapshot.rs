@@ -318,8 +318,8 @@ impl Snapshot {
     /// stored signatures, is at least `threshold`. Without signatures there is no estimate, and the query fails unless
     /// the threshold is 0 or the query accepts all documents that share a band ([`Query::unverified`]).
     ///
-    /// [`Banding::recall`](crate::planner::Banding::recall) of J is the fraction of the documents with resemblance J that have
-    /// a band in common with the sketch. Choose bands for the lowest threshold of your queries.
+    /// [`Banding::recall`](crate::planner::Banding::recall) of J is the fraction of the documents with resemblance J that
+    /// have a band in common with the sketch. Choose bands for the lowest threshold of your queries.
     ///
     /// A sketch made with other parameters is accepted if all parameters that determine the bands agree
     /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment.

@@ -137,9 +137,9 @@ impl Writer {
         rows.append(&records, budget)
     }
 
-    /// Replaces the memtable with an empty one without waiting for a segment: the old memtable is frozen, and a thread writes
-    /// it to a segment. No more batches are appended to the logs of the frozen memtable; they remain part of the index until
-    /// the segment is published. The caller must publish the view.
+    /// Replaces the memtable with an empty one without waiting for a segment: the old memtable is frozen, and a thread
+    /// writes it to a segment. No more batches are appended to the logs of the frozen memtable; they remain part of the
+    /// index until the segment is published. The caller must publish the view.
     pub(super) fn freeze(&mut self) -> Result<()> {
         self.check_lock()?;
         let Some(log) = &mut self.log else { return Ok(()) };
