@@ -81,7 +81,7 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// A file that is not needed, so that it can be removed.
+/// An unneeded file, which can be removed.
 #[derive(Debug)]
 pub(super) struct Garbage {
     pub(super) path: PathBuf,

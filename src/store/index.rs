@@ -1,4 +1,4 @@
-//! Creating, opening and configuring an index.
+//! Creates, opens and configures an index.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -210,7 +210,7 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] if an index with other parameters exists; the error names the first parameter that
-    /// differs. Otherwise as [`create`](Self::create) and [`open`](Self::open).
+    /// differs. Otherwise the same as [`create`](Self::create) and [`open`](Self::open).
     pub fn open_or_create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
         Self::open_or_create_from(Arc::new(RealVfs), path.as_ref(), params, None)
     }
@@ -434,7 +434,7 @@ impl Index {
     /// Acquires the writer lock, removes the files that a crashed writer left, and returns the writer.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise as [`open`](Self::open).
+    /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise the same as [`open`](Self::open).
     pub fn writer(&self) -> Result<Writer> {
         if self.shared.pinned {
             return Err(Error::Invalid(format!(
@@ -445,8 +445,8 @@ impl Index {
         Writer::new(self, &names::lock(&self.shared.dir))
     }
 
-    /// Returns statistics about the index, and about the work done through this handle and its clones since it was
-    /// opened. Reads the page bitmap of each segment, which takes some microseconds.
+    /// Returns statistics about the index, and about the work done through this handle and its clones since it was opened.
+    /// Reads the page bitmap of each segment, which takes a few microseconds.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let state = Arc::clone(&self.shared.published.read());
@@ -461,8 +461,8 @@ impl Index {
         verify_with(&*self.shared.vfs, &self.shared.dir, self.shared.access, |_| {})
     }
 
-    /// Removes the files that the index does not need: [`Writer::gc`] with a temporary writer. Returns the number of
-    /// bytes removed.
+    /// Removes the files that the index does not need, as [`Writer::gc`] does, with a temporary writer. Returns the number
+    /// of bytes removed.
     ///
     /// # Errors
     /// Same as [`writer`](Self::writer).
@@ -470,7 +470,7 @@ impl Index {
         self.writer()?.gc()
     }
 
-    /// Merges all segments into one: [`Writer::compact`] with a temporary writer. Returns the new generation.
+    /// Merges all segments into one, as [`Writer::compact`] does, with a temporary writer. Returns the new generation.
     ///
     /// # Errors
     /// Same as [`writer`](Self::writer) and [`Writer::compact`].

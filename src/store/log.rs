@@ -1,4 +1,4 @@
-//! Log files: replaying complete batches, distinguishing a torn tail from damage, and appending.
+//! Reads and writes log files: replays complete batches, distinguishes a torn tail from damage, and appends batches.
 //!
 //! Only the writer that created a log appends to it; the next writer creates a new log. The durable part of the old log is
 //! kept, and the manifest records its length. Later batches of the old log are copied to the new one, so that no commit
@@ -29,7 +29,7 @@ pub(super) struct Position {
     pub(super) number: u64,
     /// The offset of the next record.
     pub(super) offset: u64,
-    /// The end of the last complete batch.
+    /// The offset at which the last complete batch ends.
     pub(super) batches: u64,
     /// The length up to which the file is known to be synced.
     pub(super) synced: u64,
@@ -271,7 +271,7 @@ pub(super) struct OpenLog {
 }
 
 impl OpenLog {
-    /// Creates a log file whose only content is the head. Neither writes the head yet nor syncs.
+    /// Creates a log file. Its head is in the buffer, and is neither written nor synced yet.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,

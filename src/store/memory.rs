@@ -20,7 +20,8 @@ const ELEMENTS: usize = 16;
 /// Number of hashes that are prefetched together.
 const TOGETHER: usize = 256;
 
-/// The first `limit` rows of a memtable. For a frozen memtable, `deleted` has the rows that were deleted since.
+/// The first `limit` rows of a memtable. For a frozen memtable, `deleted` has the rows that were deleted since it was
+/// frozen.
 pub(super) struct MemtablePart<'a> {
     table: &'a Memtable,
     pub(super) limit: u32,
@@ -72,7 +73,7 @@ impl<'a> MemtablePart<'a> {
         read(&self.rows())
     }
 
-    /// Like [`read`](Self::read), for data with this number of set elements. Counts as more steps if there are many
+    /// Like [`read`](Self::read), for data with this number of set elements. Counts as one step more for every [`ELEMENTS`]
     /// elements.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);

@@ -14,7 +14,7 @@ pub struct Size {
     pub documents: u64,
 }
 
-/// Number of segments in a tier at which they are merged.
+/// When a tier has this number of segments, they are merged.
 const FACTOR: usize = 4;
 /// The maximum number of segments after all due merges.
 pub const SEGMENTS_MAX: usize = 8;

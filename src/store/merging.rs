@@ -32,7 +32,7 @@ const LATE: u64 = 1 << 10;
 pub(super) enum DocumentSource {
     /// The segment with this number.
     Segment(u64, Arc<Segment>),
-    /// The frozen memtable; ordinals are rows.
+    /// The frozen memtable. The ordinals of its documents are row numbers.
     Frozen(Arc<Memtable>),
 }
 
@@ -63,7 +63,7 @@ impl DocumentSource {
     }
 }
 
-/// The work of building a segment, with its sources as they were at the start.
+/// A task that builds a segment. It stores its sources as they were when the task was created.
 #[derive(Debug)]
 pub(super) struct MergeWork {
     pub(super) vfs: Arc<dyn Vfs>,

@@ -91,8 +91,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Prefetches the data that queries for these features read. `features` has one feature per band, compared by `bits`
-    /// bits.
+    /// Prefetches the data that queries for these features read. `features` has one feature per band. Only the first `bits`
+    /// bits of the features are compared.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
         match self {
             Self::Segment { segment, .. } => segment.hint_features(features, bits),

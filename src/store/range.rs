@@ -1,4 +1,4 @@
-//! Iteration over keys in order, between two bounds.
+//! Iterates over keys in order, between two bounds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -65,7 +65,7 @@ impl Index {
     /// the table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters name another table; otherwise as [`adopt`](Self::adopt).
+    /// [`Error::Invalid`] if the parameters name another table; otherwise the same as [`adopt`](Self::adopt).
     pub fn adopt_with_idf<P: AsRef<Path>>(
         path: impl AsRef<Path>,
         params: Params,

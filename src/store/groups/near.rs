@@ -19,14 +19,14 @@ use crate::sys::column::MemoryBudget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupRule {
-    /// By the exact distance of their fingerprints.
+    /// Documents are near if the exact distance of their fingerprints is small enough.
     Distance,
-    /// By the exact resemblance of their sets of shingle hashes, or by the distance of their fingerprints if the
-    /// parameters use it.
+    /// Documents are near if the exact resemblance of their sets of shingle hashes is high enough or, if the parameters use
+    /// it, if the distance of their fingerprints is small enough.
     Counted,
-    /// By an estimate: the documents share a band, and enough of their stored minima agree for the estimate to reach the
-    /// threshold. The number of minima that must agree is the same in both directions. Or by the distance of their
-    /// fingerprints, if the parameters use it.
+    /// Documents are near by an estimate: they share a band, and enough of their stored minima agree for the estimate to
+    /// reach the threshold. The number of minima that must agree is the same in both directions. If the parameters use the
+    /// distance of fingerprints, documents at a small enough distance are near, too.
     Estimated,
 }
 
@@ -75,12 +75,12 @@ pub(super) struct Neighbourhood {
 }
 
 impl Neighbourhood {
-    /// For a few queries: reads the segments and the memtables as they are.
+    /// Creates a neighbourhood for a few queries, which reads the segments and the memtables as they are.
     pub(super) fn of_parts(snapshot: &Snapshot) -> Result<Self> {
         Self::new(snapshot, false)
     }
 
-    /// For queries about many documents: builds a segment from the memtables, and reads only segments.
+    /// Creates a neighbourhood for queries about many documents, which reads the memtables as a segment built from them.
     pub(super) fn of_segments(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {

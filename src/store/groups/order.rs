@@ -1,4 +1,4 @@
-//! Numbers the live documents of a snapshot, and sorts them by priority.
+//! Numbers the documents of a snapshot, and sorts the live ones by priority.
 
 use roaring::RoaringBitmap;
 

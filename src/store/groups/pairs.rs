@@ -26,9 +26,9 @@ fn halves(pair: u64) -> [u32; 2] {
     [(pair >> 32) as u32, pair as u32]
 }
 
-/// Computes the groups of a snapshot from its near pairs: the same groups as [`Snapshot::groups`]. Time O(n + p log p)
-/// for n documents and p pairs. Memory besides the pairs is bounded by `resources`; data beyond it, 20 bytes per
-/// document and 8 per pair, is stored in scratch files.
+/// Computes the groups of a snapshot from its near pairs: the same groups as [`Snapshot::groups`]. Takes O(n + p log p) time
+/// for n documents and p pairs. Memory besides the pairs is bounded by `resources`; further data, 20 bytes per document and
+/// 8 per pair, is stored in scratch files.
 ///
 /// # Errors
 /// Same as [`Snapshot::groups`]; [`Error::Invalid`] for a number that is not the number of a document.

@@ -113,8 +113,8 @@ impl Chains {
     }
 
     /// Adds an entry for each of at most `count` hashes to an empty table. The result is the same as that of one
-    /// [`push`](Self::push) per hash, if entries with equal hashes are equal. Faster than `push`, because it fills one range
-    /// of buckets at a time that fits in the caches, so most insertions do not wait for memory.
+    /// [`push`](Self::push) per hash, if entries with equal hashes are equal. Faster than `push`, because it fills ranges of
+    /// buckets that fit in the caches one after the other, so most insertions do not wait for memory.
     pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
         debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
         // Enough buckets for distinct hashes. If hashes repeat, the unneeded buckets only use more memory.
@@ -195,7 +195,7 @@ impl Chains {
         free
     }
 
-    /// Adds one bucket, and moves some entries of the bucket that is split to it.
+    /// Adds one bucket, and moves to it some entries of the bucket that is split.
     fn split(&mut self) {
         let new = self.buckets.len();
         let half = new.next_power_of_two() / if new.is_power_of_two() { 1 } else { 2 };

@@ -57,7 +57,7 @@ const BUCKETS: usize = 1 << 16;
 /// Number of bucket heads that are allocated at a time.
 const HEADS: usize = 1 << 12;
 /// Below this number of rows, queries by fingerprint scan all rows. It is 0 in tests with random thread schedules
-/// (`scripts/races`), because one step of a scan reads a whole chunk, so that few steps could interleave.
+/// (`scripts/races`), because a scan reads a whole chunk per step and so has few points at which threads can be switched.
 const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
 /// Maximum number of older rows that one insertion adds to the blocks, until the blocks contain all rows.
 const LINKED_AT_ONCE: usize = 8;
@@ -70,7 +70,7 @@ const STEP: usize = 256;
 #[derive(Debug)]
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
-    /// Only the writer updates it.
+    /// Statistics about the sets of documents. Only the writer updates them.
     common: Mutex<SetStatistics>,
 }
 
@@ -125,8 +125,8 @@ impl Memtable {
         Ok(())
     }
 
-    /// Calls `each` with each row that is live in the view of the first `limit` rows and whose key is between these bounds,
-    /// and with its key, in no particular order.
+    /// Calls `each` with the row number and the key of each row that is live in the view of the first `limit` rows and whose
+    /// key is between these bounds. The order is not specified.
     pub(super) fn keys_between(
         &self,
         limit: u32,
@@ -262,19 +262,20 @@ pub(super) struct Rows {
     keys: Chains,
     /// The fingerprint of each row, 0 for a row without a sketch. Empty if the index stores no fingerprints.
     fingerprints: ChunkedVec<u64>,
-    /// The chain of the rows of each fingerprint.
+    /// For each distinct fingerprint, the chain of its rows.
     same_fingerprint: Chains,
     /// The number of rows that have been added to the blocks. Only the first row of each distinct fingerprint is linked
     /// there.
     linked: usize,
     heads: BlockHeads,
-    /// For each first row of a distinct fingerprint, the next such row in the same bucket of each block.
+    /// The next row in the chain of its bucket, for each row and each block. Only the first row of each distinct fingerprint
+    /// is in these chains.
     next: ChunkedVec<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
     /// The row and the key of each entry of `prefixes`.
     prefix_entries: ChunkedVec<(u32, u32)>,
-    /// The stamp and the row of each document that has not expired yet.
+    /// The stamp and the row of each document that has not expired yet, in the order of stamps.
     stamps: BTreeSet<(u64, u32)>,
     bands: usize,
     /// Whether adding rows to `features` is deferred; see [`Rows::defer_bands`].
@@ -518,7 +519,7 @@ impl Rows {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
-                // The stamp is missing if this row or the delete that replaced it had expired.
+                // The entry may be missing: it was removed if this row or the row that replaced it has expired.
                 if let Some(stamp) = self.records.stamp(before as usize) {
                     self.stamps.insert((stamp, before));
                 }

@@ -17,8 +17,8 @@ pub(in crate::store) enum ScanPosition {
     Row(u32),
     /// The next entry of a chain.
     Entry(u32),
-    /// A block, the row of the next fingerprint in its bucket, and the next row with the current fingerprint. A row is
-    /// [`NONE`] if there is none.
+    /// A block, the row of the next fingerprint in its bucket, and the next row with the current fingerprint. Each row can
+    /// be [`NONE`].
     Block(usize, u32, u32),
     End,
 }

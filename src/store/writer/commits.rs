@@ -250,7 +250,7 @@ impl Writer {
         self.publish_as(generation, what)
     }
 
-    /// Like [`publish`](Self::publish), but publishes in any case, with this generation number.
+    /// Like [`publish`](Self::publish), but always publishes, and uses this generation number.
     pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
         // The manifest contains the deletes of every batch, so all batches must be durable before the manifest is written.
@@ -373,14 +373,15 @@ impl Drop for Writer {
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
-            // Writes the commits held in memory, which had no durability guarantee. They do not depend on the mark, and no
-            // caller exists to whom a failure could be reported.
+            // Writes the commits held in memory, which had no durability guarantee. A failure to write the mark is ignored:
+            // the mark is optional, and no caller exists to whom the failure could be reported.
             let _ = log.mark();
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
         if self.life != Life::Sound && (held || self.settings.durability == Durability::None) {
-            // Commits held in memory that could not be written are lost, although earlier snapshots contained them.
+            // Commits held in memory that could not be written are lost, although earlier snapshots contained them. The
+            // state on disk is published instead.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
                 self.shared.publish(state);

@@ -239,8 +239,8 @@ impl Writer {
             Err(error) => {
                 event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
                 self.shared.counters.merges.fail();
-                // If another process acquired the lock, it may use the same number, so the file is kept. The next sweep
-                // removes it.
+                // If another process acquired the lock, it may use the same number, so the file must not be removed. The
+                // next sweep removes a leftover file.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }

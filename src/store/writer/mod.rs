@@ -130,7 +130,7 @@ pub struct Writer {
     packed: Vec<u8>,
     /// Buffers for the fields and the set of the current document.
     fields: (Vec<u8>, Vec<u64>),
-    /// The key of the dropped document with the highest stamp in the batch.
+    /// The key of the document with the highest stamp among the dropped documents of the batch.
     dropped: Option<KeyBuf>,
     scratch: SearchScratch,
 }
@@ -221,7 +221,7 @@ impl Writer {
     ///
     /// A large memtable makes opening after a kill slower, because its rows are read from the logs again: about 1.2
     /// microseconds per document with 20 bands. A small memtable produces more segments, and every query and every `admit`
-    /// searches all of them. It also causes more merges: for each division of the size by 4, each document is written once
+    /// searches all of them. It also causes more merges: each time the size is divided by 4, merges write each document once
     /// more.
     pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
         self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
@@ -592,8 +592,8 @@ impl Writer {
         self.settings.makes_segments() && self.route == Route::BySettings || !self.records.is_empty() || self.rows.is_some()
     }
 
-    /// Returns an error if the index does not store the values, stamps or fields of a document, if it requires missing ones,
-    /// or if the stamp is too far ahead.
+    /// Returns an error if the index does not store the values, stamps or fields of a document, if a required one is
+    /// missing, or if the stamp is too far ahead.
     fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
         self.view.check_stamp(attached.stamp, self.settings.max_jump)

@@ -59,9 +59,9 @@ impl Writer {
         })
     }
 
-    /// Returns the leader of a document, in the batch or committed: the result of [`Snapshot::leader`] after a commit. A
-    /// document that expires because of a stamp in the batch is included until the commit, or until [`admit`](Self::admit)
-    /// looks up a document.
+    /// Returns the leader of a document, including the changes of the batch. The result is the same as that of
+    /// [`Snapshot::leader`] after a commit. A document that expires because of a stamp in the batch is included until the
+    /// commit, or until [`admit`](Self::admit) looks up a document.
     ///
     /// # Errors
     /// Same as [`contains`](Self::contains) and [`Snapshot::leader`].
@@ -70,8 +70,9 @@ impl Writer {
         Snapshot::new(self.now()).leader(key, max_queries)
     }
 
-    /// Like [`admit`](Self::admit), but also returns the leader and the size of the document's group, in the batch or
-    /// committed: the result of [`Snapshot::membership`] after a commit. `None` for a duplicate that was dropped.
+    /// Like [`admit`](Self::admit), but also returns the leader and the size of the document's group, including the changes
+    /// of the batch. The result is the same as that of [`Snapshot::membership`] after a commit. `None` for a duplicate that
+    /// was dropped.
     ///
     /// ```
     /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};
@@ -104,7 +105,8 @@ impl Writer {
         Ok((admitted, membership))
     }
 
-    /// Returns the group of a document, in the batch or committed: the result of [`Snapshot::group`] after a commit.
+    /// Returns the group of a document, including the changes of the batch. The result is the same as that of
+    /// [`Snapshot::group`] after a commit.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).
@@ -113,8 +115,8 @@ impl Writer {
         Snapshot::new(self.now()).group(key, max_queries)
     }
 
-    /// Returns the number of documents in a document's group, in the batch or committed: the result of
-    /// [`Snapshot::group_size`] after a commit.
+    /// Returns the number of documents in a document's group, including the changes of the batch. The result is the same as
+    /// that of [`Snapshot::group_size`] after a commit.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).

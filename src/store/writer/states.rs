@@ -55,7 +55,7 @@ pub(super) struct Settings {
     pub(super) rate: Option<u64>,
     /// How long a commit waits if the memtable is full and the previous one is still being flushed.
     pub(super) pause: Duration,
-    /// The number of full memtables at which a commit waits until the flush is finished.
+    /// The multiple of its normal size at which the memtable makes a commit wait until the flush is finished.
     pub(super) memtables: usize,
 }
 
@@ -81,7 +81,7 @@ impl Settings {
         }
     }
 
-    /// Returns whether each commit writes a segment, so that no batch goes to the log.
+    /// Returns whether each commit writes a segment, so that no batch is appended to the log.
     pub(super) fn makes_segments(&self) -> bool {
         self.one_segment || !self.logged
     }
@@ -128,7 +128,7 @@ impl NextGeneration {
     }
 }
 
-/// Whether earlier commits wait for the next generation to become durable.
+/// Whether earlier commits become durable only when the next generation is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingSync {
     /// No: unsynced commits are in the log, and a sync of the log makes them durable.
