@@ -20,7 +20,7 @@ use crate::sys::Vfs;
 
 /// Buffer size for copying a file that cannot be linked.
 const COPIED: usize = 1 << 20;
-/// Number of attempts to copy an index while a concurrent writer removes its files.
+/// Maximum number of attempts to copy an index, if a concurrent writer removes its files.
 const ATTEMPTS: usize = 8;
 
 /// How [`Index::merge`] handles a key that several shards contain with different records.

@@ -11,8 +11,8 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 /// The argument of [`Writer::put`](super::Writer::put) and [`Writer::admit`](super::Writer::admit): the content of a
 /// document, and the value, stamp and fields that the index stores with it.
 ///
-/// The content is a sketch or, for an index with simhash and without MinHash and samples, a fingerprint computed by the
-/// caller. A sketch or a fingerprint converts into a document without value and stamp: `writer.put("a", &sketch)`.
+/// The content is a sketch. For an index with SimHash but without MinHash and samples, it can also be a fingerprint computed
+/// by the caller. A sketch or a fingerprint converts into a document without value and stamp: `writer.put("a", &sketch)`.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -110,7 +110,7 @@ impl<'a> Document<'a> {
     }
 
     /// Replaces the contents of `out` with the encoded fields of this document for an index with these parameters, and the
-    /// contents of `set` with its set.
+    /// contents of `set` with the document's set.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the index stores sets and this document has none.

@@ -434,7 +434,8 @@ impl Index {
     /// Acquires the writer lock, removes the files that a crashed writer left, and returns the writer.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise the same as [`open`](Self::open).
+    /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise the same as
+    /// [`open`](Self::open).
     pub fn writer(&self) -> Result<Writer> {
         if self.shared.pinned {
             return Err(Error::Invalid(format!(

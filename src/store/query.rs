@@ -311,7 +311,7 @@ impl Query {
         self
     }
 
-    /// Visits at most `rows` rows of the fingerprint tables' buckets in each segment. This bounds the cost of a query.
+    /// Visits at most `rows` rows in each segment when it searches the fingerprint tables. This bounds the cost of a query.
     /// [`Answers::unvisited`] is the number of skipped buckets. The same query always visits the same buckets.
     pub fn visit_limit(mut self, rows: u64) -> Self {
         self.visits = Some(rows);

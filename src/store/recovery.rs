@@ -209,7 +209,8 @@ impl State {
         let mut view = LiveView::of(&manifest, segments);
         let logs = manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let mut position: Option<Position> = None;
-        // The deletes in the manifest include those of all commits up to the generation.
+        // Number of memtable rows from commits up to the generation. The manifest already contains the deletes of these
+        // commits.
         let mut known_rows = 0;
         if let Some(known) = known
             && let Some(at) = known.position_in(logs)

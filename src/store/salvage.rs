@@ -251,7 +251,7 @@ fn fill(
         let Salvaged { saved, lost, lost_keys, reasons } =
             segment.salvage(deleted, |key, kept, attached| {
                 match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
-                    // A record that the new index rejects is skipped, as with logs.
+                    // Skips a record that the new index rejects. Rejected operations of a log are skipped in the same way.
                     Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
                     done => return done,
                 }

@@ -17,7 +17,7 @@ const PLACES: usize = 7;
 const LOAD: usize = 5;
 /// Number of entries that [`Chains::fill`] processes at a time. They take 12 MiB of scratch memory.
 const FILLED_TOGETHER: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-/// Number of bucket ranges by which [`Chains::fill`] partitions these entries.
+/// Number of partitions, by bucket number, into which [`Chains::fill`] divides its entries.
 const FILLED_PARTS: usize = 256;
 /// Value of `before` for an entry that is in no bucket.
 const SKIPPED: u32 = u32::MAX - 1;

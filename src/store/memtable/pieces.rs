@@ -173,67 +173,67 @@ impl Pieces {
         piece == self.full.len()
     }
 
-    /// Same as [`Records::key`].
+    /// Returns the key of a row.
     pub(in crate::store) fn key(&self, row: usize) -> Key<'_> {
         let (records, place) = self.at(row);
         records.key(place)
     }
 
-    /// Same as [`Records::is_sketched`].
+    /// Returns whether a row is a document with a sketch.
     pub(in crate::store) fn is_sketched(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_sketched(place)
     }
 
-    /// Same as [`Records::is_delete`].
+    /// Returns whether a row is a delete.
     pub(in crate::store) fn is_delete(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_delete(place)
     }
 
-    /// Same as [`Records::fingerprint`].
+    /// Returns the fingerprint of a row; 0 if it has no sketch. The index must store fingerprints.
     pub(in crate::store) fn fingerprint(&self, row: usize) -> u64 {
         let (records, place) = self.at(row);
         records.fingerprint(place)
     }
 
-    /// Same as [`Records::band_keys`].
+    /// Returns the band keys of a row; all 0 if it has no sketch.
     pub(in crate::store) fn band_keys(&self, row: usize) -> &[u32] {
         let (records, place) = self.at(row);
         records.band_keys(place)
     }
 
-    /// Same as [`Records::signature`].
+    /// Returns the packed signature of a row.
     pub(in crate::store) fn signature(&self, row: usize) -> &[u8] {
         let (records, place) = self.at(row);
         records.signature(place)
     }
 
-    /// Same as [`Records::sample`].
+    /// Appends the values of a row's bottom sample (`of` = 0) or modular sample (`of` = 1) to `out`.
     pub(in crate::store) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
         let (records, place) = self.at(row);
         records.sample(place, of, out);
     }
 
-    /// Same as [`Records::value`].
+    /// Returns the value of a row; empty if the index stores no values.
     pub(in crate::store) fn value(&self, row: usize) -> &[u8] {
         let (records, place) = self.at(row);
         records.value(place)
     }
 
-    /// Same as [`Records::fields`].
+    /// Returns the fields of a row; empty if the index stores no fields.
     pub(in crate::store) fn fields(&self, row: usize) -> Fields<'_> {
         let (records, place) = self.at(row);
         records.fields(place)
     }
 
-    /// Same as [`Records::set`].
+    /// Replaces the contents of `out` with the set of a row; see [`Records::set`].
     pub(in crate::store) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
         let (records, place) = self.at(row);
         records.set(place, out)
     }
 
-    /// Same as [`Records::stamp`].
+    /// Returns the stamp of a row; `None` if the index stores no stamps.
     pub(in crate::store) fn stamp(&self, row: usize) -> Option<u64> {
         let (records, place) = self.at(row);
         records.stamp(place)

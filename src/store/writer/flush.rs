@@ -23,8 +23,8 @@ use crate::sys::heap::Heap;
 
 /// Number of segments of one batch at which they are merged, if the batch is to become a single segment.
 const MERGED_AT: usize = 64;
-/// If the memtable has at least this number of rows when the writer is dropped, they are written to a segment. Otherwise
-/// they are left in the log, because opening the index stays fast.
+/// If the memtable has at least this number of rows when the writer is dropped, they are written to a segment. Fewer rows
+/// remain in the log, because replaying them is fast.
 const TAIL_ROWS: u32 = 1 << 13;
 /// Interval at which a waiting commit checks whether the flush of the previous memtable is finished.
 const LOOKED: Duration = Duration::from_millis(1);

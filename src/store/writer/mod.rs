@@ -338,8 +338,8 @@ impl Writer {
         self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near nothing. A
-    /// document that has already expired by its stamp removes the one with its key, and is not visible itself.
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near nothing. If
+    /// the document has already expired by its stamp, the document with this key is removed, and the new one is not visible.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`] for a key,
@@ -566,7 +566,7 @@ impl Writer {
         })
     }
 
-    /// Removes the document with this key; nothing happens if there is none.
+    /// Removes the document with this key; does nothing if there is none.
     ///
     /// # Errors
     /// Same as [`put`](Self::put).

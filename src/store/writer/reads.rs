@@ -1,4 +1,4 @@
-//! Reads through a writer: they see committed documents and the open batch.
+//! Queries through a writer. They also see the uncommitted batch.
 use std::sync::Arc;
 
 use super::{Admitted, Writer};

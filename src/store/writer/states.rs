@@ -113,9 +113,9 @@ pub(super) enum Route {
 /// Whether the next generation differs from the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextGeneration {
-    /// It does not differ: there is nothing to publish.
+    /// The next generation is the same as the published one, so there is nothing to publish.
     AsPublished,
-    /// Its segments, its payload or its time differ, or one of its logs has ended.
+    /// The next generation has other segments, another payload or another time, or it ends a log.
     Changed,
 }
 
@@ -131,9 +131,9 @@ impl NextGeneration {
 /// Whether earlier commits become durable only when the next generation is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingSync {
-    /// No: unsynced commits are in the log, and a sync of the log makes them durable.
+    /// Unsynced commits are in the log, and a sync of the log makes them durable.
     Nothing,
-    /// Yes: commits acknowledged with less than [`Durability::Sync`] become durable when the next generation is synced.
+    /// Commits acknowledged with less than [`Durability::Sync`] become durable only when the next generation is synced.
     Sync,
 }
 
@@ -149,9 +149,9 @@ pub(super) enum Pointer {
 /// Whether the directory has its final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryName {
-    /// It has its final name, under which it is found after a crash.
+    /// The directory has its final name, under which the index is found after a crash.
     Named,
-    /// It has a temporary name until it is complete.
+    /// The directory has a temporary name until the index is complete.
     Unnamed,
 }
 

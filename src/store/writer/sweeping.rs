@@ -11,10 +11,10 @@ use crate::store::commit;
 use crate::store::state::State;
 use crate::sync;
 
-/// Files with fewer bytes are removed directly by the commit, without the thread. In tests with random thread schedules
-/// (`scripts/races`), the thread removes all files.
+/// Files smaller than this number of bytes are removed directly by the commit. In tests with random thread schedules
+/// (`scripts/races`), all files are removed by the thread.
 const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
-/// The maximum number of checks whether a state can be freed.
+/// Maximum number of times that the thread checks whether it can free a state.
 const LOOKS: u32 = 100;
 /// The pause between two checks.
 const LOOKED: Duration = Duration::from_millis(10);
@@ -71,8 +71,8 @@ impl Writer {
             let (vfs, done, stop) = (Arc::clone(&self.shared.vfs), Arc::clone(&done), Arc::clone(&stop));
             move || {
                 commit::remove(&*vfs, &large);
-                // The last owner of a state frees it. Waits, so that this thread frees it and not a thread that runs a
-                // query.
+                // The thread that drops the last reference to a state frees its memory. Waits until this thread has the last
+                // reference, so that no query has to free the memory.
                 let mut looks = 0;
                 while Arc::strong_count(&before) > 1 && looks < LOOKS && !stop.load(Ordering::Relaxed) {
                     sync::pause(LOOKED);
