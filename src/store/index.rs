@@ -409,7 +409,7 @@ impl Index {
         // guard: the process of a writer does not read what it writes
         // without it: self.shared.writing.load(Ordering::Acquire) -> false
         if self.shared.pinned || self.shared.writing.load(Ordering::Acquire) {
-            return Ok(false); // a pinned index never changes; while this process has the writer, no other process can commit
+            return Ok(false); // pinned, or this process has the writer, so no other process can commit
         }
         let known = Arc::clone(&self.shared.published.read());
         let newer =

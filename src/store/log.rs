@@ -155,7 +155,7 @@ pub(super) fn replay(
     let mut reader = LogReader { path: &path, file, end, window: Vec::new(), start: 0 };
     let mut at = from;
     if at.offset == 0 {
-        // A file that is shorter than a head is rejected like an empty file.
+        // A file that is shorter than a head is reported with the same error as an empty file.
         let head = reader.get(0, LOG_HEAD_BYTES)?.unwrap_or_default();
         let first = log::decode_head(head, manifest.uuid, &manifest.params, entry.number)
             .map_err(|refusal| refused(&path, "log", refusal))?;

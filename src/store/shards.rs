@@ -52,9 +52,8 @@ impl Index {
     /// # Ok::<(), twindex::Error>(())
     /// ```
     ///
-    /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`] for a segment
-    /// with other parameters, and [`Error::Invalid`] for a key in two segments, both of which name the file;
+    /// with other parameters, and [`Error::Invalid`] for a key in two segments (both errors name the file);
     /// [`Error::Invalid`] for parameters that need an IDF table (use [`adopt_with_idf`](Self::adopt_with_idf));
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn adopt<P: AsRef<Path>>(path: impl AsRef<Path>, params: Params, segments: &[P]) -> Result<u64> {

@@ -80,7 +80,8 @@ impl Neighbourhood {
         Self::new(snapshot, false)
     }
 
-    /// Creates a neighbourhood for queries about many documents, which reads the memtables as a segment built from them.
+    /// Creates a neighbourhood for queries about many documents. It queries the memtables as one segment, which is built
+    /// first.
     pub(super) fn of_segments(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {
@@ -194,7 +195,7 @@ impl Neighbourhood {
     }
 
     /// Calls `each` with each live document that is near `of` and for which `is_wanted` returns true. Other documents are
-    /// not compared. The document itself is included, unless it is near nothing.
+    /// not compared. The document itself is included, unless it is near no document.
     pub(super) fn for_each_near(
         &self,
         of: DocRef,

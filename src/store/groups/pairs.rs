@@ -82,7 +82,7 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
         }
         Ok::<(), Error>(())
     })?;
-    // All other documents are near nothing.
+    // All other documents are near no document, so each of them is its own leader.
     let numbers = groups.numbers.clone();
     for (start, segment, deleted) in numbers.segments() {
         for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {

@@ -70,7 +70,7 @@ impl RoundSize {
 /// The result of a round: the documents without a leader that are near the documents of the round.
 #[derive(Debug)]
 pub(super) struct NearDocuments {
-    /// For each document of the round, the number of its query; `NONE` for a document that is near nothing.
+    /// For each document of the round, the number of its query; `NONE` for a document that is near no document.
     query_of: Vec<u32>,
     /// Number of queries made.
     pub(super) queries: u64,

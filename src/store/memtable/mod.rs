@@ -50,9 +50,9 @@ use twindex_sketch::Nearness;
 const NONE: u32 = u32::MAX;
 /// The maximum radius that can be searched with the blocks.
 const BLOCKS_WITHIN: u32 = 3;
-/// Number of blocks of a fingerprint.
+/// Number of blocks into which a fingerprint is divided.
 const BLOCKS: usize = 4;
-/// Number of buckets in a block.
+/// Number of buckets per block.
 const BUCKETS: usize = 1 << 16;
 /// Number of bucket heads that are allocated at a time.
 const HEADS: usize = 1 << 12;
@@ -66,7 +66,7 @@ const ROW_BYTES: usize = 64;
 /// Maximum number of rows added or removed before the lock is released.
 const STEP: usize = 256;
 
-/// The rows of a memtable behind a lock. One writer adds rows, and many readers query them.
+/// The rows of a memtable, protected by a lock. One writer adds rows, and many readers query them.
 #[derive(Debug)]
 pub(super) struct Memtable {
     rows: RwLock<Rows>,

@@ -20,7 +20,7 @@ const ROWS: usize = 1 << 12;
 /// Size in bytes from which a piece is full.
 const BYTES: usize = 1 << 20;
 
-/// A full piece.
+/// A full piece: consecutive records that do not change any more.
 #[derive(Clone, Debug)]
 struct RecordPiece {
     records: Records,

@@ -273,8 +273,8 @@ impl Writer {
         {
             last.length = last.length.max(durable);
         }
-        // Segments without live documents are removed, as they would only make queries slower, except sources of a running
-        // merge.
+        // Removes segments without live documents, which would only make queries slower. Sources of a running merge are
+        // kept.
         let merging = self.merging.take();
         let takes = |number| merging.as_ref().is_some_and(|merging| merging.takes(number));
         self.keep_segments(|_, entry, deleted| deleted < entry.documents || takes(entry.number));

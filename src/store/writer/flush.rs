@@ -418,7 +418,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes from the segments of this batch the documents that have expired before the commit advances the time.
+    /// Removes expired documents from the segments of this batch. The stamps of the batch do not advance the time here.
     pub(super) fn expire_written(&mut self) -> Result<()> {
         for place in 0..self.next.segments.len() {
             if self.written.contains(&self.next.segments[place].number) {

@@ -338,7 +338,7 @@ impl Writer {
         self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near nothing. If
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near no document. If
     /// the document has already expired by its stamp, the document with this key is removed, and the new one is not visible.
     ///
     /// # Errors
