@@ -57,7 +57,7 @@ struct LogReader<'a> {
 }
 
 impl LogReader<'_> {
-    /// Returns at least `length` bytes from `offset` on; `None` if the log ends before that.
+    /// Returns the `length` bytes from `offset` on; `None` if the log ends before that.
     fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
         if offset < self.start || end > self.start + self.window.len() as u64 {
@@ -81,7 +81,7 @@ impl LogReader<'_> {
         Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
     }
 
-    /// Returns the payload of the record at `offset`, whose head [`sound`](Self::sound) has returned.
+    /// Returns the payload of the record at `offset`. `head` is the head that [`sound`](Self::sound) returned for it.
     fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
         let (path, end) = (self.path, self.end);
         let payload = RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.length as usize;

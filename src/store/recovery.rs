@@ -60,7 +60,7 @@ impl<'a> ProgressReport<'a> {
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // Acts as if a report had been made at `QUIET`, so the first report follows one interval later.
+        // Sets the last report to the end of `QUIET`, so that the first report follows one interval later.
         let last = Instant::now() + QUIET;
         Self { progress, last, before: 0, total }
     }

@@ -52,6 +52,7 @@ impl Index {
     /// # Ok::<(), twindex::Error>(())
     /// ```
     ///
+    /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`] for a segment
     /// with other parameters, and [`Error::Invalid`] for a key in two segments (both errors name the file);
     /// [`Error::Invalid`] for parameters that need an IDF table (use [`adopt_with_idf`](Self::adopt_with_idf));

@@ -145,6 +145,7 @@ impl Snapshot {
     /// Calls [`Segment::check_map`] for all segments. If the program has installed a guard against read errors of mapped
     /// files, callers that query [`segments`](Self::segments) directly must call this before they use the results. The
     /// methods of the snapshot do this themselves.
+    ///
     /// # Errors
     /// [`Error::Io`].
     pub fn check_maps(&self) -> Result<()> {

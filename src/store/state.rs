@@ -189,8 +189,8 @@ impl LiveView {
         self.time.expire_after.is_some() && self.time.newest > self.time.reached
     }
 
-    /// Returns the highest stamp if it is that of a dropped document, so that no document in the files or the batch has it.
-    /// Otherwise returns `None`.
+    /// Returns the highest stamp if it belongs to a dropped document; otherwise `None`. No document in the files or the
+    /// batch has this stamp.
     pub(super) fn unrecorded(&self) -> Option<u64> {
         self.time.newest.filter(|_| self.time.newest > self.time.recorded)
     }

@@ -28,7 +28,7 @@ pub struct LeaderChange {
     pub after: Option<KeyBuf>,
 }
 
-/// A snapshot, and access to the near documents and leaders in it.
+/// A snapshot, with the near relation that decides its leaders.
 struct SnapshotLeaders {
     around: Neighbourhood,
     snapshot: Snapshot,

@@ -44,7 +44,7 @@ use crate::error::Result;
 use crate::key::{Key, KeyBuf};
 
 /// The recommended limit on queries for near documents. Most documents need far fewer: about two queries in cliques and in
-/// chains with random priorities, tens to hundreds in dense families of near documents.
+/// chains with random priorities, tens to hundreds where very many documents are near each other.
 pub const GROUP_QUESTIONS: u64 = 10_000;
 
 impl Snapshot {

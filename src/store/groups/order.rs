@@ -91,8 +91,9 @@ pub(super) struct PriorityOrder {
 }
 
 impl PriorityOrder {
-    /// Sorts the live documents for which `is_wanted` returns true. If `fingerprints` is a budget, fingerprints are read
-    /// too; those of one segment at a time use this budget. Sorting uses a quarter of the memory of `resources`.
+    /// Sorts the live documents for which `is_wanted` returns true. If `fingerprints` is given, also reads fingerprints, and
+    /// uses this memory budget for the fingerprints of one segment at a time. Sorting uses a quarter of the memory of
+    /// `resources`.
     pub(super) fn of(
         numbers: &Numbering,
         resources: &Resources<'_>,

@@ -44,7 +44,8 @@ pub(super) struct RoundSize {
 }
 
 impl RoundSize {
-    /// Rounds have only one document if a single thread compares documents one after the other. So no query is wasted.
+    /// Returns the size of the first round. It is 1 if a single thread compares documents one after the other, so that no
+    /// query is wasted.
     pub(super) fn new(limits: RoundLimits, threads: usize, searches_together: bool) -> Self {
         let max = if threads == 1 && !searches_together { 1 } else { limits.documents.max(1) };
         let min = (FIRST * threads).min(max);

@@ -114,7 +114,8 @@ mod tests {
     /// The fingerprint and the priority of each document, by key. A document with an empty text has no fingerprint.
     type Documents = BTreeMap<u64, (Option<u64>, Option<u64>)>;
 
-    /// Generates documents in dense families with many equal fingerprints, and documents that are near no other.
+    /// Generates documents: two thirds are close to 20 centers, with many equal fingerprints, and the others are near no
+    /// document.
     fn documents(count: u64) -> Documents {
         let mut random = SplitMix(38);
         let mut one = |key| {

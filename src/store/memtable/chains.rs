@@ -214,7 +214,7 @@ impl Chains {
         }
     }
 
-    /// Adds an entry that no lookup finds, so that later entries get the right numbers.
+    /// Adds an entry that no lookup finds. It only takes the next entry number.
     pub(super) fn skip(&mut self) {
         self.before.push(SKIPPED);
     }

@@ -383,8 +383,8 @@ impl Writer {
         self.view.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);
-        // A single segment is built from all documents of the batch and expired later, so that intermediate segments do not
-        // affect it.
+        // With `one_segment`, documents expire only in the final segment, so that intermediate segments do not affect the
+        // result.
         if self.settings.one_segment { Ok(()) } else { self.view.expire_segment(self.view.segments.len() - 1, None) }
     }
 

@@ -338,8 +338,9 @@ impl Writer {
         self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near no document. If
-    /// the document has already expired by its stamp, the document with this key is removed, and the new one is not visible.
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near no document.
+    /// If the document has already expired by its stamp, the document with this key is removed, and the new one is not
+    /// visible.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`] for a key,

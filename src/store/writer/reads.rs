@@ -24,8 +24,8 @@ impl Writer {
         Record::find(&self.now(), key)
     }
 
-    /// Returns the documents near a document by the rule of [`admit`](Self::admit) ([`set_near`](Self::set_near)), in
-    /// the batch or committed: at most `limit` of them, the nearest first. A document with the same key is included.
+    /// Returns the documents near `document` by the rule of [`admit`](Self::admit) (see [`set_near`](Self::set_near)): at
+    /// most `limit` documents of the batch and of earlier commits, nearest first. A document with the same key is included.
     ///
     /// ```
     /// use twindex::{Index, Params};
