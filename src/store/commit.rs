@@ -114,6 +114,7 @@ pub(super) fn remove(vfs: &dyn Vfs, garbage: &[Garbage]) -> u64 {
 /// Returns the files that neither the current generation `manifest` nor the previous generation `kept` needs. `busy` has the
 /// numbers of segments that are being written: these are not returned, and no temporary files either unless `busy` is empty.
 /// Files whose names twindex does not use are never returned. Only the writer calls this.
+///
 /// # Errors
 /// [`Error::Io`] if the directory cannot be listed.
 pub(super) fn garbage(

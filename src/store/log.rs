@@ -366,6 +366,7 @@ impl OpenLog {
     /// Appends a mark, which records the synced offset. With the mark, readers can distinguish damage in the synced part
     /// from a torn tail, and other processes know which commits are durable. If the disk has no space for the mark, nothing
     /// is lost, because commits are durable without it.
+    ///
     /// # Errors
     /// [`Error::Io`] if a partly written mark could not be removed from the log. A later record after it would be lost.
     pub(super) fn mark(&mut self) -> Result<()> {

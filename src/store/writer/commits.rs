@@ -42,6 +42,7 @@ impl Writer {
     /// Like [`commit`](Self::commit), but also commits an empty batch, and stores `payload` with the commit.
     /// [`Snapshot::payload`](crate::Snapshot::payload) returns the payload, also after reopening, until another commit
     /// stores one. For example, a program can store the position in its input up to which documents are committed.
+    ///
     /// # Errors
     /// Same as [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
     pub fn commit_with(&mut self, payload: &[u8]) -> Result<u64> {
