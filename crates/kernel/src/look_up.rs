@@ -4,10 +4,10 @@ use std::hint::select_unpredictable;
 
 use super::Simd;
 
-/// Number of elements that are compared at once.
+/// Number of elements that are compared with a hash at once.
 pub(super) const WINDOW: usize = 8;
 
-/// A sorted set of hashes, with a directory of the position at which the hashes of each prefix start.
+/// A sorted set of hashes, with a directory that maps each hash prefix to the position of its first hash.
 #[derive(Clone, Copy, Debug)]
 pub struct SortedSet<'a> {
     elements: &'a [u64],
@@ -17,9 +17,9 @@ pub struct SortedSet<'a> {
 
 impl<'a> SortedSet<'a> {
     /// Creates a set of `elements`, which must be ascending. `directory[i]` must be the number of elements whose first
-    /// `bits` bits are less than i; its last entry, at 2^`bits`, is the number of all elements. Returns `None` if
-    /// there are fewer than 8 elements or the directory has another length. Other violations make results wrong, but
-    /// are memory-safe.
+    /// `bits` bits are less than i. So the last entry, at index 2^`bits`, is the number of all elements. Returns `None` if
+    /// there are fewer than 8 elements or if the length of the directory is not 2^`bits` + 1. Other wrong values give wrong
+    /// results but are memory-safe.
     #[must_use]
     pub fn new(elements: &'a [u64], directory: &'a [u16], bits: u32) -> Option<Self> {
         let fits = (1..u64::BITS).contains(&bits)
@@ -29,13 +29,12 @@ impl<'a> SortedSet<'a> {
     }
 }
 
-/// Sets the mark to 1 for each element of the set that occurs in `hashes`, and writes the hashes that are not in the set
-/// to the front of `new`, in order. Returns the number of these hashes. Marks past the elements are undefined.
+/// Sets the mark of each element that occurs in `hashes` to 1. Writes the hashes that are not in the set to the front of
+/// `new`, in order, and returns their number. The last entry of `marks`, which belongs to no element, is undefined.
 ///
-/// No branch depends on whether a hash is found, because that is unpredictable.
+/// No branch depends on whether a hash is found, because the processor could not predict it.
 ///
-/// # Panics
-/// Unless there is one more mark than there are elements, and `new` is as long as `hashes`.
+/// # Panics Panics unless `marks` has one entry more than the set has elements and `new` is at least as long as `hashes`.
 #[inline(always)]
 pub fn look_up<S: Simd>(
     simd: S,
@@ -61,7 +60,7 @@ pub fn look_up<S: Simd>(
         // checked. So `WINDOW` elements follow, and they are aligned as elements.
         let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
         let mut mask = simd.equal8(window, hash);
-        // Larger buckets are rare, so this branch is predictable.
+        // This branch is predictable, because buckets of more than `WINDOW` elements are rare.
         if usize::from(start) + WINDOW < usize::from(end) {
             (from, mask) = in_large_bucket(simd, elements, usize::from(start)..usize::from(end), hash);
         }
@@ -79,7 +78,8 @@ pub fn look_up<S: Simd>(
     count
 }
 
-/// Returns the start of the window that contains a hash, and its mask; the mask is 0 if no window contains it.
+/// Finds a hash in a bucket of more than `WINDOW` elements. Returns the start of the window that contains the hash and its
+/// mask of equal elements; the mask is 0 if the hash is not found.
 #[cold]
 #[inline(never)]
 fn in_large_bucket<S: Simd>(
@@ -168,7 +168,7 @@ mod tests {
         for bits in [0, 1, 3, 63, 64, 65] {
             assert!(SortedSet::new(&elements, &right, bits).is_none(), "{bits}");
         }
-        // Wrong directory entries never lead to an element out of range.
+        // Wrong directory entries never cause an access out of bounds.
         let wrong = [u16::MAX; 5];
         let set = SortedSet::new(&elements, &wrong, 2).unwrap();
         for level in Level::tested() {
