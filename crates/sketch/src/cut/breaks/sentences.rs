@@ -2,7 +2,7 @@
 
 use super::{ASCII, Pieces, traits_at};
 
-/// The property `Sentence_Break`.
+/// A value of the property `Sentence_Break`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sentence {
     Other,
@@ -22,7 +22,7 @@ pub(super) enum Sentence {
     SContinue,
 }
 
-/// The part of the end of a sentence, `SATerm Close* Sp*`, that was seen so far.
+/// How much of the end of a sentence, `SATerm Close* Sp*`, precedes the current character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Nothing,
@@ -31,8 +31,8 @@ enum End {
     Space,
 }
 
-/// The sentences of `text`, each including the space after it. Linear time: SB8 looks ahead once after each full stop,
-/// and only as far as the next one.
+/// Returns the sentences of `text`, each including the space after it. Takes linear time: SB8 looks ahead once after each
+/// full stop, and no further than the next one.
 pub(in crate::cut) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     Pieces { text, at: 0, end_of }
 }
@@ -41,9 +41,9 @@ fn end_of(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start;
     let mut end = End::Nothing;
-    // Whether the terminator is `ATerm`, and whether it follows a letter that has case.
+    // Whether the last terminator is an `ATerm` (a full stop), and whether it follows a letter that has case.
     let (mut full_stop, mut cased) = (false, false);
-    // The last character that SB5 does not ignore.
+    // The last character that is not ignored by SB5.
     let mut before = Sentence::Other;
     while at < bytes.len() {
         if end == End::Nothing {
@@ -98,7 +98,7 @@ fn end_of(text: &str, start: usize) -> usize {
     at
 }
 
-/// The rest of SB8: whether the next letter is lower-case, before any terminator or end of a paragraph.
+/// Checks the rest of SB8: returns true if the next letter is lower-case and no terminator or paragraph end precedes it.
 fn lower_follows(text: &str, mut at: usize) -> bool {
     while at < text.len() {
         let ((_, sentence), next) = traits_at(text, at);

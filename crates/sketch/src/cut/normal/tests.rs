@@ -59,7 +59,7 @@ fn check(text: &str, work: &mut CutScratch) {
 }
 
 #[test]
-fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() {
+fn unicode_version_of_the_tables_equals_the_crates() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::NORMAL, UnicodeVersion(major, minor, update));
     let compared = unicode_normalization::UNICODE_VERSION;
