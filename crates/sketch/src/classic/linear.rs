@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_is_the_minimum_of_a_linear_transformation_for_each_component() {
+    fn each_component_is_the_minimum_of_a_linear_transformation() {
         let mut signature = vec![7; 3];
         for t in [1, 2, 7, 84, 200, 255, 256, 257, 4096] {
             let linear = Linear::new(t);

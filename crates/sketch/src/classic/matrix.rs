@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_is_the_minimum_of_an_affine_map_over_gf_2_for_each_component() {
+    fn each_component_is_the_minimum_of_an_affine_map() {
         let hashes: Vec<u64> =
             (0..64).map(|c| 1 << c).chain([0, u64::MAX]).chain((0..100).map(mix)).collect();
         let mut signature = vec![7; 3];

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_is_the_minimum_upper_half_for_each_component() {
+    fn each_component_is_the_least_upper_half() {
         let edges = [0, 1, u64::MAX, 1 << 32, (1 << 32) - 1, u64::MAX << 32, 1 << 63];
         let hashes: Vec<u64> = (0..500).map(mix).chain(edges).collect();
         let mut signature = vec![7; 3];
