@@ -8,9 +8,9 @@
 //! Departures from the paper: the hyperplanes are the bits of one hash, as in Manku, Jain and Das Sarma, WWW 2007, and a tie
 //! gives 0.
 //!
-//! Unweighted votes are counted in bit-sliced form: a *plane* holds one binary digit of all 64 counters. Adding a
-//! hash ripples a carry through the planes. A tree of full adders (Harley and Seal's bit count, in Warren, *Hacker's Delight*)
-//! adds eight hashes at a time, so that the upper planes are updated only once for eight hashes.
+//! Unweighted votes are counted in bit-sliced form: a *plane* holds one binary digit of all 64 counters. Adding
+//! a hash ripples a carry through the planes. A tree of full adders (Harley and Seal's bit count, in Warren, *Hacker's
+//! Delight*) adds eight hashes at a time, so that the upper planes are updated only once for eight hashes.
 
 use std::fmt;
 
