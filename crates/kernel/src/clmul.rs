@@ -76,9 +76,8 @@ impl Multiply for Clmul {
     #[inline(always)]
     fn multiply(self, a: u64, b: u64) -> u128 {
         #[allow(unsafe_code, reason = "calls a function compiled for instructions that were detected")]
-        // SAFETY: the only precondition of `x86::multiply` is that the processor has pclmulqdq and sse4.1.
-        // The field of `Clmul` is private to this module and only `detect` fills it, after `available` has
-        // found both.
+        // SAFETY: the only precondition of `x86::multiply` is that the processor has pclmulqdq and sse4.1. The field of
+        // `Clmul` is private to this module, and only `detect` creates a value, after `available` found both features.
         unsafe {
             x86::multiply(a, b)
         }
@@ -100,8 +99,8 @@ pub fn fastest<B: Body>(body: B) -> B::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(clmul) = Clmul::detect() {
         #[allow(unsafe_code, reason = "calls a function compiled for instructions that were just detected")]
-        // SAFETY: the only precondition of `x86::run` is that the processor has pclmulqdq and sse4.1;
-        // `detect` has found both on the line above.
+        // SAFETY: the only precondition of `x86::run` is that the processor has pclmulqdq and sse4.1; `detect` found both on
+        // the line above.
         return unsafe { x86::run(body, clmul) };
     }
     body.run(Portable)
@@ -175,9 +174,8 @@ impl Modulus {
     #[must_use]
     pub fn fold(&self, clmul: Clmul, state: u64, blocks: &[[u8; 64]]) -> u64 {
         #[allow(unsafe_code, reason = "calls a function compiled for instructions that were detected")]
-        // SAFETY: the only precondition of `x86::fold` is that the processor has pclmulqdq and sse4.1. The
-        // field of `Clmul` is private to this module and only `detect` fills it, after `available` has found
-        // both.
+        // SAFETY: the only precondition of `x86::fold` is that the processor has pclmulqdq and sse4.1. The field of `Clmul`
+        // is private to this module, and only `detect` creates a value, after `available` found both features.
         unsafe {
             x86::fold(self, clmul, state, blocks)
         }
@@ -228,9 +226,8 @@ mod x86 {
         [0, 1, 2, 3].map(|i| {
             let quarter: &[u8; 16] = &quarters[i];
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: `_mm_loadu_si128` reads 16 bytes from the pointer and requires no alignment. The
-            // pointer is that of a live `[u8; 16]`, whose 16 bytes are initialised; any bits are a valid
-            // `__m128i`.
+            // SAFETY: `_mm_loadu_si128` reads 16 bytes from the pointer and requires no alignment. The pointer points to a
+            // live `[u8; 16]`, whose 16 bytes are initialised; every bit pattern is a valid `__m128i`.
             let bytes = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
             _mm_shuffle_epi8(bytes, reversed)
         })

@@ -40,8 +40,8 @@ pub(super) mod x86 {
     #[inline]
     fn eight(numbers: &[u32; 8]) -> __m256i {
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 32 bytes at any alignment; `numbers` is a live array of eight numbers of four bytes, and any bits
-        // are a valid `__m256i`.
+        // SAFETY: reads 32 bytes at any alignment; `numbers` is a live array of eight 4-byte numbers, and every bit pattern
+        // is a valid `__m256i`.
         unsafe {
             _mm256_loadu_si256(numbers.as_ptr().cast())
         }
@@ -63,8 +63,8 @@ pub(super) mod x86 {
     #[inline]
     pub(in super::super) fn equal16_avx512(left: &[u32; 16], right: &[u32; 16]) -> u32 {
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 64 bytes each at any alignment; both are live arrays of sixteen numbers of four bytes, and any bits
-        // are a valid `__m512i`.
+        // SAFETY: each load reads 64 bytes at any alignment; both are live arrays of sixteen 4-byte numbers, and every bit
+        // pattern is a valid `__m512i`.
         let (left, right) =
             unsafe { (_mm512_loadu_si512(left.as_ptr().cast()), _mm512_loadu_si512(right.as_ptr().cast())) };
         _mm512_cmpeq_epi32_mask(left, right).into()
@@ -78,8 +78,8 @@ pub(super) mod x86 {
         let (halves, _) = numbers.as_chunks::<4>();
         (0..).step_by(4).zip(halves).fold(0, |mask, (place, half)| {
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: reads 32 bytes at any alignment; `half` is a live array of four numbers of eight bytes, and any
-            // bits are a valid `__m256i`.
+            // SAFETY: reads 32 bytes at any alignment; `half` is a live array of four 8-byte numbers, and every bit pattern
+            // is a valid `__m256i`.
             let half = unsafe { _mm256_loadu_si256(half.as_ptr().cast()) };
             let equal = _mm256_castsi256_pd(_mm256_cmpeq_epi64(half, number));
             mask | _mm256_movemask_pd(equal).cast_unsigned() << place
@@ -91,8 +91,8 @@ pub(super) mod x86 {
     #[inline]
     pub(in super::super) fn equal8_avx512(numbers: &[u64; 8], number: u64) -> u32 {
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 64 bytes at any alignment; `numbers` is a live array of eight numbers of eight bytes, and any
-        // bits are a valid `__m512i`.
+        // SAFETY: reads 64 bytes at any alignment; `numbers` is a live array of eight 8-byte numbers, and every bit pattern
+        // is a valid `__m512i`.
         let numbers = unsafe { _mm512_loadu_si512(numbers.as_ptr().cast()) };
         _mm512_cmpeq_epi64_mask(numbers, _mm512_set1_epi64(number.cast_signed())).into()
     }
@@ -103,9 +103,8 @@ pub(super) mod x86 {
     fn some(bytes: &[u8], there: u64) -> __m512i {
         debug_assert!(64 - there.leading_zeros() as usize <= bytes.len());
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: a masked load reads only the bytes whose mask bits are set, at any alignment, and does not fault for
-        // the others. The only caller passes two slices and sets as many bits as the shorter slice has bytes, or 64 if
-        // it has more.
+        // SAFETY: a masked load reads only the bytes whose mask bits are set, at any alignment, and does not fault for the
+        // others. The only caller passes two slices and sets one bit for each byte of the shorter slice, at most 64.
         unsafe {
             _mm512_maskz_loadu_epi8(there, bytes.as_ptr().cast())
         }

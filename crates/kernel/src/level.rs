@@ -104,7 +104,8 @@ impl Level {
 
     /// Returns the level set by `TWINDEX_KERNEL`, or `None` if the variable is not set.
     ///
-    /// # Errors A message if no level has the name in the variable, or if this processor does not support that level.
+    /// # Errors
+    /// A message if no level has the name in the variable, or if this processor does not support that level.
     pub fn from_environment() -> Result<Option<Self>, String> {
         let Some(name) = std::env::var_os(KERNEL_VARIABLE) else { return Ok(None) };
         let level = name.to_str().and_then(Self::named).ok_or_else(|| {
@@ -154,9 +155,8 @@ impl Level {
                     unsafe_code,
                     reason = "calls a function compiled for instructions that were detected"
                 )]
-                // SAFETY: the only precondition of `avx2` is that the processor has the features that it is compiled
-                // for. The level is at most `best`, which is `Avx2` or better only if `detect` found all of
-                // them.
+                // SAFETY: the only precondition of `avx2` is that the processor has the features for which it is compiled.
+                // The level is at most `best`, which is `Avx2` or better only if `detect` found all these features.
                 return unsafe { x86::avx2(kernel) };
             }
             Self::Avx512 => {
@@ -333,8 +333,8 @@ mod x86 {
         #[inline(always)]
         fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: an `Avx2` is created only by `avx2`, which runs only if its features, which include those of
-            // this function, were detected.
+            // SAFETY: only `avx2` creates an `Avx2`, and it runs only if its features were detected. They include the
+            // features of the function that is called here.
             unsafe {
                 x86::classes_avx2(bytes, lower)
             }
@@ -432,8 +432,8 @@ mod x86 {
         #[inline(always)]
         fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: an `Avx512` is created only by `avx512`, which runs only if its features, which include those of
-            // this function, were detected.
+            // SAFETY: only `avx512` creates an `Avx512`, and it runs only if its features were detected. They include the
+            // features of the function that is called here.
             unsafe {
                 x86::classes_avx512(bytes, lower)
             }

@@ -54,9 +54,9 @@ pub fn prefetch<T>(items: &[T], at: usize) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has. It reads nothing that the program
-        // could observe and faults on no address, so the address need not be that of an item. It is computed
-        // by wrapping addition, which is defined for any pointer.
+        // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has. It reads nothing that the program could
+        // observe and faults on no address, so the address need not point to an item. It is computed with `wrapping_add`,
+        // which is defined for any pointer.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(at).cast());
         }

@@ -34,7 +34,8 @@ impl<'a> SortedSet<'a> {
 ///
 /// No branch depends on whether a hash is found, because the processor could not predict it.
 ///
-/// # Panics Panics unless `marks` has one entry more than the set has elements and `new` is at least as long as `hashes`.
+/// # Panics
+/// Panics unless `marks` has one entry more than the set has elements and `new` is at least as long as `hashes`.
 #[inline(always)]
 pub fn look_up<S: Simd>(
     simd: S,
@@ -50,14 +51,15 @@ pub fn look_up<S: Simd>(
     for &hash in hashes {
         let bucket = (hash >> shift) as usize;
         #[allow(unsafe_code, reason = "checks of bounds took a third of the time")]
-        // SAFETY: `bits` is below 64 and not 0, so that `bucket` is below 2^bits, and the directory has 2^bits + 1
-        // entries, which `SortedSet::new` has checked; its fields are private and never change.
+        // SAFETY: `SortedSet::new` checked that `bits` is 1 to 63, so `bucket` is below 2^bits, and that the directory has
+        // 2^bits + 1 entries. The fields of the set are private and never change.
         let (start, end) =
             unsafe { (*directory.get_unchecked(bucket), *directory.get_unchecked(bucket + 1)) };
         let mut from = usize::from(start).min(last);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `from` is at most the number of elements minus `WINDOW`, which is not negative, as `SortedSet::new` has
-        // checked. So `WINDOW` elements follow, and they are aligned as elements.
+        // SAFETY: `from` is at most `last`, the number of elements minus `WINDOW`, which is not negative because
+        // `SortedSet::new` checked the number of elements. So at least `WINDOW` elements start at `from`. An array of
+        // elements has the alignment of an element.
         let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
         let mut mask = simd.equal8(window, hash);
         // This branch is predictable, because buckets of more than `WINDOW` elements are rare.
@@ -66,9 +68,9 @@ pub fn look_up<S: Simd>(
         }
         let place = select_unpredictable(mask == 0, none, from + mask.trailing_zeros() as usize);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `place` is at most `none`, for which there is a mark: it is `none`, or `from`, which is at most
-        // `none - WINDOW`, plus the index of a bit in a mask of `WINDOW` bits. `count` is below the number of hashes,
-        // as it grows by at most one for each hash, and `new` is as long as `hashes`.
+        // SAFETY: `marks` has `none + 1` entries, and `place` is at most `none`: it is either `none`, or `from`, which is at
+        // most `none - WINDOW`, plus the index of a bit in a mask of `WINDOW` bits. `count` grows by at most one for each
+        // hash, so it is below the number of hashes, and `new` is at least as long as `hashes`.
         unsafe {
             *marks.get_unchecked_mut(place) = 1;
             *new.get_unchecked_mut(count) = hash;

@@ -156,8 +156,8 @@ pub(super) mod x86 {
     fn eight_of_16(lanes: &[U16], at: usize) -> __m128i {
         let eight: &[U16] = &lanes[at..at + EIGHT];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 16 bytes at any alignment; `eight` is a live slice of eight numbers of two bytes, and any
-        // bits are a valid `__m128i`.
+        // SAFETY: reads 16 bytes at any alignment; `eight` is a live slice of eight 2-byte numbers, and every bit pattern is
+        // a valid `__m128i`.
         unsafe {
             _mm_loadu_si128(eight.as_ptr().cast())
         }
@@ -169,8 +169,8 @@ pub(super) mod x86 {
     fn eight_of_32(lanes: &[U32], at: usize) -> __m256i {
         let eight: &[U32] = &lanes[at..at + EIGHT];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight numbers of four bytes, and any
-        // bits are a valid `__m256i`.
+        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight 4-byte numbers, and every bit pattern is
+        // a valid `__m256i`.
         unsafe {
             _mm256_loadu_si256(eight.as_ptr().cast())
         }
@@ -295,14 +295,16 @@ pub(super) mod x86 {
     /// Loads lane `at + i` for each set bit i of `mask`. The other lanes of the register are 0, and their memory is not
     /// read.
     ///
-    /// # Safety `lanes` must have a lane `at + i` for each set bit i of `mask`.
+    /// # Safety
+    /// `lanes` must have a lane `at + i` for each set bit i of `mask`.
     #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     unsafe fn lanes_of_16(mask: u32, lanes: &[U16], at: usize) -> __m512i {
-        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for
-        // the others, wherever they are. The caller guarantees that `lanes`, which is borrowed, has the lanes of the
-        // mask; a `U16` is two bytes. The address may be past the slice if the mask is 0, hence `wrapping_add`.
+        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for the
+        // others, wherever they are. The caller guarantees that `lanes`, which is borrowed here, has a lane for each set bit
+        // of the mask, and a `U16` is two bytes. If the mask is 0, the address may be past the end of the slice, so it is
+        // computed with `wrapping_add`.
         unsafe { _mm512_maskz_loadu_epi16(mask, lanes.as_ptr().wrapping_add(at).cast()) }
     }
 

@@ -207,8 +207,8 @@ pub(super) mod x86 {
     fn eight(lanes: &[u32], at: usize) -> __m256i {
         let eight: &[u32] = &lanes[at..at + EIGHT];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight numbers of four bytes, and any
-        // bits are a valid `__m256i`.
+        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight 4-byte numbers, and every bit pattern is
+        // a valid `__m256i`.
         unsafe {
             _mm256_loadu_si256(eight.as_ptr().cast())
         }
@@ -281,9 +281,8 @@ pub(super) mod x86 {
         let rest: &[u32] = lanes.get(at..).unwrap_or_default();
         let there = lanes_left(rest.len());
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for
-        // the others. `there` has as many bits as `rest`, a live slice of numbers of four bytes, has lanes, or 16 if
-        // it has more.
+        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for the
+        // others. `rest` is a live slice of 4-byte numbers, and `there` has one set bit for each of them, at most 16.
         unsafe {
             _mm512_maskz_loadu_epi32(there, rest.as_ptr().cast())
         }
@@ -364,7 +363,7 @@ pub(super) mod x86 {
     #[inline]
     fn load(bytes: &[u8; 64]) -> __m512i {
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 64 bytes at any alignment; `bytes` is a live array of 64 bytes, and any bits are valid.
+        // SAFETY: reads 64 bytes at any alignment; `bytes` is a live array of 64 bytes, and every bit pattern is valid.
         unsafe {
             _mm512_loadu_si512(bytes.as_ptr().cast())
         }
@@ -388,8 +387,8 @@ pub(super) mod x86 {
             let both = _mm_unpacklo_epi8(_mm512_castsi512_si128(i), _mm512_castsi512_si128(j));
             let eight = _mm512_add_epi32(firsts, _mm512_cvtepu8_epi32(both));
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight times two numbers of four bytes,
-            // and any bits are valid numbers.
+            // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight pairs of 4-byte numbers, and every bit
+            // pattern is a valid number.
             unsafe {
                 _mm512_storeu_si512(to.as_mut_ptr().cast(), eight);
             }

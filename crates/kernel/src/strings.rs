@@ -66,11 +66,11 @@ impl Unescaped {
     #[must_use]
     pub fn as_str(&self) -> &str {
         #[allow(unsafe_code, reason = "it would be checked once more for each text")]
-        // SAFETY: the first `len` bytes are UTF-8. At first and after `clear` there are none, or they are those of a
-        // `String`. `push` appends the bytes of a `char`. `append` appends runs of bytes of a `str`, from a character
-        // boundary to an ASCII character, which are whole characters. Between the runs it appends single ASCII
-        // characters: quotes and backslashes are ASCII, and so are the letters after backslashes that are not 0 in
-        // `ESCAPED` and the characters that they mean. No other code writes to `bytes` or `len`.
+        // SAFETY: the first `len` bytes are UTF-8. Initially they are empty or the bytes of a `String`, and after `clear`
+        // they are empty. `push` appends the bytes of a `char`. `append` appends runs of bytes of a `str` that begin at a
+        // character boundary and end before an ASCII character, so they are whole characters. Between the runs it appends
+        // entries of `ESCAPED`, which are ASCII, and skips a backslash and a letter, which are ASCII too. No other code
+        // writes to `bytes` or `len`.
         unsafe {
             std::str::from_utf8_unchecked(&self.bytes[..self.len])
         }

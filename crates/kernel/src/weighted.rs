@@ -16,7 +16,8 @@ pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;
 
 /// Adds to `sums[i]` the weights of the hashes in which bit i is set.
 ///
-/// # Panics Panics if there are more than [`ITEMS_MAX`] hashes, or if `hashes` and `weights` have different lengths.
+/// # Panics
+/// Panics if there are more than [`ITEMS_MAX`] hashes, or if `hashes` and `weights` have different lengths.
 #[inline]
 pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     assert!(
@@ -96,8 +97,8 @@ pub(super) fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64])
     for (wide, sums) in wide.into_iter().zip(sums.as_chunks_mut::<16>().0) {
         let mut added = [0_i32; 16];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: `_mm512_storeu_epi32` writes 16 numbers of 4 bytes at any alignment; `added` has 16, and is only
-        // borrowed here.
+        // SAFETY: `_mm512_storeu_epi32` writes sixteen 4-byte numbers at any alignment; `added` has sixteen and is not
+        // borrowed elsewhere.
         unsafe {
             _mm512_storeu_epi32(added.as_mut_ptr(), wide);
         }
@@ -109,7 +110,8 @@ pub(super) fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64])
 
 /// As [`ones`], for weights of up to [`WIDE_MAX`].
 ///
-/// # Panics As for [`ones`].
+/// # Panics
+/// As for [`ones`].
 #[inline]
 pub fn ones_wide(hashes: &[u64], weights: &[u64], sums: &mut [u64; 64]) {
     assert!(

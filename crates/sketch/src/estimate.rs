@@ -42,7 +42,8 @@ const STRIDE: usize = 8;
 /// ```
 #[must_use]
 pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
-    // The number of elements that may be in only one of the sets: 2 * intersection = |a| + |b| - spare.
+    // The maximum number of elements that are in only one of the sets if the intersection has `min` elements:
+    // |a| + |b| = 2 * min + spare.
     let spare = (a.len() + b.len()).checked_sub(min.checked_mul(2)?)?;
     let mut at = [[0; 2]; LANES];
     let mut end = [[a.len(), b.len()]; LANES];
@@ -189,8 +190,8 @@ impl Resemblance {
     /// Returns the estimate if `matches` of `minima` values are equal and `bits` bits of each minimum were compared.
     ///
     /// With `b = bits` and the matching fraction `m/t`, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped to 0 and 1. With
-    /// all 32 bits, there is no correction for chance: 96 of 120 whole minima give exactly 0.8. The standard error uses `(m
-    /// + 1) / (t + 2)` as the probability of a match, so that it is not zero if all or none of a few minima match. Without
+    /// all 32 bits, there is no correction for chance: 96 of 120 whole minima give exactly 0.8. The standard error uses the
+    /// probability of a match `(m + 1) / (t + 2)`, so that it is not zero if all or none of a few minima match. Without
     /// minima or bits, the value is 0 and the standard error 1.
     #[must_use]
     #[inline]

@@ -262,7 +262,7 @@ impl IdfTable {
     /// Returns the fingerprint of a vector. The weights of the vector are multiplied by the weights of the table.
     #[must_use]
     pub fn vector(&self, features: &[(u64, i64)]) -> Fingerprint {
-        // The weights of the table are below 2^14.
+        // Products cannot overflow: the weights of the table are below 2^14.
         if features.iter().all(|(_, value)| value.unsigned_abs() < 1 << 49) {
             return weighted(
                 features.iter().map(|&(hash, value)| (hash, value * i64::from(self.weight(hash)))),

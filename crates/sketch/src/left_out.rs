@@ -51,6 +51,7 @@ pub trait LeavesOut: fmt::Debug + Send + Sync {
     /// Replaces `rest` with the text without the spans of the list. If the text contains no such span, `rest` may be left
     /// unchanged. Must be deterministic: the same text gives the same `rest` on any thread.
     ///
-    /// # Errors [`Error::Invalid`](crate::Error::Invalid) for a text that is too long for the list.
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) for a text that is too long for the list.
     fn leave_out(&self, text: &str, rest: &mut String) -> Result<LeftOut>;
 }

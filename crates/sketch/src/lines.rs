@@ -18,7 +18,8 @@ impl Shingling {
 
     /// Decodes the output of [`encode`](Self::encode).
     ///
-    /// # Errors [`Error::Invalid`] names the invalid line.
+    /// # Errors
+    /// [`Error::Invalid`] names the invalid line.
     pub fn decode(text: &str) -> Result<Self> {
         let shingling = Lines::new(text).shingling()?;
         shingling.check()?;
@@ -68,7 +69,8 @@ impl Shingling {
 
 /// Checks that a text is in canonical form, that is, equal to `expected`.
 ///
-/// # Errors [`Error::Invalid`] if it is not.
+/// # Errors
+/// [`Error::Invalid`] if it is not.
 pub fn canonical(expected: &str, text: &str) -> Result<()> {
     if expected == text { Ok(()) } else { Err(Error::Invalid("parameters: not in canonical form".into())) }
 }
@@ -87,7 +89,8 @@ impl<'a> Lines<'a> {
 
     /// Returns the value of the next line, whose name must be `name`.
     ///
-    /// # Errors [`Error::Invalid`] names the line that was found.
+    /// # Errors
+    /// [`Error::Invalid`] names the line that was found.
     pub fn value(&mut self, name: &'static str) -> Result<&'a str> {
         let line = self.rest.next().unwrap_or("");
         line.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).ok_or_else(|| {
@@ -100,7 +103,8 @@ impl<'a> Lines<'a> {
 
     /// Returns the value of the next line if its name is `name`. Otherwise returns `None` and does not consume the line.
     ///
-    /// # Errors [`Error::Invalid`] names the line if its value is invalid.
+    /// # Errors
+    /// [`Error::Invalid`] names the line if its value is invalid.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -116,7 +120,8 @@ impl<'a> Lines<'a> {
 
     /// Returns the number on the next line, whose name must be `name`.
     ///
-    /// # Errors [`Error::Invalid`] names the line if it has another name or is not a number.
+    /// # Errors
+    /// [`Error::Invalid`] names the line if it has another name or is not a number.
     pub fn number<T: std::str::FromStr>(&mut self, name: &'static str) -> Result<T> {
         let value = self.value(name)?;
         value.parse().map_err(|_| unknown(name, value))
@@ -125,7 +130,8 @@ impl<'a> Lines<'a> {
     /// Returns the value of the next line, whose name must be `name`, converted by `named`. `named` returns `None` for an
     /// unknown value.
     ///
-    /// # Errors [`Error::Invalid`] names the line if it has another name or an unknown value.
+    /// # Errors
+    /// [`Error::Invalid`] names the line if it has another name or an unknown value.
     pub fn choice<T>(&mut self, name: &'static str, named: impl Fn(&str) -> Option<T>) -> Result<T> {
         let value = self.value(name)?;
         named(value).ok_or_else(|| unknown(name, value))
@@ -133,7 +139,8 @@ impl<'a> Lines<'a> {
 
     /// Parses the lines `tokens` to `seed`.
     ///
-    /// # Errors [`Error::Invalid`] names the first invalid line.
+    /// # Errors
+    /// [`Error::Invalid`] names the first invalid line.
     pub fn shingling(&mut self) -> Result<Shingling> {
         let (tokens, unicode) = self.choice("tokens", |value| {
             let (name, version) = value.split_once('/')?;
@@ -160,7 +167,8 @@ impl<'a> Lines<'a> {
 
     /// Parses the lines `simhash` and `idf`.
     ///
-    /// # Errors [`Error::Invalid`] names the first invalid line.
+    /// # Errors
+    /// [`Error::Invalid`] names the first invalid line.
     pub fn simhash_weights(&mut self) -> Result<Option<SimhashWeights>> {
         Ok(Some(match self.value("simhash")? {
             "none" => return Ok(None),
@@ -173,7 +181,8 @@ impl<'a> Lines<'a> {
 
     /// Parses the lines `minhash` to `minhash-unit`.
     ///
-    /// # Errors [`Error::Invalid`] names the first invalid line.
+    /// # Errors
+    /// [`Error::Invalid`] names the first invalid line.
     pub fn minhash(&mut self) -> Result<Option<MinhashParams>> {
         let family = self.choice("minhash", |value| match value {
             "none" => Some(None),

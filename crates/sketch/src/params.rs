@@ -118,7 +118,8 @@ impl MinhashParams {
 
     /// Checks that all parameters are in range.
     ///
-    /// # Errors [`Error::Invalid`] names the parameter and its range.
+    /// # Errors
+    /// [`Error::Invalid`] names the parameter and its range.
     pub fn check(&self) -> Result<()> {
         in_range("bands", self.bands.into(), 1, BANDS_MAX.into())?;
         in_range("rows", self.rows.into(), 1, MINIMA_MAX.into())?;
@@ -163,7 +164,8 @@ impl MinhashParams {
 
     /// Checks that `bits`, the number of feature bits to compare, is at least 1 and at most the number of bits kept.
     ///
-    /// # Errors [`Error::Invalid`] if it is not.
+    /// # Errors
+    /// [`Error::Invalid`] if it is not.
     pub fn check_feature_bits(&self, bits: u32) -> Result<()> {
         let kept = u32::from(self.feature_bits);
         if (1..=kept).contains(&bits) {
@@ -222,7 +224,8 @@ impl SketchParams {
 
     /// Checks that all parameters are in range and can be combined.
     ///
-    /// # Errors [`Error::Invalid`] names the parameter and its range.
+    /// # Errors
+    /// [`Error::Invalid`] names the parameter and its range.
     pub fn check(&self) -> Result<()> {
         self.shingling.check()?;
         if let Some(minhash) = self.minhash {
@@ -260,7 +263,8 @@ impl SketchParams {
 
     /// Returns the digest of the IDF table that weights fingerprints, minima or both. `None` if no table is used.
     ///
-    /// # Errors [`Error::Invalid`] if fingerprints and minima use different tables.
+    /// # Errors
+    /// [`Error::Invalid`] if fingerprints and minima use different tables.
     pub fn idf_table(&self) -> Result<Option<u128>> {
         let of_fingerprints = match self.simhash {
             Some(SimhashWeights::Idf { table }) => Some(table),
@@ -299,7 +303,8 @@ impl SketchParams {
     /// Checks that `given` produces the same sketches as these parameters. The number of feature bits that an index keeps
     /// may differ, and so may [`sets`](Self::sets).
     ///
-    /// # Errors [`Error::ParamsMismatch`] names the first parameter that differs.
+    /// # Errors
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same(&self, given: &Self) -> Result<()> {
         check_same_fields(&self.fields(), &given.fields(), &["feature-bits", "sets"])
     }
@@ -307,7 +312,8 @@ impl SketchParams {
     /// Checks that `given` produces the same minima and bands as these parameters. Fingerprints and samples may differ, and
     /// so may the number of bits stored of each minimum.
     ///
-    /// # Errors [`Error::ParamsMismatch`] names the first parameter that differs.
+    /// # Errors
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_bands(&self, given: &Self) -> Result<()> {
         let free = ["feature-bits", "simhash", "idf", "signature-bits", "bottom", "modulus", "sets"];
         check_same_fields(&self.fields(), &given.fields(), &free)
@@ -369,7 +375,8 @@ pub fn sets_field(kept: bool) -> Option<(&'static str, String)> {
 
 /// Checks that two lists of fields are equal, except for the fields named in `free`.
 ///
-/// # Errors [`Error::ParamsMismatch`] names the first field that differs.
+/// # Errors
+/// [`Error::ParamsMismatch`] names the first field that differs.
 pub fn check_same_fields(
     index: &[(&'static str, String)],
     given: &[(&'static str, String)],

@@ -110,8 +110,9 @@ impl Buffers {
 impl Shingler {
     /// Creates a shingler for `shingling`.
     ///
-    /// # Errors [`Error::Invalid`](crate::Error::Invalid) if this build has no Unicode tables for this shingling, or has
-    /// tables of another version of Unicode.
+    /// # Errors
+    /// [`Error::Invalid`](crate::Error::Invalid) if this build has no Unicode tables for this shingling, or has tables of
+    /// another version of Unicode.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         let hash = match shingling.hash {
             ShingleHash::Fast => Hash::Fast(Fast::new(shingling.seed)),

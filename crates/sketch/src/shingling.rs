@@ -13,7 +13,8 @@ pub const SHINGLE_WIDTH_MAX: u8 = 16;
 
 /// Checks that a value is in `lo..=hi`.
 ///
-/// # Errors [`Error::Invalid`] names the parameter and its range.
+/// # Errors
+/// [`Error::Invalid`] names the parameter and its range.
 pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
     if (lo..=hi).contains(&value) {
         Ok(())
@@ -519,7 +520,8 @@ impl Shingling {
     /// # Ok::<(), twindex_sketch::Error>(())
     /// ```
     ///
-    /// # Errors [`Error::Invalid`] for tokens that this build cannot compute because it lacks the feature `languages`.
+    /// # Errors
+    /// [`Error::Invalid`] for tokens that this build cannot compute because it lacks the feature `languages`.
     pub fn with_tokens(self, tokens: Tokens) -> Result<Self> {
         let unicode = tokens.unicode().ok_or_else(|| {
             Error::Invalid(format!(
@@ -537,7 +539,8 @@ impl Shingling {
 
     /// Checks that the parameters can be combined.
     ///
-    /// # Errors [`Error::Invalid`] for a meaningless combination.
+    /// # Errors
+    /// [`Error::Invalid`] for a meaningless combination.
     pub fn check(&self) -> Result<()> {
         let refuse = |why: &str| Err(Error::Invalid(format!("parameters: {why}")));
         let own = !matches!(self.tokens, Tokens::UnicodeWords | Tokens::Sentences);

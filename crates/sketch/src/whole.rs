@@ -56,7 +56,8 @@ impl WeightUnit {
 
     /// Returns the unit `units` times 2^-16, for `units` from 2^8 to 2^17.
     ///
-    /// # Errors [`Error::Invalid`] for any other number.
+    /// # Errors
+    /// [`Error::Invalid`] for any other number.
     pub fn new(units: u32) -> Result<Self> {
         if (Self::MIN.0..=Self::MAX.0).contains(&units) {
             return Ok(Self(units));
@@ -66,7 +67,8 @@ impl WeightUnit {
 
     /// Returns the unit with this value, from 1/256 to 2.
     ///
-    /// # Errors [`Error::Invalid`] for a number out of this range, or one that is not a multiple of 2^-16.
+    /// # Errors
+    /// [`Error::Invalid`] for a number out of this range, or one that is not a multiple of 2^-16.
     pub fn of(value: f64) -> Result<Self> {
         let units = value * f64::from(Self::ONE.0);
         // NaN is not in the range.

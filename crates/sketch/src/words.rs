@@ -241,7 +241,8 @@ impl CutState {
         self.starts = usize::from(is_open);
         self.ends = 0;
         words.starts[0] = 0;
-        // A whole block follows the incomplete token, so that the number of positions never exceeds that of one block.
+        // The limit is a whole block after the incomplete token. So the next block never has more token positions than one
+        // block can have, however long the incomplete token is.
         self.limit = self.filled + BLOCK;
         if words.lower.len() < self.limit + SLACK {
             words.lower.resize(self.limit + SLACK, 0);

@@ -1,8 +1,8 @@
 //! The family *matrix*: a random matrix over GF(2), and a random vector.
 //!
 //! One of the families in Broder and Feige (*Min-wise versus linear independence*, 2000). The random linear transformations
-//! of Broder, Burrows and Manasse are of this kind. A shingle hash x is a vector of 64 bits: x\[c\] is bit c, and bit 0 is the
-//! lowest. Component j has a matrix of 32 rows and 64 columns, stored as 64 columns of 32 bits, and a vector of 32 bits:
+//! of Broder, Burrows and Manasse are of this kind. A shingle hash x is a vector of 64 bits: x\[c\] is bit c, and bit 0 is
+//! the lowest. Component j has a matrix of 32 rows and 64 columns, stored as 64 columns of 32 bits, and a vector of 32 bits:
 //!
 //! ```text
 //! h(x, j)      = v[j] ^ (xor of column[j][c] over all c with x[c] = 1)

@@ -21,14 +21,14 @@
 //! other, and depends on the number of leading zeros of the string. Shingles are hashed this way.
 //!
 //! **Collisions.** Take two different strings of at most n bits that were chosen without knowledge of P, and that begin with
-//! a 1 or have the same length. The difference of their polynomials has a degree of at most n, so at most n/64 of the (2^64
-//! - 2^32)/64 irreducible polynomials of degree 64 divide it. If P is chosen uniformly, the two fingerprints collide with a
-//! probability of at most n / (2^64 - 2^32). Any two of N strings collide with a probability of at most about N^2 n / 2^65,
-//! which is 10^-5 for a million shingles of 50 bytes. This is a theorem; no such theorem is known for hash functions like
-//! [`ShingleHash::Fast`](crate::params::ShingleHash::Fast). The bits of a fingerprint are not uniformly distributed: mix
-//! them before they are used as random bits.
+//! a 1 or have the same length. The difference of their polynomials has a degree of at most n, so at most n/64 irreducible
+//! polynomials of degree 64 divide it. There are (2^64 - 2^32)/64 such polynomials. If P is chosen uniformly, the two
+//! fingerprints collide with a probability of at most n / (2^64 - 2^32). Any two of N strings collide with a probability of
+//! at most about N^2 n / 2^65, which is 10^-5 for a million shingles of 50 bytes. This is a theorem; no such theorem is
+//! known for hash functions like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast). The bits of a fingerprint are not
+//! uniformly distributed: mix them before they are used as random bits.
 //!
-//! **The polynomial of a seed.** With `mix` and `COUNT` as in [`shingle`](crate::shingle), let `key = mix(seed ^
+//! **The polynomial of a seed.** Let `mix` and `COUNT` be those of [`shingle`](crate::shingle). Let `key` be `mix(seed ^
 //! 0x452821e638d01377)`; the constant is the fifth word of the fraction of pi. P is x^64 plus the first of the numbers
 //!
 //! ```text

@@ -141,9 +141,10 @@ struct CutScratch {
 impl Cutter {
     /// Creates a cutter for `shingling`, whose widths, hash and seed are not used here.
     ///
-    /// # Errors [`Error::Invalid`] names the field that this build cannot support, because its tables are for another
-    /// version of Unicode, its stemmer gives other stems, or it was built without the required feature `languages`. Also
-    /// returned for meaningless combinations, such as stop words with characters.
+    /// # Errors
+    /// [`Error::Invalid`] names the field that this build cannot support, because its tables are for another version of
+    /// Unicode, its stemmer gives other stems, or it was built without the required feature `languages`. Also returned for
+    /// meaningless combinations, such as stop words with characters.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         shingling.check()?;
         let tokens = shingling.tokens;
@@ -303,7 +304,7 @@ impl Cutter {
         }
     }
 
-    /// Returns a token that is not stemmed, or `None` if it is a stop word.
+    /// Returns `token`, or `None` if it is a stop word. For kinds of tokens that are not stemmed.
     fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() {
             return Some(token);

@@ -26,8 +26,9 @@ mod with_languages {
     impl Stemmer {
         /// Returns the stemmer of a language, or `None` for [`Stemming::None`].
         ///
-        /// # Errors [`Error::Invalid`] if the stemmer gives stems that differ from those in existing indexes. Each language
-        /// is tested once per process, in less than a millisecond.
+        /// # Errors
+        /// [`Error::Invalid`] if the stemmer gives stems that differ from those in existing indexes. Each language is tested
+        /// once per process, in less than a millisecond.
         pub(crate) fn new(stemming: Stemming) -> Result<Option<Self>> {
             static PROBED: [OnceLock<Result<()>>; PROBES.len()] = [const { OnceLock::new() }; PROBES.len()];
             let Some(algorithm) = algorithm(stemming) else { return Ok(None) };

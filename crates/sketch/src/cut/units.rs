@@ -41,7 +41,8 @@ impl Units {
     /// Returns the bytes of the shingle of the `width` units from `first` on: from the start of its first unit to the end of
     /// its last.
     ///
-    /// # Panics Panics if there are no such units, or if `width` is 0.
+    /// # Panics
+    /// Panics if there are no such units, or if `width` is 0.
     #[must_use]
     pub fn shingle(&self, first: usize, width: usize) -> &[u8] {
         &self.bytes[self.start(first)..self.ends[first + width - 1]]

@@ -146,8 +146,9 @@ fn check_list(params: &SketchParams, list: &dyn LeavesOut) -> Result<()> {
 impl Sketcher {
     /// Creates a sketcher for these parameters.
     ///
-    /// # Errors [`Error::Invalid`] if this build of the crate cannot split text as the parameters require. Also if the
-    /// parameters weight shingles by an IDF table (use [`with_idf`](Self::with_idf)) or remove the spans of a list (use
+    /// # Errors
+    /// [`Error::Invalid`] if this build of the crate cannot split text as the parameters require. Also if the parameters
+    /// weight shingles by an IDF table (use [`with_idf`](Self::with_idf)) or remove the spans of a list (use
     /// [`with_boilerplate`](Self::with_boilerplate)).
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
@@ -168,8 +169,9 @@ impl Sketcher {
 
     /// Creates a sketcher for parameters that weight shingles by `table`.
     ///
-    /// # Errors [`Error::Invalid`] if `table` is not the table that the parameters name, or if its documents were split
-    /// differently. Otherwise as [`new`](Self::new).
+    /// # Errors
+    /// [`Error::Invalid`] if `table` is not the table that the parameters name, or if its documents were split differently.
+    /// Otherwise as [`new`](Self::new).
     pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
         let params = params.into();
         table.check(&params)?;
@@ -180,7 +182,8 @@ impl Sketcher {
     /// Creates a sketcher for parameters that remove the spans of `list` from texts. The shingles are computed from the
     /// remaining text.
     ///
-    /// # Errors [`Error::Invalid`] if `list` is not the list that the parameters name. Otherwise as [`new`](Self::new).
+    /// # Errors
+    /// [`Error::Invalid`] if `list` is not the list that the parameters name. Otherwise as [`new`](Self::new).
     pub fn with_boilerplate(params: impl Into<SketchParams>, list: Arc<dyn LeavesOut>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -196,7 +199,8 @@ impl Sketcher {
     /// Creates a sketcher for parameters that weight shingles by a table and remove the spans of a list from texts. The
     /// table weights the shingles of the remaining text, even if it was counted on full texts.
     ///
-    /// # Errors As [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
+    /// # Errors
+    /// As [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
     pub fn with_idf_and_boilerplate(
         params: impl Into<SketchParams>,
         table: Arc<IdfTable>,
@@ -268,8 +272,9 @@ impl Sketcher {
     /// steps for each shingle. Takes 8 bytes of memory for each token, plus twice the longest token. To sketch many
     /// documents, see [`sketch_into`](Self::sketch_into).
     ///
-    /// # Errors [`Error::Invalid`] if the parameters are for features supplied by the caller ([`Tokens::Features`]) and not
-    /// for texts. With weights in [units](crate::params::MinhashParams::unit), also if the text has more than
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for features supplied by the caller ([`Tokens::Features`]) and not for
+    /// texts. With weights in [units](crate::params::MinhashParams::unit), also if the text has more than
     /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units.
     pub fn sketch(&self, text: &str) -> Result<Sketch> {
         let mut sketch = Sketch::default();
@@ -288,8 +293,8 @@ impl Sketcher {
     /// # Ok::<(), twindex_sketch::Error>(())
     /// ```
     ///
-    /// # Errors [`Error::Invalid`] with the offset of the first byte that is not UTF-8. Otherwise as
-    /// [`sketch`](Self::sketch).
+    /// # Errors
+    /// [`Error::Invalid`] with the offset of the first byte that is not UTF-8. Otherwise as [`sketch`](Self::sketch).
     pub fn sketch_bytes(&self, text: &[u8]) -> Result<Sketch> {
         match std::str::from_utf8(text) {
             Ok(text) => self.sketch(text),
@@ -388,8 +393,9 @@ impl Sketcher {
     /// A feature that is given n times has n votes in the simhash, unless the parameters use [`SimhashWeights::Distinct`].
     /// An empty set gives an empty sketch. The order does not matter.
     ///
-    /// # Errors [`Error::Invalid`] if the parameters are for texts. Features require parameters with [`Tokens::Features`],
-    /// so that texts and features are never mixed in one index by accident.
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for texts. Features require parameters with [`Tokens::Features`], so that
+    /// texts and features are never mixed in one index by accident.
     pub fn sketch_features(
         &self,
         features: &[u64],
@@ -427,11 +433,12 @@ impl Sketcher {
     /// - The sketch is empty if the total weight of every feature is 0, or if the parameters keep minima or samples and no
     ///   total weight is above 0.
     ///
-    /// # Errors [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or if
-    /// they give each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are
-    /// weighted with a unit, also for a positive weight below half a unit. If they are weighted without a unit, also for a
-    /// weight out of range, for a family other than [`Family::Darts`](crate::params::Family::Darts), and for parameters that
-    /// keep sets or samples, which contain whole elements only.
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or if they give
+    /// each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are weighted
+    /// with a unit, also for a positive weight below half a unit. If they are weighted without a unit, also for a weight out
+    /// of range, for a family other than [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep sets
+    /// or samples, which contain whole elements only.
     pub fn sketch_weighted(
         &self,
         features: &[(u64, i64)],
@@ -510,8 +517,9 @@ impl Sketcher {
     /// # Ok::<(), twindex_sketch::Error>(())
     /// ```
     ///
-    /// # Errors [`Error::Invalid`] if the parameters keep no simhash, or if they keep minima, samples or sets, which cannot
-    /// be computed from a fingerprint.
+    /// # Errors
+    /// [`Error::Invalid`] if the parameters keep no simhash, or if they keep minima, samples or sets, which cannot be
+    /// computed from a fingerprint.
     pub fn sketch_fingerprint(
         &self,
         fingerprint: Fingerprint,

@@ -88,8 +88,9 @@ impl Sketch {
     /// Checks that the sketch can be compared with sketches made with `params`. Sketches with equal
     /// [`params_digest`](Self::params_digest) are always comparable.
     ///
-    /// # Errors [`Error::ParamsMismatch`] names the first parameter that differs. [`Error::Invalid`] if the sketch was not
-    /// made by a sketcher.
+    /// # Errors
+    /// [`Error::ParamsMismatch`] names the first parameter that differs. [`Error::Invalid`] if the sketch was not made by a
+    /// sketcher.
     pub fn check_comparable(&self, params: &SketchParams) -> Result<()> {
         params.check_same(self.made_with()?)
     }
@@ -97,7 +98,8 @@ impl Sketch {
     /// Checks that the bands of the sketch can be compared with the bands of sketches made with `params`, and that the
     /// sketch has minima if `params` keep minima.
     ///
-    /// # Errors As [`check_comparable`](Self::check_comparable).
+    /// # Errors
+    /// As [`check_comparable`](Self::check_comparable).
     pub fn check_same_bands(&self, params: &SketchParams) -> Result<()> {
         let mine = self.made_with()?;
         params.check_same_bands(mine)?;

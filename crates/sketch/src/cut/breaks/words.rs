@@ -76,7 +76,7 @@ impl Word {
         }
     }
 
-    /// Returns the values before which `punctuation` after this value does not end the word: WB6, 7, 7b, 7c, 11, 12.
+    /// Returns the values for which this value, `punctuation` and the value form one word: WB6, 7, 7b, 7c, 11, 12.
     const fn bridged_to(self, punctuation: Self) -> Words {
         if self.is_in(LETTERS) && punctuation.is_in(WITHIN_LETTERS) {
             LETTERS
