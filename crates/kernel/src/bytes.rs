@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn every_level_classifies_every_byte_at_every_position_the_same() {
+    fn all_levels_classify_every_byte_at_every_position_correctly() {
         for level in Level::tested() {
             for byte in 0..=255 {
                 for at in 0..64 {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn all_levels_find_the_set_bits_of_masks_with_any_number_of_bits() {
+    fn all_levels_find_all_set_bits_of_a_mask() {
         for level in Level::tested() {
             for bits in 0..=64_u32 {
                 let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };

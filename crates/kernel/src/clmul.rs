@@ -268,12 +268,12 @@ mod tests {
 
     use super::*;
 
-    /// Computes products bit by bit; the expected result of the tests.
+    /// Computes the expected products, bit by bit.
     fn product(a: u64, b: u64) -> u128 {
         (0..64).filter(|i| b >> i & 1 == 1).fold(0, |sum, i| sum ^ u128::from(a) << i)
     }
 
-    /// Computes remainders by long division; the expected result of the tests.
+    /// Computes the expected remainders, by long division.
     fn residue(low: u64, polynomial: u128) -> u64 {
         let divisor = 1 << 64 | u128::from(low);
         (0..64)
@@ -282,7 +282,7 @@ mod tests {
             as u64
     }
 
-    /// Computes `fold` byte by byte; the expected result of the tests.
+    /// Computes the expected results of `fold`, byte by byte.
     #[cfg(target_arch = "x86_64")]
     fn folded(low: u64, state: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(state, |state, &byte| residue(low, u128::from(state) << 8 | u128::from(byte)))

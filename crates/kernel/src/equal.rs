@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_bytes_compares_up_to_the_shorter_length_at_every_level() {
+    fn equal_bytes_compares_up_to_the_shorter_length() {
         let left: Vec<u8> = (0..1000_usize).map(|at| (at * 7 + at / 256) as u8).collect();
         for level in Level::tested() {
             for apart in [1, 2, 3, 64, 1001] {
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn equal16_sets_a_bit_for_each_equal_position_at_every_level() {
+    fn equal16_sets_a_bit_for_each_equal_position() {
         let left: [u32; 16] = std::array::from_fn(|place| 0x8000_0000 | place as u32);
         for level in Level::tested() {
             for equal in (0..1 << 16).step_by(7) {
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn equal8_sets_a_bit_for_each_equal_number_at_every_level() {
+    fn equal8_sets_a_bit_for_each_equal_number() {
         for level in Level::tested() {
             for equal in 0..256_u32 {
                 let number = 0x8000_0001_0000_0000 | u64::from(equal);

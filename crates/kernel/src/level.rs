@@ -234,7 +234,7 @@ pub trait Simd: Copy {
     fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer);
 }
 
-/// The scalar level.
+/// The scalar level, whose operations are the reference implementations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scalar;
 

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_in_the_set_are_marked_and_others_are_written_at_all_levels() {
+    fn look_up_marks_known_hashes_and_writes_unknown_ones() {
         let mut random = SplitMix(5);
         for (size, bits, crowded) in
             [(8, 1, 0), (9, 3, 0), (100, 6, 0), (1000, 9, 0), (500, 3, 0), (300, 8, 40)]
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_and_directory_that_do_not_match_are_refused() {
+    fn set_with_mismatched_directory_is_refused() {
         let elements: Vec<u64> = (0..8).map(|i| i << 60).collect();
         let right = directory(&elements, 2);
         assert!(SortedSet::new(&elements, &right, 2).is_some());

@@ -316,7 +316,7 @@ pub(super) mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
     unsafe fn lanes_of_16_widened(mask: u16, lanes: &[U16], at: usize) -> __m512i {
-        // SAFETY: as in `lanes_of_16`.
+        // SAFETY: as in `lanes_of_16`; the caller guarantees the same.
         let narrow = unsafe { _mm256_maskz_loadu_epi16(mask, lanes.as_ptr().wrapping_add(at).cast()) };
         _mm512_cvtepu16_epi32(narrow)
     }
@@ -329,7 +329,7 @@ pub(super) mod x86 {
     #[target_feature(enable = "avx512f")]
     #[inline]
     unsafe fn lanes_of_32(mask: u16, lanes: &[U32], at: usize) -> __m512i {
-        // SAFETY: as in `lanes_of_16`; a `U32` is four bytes.
+        // SAFETY: as in `lanes_of_16`; the caller guarantees the same, and a `U32` is four bytes.
         unsafe { _mm512_maskz_loadu_epi32(mask, lanes.as_ptr().wrapping_add(at).cast()) }
     }
 

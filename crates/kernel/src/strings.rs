@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn pushed_characters_are_between_appended_bytes() {
+    fn push_and_append_keep_their_order() {
         let mut string = Unescaped::from("left".to_owned());
         string.clear();
         string.push('ü');

@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn standard_error_grows_with_fewer_bits_or_minima_and_is_positive() {
+    fn standard_error_is_positive_and_grows_with_fewer_bits() {
         let error = |m, t, bits| Resemblance::from_matches(m, t, bits).standard_error();
         assert!((error(100, 200, 32) - 0.5 / 200_f64.sqrt()).abs() < 1e-12);
         assert!(error(100, 120, 1) > error(100, 120, 8));

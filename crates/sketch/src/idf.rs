@@ -343,7 +343,7 @@ mod tests {
     use crate::params::Folding;
 
     #[test]
-    fn table_of_full_texts_accepts_any_list_and_others_only_their_own() {
+    fn table_of_full_texts_accepts_any_list_of_spans() {
         let plain = Shingling::words(2, 0);
         let [one, other] = [1, 2].map(|list| Shingling { boilerplate: Some(list), ..plain.clone() });
         let folded = Shingling { folding: Folding { invisible: true, marks: None }, ..plain.clone() };

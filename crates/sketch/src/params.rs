@@ -210,7 +210,7 @@ impl SketchParams {
         Self { shingling, simhash: None, minhash: None, bottom: 0, modulus: 0, sets: false }
     }
 
-    /// Adds a fingerprint with these votes.
+    /// Adds a simhash fingerprint in which shingles have these votes.
     #[must_use]
     pub fn with_simhash(self, weights: SimhashWeights) -> Self {
         Self { simhash: Some(weights), ..self }

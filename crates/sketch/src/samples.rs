@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_bottom_sketch_depends_on_the_document_not_on_t() {
+    fn bottom_sketch_memory_is_bounded_by_the_document() {
         let some = shingles(500, 300);
         for t in [500, 501, usize::MAX >> 12, usize::MAX / 3, usize::MAX - 1, usize::MAX] {
             assert_eq!(bottom_of(&some, t), sampled(&some), "{t}");

@@ -291,9 +291,9 @@ named! {
     ShingleHash {
         /// Folded multiplications of 16 bytes, joined by a cyclic polynomial.
         Fast = "fast",
-        /// Rabin's fingerprint, a residue of polynomials over GF(2).
+        /// Rabin's fingerprint, a remainder of polynomials over GF(2).
         Rabin = "rabin",
-        /// The rolling hash of Rabin and Karp, a residue of integers.
+        /// The rolling hash of Rabin and Karp, a remainder of integers.
         RabinKarp = "rabin-karp",
     }
 }

@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn one_hash_is_its_own_fingerprint_however_often_it_occurs() {
+    fn repeated_hash_is_its_own_fingerprint() {
         for n in [1, 2, 7, 8, 9, 300] {
             assert_eq!(simhash(&vec![0xdead_beef_0123_4567; n]).0, 0xdead_beef_0123_4567);
         }
     }
 
     #[test]
-    fn a_tie_gives_zero() {
+    fn tie_of_votes_gives_a_zero_bit() {
         assert_eq!(simhash(&[0xff, 0x0f]).0, 0x0f);
         assert_eq!(simhash(&[u64::MAX, 0]).0, 0);
         assert_eq!(simhash(&[]).0, 0);

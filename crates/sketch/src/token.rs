@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn case_is_folded_in_every_script_with_case() {
+    fn all_scripts_with_case_are_lower_cased() {
         assert_eq!(split("ÉCOLE Straße ŁÓDŹ"), ["école", "straße", "łódź"]);
         assert_eq!(split("ΟΔΟΣ Οδός"), ["οδοσ", "οδός"]);
         assert_eq!(split("Москва ЁЖИК"), ["москва", "ёжик"]);

@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_gives_zero() {
+    fn tie_of_votes_gives_a_zero_bit() {
         assert_eq!(weighted([(u64::MAX, 5), (0, 5)]).0, 0);
         assert_eq!(weighted([]).0, 0);
     }

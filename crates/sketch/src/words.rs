@@ -278,7 +278,7 @@ mod tests {
         }
     }
 
-    /// One piece of text for each case that the state distinguishes.
+    /// One string for each case that [`CutState`] distinguishes.
     const PIECES: [&str; 24] = [
         " ",
         "a",
@@ -307,7 +307,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_pair_of_pieces_at_every_chunk_offset_equals_the_definition() {
+    fn tokens_at_every_chunk_offset_equal_the_definition() {
         let mut words = Words::default();
         for first in PIECES {
             for second in PIECES {

@@ -1,4 +1,4 @@
-//! Registrable domains.
+//! Finds the registrable domain of a host.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -42,7 +42,7 @@ impl Rules {
         &self.rules
     }
 
-    /// Appends other rules.
+    /// Appends the rules of another set.
     pub fn extend(&mut self, others: Self) {
         for rule in others.rules {
             self.by_site.entry(rule.site.clone()).or_default().push(self.rules.len());

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn each_component_is_the_least_upper_half() {
+    fn each_component_is_the_minimum_of_a_multiply_shift_hash() {
         let edges = [0, 1, u64::MAX, 1 << 32, (1 << 32) - 1, u64::MAX << 32, 1 << 63];
         let hashes: Vec<u64> = (0..500).map(mix).chain(edges).collect();
         let mut signature = vec![7; 3];

@@ -28,8 +28,9 @@
 //! known for hash functions like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast). The bits of a fingerprint are not
 //! uniformly distributed: mix them before they are used as random bits.
 //!
-//! **The polynomial of a seed.** Let `mix` and `COUNT` be those of [`shingle`](crate::shingle). Let `key` be `mix(seed ^
-//! 0x452821e638d01377)`; the constant is the fifth word of the fraction of pi. P is x^64 plus the first of the numbers
+//! **The polynomial of a seed.** Let `mix` and `COUNT` be those of [`shingle`](crate::shingle), and let
+//! `key = mix(seed ^ 0x452821e638d01377)`; the constant is the fifth word of the fraction of pi. P is x^64 plus the first of
+//! the numbers
 //!
 //! ```text
 //! mix(key + 1 * COUNT) | 1,   mix(key + 2 * COUNT) | 1,   ...

@@ -38,7 +38,7 @@ fn refused(shingling: &Shingling) -> String {
 const CHARACTERS: [Tokens; 2] = [Tokens::Characters, Tokens::WordCharacters];
 
 #[test]
-fn characters_have_one_space_between_words_and_word_characters_none() {
+fn only_characters_have_a_space_between_words() {
     for text in
         ["lorem ipsum dolor", "  Lorem,\n\nipsum -- DOLOR! ", "lorem\u{2003}😀 ipsum\u{301} ?\u{301}dolor"]
     {
@@ -172,7 +172,7 @@ fn shingle_bytes_run_from_its_first_unit_to_its_last() {
 }
 
 #[test]
-fn stop_words_are_removed_after_lower_casing_without_a_gap() {
+fn stop_words_are_compared_in_lower_case_and_removed() {
     let stopped = |words: &[&str]| with(|shingling| shingling.stop_words = StopWords::new(words).unwrap());
     assert_eq!(cut(&stopped(&["the", "ß"]), "THE cat, the ẞ Thé dog"), ["cat", "thé", "dog"]);
     let mut units = Units::default();

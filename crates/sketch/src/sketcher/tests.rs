@@ -216,7 +216,7 @@ fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
         let error = estimate.standard_error();
         assert!((estimate.value() - exact).abs() < 4.0 * error, "{family}: {estimate:?}");
         assert_eq!(crate::jaccard(a.set(), b.set()), (7, 13), "{family}");
-        // The fingerprint is still that of the distinct shingles.
+        // The weights of minima do not change the fingerprint, in which each distinct shingle has one vote.
         let plain = SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Distinct);
         let plain = Sketcher::new(plain).unwrap().sketch(TEXTS[1]).unwrap();
         assert_eq!(b.fingerprint(), plain.fingerprint());

@@ -1,4 +1,4 @@
-//! Sentence boundaries, rules SB1 to SB998.
+//! Finds sentence boundaries by the rules SB1 to SB998 of UAX #29.
 
 use super::{ASCII, Pieces, traits_at};
 
@@ -57,7 +57,7 @@ fn end_of(text: &str, start: usize) -> usize {
         }
         let ((_, sentence), next) = traits_at(text, at);
         let joins = match sentence {
-            // SB5.
+            // SB5 ignores these characters.
             Sentence::Extend | Sentence::Format => {
                 at = next;
                 continue;
@@ -67,7 +67,7 @@ fn end_of(text: &str, start: usize) -> usize {
             Sentence::Upper => full_stop && cased && end == End::Terminator, // SB7
             Sentence::Close => end != End::Space,                     // SB9
             Sentence::Other | Sentence::Lower | Sentence::OLetter => false,
-            // SB8a, 9, 10.
+            // No sentence ends before these characters (SB8a, 9, 10).
             Sentence::SContinue
             | Sentence::ATerm
             | Sentence::STerm
@@ -80,7 +80,7 @@ fn end_of(text: &str, start: usize) -> usize {
             return at; // SB11
         }
         match sentence {
-            // SB3, 4.
+            // A sentence ends after the end of a line (SB3, 4).
             Sentence::CR => return next + usize::from(bytes.get(next) == Some(&b'\n')),
             Sentence::LF | Sentence::Sep => return next,
             Sentence::ATerm | Sentence::STerm => {

@@ -21,7 +21,7 @@ fn representatives<T: Ord>(of: impl Fn((Word, Sentence)) -> T) -> Vec<char> {
 }
 
 #[test]
-fn unicode_version_of_the_tables_equals_the_crates() {
+fn unicode_version_of_tables_equals_that_of_the_crate() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::BREAKS, UnicodeVersion(major, minor, update));
     let (ours, compared) =
@@ -54,7 +54,7 @@ fn boundaries_of_every_property_triple_equal_those_of_the_crate() {
 }
 
 #[test]
-fn word_boundaries_of_every_four_values_equal_those_of_the_crate() {
+fn word_boundaries_of_four_values_equal_those_of_the_crate() {
     let all = representatives(|(word, _)| word as u8);
     assert_eq!(all.len(), Word::PictographLetter as usize + 1);
     for_each_sequence::<4>(&all, |text| {
@@ -63,7 +63,7 @@ fn word_boundaries_of_every_four_values_equal_those_of_the_crate() {
 }
 
 #[test]
-fn sentence_boundaries_of_every_five_values_equal_those_of_the_crate() {
+fn sentence_boundaries_of_five_values_equal_those_of_the_crate() {
     let all = representatives(|(_, sentence)| sentence as u8);
     assert_eq!(all.len(), Sentence::SContinue as usize + 1);
     for_each_sequence::<5>(&all, |text| {

@@ -1,4 +1,4 @@
-//! Word boundaries, rules WB1 to WB999.
+//! Finds word boundaries by the rules WB1 to WB999 of UAX #29.
 
 use super::{ASCII, Pieces, traits_at};
 
@@ -103,7 +103,7 @@ fn end_of(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let ((first, _), mut at) = traits_at(text, start);
     if first.is_in(NEWLINES) {
-        // WB3, 3a.
+        // A newline is a segment of its own, and so is CR LF (WB3, 3a).
         return at + usize::from(first == Word::CR && bytes.get(at) == Some(&b'\n'));
     }
     // `neighbour` is the character before `at`, and `before` is the last character that WB4 does not ignore.

@@ -60,7 +60,7 @@ fn check(text: &str, work: &mut CutScratch) {
 }
 
 #[test]
-fn unicode_version_of_the_tables_equals_the_crates() {
+fn unicode_version_of_tables_equals_that_of_the_crate() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::NORMAL, UnicodeVersion(major, minor, update));
     let compared = unicode_normalization::UNICODE_VERSION;
@@ -144,7 +144,7 @@ fn nfkc_around_every_character_equals_that_of_the_crate() {
 }
 
 #[test]
-fn nfkc_of_composing_pairs_among_marks_equals_that_of_the_crate() {
+fn nfkc_of_composing_pairs_equals_that_of_the_crate() {
     let mut work = CutScratch::default();
     for &(a, b, composed) in &COMPOSITIONS {
         let [a, b, composed] = [a, b, composed].map(|code| char::from_u32(code).unwrap());
