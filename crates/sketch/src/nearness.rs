@@ -10,7 +10,7 @@ use super::estimate::{Resemblance, intersection_from};
 /// ```
 /// use twindex_sketch::Nearness;
 ///
-/// The documents have 9 and 19 shingles and share 8.
+/// // The documents have 9 and 19 shingles and share 8.
 /// assert!(!Nearness::Resemblance(0.8).is_met(8, 9, 19)); // 8/20
 /// assert!(Nearness::Containment(0.8).is_met(8, 9, 19)); // 8/9
 /// assert!(!Nearness::Containment(0.8).is_met(8, 19, 9), "only in a larger one, or one of the same size");

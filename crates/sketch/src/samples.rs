@@ -198,7 +198,7 @@ impl Divisor {
 /// let a = sketcher.sketch("a white cat sat on the mat")?;
 /// let b = sketcher.sketch("a white cat sat on the mat, and on a black cat")?;
 /// let (a, b) = (Sample::bottom(a.bottom(), 100), Sample::bottom(b.bottom(), 100));
-/// The samples of documents of fewer than 100 shingles contain all hashes.
+/// // The samples of documents of fewer than 100 shingles contain all hashes.
 /// assert_eq!(a.resemblance(&b).unwrap().to_string(), "7/9");
 /// assert_eq!(a.containment(&b).unwrap().to_string(), "7/7");
 /// assert_eq!(b.containment(&a).unwrap().to_string(), "7/9");

@@ -26,7 +26,7 @@ use twindex_kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
 /// ```
 /// use twindex_sketch::weighted;
 ///
-/// On the bits where the first two items agree, they outweigh the third item if its weight is 3, but not if it is 5.
+/// // On the bits where the first two items agree, they outweigh the third item if its weight is 3, but not if it is 5.
 /// assert_eq!(weighted([(0b0110, 2), (0b0101, 2), (0b1000, 3)]).0, 0b0100);
 /// assert_eq!(weighted([(0b0110, 2), (0b0101, 2), (0b1000, 5)]).0, 0b1000);
 /// ```

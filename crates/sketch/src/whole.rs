@@ -38,7 +38,7 @@ pub const ELEMENTS_MAX: u64 = 1 << 24;
 ///
 /// let unit: WeightUnit = "0.25".parse()?;
 /// assert_eq!((unit.units(), unit.to_string().as_str()), (1 << 14, "0.25"));
-/// 2.6 is 10.4 units and 2.625 is 10.5 units; halves are rounded up.
+/// // 2.6 is 10.4 units and 2.625 is 10.5 units; halves are rounded up.
 /// assert_eq!((unit.count(170_394, 256), unit.count(172_032, 256)), (10, 11));
 /// assert!("0.3".parse::<WeightUnit>().is_err());
 /// # Ok::<(), twindex_sketch::Error>(())
