@@ -19,8 +19,8 @@ const SINGLES_MAX: usize = 64;
 /// The minimum evidence for a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Number of normal forms, each merging several URLs of near pages, that are required for an alias or for a rule with
-    /// `{}`. The default is 3, the minimum 2.
+    /// Number of normal forms, each merging several URLs of near pages, that are required for an alias or for a template
+    /// with `{}` (see [`Rule::template`]). The default is 3, the minimum 2.
     pub min_forms: usize,
     /// Number of URLs of a page that are required for a rule for this page only. The default is 3, the minimum 2.
     pub min_urls: usize,

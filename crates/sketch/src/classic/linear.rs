@@ -1,8 +1,8 @@
 //! The family *linear*: `a x + b` modulo a prime.
 //!
-//! The linear transformations of Broder, Charikar, Frieze and Mitzenmacher (*Min-wise independent
-//! permutations*, 1998, section 4): the `(a x + b) % c` of lectures and of most programs. For a shingle hash x
-//! and the Mersenne prime p = 2^61 - 1,
+//! These are the linear transformations of Broder, Charikar, Frieze and Mitzenmacher (*Min-wise independent permutations*,
+//! 1998, section 4), which lectures and most programs write as `(a x + b) % c`. For a shingle hash x and the Mersenne prime
+//! p = 2^61 - 1,
 //!
 //! ```text
 //! h(x, j)      = (a[j] * (x mod p) + b[j]) mod p          exact, the product has 122 bits

@@ -10,7 +10,7 @@
 //! [`MinHasher`](crate::MinHasher) uses the families of the third row.
 //!
 //! They are for users who need a proven bound on collisions, who need features to match with exactly the probability J^s, or
-//! who compare results with a paper. Indexes store which of them was used, so their constants never change.
+//! who compare results with a paper. Existing indexes depend on them, so their constants never change.
 
 pub(crate) mod linear;
 pub(crate) mod matrix;

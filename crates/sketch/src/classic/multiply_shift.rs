@@ -1,7 +1,7 @@
 //! The family *multiply-shift*: the upper half of `a x + b` modulo 2^64.
 //!
-//! Dietzfelbinger, Hagerup, Katajainen and Penttonen, *A reliable randomized algorithm for the closest-pair
-//! problem*, 1997; with the addend of Dietzfelbinger, 1996. For a shingle hash x,
+//! The family is from Dietzfelbinger, Hagerup, Katajainen and Penttonen, *A reliable randomized algorithm for the
+//! closest-pair problem*, 1997; the addend is from Dietzfelbinger, 1996. For a shingle hash x,
 //!
 //! ```text
 //! h(x, j)      = ((a[j] * x + b[j]) mod 2^64) >> 32

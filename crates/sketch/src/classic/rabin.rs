@@ -125,8 +125,7 @@ pub struct Rabin {
 
 struct Tables {
     modulus: Modulus,
-    /// For each byte of a polynomial of degree below 64, the lowest byte first: for each value of the byte, its product with
-    /// x^64.
+    /// `up[i][v]` is the product of x^64 and the polynomial whose only non-zero byte is v, at byte i counted from the lowest.
     up: [[u64; 256]; 8],
     /// The powers x^(8n) for n from 0 to 255.
     powers: [u64; 256],
@@ -330,7 +329,7 @@ impl fmt::Debug for Rabin {
 #[derive(Clone, Debug)]
 pub struct Roller {
     rabin: Rabin,
-    /// For each value of a byte: its product with x^(8 length).
+    /// The product of each byte and x^(8 length), indexed by the byte.
     leaving: Box<[u64; 256]>,
 }
 

@@ -119,7 +119,7 @@ pub struct Cutter {
     stemmer: Option<Stemmer>,
 }
 
-/// The scratch memory of a [`Cutter`], which is part of [`Units`].
+/// The scratch memory that a [`Cutter`] uses. It is part of [`Units`].
 #[derive(Clone, Debug, Default)]
 struct CutScratch {
     /// A word in lower case.

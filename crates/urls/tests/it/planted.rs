@@ -112,8 +112,8 @@ fn learned(pages: &[Page]) -> Rules {
     learner.finish()
 }
 
-/// Returns three numbers of pairs of URLs: pairs with equal normal forms, pairs with equal normal forms that belong to one
-/// page, and all pairs that belong to one page.
+/// Returns three counts of pairs of URLs: pairs with equal normal forms, pairs of one page with equal normal forms, and all
+/// pairs of one page.
 fn pairs(rules: &Rules, pages: &[Page]) -> (u64, u64, u64) {
     let (mut forms, mut groups, mut both) = (HashMap::new(), HashMap::new(), HashMap::new());
     let mut distinct = pages.to_vec();
