@@ -20,7 +20,7 @@ pub enum Nearness {
     /// The resemblance is at least the threshold: the number of shared shingles divided by the number of shingles in the
     /// union.
     Resemblance(f64),
-    /// The other document contains at least this share of the document's shingles, and has at least as many shingles.
+    /// The other document contains at least this fraction of the document's shingles, and has at least as many shingles.
     Containment(f64),
 }
 

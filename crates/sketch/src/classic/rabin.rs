@@ -125,7 +125,8 @@ pub struct Rabin {
 
 struct Tables {
     modulus: Modulus,
-    /// `up[i][v]` is the product of x^64 and the polynomial whose only non-zero byte is v, at byte i counted from the lowest.
+    /// `up[i][v]` is the product of x^64 and the polynomial whose only non-zero byte is v. It is byte i, counted from the
+    /// lowest.
     up: [[u64; 256]; 8],
     /// The powers x^(8n) for n from 0 to 255.
     powers: [u64; 256],
