@@ -1,11 +1,12 @@
-//! Sorts data that may exceed the memory: the engine's external sorter, and a function to finish several sorters on threads.
+//! Sorts data that may exceed the memory: re-exports the external sorter of `twindex`, and finishes several sorters in
+//! parallel.
 
 use super::threads::on_each;
 use twindex::error::Result;
 pub use twindex::extsort::sorter::merge;
 pub use twindex::extsort::{NumberCount, Record, Sorted, Sorter};
 
-/// Finishes all sorters, each on a thread of its own.
+/// Finishes all sorters, each on its own thread.
 ///
 /// # Errors
 /// The first error of [`Sorter::finish`].
@@ -22,7 +23,7 @@ mod tests {
     use super::*;
     use twindex::error::Error;
 
-    /// A bijection that destroys any order.
+    /// Maps numbers one to one to numbers in a pseudo-random order.
     fn mix(i: u64) -> u64 {
         (i ^ 0x5555).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
@@ -74,7 +75,7 @@ mod tests {
             };
             sorted.for_each(take).unwrap();
             assert!(all.is_sorted_by(|a, b| a.number < b.number), "each number once");
-            // 70,000 is even, so all entries of a number have its parity.
+            // 70,000 is even, so all entries of a number have the same parity.
             let mut wanted: Vec<NumberCount> = (0..70_000)
                 .map(|i| NumberCount {
                     number: mix(i),
@@ -94,7 +95,7 @@ mod tests {
                 let mut sorters: Vec<Sorter<u128>> = Vec::new();
                 for number in 0..several {
                     let mut sorter = Sorter::new(dir.path(), 0);
-                    // The last sorters have more records than the first, and include the records of the previous one.
+                    // Later sorters get more records than the first, and overlap with the previous one.
                     for i in (number * count / 2..(number + 2) * count / 2 * (number + 1)).rev() {
                         sorter.push(mix(i).into()).unwrap();
                     }
