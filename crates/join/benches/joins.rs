@@ -53,7 +53,7 @@ fn compare(criterion: &mut Criterion) {
     }
 }
 
-/// Returns fingerprints, a third of which are copies of earlier ones with up to 6 bits flipped.
+/// Returns fingerprints. A third are copies of earlier fingerprints with up to 6 bits flipped.
 fn clustered(count: usize) -> Vec<u64> {
     let mut random = Random(5);
     let mut all: Vec<u64> = Vec::with_capacity(count);

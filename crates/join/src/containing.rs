@@ -177,7 +177,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Returns sets, some of which are parts of others. Some elements are in few sets, others in nearly all.
+    /// Returns sets that include parts of other sets. Some elements are in few sets, others in nearly all.
     fn sets(seed: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<Vec<u64>> = Vec::new();

@@ -354,7 +354,7 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
 struct PieceResult {
     /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED`.
     pairs: Vec<(u32, u32, u32)>,
-    /// The pairs of which at least one number has [different keys](BandKeys::of).
+    /// Pairs in which at least one number has [different keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 

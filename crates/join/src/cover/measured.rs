@@ -134,7 +134,7 @@ fn part(elements: &ShingleSets, measure: &impl Measure) -> f64 {
     prefixes as f64 / elements.elements().max(1) as f64
 }
 
-/// Returns the number of elements of which at least one is in every item that an item with `size` elements is near.
+/// Returns the smallest n such that any item near an item with `size` elements has at least one of any n of these elements.
 fn prefix(measure: &impl Measure, size: usize) -> usize {
     (size + 1).saturating_sub(measure.least_shared(size).max(1))
 }

@@ -89,7 +89,7 @@ impl Slice<'_> {
 pub(super) struct ReportCondition {
     /// Bits in which the two fingerprints must agree.
     pub(super) equal: u64,
-    /// Groups of bits in each of which the two fingerprints must differ; otherwise an earlier table has reported the pair.
+    /// Groups of bits. The two fingerprints must differ in each group; otherwise an earlier table has reported the pair.
     pub(super) unequal: Vec<u64>,
 }
 
@@ -209,7 +209,7 @@ impl Partitioner {
     }
 
     /// Returns the rotation that moves the 32 bits to be compared first to the lower half: the bits after those that select
-    /// the bucket, or the 32 bits of which the most may differ. `equal` masks the bits that are equal.
+    /// the bucket, or the 32 bits with the fewest bits in `equal`, which masks the bits that are equal.
     fn turn(self, equal: u64) -> u32 {
         match self {
             Self::Bits { start, bits, .. } => (start + bits + 32) % 64,

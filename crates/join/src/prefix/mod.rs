@@ -63,8 +63,8 @@ pub struct Prefixes {
 
 /// Number of pairs after which a batch is passed on.
 const BATCH: usize = 1 << 14;
-/// Maximum bytes per indexed element: two prefix elements, one of which is only looked up; the element, its number, and two
-/// tables of fewer than three slots each during construction of the index; and its posting.
+/// Maximum number of bytes per indexed element: for the element and another one that is only looked up; for the element,
+/// its number, and two tables of fewer than three slots each while the index is built; and for its posting.
 const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 12
     + size_of::<u32>()

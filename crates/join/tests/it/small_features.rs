@@ -28,7 +28,7 @@ fn of_sets(params: ParamsBuilder) -> Params {
     params.u64_keys().shingling(shingling).build().unwrap()
 }
 
-/// Returns sketches of two sets of `size` elements, of which `both` are common.
+/// Returns sketches of two sets of `size` elements with `both` common elements.
 fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), random: &mut SplitMix) -> [Sketch; 2] {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     [(); 2].map(|()| {
