@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn handle_is_refused_after_a_panic_in_the_middle_of_a_change() {
+    fn handle_is_refused_after_a_panic_during_a_change() {
         let handle = Mutex::new(0);
         let code = call(None, || {
             let mut held = lock(&handle)?;

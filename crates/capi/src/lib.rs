@@ -108,7 +108,7 @@ mod tests {
 
     /// Detects a function that the header lacks, also on machines without cbindgen.
     #[test]
-    fn header_declares_every_function_with_the_number_of_arguments_it_has() {
+    fn header_declares_every_function_with_its_number_of_arguments() {
         let rust: BTreeMap<_, _> =
             SOURCES.iter().flat_map(|text| functions(text, "extern \"C\" fn twindex_")).collect();
         let lines = include_str!("../include/twindex.h").lines();

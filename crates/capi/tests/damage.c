@@ -1,5 +1,5 @@
-/* Tests the C interface on damaged indexes. Usage: damage INDEX COPY ROUNDS, with an undamaged index. Each round copies it to
- * COPY, flips a bit or truncates a file there, and calls all functions of readers and writers. Each call may return an
+/* Tests the C interface on damaged indexes. Usage: damage INDEX COPY ROUNDS, with an undamaged index. Each round copies it
+ * to COPY, flips a bit or truncates a file there, and calls all functions of readers and writers. Each call may return an
  * error; a crash or a report of AddressSanitizer ends the program. At least half of the rounds must report the damage. */
 #include <dirent.h>
 #include <stdio.h>

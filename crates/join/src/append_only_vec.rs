@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn list_can_be_read_while_it_grows() {
+    fn vector_can_be_read_while_items_are_appended() {
         let list = AppendOnlyVec::default();
         std::thread::scope(|scope| {
             for _ in 0..2 {

@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_at_the_threshold_is_found_and_few_others() {
+    fn all_pairs_at_the_threshold_and_few_others_are_candidates() {
         let dir = tempfile::tempdir().unwrap();
         for (seed, count, max) in
             [(1, 600, 12), (2, 600, 70), (3, 400, 700), (4, 200, 5000), (5, 1, 5), (6, 0, 1)]
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn bitmaps_are_not_used_if_prefixes_take_less_work_with_any_memory() {
+    fn bitmaps_are_not_used_if_prefixes_are_faster() {
         let dir = tempfile::tempdir().unwrap();
         let many = |count: u64| {
             let mut sets = ShingleSets::new(dir.path(), 0);

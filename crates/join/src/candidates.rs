@@ -388,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_capped_where_their_pairs_would_be_more_than_the_bound() {
+    fn buckets_are_capped_if_their_pairs_exceed_the_bound() {
         let sizes = BTreeMap::from([(100, 1000), (5000, 1), (9000, 1), (20_000, 1)]);
         assert_eq!(
             cap(&sizes, 0, 10_000, PAIRS_LEAST),

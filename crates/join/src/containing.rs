@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_include_every_set_that_contains_a_new_set_or_is_contained_in_it() {
+    fn candidates_include_all_containing_and_contained_sets() {
         let (mut over, mut under, mut others) = (0, 0, 0);
         for seed in 0..200 {
             let sets = sets(seed);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_a_share_out_of_range_is_refused() {
+    fn memory_is_bounded_and_invalid_shares_are_refused() {
         for share in [0.0, -1.0, 1.1, f64::NAN] {
             assert!(Containing::new(share, 1 << 20).is_err(), "{share}");
         }

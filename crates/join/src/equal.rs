@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_with_equal_hashes_are_compared_and_failures_make_no_group() {
+    fn equal_hashes_are_verified_and_errors_create_no_group() {
         let contents = ["a", "b", "c", "b", "a", "c"];
         let (mut groups, mut firsts) = (EqualGroups::new(&MemoryBudget::unlimited()).unwrap(), Vec::new());
         let mut found = Vec::new();
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn large_group_is_listed_as_pairs_with_its_first_member() {
+    fn large_group_forms_pairs_only_with_its_first_member() {
         let group = [4, 5, 9];
         assert_eq!(collected(|each| for_each_pair_inside(&group, 3, each)), [(4, 5), (4, 9), (5, 9)]);
         assert_eq!(collected(|each| for_each_pair_inside(&group, 2, each)), [(4, 5), (4, 9)]);

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_those_of_sets_or_none_where_they_are_large() {
+    fn differences_are_exact_or_none_if_large() {
         let sets = sets(&mut SplitMix(5));
         let (mut some, mut none) = (0, 0);
         for x in &sets {
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_counted_by_differences_are_those_counted_whole_whatever_the_memory() {
+    fn intersections_from_differences_equal_direct_counts_at_any_memory() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(6);
         let sets = sets(&mut random);

@@ -160,7 +160,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn numbers_are_found_by_their_hashes_in_the_order_of_insertion_in_memory_and_in_a_file() {
+    fn numbers_with_equal_hashes_are_found_in_insertion_order() {
         let dir = tempfile::tempdir().unwrap();
         for bytes in [0, 100_000, usize::MAX] {
             let mut random = SplitMix(bytes as u64);

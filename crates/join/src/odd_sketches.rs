@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_sketch_distance_is_a_lower_bound_that_is_tight_for_small_differences() {
+    fn odd_sketch_distance_is_a_tight_lower_bound_of_the_difference() {
         let sets = some_sets();
         for memory in [usize::MAX, 4096, 1000, 0] {
             let sketches = sketches_of(&sets, memory);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_sketches_stay_within_their_memory_or_take_one_word_each() {
+    fn odd_sketches_fit_in_memory_or_take_one_word_each() {
         let sets = some_sets();
         let all = sketches_of(&sets, usize::MAX).words.len();
         assert!(all > 600, "{all}");

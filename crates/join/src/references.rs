@@ -436,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn oldest_reference_of_an_anchor_is_guessed_and_two_of_several_anchors_must_agree() {
+    fn oldest_reference_is_guessed_if_two_of_several_anchors_agree() {
         let references = ReferenceSets::default();
         let elements: Vec<u64> = (0..100_u64).map(|i| i << 57 | i).collect();
         for set in 0..3 {

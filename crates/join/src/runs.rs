@@ -29,7 +29,7 @@ mod tests {
     }
 
     #[test]
-    fn records_beyond_memory_are_returned_sorted_once_each_at_every_reading() {
+    fn records_beyond_memory_are_sorted_and_distinct_at_each_reading() {
         let dir = tempfile::tempdir().unwrap();
         // 1 MiB holds 65,536 records of 16 bytes.
         for (count, distinct, on_disk) in [(0, 1, false), (1000, 900, false), (300_000, 250_000, true)] {
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_up_to_the_same_in_memory_and_on_disk() {
+    fn summed_counts_are_equal_in_memory_and_on_disk() {
         let dir = tempfile::tempdir().unwrap();
         for (memory, on_disk) in [(0, true), (1 << 24, false)] {
             let mut sorter: Sorter<NumberCount> = Sorter::new(dir.path(), memory);
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn merged_runs_have_shared_records_once_in_memory_and_on_disk() {
+    fn merged_runs_contain_shared_records_once() {
         let dir = tempfile::tempdir().unwrap();
         for (count, on_disk) in [(1000, false), (100_000, true)] {
             for several in 0..5_u64 {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_repeat_take_no_scratch_file() {
+    fn repeated_records_need_no_scratch_file() {
         let dir = tempfile::tempdir().unwrap();
         let mut sorter: Sorter<u64> = Sorter::new(dir.path(), 0);
         for i in 0..1_000_000_u64 {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_of_a_reader_ends_the_reading() {
+    fn first_error_of_the_callback_ends_the_reading() {
         let dir = tempfile::tempdir().unwrap();
         let mut sorter: Sorter<u64> = Sorter::new(dir.path(), 0);
         for i in 0..10_u64 {

@@ -560,7 +560,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn sets_on_disk_resemble_as_sets_in_memory_do() {
+    fn resemblances_are_equal_on_disk_and_in_memory() {
         let dir = tempfile::tempdir().unwrap();
         let sets: Vec<Vec<u64>> =
             (1..60_u64).map(|i| (0..i * 7).map(|x| x * (1 + i % 3)).collect()).collect();
@@ -665,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_read_together_are_what_they_are_one_by_one() {
+    fn sets_read_together_equal_sets_read_singly() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(9);
         let text: Vec<u64> = std::iter::repeat_with(|| random.next()).take(5000).collect();
@@ -702,7 +702,7 @@ mod tests {
     }
 
     #[test]
-    fn released_sets_are_an_error_and_later_sets_are_unchanged() {
+    fn reading_released_sets_fails_and_later_sets_are_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let mut sets = ShingleSets::new(dir.path(), 0);
         let set = |number: u64| (number << 32..(number << 32) + 40_000).collect::<Vec<u64>>();

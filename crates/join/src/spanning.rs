@@ -730,7 +730,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_as_long_as_all_keys_is_one_star() {
+    fn chain_of_all_keys_becomes_one_star() {
         // Tests orders in which neighbours of the chain are adjacent keys, and orders in which they are far apart.
         for step in [1_u64, 12_345, 39_999] {
             let name = |place: u64| format!("{:06}", place * step % 40_009).into_bytes();
@@ -745,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn forests_of_parts_merged_in_any_order_equal_the_forest_of_all() {
+    fn forests_merged_in_any_order_equal_the_forest_of_all_pairs() {
         let pairs = pairs(9, 9000);
         let wanted = edges_of(&forest_of(&pairs, ROOMY));
         let parts: Vec<_> = pairs.chunks(2000).map(|part| edges_of(&forest_of(part, 0))).collect();
@@ -778,7 +778,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_lead_to_the_block_of_each_key_however_often_they_were_halved() {
+    fn samples_find_the_block_of_each_key_after_halving() {
         for memory in [0, 1_000, 100_000] {
             let mut samples = Samples::new(memory);
             let name = |rank: u32| format!("{:06}", 2 * rank).into_bytes();
@@ -798,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_index_holds_is_refused() {
+    fn key_above_the_length_limit_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut forest = SpanningForest::new(dir.path(), 0);
         let long = vec![b'x'; KEY_BYTES_MAX];

@@ -179,7 +179,7 @@ mod tests {
     use twindex::error::Error;
 
     #[test]
-    fn results_come_in_the_order_of_the_pieces_and_the_first_error_counts() {
+    fn results_are_in_piece_order_and_the_first_error_is_returned() {
         let pieces: Vec<u64> = (0..1000).collect();
         for threads in [1, 2, 7] {
             let mut sums = vec![0; threads];
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_handed_out_in_order_with_bounded_lead_until_a_break_or_an_error() {
+    fn results_are_taken_in_order_with_bounded_lead() {
         let pieces: Vec<usize> = (0..1000).collect();
         for threads in [1, 2, 7] {
             for (last, bad) in [(usize::MAX, usize::MAX), (500, usize::MAX), (usize::MAX, 500), (500, 501)] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_one_thread_ends_the_others() {
+    fn panic_of_one_thread_ends_the_others() {
         let pieces: Vec<usize> = (0..1000).collect();
         let work = |(): &mut (), &piece: &usize| {
             assert!(piece != 100, "piece 100");

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_fingerprints_are_found_and_few_others_with_any_number_of_threads() {
+    fn filter_finds_all_repeated_fingerprints_and_few_others() {
         let mut state = 1;
         let all: Vec<u64> = std::iter::repeat_with(|| random(&mut state)).take(20_000).collect();
         let one = Recurring::new(1 << 16).unwrap();
@@ -124,7 +124,7 @@ mod tests {
     /// Counted fingerprints are minima of windows, so their upper bits are mostly zero. They must nevertheless use all
     /// blocks.
     #[test]
-    fn smallest_fingerprints_of_windows_fill_all_blocks_and_few_seem_to_recur() {
+    fn window_minima_use_all_blocks_with_few_false_positives() {
         let mut state = 7;
         let mut smallest = || (0..26).map(|_| random(&mut state)).min().unwrap();
         let all: Vec<u64> = std::iter::repeat_with(&mut smallest).take(20_000).collect();
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn smallest_filter_is_one_block_and_loses_nothing() {
+    fn smallest_filter_is_one_block_without_false_negatives() {
         let filter = Recurring::new(0).unwrap();
         assert_eq!(filter.bytes(), 64);
         for fingerprint in [0, 1, u64::MAX, 1 << 32] {

@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_at_any_position_have_equal_hashes_exactly_if_their_tokens_are_equal() {
+    fn run_hashes_are_equal_exactly_if_tokens_are_equal() {
         let hasher = Hasher::new(7);
         let text = "a rose, is a Rose: is a rose; a  rose is";
         let words = ["a", "rose", "is", "a", "rose", "is", "a", "rose", "a", "rose", "is"];

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_random_fingerprints_select_two_of_w_plus_one() {
+    fn windows_select_random_fingerprints_at_the_expected_density() {
         let mut state = 1_u64;
         let fingerprints: Vec<u64> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn ascending_and_equal_fingerprints_take_linear_time_and_the_memory_of_a_window() {
+    fn ascending_and_equal_fingerprints_take_linear_time_and_bounded_memory() {
         for fingerprints in [(0..1_000_000).collect::<Vec<u64>>(), vec![7; 1_000_000]] {
             let mut winnowing = Winnowing::new(100);
             let mut windows = 0;

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_with_common_elements_is_reported_once_with_their_number() {
+    fn pairs_with_common_elements_are_reported_once_with_their_count() {
         let dir = tempfile::tempdir().unwrap();
         let sets = shingle_sets(40, 8);
         for by in [SampledBy::Modulus(4), SampledBy::Bottom(60)] {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn overlap_of_sketches_equals_that_of_samples_also_with_common_elements() {
+    fn overlap_of_sketches_equals_overlap_of_samples_with_and_without_cap() {
         let dir = tempfile::tempdir().unwrap();
         let sets = shingle_sets(30, 9);
         for (by, max_bucket) in [

@@ -322,7 +322,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn counting_at_once_and_in_parts_equals_counting_pair_by_pair(
+        fn counts_in_one_or_several_parts_equal_brute_force(
             lists in proptest::collection::vec(proptest::collection::btree_set(0..40_u32, 2..20), 0..60),
             (cap, max, memory, min) in (0..20_u64, 1..200_usize, 0..800_usize, 0..4_u32),
         ) {

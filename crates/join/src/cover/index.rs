@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_is_full_when_a_set_does_not_fit_and_never_while_it_is_empty() {
+    fn index_is_full_if_a_set_does_not_fit_unless_empty() {
         let mut index = CoverIndex::new(1 << 20);
         for place in 0..2000_u32 {
             let elements: Vec<u64> = (0..20).map(|at| u64::from(place) << 8 | at).collect();

@@ -86,7 +86,7 @@ fn covered(
 }
 
 #[test]
-fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
+fn kept_sets_equal_brute_force_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
     // Combines each count of sets with each maximum size. TWINDEX_CASES sets the number of cases.
@@ -121,7 +121,7 @@ fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
 
 /// Regression test: if shingles exceeded the memory, a join became quadratic and took 30 times as long for twice the sets.
 #[test]
-fn sets_without_common_elements_take_few_comparisons_and_no_more_passes_as_they_and_the_memory_grow() {
+fn unrelated_sets_take_few_comparisons_and_a_bounded_number_of_passes() {
     let dir = tempfile::tempdir().unwrap();
     let mut passes = Vec::new();
     for count in [5_000, 10_000, 20_000_usize] {
@@ -146,7 +146,7 @@ fn sets_without_common_elements_take_few_comparisons_and_no_more_passes_as_they_
 }
 
 #[test]
-fn listed_pairs_decide_like_compared_sets() {
+fn decisions_from_listed_pairs_equal_decisions_from_sets() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..40 {
         let sets = corpus(seed, 100, 30);
@@ -201,7 +201,7 @@ fn records(count: usize, common: usize, of: u64, own: usize) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn sets_of_a_family_are_compared_with_its_kept_sets_only() {
+fn family_members_are_compared_only_with_kept_members() {
     let dir = tempfile::tempdir().unwrap();
     let sets = records(3000, 95, 105, 5);
     let near = Nearness::Resemblance(0.8);
@@ -244,7 +244,7 @@ impl Measure for HalfShared<'_> {
 }
 
 #[test]
-fn measure_decides_by_the_rule_for_any_memory_threads_and_order() {
+fn measured_cover_equals_brute_force_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
     for seed in 0..60 {

@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn short_row_decodes_to_fingerprint_and_rank_for_prefixes_of_any_frequency() {
+    fn short_rows_decode_to_fingerprint_and_rank() {
         for (count, alike, bits, rank_bits) in
             [(5000, 0, 10, 5), (5000, 400, 10, 5), (5000, 100, 20, 0), (5, 0, 0, 3), (1, 0, 4, 0)]
         {
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn join_by_short_rows_finds_the_pairs_of_whole_rows() {
+    fn join_with_short_rows_finds_the_pairs_of_full_rows() {
         let all = [3, 1, 2, 5];
         // With 1,200,000 fingerprints, wide blocks select a bucket by more bits than an entry stores for a position.
         for (count, alike, radii) in

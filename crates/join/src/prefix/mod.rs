@@ -569,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_find_what_one_index_finds() {
+    fn several_blocks_find_the_same_near_pairs_as_one() {
         let dir = tempfile::tempdir().unwrap();
         // There are at least 40,000 postings, but the minimum memory holds only a few hundred.
         let sets = families(9, 3000, 300);
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn capped_elements_cost_linear_work_are_counted_and_leave_families_connected() {
+    fn capped_elements_take_linear_work_and_keep_families_connected() {
         let dir = tempfile::tempdir().unwrap();
         let stored = stored(&crowd(11, 3, 2000, 40, 1), dir.path(), usize::MAX);
         let families: Vec<u32> = (0..6000).map(|set| set / 2000 * 2000).collect();
@@ -639,7 +639,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_is_lowered_where_it_would_allow_more_pairs_than_the_bound() {
+    fn cap_is_lowered_if_pairs_would_exceed_the_bound() {
         let dir = tempfile::tempdir().unwrap();
         let stored = stored(&crowd(12, 2, 7000, 24, 1), dir.path(), usize::MAX);
         let (pairs, summary) = candidates(&stored, 0.8, 10_000, 1 << 24, 2);

@@ -60,7 +60,7 @@ fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, 
 }
 
 #[test]
-fn texts_and_documents_of_which_one_contains_the_other_are_those_of_the_definition() {
+fn containment_queries_find_exactly_the_pairs_of_the_definition() {
     let (mut over, mut under, mut batches) = (0, 0, 0);
     for seed in 0..6 {
         let mut random = SplitMix(seed);
@@ -122,7 +122,7 @@ fn texts_and_documents_of_which_one_contains_the_other_are_those_of_the_definiti
 }
 
 #[test]
-fn index_without_sets_unsorted_set_and_share_out_of_range_are_refused() {
+fn containment_queries_refuse_invalid_index_set_and_share() {
     let with = Params::builder().minhash(4, 3).sets().build().unwrap();
     let without = Params::builder().simhash(3).minhash(4, 3).build().unwrap();
     let error = ContainmentQueries::new(&without, 0.8, 1 << 20).unwrap_err();

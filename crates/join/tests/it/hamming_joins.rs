@@ -80,7 +80,7 @@ fn within(all: &Pairs, radius: u32) -> Pairs {
 }
 
 #[test]
-fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
+fn joins_find_all_pairs_once_at_every_radius() {
     let dir = tempfile::tempdir().unwrap();
     for (name, set) in sets(1) {
         let (left, right) = set.split_at(set.len() / 2);
@@ -136,7 +136,7 @@ fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
 
 /// 16 bits cannot store all positions in a part of more than 2^16 fingerprints.
 #[test]
-fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
+fn part_of_more_than_65536_fingerprints_is_joined_correctly() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = SplitMix(4);
     let mut set: Vec<u64> = Vec::new();
@@ -217,7 +217,7 @@ fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (I
 }
 
 #[test]
-fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_memory() {
+fn document_pairs_are_sorted_by_key_for_any_segments_and_memory() {
     let dir = tempfile::tempdir().unwrap();
     for (name, set) in sets(2) {
         if set.len() < 1000 || name == "hardly any bits" || name == "a ball" {
@@ -264,7 +264,7 @@ fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_m
 }
 
 #[test]
-fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
+fn index_beyond_memory_is_read_in_pieces_for_every_codec() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = SplitMix(5);
     let mut set: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
@@ -306,7 +306,7 @@ fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
 }
 
 #[test]
-fn answers_are_the_same_by_probes_merge_and_scan() {
+fn probes_merge_and_scan_give_the_same_answers() {
     let dir = tempfile::tempdir().unwrap();
     for (name, set) in sets(3).into_iter().filter(|(name, _)| ["clustered", "a hot block"].contains(name)) {
         let (one, live) = index(&dir, name, &set, 3);
@@ -426,7 +426,7 @@ fn near_pairs_of_many_fingerprints_do_not_depend_on_threads_or_memory() {
 }
 
 #[test]
-fn the_first_failure_ends_a_join_and_is_returned_whatever_the_threads() {
+fn first_error_ends_a_join_and_is_returned() {
     let dir = tempfile::tempdir().unwrap();
     let set = &sets(4)["clustered"];
     for threads in [1, 4] {

@@ -12,7 +12,7 @@ use twindex_join::{
 };
 
 #[test]
-fn pairs_equal_those_of_one_query_per_document() {
+fn join_finds_the_pairs_of_one_query_per_document() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -93,7 +93,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn scores_by_block_are_those_of_all_pairs_that_share_it() {
+fn block_scores_equal_scores_of_all_pairs_sharing_a_block() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -138,7 +138,7 @@ fn scores_by_block_are_those_of_all_pairs_that_share_it() {
 }
 
 #[test]
-fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
+fn band_scores_are_equal_with_both_algorithms() {
     // With few bits, documents may have equal signatures but different bands.
     for bits in [1, 2, 32] {
         let dir = tempfile::tempdir().unwrap();
@@ -175,7 +175,7 @@ fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
 }
 
 #[test]
-fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_accepted() {
+fn band_scores_equal_brute_force_and_estimate_acceptance() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().words(1).minhash(24, 3).signature_bits(32).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -265,7 +265,7 @@ fn of_sets(params: twindex::params::ParamsBuilder) -> Params {
 }
 
 #[test]
-fn stored_index_accepts_the_share_of_fungible_documents_of_the_formula() {
+fn stored_index_accepts_pairs_as_often_as_the_formula() {
     let mut state = 3;
     let bytes = |threshold| Preset {
         scheme: FeatureScheme { threshold, ..Preset::SMALL_8.scheme },
@@ -319,7 +319,7 @@ fn stored_index_accepts_the_share_of_fungible_documents_of_the_formula() {
 }
 
 #[test]
-fn summary_vectors_are_bands_of_one_row_each() {
+fn bands_of_one_row_find_matching_summary_vectors() {
     // For each coordinate, sorts all vectors by it and compares adjacent vectors with equal values.
     let dir = tempfile::tempdir().unwrap();
     let coordinates = 24;

@@ -78,7 +78,7 @@ fn compare(snapshot: &Snapshot, scratch: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn groups_by_a_join_are_those_of_queries_in_segments_with_deleted_and_expired_documents() {
+fn joined_groups_equal_queried_groups_with_deleted_and_expired_documents() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..6 {
         let index = mixed(dir.path(), seed);
@@ -98,7 +98,7 @@ fn groups_by_a_join_are_those_of_queries_in_segments_with_deleted_and_expired_do
 }
 
 #[test]
-fn groups_of_families_too_dense_for_a_join_are_those_of_queries() {
+fn families_too_dense_for_a_join_are_grouped_by_queries() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();
@@ -114,7 +114,7 @@ fn groups_of_families_too_dense_for_a_join_are_those_of_queries() {
 }
 
 #[test]
-fn groups_of_an_index_without_documents_or_without_distances_are_those_of_queries() {
+fn groups_without_documents_or_distances_equal_queried_groups() {
     let dir = tempfile::tempdir().unwrap();
     let empty =
         Index::create(dir.path().join("empty"), Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -101,7 +101,7 @@ fn index_of(dir: &TempDir, name: &str, bits: u8) -> Index {
 }
 
 #[test]
-fn feature_bytes_are_found_in_memtables_logs_segments_copies_merges_and_salvaged_indexes() {
+fn feature_bytes_are_found_in_every_state_of_an_index() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
     let all = sketches(300, &mut SplitMix(7));
@@ -146,7 +146,7 @@ fn feature_bytes_are_found_in_memtables_logs_segments_copies_merges_and_salvaged
 }
 
 #[test]
-fn band_keys_with_unstored_bits_in_a_log_are_damage_with_section_and_offset() {
+fn log_with_unstored_band_key_bits_is_reported_as_corrupt() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(1, &mut SplitMix(9));
     let index = index_of(&dir, "index", 8);
@@ -178,7 +178,7 @@ fn band_keys_with_unstored_bits_in_a_log_are_damage_with_section_and_offset() {
 }
 
 #[test]
-fn short_features_answer_like_the_first_bytes_of_longer_ones() {
+fn short_features_give_the_answers_of_truncated_long_features() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(400, &mut SplitMix(5));
     let (narrow, wide) = (index_of(&dir, "narrow", 8), index_of(&dir, "wide", 32));
@@ -225,7 +225,7 @@ fn short_features_answer_like_the_first_bytes_of_longer_ones() {
 }
 
 #[test]
-fn query_with_more_bits_than_stored_is_refused_with_the_stored_number() {
+fn query_with_more_bits_than_stored_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(3, &mut SplitMix(3));
     let index = index_of(&dir, "index", 8);
@@ -250,7 +250,7 @@ fn query_with_more_bits_than_stored_is_refused_with_the_stored_number() {
 }
 
 #[test]
-fn sketches_with_more_feature_bits_can_be_put_into_and_query_an_index_with_fewer() {
+fn index_with_fewer_feature_bits_accepts_wider_sketches() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
     let wide = Sketcher::new(&bytes_of(32)).unwrap();
@@ -263,7 +263,7 @@ fn sketches_with_more_feature_bits_can_be_put_into_and_query_an_index_with_fewer
 }
 
 #[test]
-fn index_of_feature_bytes_accepts_the_share_of_the_formula() {
+fn index_of_feature_bytes_accepts_pairs_as_often_as_the_formula() {
     let pairs = 1500;
     let mut random = SplitMix(11);
     // The formula assumes independent features, which the family `linear` provides.

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn span_round_trips_and_is_ordered_by_hash() {
+    fn spans_round_trip_and_sort_by_hash() {
         let all = [[0, 0], [0, 1], [1, 0], [1, 7], [u64::MAX >> 3, 3]];
         let numbers = all.map(|hash| span_from_bytes(&span_to_bytes(hash)));
         assert!(numbers.is_sorted());

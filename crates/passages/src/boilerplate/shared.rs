@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frequent_grams_are_found_and_few_others_with_any_number_of_threads() {
+    fn filter_finds_all_frequent_grams_and_few_others() {
         for more_than in [1, 4, 200, 300, u32::MAX] {
             let (common, rare) = (0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210);
             let filter = SharedGrams::new(1 << 12, more_than).unwrap();

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_one_size_are_few_and_each_byte_is_written_once_a_tier() {
+    fn parts_of_equal_size_stay_few_with_one_write_per_tier() {
         assert_eq!([0, 1, 8 << 20, (64 << 20) - 1, 64 << 20, u64::MAX].map(tier), [0, 0, 1, 1, 2, 14]);
         for size in [1 << 10, 1 << 20, 3 << 20, 1 << 30] {
             let (few, written) = added(std::iter::repeat_n(size, 8));
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn small_parts_do_not_rewrite_a_large_one_and_no_order_of_sizes_leaves_many() {
+    fn number_of_parts_and_rewritten_bytes_are_bounded() {
         let large = 1 << 30;
         let small = |count| std::iter::repeat_n(1 << 10, count);
         let (sizes, written) = added(std::iter::once(large).chain(small(500)));

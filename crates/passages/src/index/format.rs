@@ -347,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_round_trip_and_truncated_ones_give_none() {
+    fn varints_round_trip_and_truncated_varints_decode_to_none() {
         let mut bytes = Vec::new();
         let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
         for number in numbers {

@@ -124,7 +124,7 @@ proptest! {
 
     /// Words have one or two letters in upper or lower case, so that most t-grams recur within and between texts.
     #[test]
-    fn boilerplate_is_left_out_and_rare_spans_stay(
+    fn frequent_spans_are_removed_and_rare_spans_are_kept(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,40}", 0..8),
         (t, more_than, memory) in (1..7_usize, 1..5_u32, 0..4096_usize),
     ) {

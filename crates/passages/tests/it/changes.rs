@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn index_after_deletions_answers_like_an_index_of_the_other_documents(
+    fn index_after_deletions_answers_like_an_index_of_remaining_documents(
         texts in texts(),
         question in texts(),
         t in 2..10_usize,
@@ -145,7 +145,7 @@ proptest! {
 
     /// With a limit, the answer has the first documents of the full answer, each with all of its matches.
     #[test]
-    fn limited_answer_is_a_prefix_of_the_full_one(
+    fn limited_answer_is_a_prefix_of_the_full_answer(
         texts in texts(),
         question in texts(),
         (t, documents, places) in (2..8_usize, 0..6_usize, 1..6_usize),
@@ -258,7 +258,7 @@ fn every_crash_leaves_the_index_before_or_after_the_change() {
 
 /// Nine parts of one size are merged, but eight are not. A larger part before them is not changed.
 #[test]
-fn ninth_part_of_a_tier_merges_them_whatever_a_crash_leaves() {
+fn ninth_part_of_a_tier_triggers_a_merge_that_survives_crashes() {
     let bench = tempfile::tempdir().unwrap();
     let (folder, shape) = (bench.path().join("index"), Shape::words(6));
     let words = |number: u32| format!("w{} ", number.wrapping_mul(2_654_435_761) >> 8);

@@ -134,7 +134,7 @@ proptest! {
 
     /// Texts use a tiny alphabet in upper and lower case, so that most t-grams recur within and between texts.
     #[test]
-    fn lines_of_repetitive_texts_equal_those_of_a_suffix_array(
+    fn lines_of_repetitive_texts_equal_lines_of_a_suffix_array(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,60}", 0..6),
         (t, k, within, bytes) in (1..9_usize, 1..9_usize, any::<bool>(), any::<bool>()),
     ) {
@@ -145,7 +145,7 @@ proptest! {
     /// Composed and decomposed letters, wide and narrow letters, and letters with invisible characters are equal. Lines
     /// refer to the original bytes of the text.
     #[test]
-    fn lines_of_texts_in_several_normal_forms_are_those_of_a_suffix_array(
+    fn lines_in_several_normal_forms_equal_lines_of_a_suffix_array(
         texts in proptest::collection::vec("(é|e\u{301}|E\u{301}|e|ｅ|e\u{ad}|Ｅ|\u{1112}\u{1161}|하|か\u{3099}|が|[ .]| |　){0,50}", 0..5),
         (t, within, marks) in (1..6_usize, any::<bool>(), any::<bool>()),
     ) {
@@ -160,7 +160,7 @@ proptest! {
     /// Texts are recombined from long pieces of a few texts with small changes. Some filters have only one block, which
     /// reports nearly all fingerprints.
     #[test]
-    fn lines_of_pieced_texts_are_those_of_a_suffix_array(
+    fn lines_of_recombined_texts_equal_lines_of_a_suffix_array(
         cuts in proptest::collection::vec((0..3_usize, 0..200_usize, 1..80_usize, any::<bool>()), 1..24),
         (t, within, bytes, memory) in (4..30_usize, any::<bool>(), any::<bool>(), 0..4096_usize),
     ) {
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn periodic_texts_and_copies_of_whole_texts_have_the_lines_of_the_definition() {
+fn periodic_and_fully_copied_texts_have_the_defined_lines() {
     let texts: Vec<String> = [
         "a ".repeat(300),
         "a b ".repeat(200),

@@ -121,7 +121,7 @@ proptest! {
 
     /// Tests daily batches: texts that are compared with an index have the same lines as texts that follow its documents.
     #[test]
-    fn texts_against_an_index_have_the_lines_they_have_after_its_documents(
+    fn lines_against_an_index_equal_lines_after_its_documents(
         texts in texts(),
         (t, within) in (1..14_usize, any::<bool>()),
         cuts in any::<[prop::sample::Index; 2]>(),
@@ -177,7 +177,7 @@ fn some_texts() -> Vec<String> {
 }
 
 #[test]
-fn damage_anywhere_is_an_error_or_has_no_effect_and_verify_finds_it() {
+fn damage_never_changes_an_answer_and_verify_finds_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("index");
     append(&folder, Shape::words(6), &some_texts()).unwrap();
@@ -218,7 +218,7 @@ fn damage_anywhere_is_an_error_or_has_no_effect_and_verify_finds_it() {
 }
 
 #[test]
-fn other_options_foreign_files_and_files_left_by_a_crash_are_recognised() {
+fn other_options_foreign_files_and_crash_leftovers_are_recognised() {
     let bench = tempfile::tempdir().unwrap();
     let folder = bench.path().join("index");
     assert!(matches!(PassageIndex::open(&folder), Err(Error::NotAnIndex { .. })));

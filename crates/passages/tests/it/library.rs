@@ -46,7 +46,7 @@ fn documents(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn lines_of_many_texts_are_those_of_a_kept_suffix_array_library() {
+fn lines_of_many_texts_equal_lines_of_a_suffix_array_library() {
     let texts = documents(2_000);
     let (cutter, mut numbers) = (plain(), HashMap::<Vec<u8>, u32>::new());
     let (mut suffixes, mut places) = (Texts::default(), Vec::new());
