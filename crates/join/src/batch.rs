@@ -71,7 +71,7 @@ fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u3
         BatchStrategy::Scan => rows * read + rows * queries * PRICES.compare,
         BatchStrategy::Merge => {
             let block = f64::from(64 / (within + 1));
-            // The number of buckets: the number of values that a block can have, or of rows or queries if there are fewer.
+            // The number of buckets: one for each value of a block, but not more than there are fingerprints or queries.
             let buckets = block.exp2().min(rows.max(queries)).max(1.0);
             let comparisons = rows * queries / buckets;
             rows * read + tables * ((rows + queries) * PRICES.distribute + comparisons * PRICES.compare)

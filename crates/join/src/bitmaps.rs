@@ -37,7 +37,7 @@ const THRESHOLD: f64 = 0.7;
 /// Maximum estimated number of rows compared, per element of all sets. A prefix join took 10 to 25 nanoseconds per element
 /// on the measured corpora; comparing a row takes less than one.
 const ROWS: u64 = 128;
-/// Total number of rows that is always allowed. Not larger, because tiny sets often have equal bits by accident.
+/// Total number of rows that is always allowed. It is small, because tiny sets often have equal bits by chance.
 const ROWS_LEAST: u64 = 1 << 20;
 /// Number of sets in a tile. Each row of the other sets is read once for all sets of a tile.
 const TILE: usize = 64;
@@ -208,7 +208,7 @@ struct TileComparison<'c> {
     folded: &'c [u64],
     class: &'c SizeClass,
     range: Range<usize>,
-    /// The pairs found, each as a position in the tile and the number of its partner.
+    /// The pairs found, each as the position of a set of the tile and the number of its partner.
     found: &'c mut Vec<(u32, u32)>,
 }
 

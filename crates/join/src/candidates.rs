@@ -40,15 +40,15 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// Returns an agreement in at least one feature, comparing all bits that an index with `params` stores.
+    /// Returns the condition that at least one feature agrees in all bits that an index with `params` stores.
     #[must_use]
     pub fn in_one(params: &Params) -> Self {
         Self { features: 1, bits: bands::bits_of(params) }
     }
 }
 
-/// Candidate pairs without duplicates. A pair is encoded as the smaller number in the upper and the larger one in the lower
-/// 32 bits.
+/// Candidate pairs without duplicates. The upper 32 bits of a pair are the smaller number, the lower 32 bits the larger
+/// number.
 #[derive(Debug)]
 enum Pairs {
     Each(Sorted<u64>),

@@ -67,7 +67,7 @@ impl ContainmentAnswers {
     }
 }
 
-/// Number of documents held for a text, in addition to twice the limit, before the documents beyond the limit are removed.
+/// The documents of a text are truncated to the limit when there are this many more than twice the limit.
 const HELD: usize = 64;
 
 /// A batch of texts that are queried at once. It holds as many texts as fit in memory.

@@ -4,7 +4,8 @@
 //! larger set has at least one of any n - ceil(t n) + 1 of them. To find earlier sets that contain a new set, this number
 //! of the new set's rarest elements are looked up in an index of all elements of earlier sets. For the other direction,
 //! each set is also indexed by its rarest elements at the time it is added, and all elements of the new set are looked up.
-//! Both directions are complete, and need no fixed order of elements by frequency, which would have to be known in advance.
+//! Both directions find all sets. They need no fixed order of elements by frequency, for which all frequencies would have
+//! to be known in advance.
 
 use std::mem;
 

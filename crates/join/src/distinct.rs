@@ -1,7 +1,7 @@
 //! Sorts hashes by their leading bits and removes duplicates.
 
-/// Mean number of moves per hash in the final insertion sort, above which a comparison sort is cheaper. Repeated hashes
-/// need few moves: a shingle of a table may occur a thousand times.
+/// Maximum mean number of moves per hash in the insertion sort. If more are needed, the hashes are sorted by comparisons
+/// instead. A hash that occurs a thousand times, such as a shingle of a table, needs few moves.
 const MOVES: usize = 8;
 
 /// Sorts hashes, reusing its buffers.

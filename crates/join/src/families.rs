@@ -62,8 +62,8 @@ pub struct Families<'a> {
     max: usize,
 }
 
-/// Maximum number of elements of the sets in a piece. `differences` may allocate up to two thirds of their size, more than
-/// the differences need.
+/// Maximum number of elements of the sets in a piece. `differences` may allocate up to two thirds of this number of
+/// elements, because vectors double their capacity when they grow.
 const PIECE_ELEMENTS: u64 = 3 << 20;
 /// The reference number of a set without a reference.
 const NO_REFERENCE: u32 = u32::MAX;
@@ -255,8 +255,7 @@ impl<'a> Families<'a> {
 const STRIDE: usize = 8;
 
 /// Returns the elements of `reference` that are not in `set`, and the elements of `set` that are not in `reference`.
-/// Returns `None` if there are more than a third as many differences as elements of both sets, which means a resemblance
-/// below 0.5.
+/// Returns `None` if their number exceeds a third of the sizes of both sets together, which means a resemblance below 0.5.
 fn differences(reference: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let max = (reference.len() + set.len()) / 3;
     let (mut lacking, mut new) = (Vec::new(), Vec::new());

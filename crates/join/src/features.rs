@@ -11,9 +11,9 @@ use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
 /// Returns one set for each of the numbers 0 to `count` - 1. Its elements are the features, truncated to their first `bits`
-/// bits, that the documents of the number share with documents of other numbers; band and key determine the element.
-/// `number` assigns numbers to documents as for [`candidates`](crate::candidates()). Two numbers share an element if and
-/// only if they are candidates.
+/// bits, that the documents of the number share with documents of other numbers. Each element is determined by a band and a
+/// key. `number` assigns numbers to documents as for [`candidates`](crate::candidates()). Two numbers share an element if
+/// and only if they are candidates.
 ///
 /// Memory: `memory` bytes, and 36 bytes per number; data beyond the budget is written to unnamed files in `dir`. Time:
 /// reads each band once, and sorts the shared features.

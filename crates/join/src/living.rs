@@ -25,7 +25,7 @@ const COUNTED: u64 = 1 << 10;
 const TOO_MANY: &str = "near pairs of a listing of groups";
 
 /// Returns all groups of a snapshot, as [`Snapshot::groups`] does. Uses a join if the group rule depends only on the
-/// distance of fingerprints. If the join finds too many pairs, uses a query for each leader instead.
+/// distance of fingerprints. Otherwise, or if the join finds too many pairs, uses a query for each leader.
 ///
 /// ```
 /// use twindex::{Fingerprint, Index, Params, Resources};

@@ -27,7 +27,7 @@ use twindex_sketch::intersection_from;
 const ELEMENTS_MIN: usize = 16;
 /// Maximum size of a reference set, because positions of elements are stored in 16 bits.
 const ELEMENTS_MAX: usize = 1 << 16;
-/// Maximum number of elements of a reference set in one bucket of its directory.
+/// Maximum number of elements per bucket of a reference set's directory.
 const BUCKET_MAX: u16 = 64;
 /// Number of anchors from which on two anchors must lead to the same reference. Two sets of resemblance 0.5 most likely
 /// share two of eight anchors.
@@ -293,8 +293,9 @@ impl ReferenceSets {
 }
 
 impl ReferenceSet {
-    /// Encodes the set of `hashes`, in any order and possibly repeated, against this reference. Returns false if the two
-    /// sets differ in more than a third as many elements as both have together, which means a resemblance below 0.5.
+    /// Encodes the set of `hashes`, in any order and possibly repeated, against this reference. Returns false if the number
+    /// of elements in only one of the two sets exceeds a third of the sizes of both sets together, which means a
+    /// resemblance below 0.5.
     fn compare(&self, hashes: &[u64], sorting: &mut SortScratch, buffers: &mut DeltaBuffers) -> bool {
         let elements = self.elements.len();
         // With fewer hashes, the set cannot include half of the elements.
@@ -323,8 +324,8 @@ impl ReferenceSet {
     }
 }
 
-/// Returns the number of bits of an element that select an entry of the directory: at most two elements per entry on
-/// average.
+/// Returns the number of leading bits of an element that select an entry of the directory. An entry covers at most two
+/// elements on average.
 fn directory_bits(elements: usize) -> u32 {
     (elements.next_power_of_two() / 2).ilog2()
 }

@@ -307,7 +307,7 @@ struct BucketPairs<'a> {
     minima: usize,
     bits: u8,
     documents: &'a [u32],
-    /// The signature of each signature number.
+    /// The signatures, by signature number.
     signatures: &'a [&'a [u8]],
 }
 

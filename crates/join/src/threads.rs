@@ -121,7 +121,7 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
 /// Passes results on in the order of their pieces.
 struct OrderedTurn<R, T> {
     taken: usize,
-    /// Results whose earlier results are not all taken yet.
+    /// Results that wait until the results of all earlier pieces are taken.
     waiting: BTreeMap<usize, Result<R>>,
     take: T,
     /// The reason to stop taking results, if any.

@@ -20,7 +20,7 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex_sketch::{Resemblance, matches};
 
-/// Minimum number of pairs that are worth a thread.
+/// Minimum number of items per thread.
 const WORTH_A_THREAD: usize = 512;
 
 /// Splits `items` into parts and processes them on `threads` threads. Returns the results in the order of `items`.
@@ -55,8 +55,8 @@ pub fn set_candidates<E: From<Error>>(
 }
 
 /// Finds all pairs of sets whose resemblance is at least `threshold`, which must be above 0, and passes them with their
-/// exact resemblance to `each`. Only pairs that share none but [capped](Prefixes::capped) elements may be missing. The
-/// order of pairs is unspecified; if elements are capped, a pair may be passed twice.
+/// exact resemblance to `each`. A pair may be missing only if all prefix elements that it shares are
+/// [capped](Prefixes::capped). The order of pairs is unspecified; if elements are capped, a pair may be passed twice.
 ///
 /// ```
 /// use twindex_join::{JoinResources, ShingleSets, resembling_sets};
@@ -127,8 +127,8 @@ fn counter(start: usize) -> impl FnMut(Place<'_>) -> Result<Option<u32>> {
 
 /// Finds all pairs of live documents whose shingle sets have a resemblance of at least `threshold`, which must be above 0.
 /// Passes each pair once to `each`, with its exact resemblance. With `right`, passes pairs of a document of `left` and a
-/// document of `right`, in this order. Pairs are ordered by segment and ordinal. Only pairs that share none but
-/// [capped](Prefixes::capped) elements may be missing.
+/// document of `right`, in this order. Pairs are ordered by segment and ordinal. A pair may be missing only if all prefix
+/// elements that it shares are [capped](Prefixes::capped).
 ///
 /// # Errors
 /// [`Error::ParamsMismatch`] if the two snapshots cannot be compared, [`Error::Invalid`] for an index without sets or a

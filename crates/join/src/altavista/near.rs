@@ -74,7 +74,7 @@ where
         let (later_set, kept_set) = (self.sketches.set(later, of_later)?, self.sketches.set(kept, of_kept)?);
         let common = Common::of(&self.by.sample(later_set), &self.by.sample(kept_set));
         let Some(common) = common.filter(&self.is_wanted) else { return Ok(None) };
-        // Sketches may share elements only outside the range that both samples cover; then both samples together have none.
+        // Sketches without common elements in the compared part may still share elements outside of it.
         if common.both == 0 && intersection_from(later_set, kept_set, 1).is_none() {
             return Ok(None);
         }

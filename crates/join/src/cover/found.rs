@@ -10,7 +10,7 @@ use twindex::error::Result;
 use twindex::sys::Column;
 use twindex_sketch::Nearness;
 
-/// Results for the sets of a piece, compared with the previously kept sets. `looked` has one entry per set.
+/// Results of comparing the sets of a piece with the previously kept sets. `looked` has one entry per set.
 #[derive(Default)]
 struct Piece {
     looked: Vec<LookupOutcome>,
@@ -179,8 +179,8 @@ impl LookupWorker<'_> {
         let set = covering.at(rank);
         let elements = counting.set(set)?;
         let mut looked = LookupOutcome::default();
-        // A set with enough elements that occur in no other set is near no other set. By containment, it may still contain
-        // others.
+        // A set with enough elements that occur in no other set is near no kept set. With containment, later sets may still
+        // be near it.
         let is_alone = !rarity.head(elements, covering.near.prefix(elements.len()), head);
         if is_alone {
             head.shared.clear();

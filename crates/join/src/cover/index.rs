@@ -8,7 +8,7 @@ use twindex::sys::MemoryBudget;
 /// Kept sets, indexed by elements. Sets are identified by their *position*: the order in which they were added.
 pub(super) struct CoverIndex {
     slots: Slots,
-    /// The number of the set at each position.
+    /// The number of each set, by position.
     pub(super) members: Vec<u32>,
     pub(super) sizes: Vec<u32>,
     pub(super) odd: OddSketches,
@@ -16,7 +16,7 @@ pub(super) struct CoverIndex {
 }
 
 impl CoverIndex {
-    /// Creates an empty index that [is full](Self::is_full) at `max` bytes.
+    /// Creates an empty index with a limit of `max` bytes; see [`is_full`](Self::is_full).
     pub(super) fn new(max: usize) -> Self {
         Self {
             slots: Slots::new(),

@@ -167,7 +167,7 @@ impl<M: Measure> Default for LookupWorker<M> {
     }
 }
 
-/// The first kept item that an item is near with its score, or `None`; and the number of comparisons made.
+/// The first kept item that an item is near, with its score, or `None`. Also the number of comparisons made.
 #[derive(Clone, Copy, Default)]
 struct FirstNear {
     by: Option<(u32, u64)>,

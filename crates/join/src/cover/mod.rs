@@ -97,7 +97,7 @@ const BLOCK_ELEMENTS: u64 = 1 << 20;
 const PIECE_SETS: usize = 64;
 /// Maximum number of elements of the sets in a piece.
 const PIECE_ELEMENTS: u64 = 1 << 15;
-/// Maximum number of candidate partners of a set for the use of module `listed`.
+/// Maximum number of candidate partners of a set. If a set has more, module `found` is used.
 const PARTNERS: usize = 10_000;
 
 /// Decides which sets are kept, and finds a near kept set for each removed set. Empty sets are near no set, so they are

@@ -52,8 +52,8 @@ impl<'a> CoverPairs<'a> {
         Self { fixed, ..self }
     }
 
-    /// Adds a near pair, in either order, with a score of any meaning. If a number is removed, the score of the pair is
-    /// returned.
+    /// Adds a near pair, in either order, with an arbitrary score. [`finish`](Self::finish) returns the score if a number
+    /// is removed because of this pair.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.

@@ -59,7 +59,7 @@ impl Slice<'_> {
         }
     }
 
-    /// Returns a row, with its fingerprint not rotated.
+    /// Returns a row, with its fingerprint in the original bit order.
     #[inline(always)]
     fn row(&self, at: usize) -> Row {
         match self {
@@ -72,7 +72,7 @@ impl Slice<'_> {
         }
     }
 
-    /// Returns all rows, with their fingerprints not rotated.
+    /// Returns all rows, with their fingerprints in the original bit order.
     fn rows(&self) -> Cow<'_, [Row]> {
         let count = match self {
             Self::Rows { rows, turn: 0, .. } => return Cow::Borrowed(rows),

@@ -125,8 +125,8 @@ impl PrefixEnds {
     }
 }
 
-/// At most one of this number of fingerprints may have a rank that needs a binary search, because too many share its
-/// prefix. Otherwise full rows are faster.
+/// At most one fingerprint in this number may need a binary search for its rank, because too many share its prefix. If
+/// there are more, full rows are faster.
 const CROWDED: u64 = 4;
 
 impl<'a> PrefixStarts<'a> {

@@ -30,7 +30,7 @@ pub(super) struct ElementCounts {
     pub(super) largest: u32,
 }
 
-/// The part of both tables for the elements of one part, as computed by [`part_of`].
+/// The slices of both tables for the elements of one part; see [`part_of`].
 struct CountPart<'t> {
     seen: &'t mut [u8],
     bits: u32,

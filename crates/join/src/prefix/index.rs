@@ -99,7 +99,7 @@ impl PrefixIndex {
         prefetch(part.slots.as_bytes(), place(element, part.bits, self.part_bits) * size_of::<ElementSlot>());
     }
 
-    /// Prefetches the postings of an element at their most likely address.
+    /// Prefetches the postings of an element, assuming that its slot is the first one of the search.
     #[inline(always)]
     pub(super) fn prefetch_postings(&self, element: u64) {
         let part = self.part(element);

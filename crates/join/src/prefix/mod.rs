@@ -63,8 +63,9 @@ pub struct Prefixes {
 
 /// Number of pairs after which a batch is passed on.
 const BATCH: usize = 1 << 14;
-/// Maximum number of bytes per indexed element: for the element and another one that is only looked up; for the element,
-/// its number, and two tables of fewer than three slots each while the index is built; and for its posting.
+/// Maximum memory per indexed element, in bytes. An element is stored as a prefix element, next to one that is only looked
+/// up. While the index is built, the element is also stored by itself, with its number, and in two tables of fewer than
+/// three slots each. Finally, it has a posting.
 const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 12
     + size_of::<u32>()
