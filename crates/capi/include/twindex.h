@@ -110,7 +110,8 @@ typedef struct twindex_findings twindex_findings;
 // The documents that a query found, nearest first. Must be freed with `twindex_hits_free`.
 typedef struct twindex_hits twindex_hits;
 
-// A table with the number of documents that contain each shingle, for weights. Must be freed with `twindex_idf_free`.
+// A table of document frequencies, by which shingles are weighted: for each shingle, the number of documents that contain
+// it. Must be freed with `twindex_idf_free`.
 typedef struct twindex_idf twindex_idf;
 
 // Counts texts, to build a table. Must be freed with `twindex_idf_counter_free`.
@@ -171,13 +172,13 @@ typedef struct {
     const twindex_sketch *sketch;
     // The fingerprint, or null. Only without a sketch, for an index that stores only fingerprints.
     const uint64_t *fingerprint;
-    // The value, or null.
+    // The value of the document, or null if it has none.
     const uint8_t *value;
     // Length of the value in bytes.
     size_t value_len;
-    // The stamp, or null.
+    // The stamp of the document, or null if it has none.
     const uint64_t *stamp;
-    // The priority, or null.
+    // The priority of the document, or null if it has none.
     const uint64_t *priority;
     // If not 0, the document is marked as a duplicate.
     uint8_t is_duplicate;
@@ -399,22 +400,23 @@ twindex_code twindex_params_modulus(const twindex_params *params, uint32_t modul
 twindex_code twindex_params_sets(const twindex_params *params,
                                  twindex_error **error);
 
-// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`. Each occurrence of a shingle has its
-// inverse document frequency as weight. Texts are split as for the table; this overrides other options.
+// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`. Each occurrence of a shingle is
+// weighted by its inverse document frequency. Texts are split into shingles as when the table was built, regardless of
+// other options.
 twindex_code twindex_params_simhash_idf(const twindex_params *params,
                                         uint8_t within,
                                         const twindex_idf *idf,
                                         twindex_error **error);
 
-// Weights shingles by their number of occurrences in minima, samples and sets. By default, all shingles have the same
+// Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the same
 // weight.
 twindex_code twindex_params_minhash_frequencies(const twindex_params *params, twindex_error **error);
 
-// Weights shingles in minima, samples and sets by their number of occurrences times their inverse document frequency in
-// the table. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
+// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima, samples
+// and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
 // divided by the mean weight, and the cost of a shingle is proportional to its number of units. If `unit` is 0, weights
 // are not rounded: minima are then computed with the family `darts`, and neither samples nor sets can be stored. Texts are
-// split as for the table; this overrides other options.
+// split into shingles as when the table was built, regardless of other options.
 twindex_code twindex_params_minhash_idf(const twindex_params *params,
                                         const twindex_idf *idf,
                                         double unit,

@@ -9,7 +9,8 @@ use twindex::IdfTable;
 use crate::border::{self, Result, Slot, given};
 use crate::error::{Code, Error};
 
-/// A table with the number of documents that contain each shingle, for weights. Must be freed with `twindex_idf_free`.
+/// A table of document frequencies, by which shingles are weighted: for each shingle, the number of documents that contain
+/// it. Must be freed with `twindex_idf_free`.
 #[derive(Debug)]
 pub struct Idf {
     pub(crate) table: Arc<IdfTable>,

@@ -262,8 +262,9 @@ pub extern "C" fn twindex_params_sets(
     set(params, error, |builder| Ok(builder.sets()))
 }
 
-/// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`. Each occurrence of a shingle has its
-/// inverse document frequency as weight. Texts are split as for the table; this overrides other options.
+/// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`. Each occurrence of a shingle is
+/// weighted by its inverse document frequency. Texts are split into shingles as when the table was built, regardless of
+/// other options.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash_idf(
@@ -280,7 +281,7 @@ pub extern "C" fn twindex_params_simhash_idf(
     })
 }
 
-/// Weights shingles by their number of occurrences in minima, samples and sets. By default, all shingles have the same
+/// Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the same
 /// weight.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
@@ -291,11 +292,11 @@ pub extern "C" fn twindex_params_minhash_frequencies(
     set(params, error, |builder| Ok(builder.minhash_weights(MinhashWeights::Frequencies)))
 }
 
-/// Weights shingles in minima, samples and sets by their number of occurrences times their inverse document frequency in
-/// the table. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
+/// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima, samples
+/// and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
 /// divided by the mean weight, and the cost of a shingle is proportional to its number of units. If `unit` is 0, weights
 /// are not rounded: minima are then computed with the family `darts`, and neither samples nor sets can be stored. Texts are
-/// split as for the table; this overrides other options.
+/// split into shingles as when the table was built, regardless of other options.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash_idf(

@@ -77,13 +77,13 @@ pub struct Document {
     pub sketch: *const Sketch,
     /// The fingerprint, or null. Only without a sketch, for an index that stores only fingerprints.
     pub fingerprint: *const u64,
-    /// The value, or null.
+    /// The value of the document, or null if it has none.
     pub value: *const u8,
     /// Length of the value in bytes.
     pub value_len: usize,
-    /// The stamp, or null.
+    /// The stamp of the document, or null if it has none.
     pub stamp: *const u64,
-    /// The priority, or null.
+    /// The priority of the document, or null if it has none.
     pub priority: *const u64,
     /// If not 0, the document is marked as a duplicate.
     pub is_duplicate: u8,

@@ -59,7 +59,7 @@ pub(super) struct ReferenceSet {
     directory: Box<[u16]>,
 }
 
-/// The header of an encoded set, which describes its words.
+/// Describes an encoded set: its reference, its size, and the number of references that were tried.
 #[derive(Clone, Copy, Debug)]
 pub struct DeltaHeader {
     /// The number of the reference, or [`NO_REFERENCE`].

@@ -23,7 +23,7 @@
 //! [`FormedPairs::common`] compares their sketches instead. The cap thus decides which pairs are compared, but never
 //! changes the result of a comparison.
 //!
-//! **Keep decisions.** Pairs are used only for lists and components. To decide which documents are kept, each document is
+//! **Kept documents.** Pairs are used only for lists and components. To decide which documents are kept, each document is
 //! compared only with kept documents ([`SketchMeasure`] with [`cover_measured`](crate::cover_measured)), and no element is
 //! capped.
 //!

@@ -234,8 +234,8 @@ impl PassageIndex {
     }
 
     /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many parts of similar
-    /// size. If called after each [`append`](Self::append), the index has at most 8 parts for each power of 8 between the
-    /// smallest and the largest size, and each byte is written about once for each of these powers. Returns `None` if
+    /// size. Call this after each [`append`](Self::append). The sizes of parts are divided into tiers that grow by a factor
+    /// of 8. The index then has at most 8 parts per tier, and each byte is written about once per tier. Returns `None` if
     /// nothing was merged.
     ///
     /// # Errors

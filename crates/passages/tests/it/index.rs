@@ -218,7 +218,7 @@ fn damage_never_changes_an_answer_and_verify_finds_it() {
 }
 
 #[test]
-fn other_options_foreign_files_and_crash_leftovers_are_recognised() {
+fn index_refuses_foreign_files_and_ignores_crash_leftovers() {
     let bench = tempfile::tempdir().unwrap();
     let folder = bench.path().join("index");
     assert!(matches!(PassageIndex::open(&folder), Err(Error::NotAnIndex { .. })));
