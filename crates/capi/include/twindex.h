@@ -248,9 +248,10 @@ const char *twindex_idf_digest(const twindex_idf *idf);
 // Frees a table. `idf` may be null. Parameters, sketchers and indexes that use the table remain valid.
 void twindex_idf_free(twindex_idf *idf);
 
-// Creates a counter for texts that are split into shingles as `params` specifies. The table omits shingles of fewer than
-// `min_df` texts, and keeps at most the `entries_max` most frequent ones of the others. An omitted shingle has the weight
-// of the rarest shingle that was omitted. The command line tool uses 2 and 1,000,000. The caller must free the counter.
+// Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles of fewer
+// than `min_df` texts, and keep at most the `entries_max` most frequent ones of the others. A shingle without an entry is
+// weighted as if it had the lowest frequency that was omitted. The command-line tool uses 2 and 1,000,000. The caller must
+// free the counter.
 twindex_code twindex_idf_counter_new(const twindex_params *params,
                                      uint32_t min_df,
                                      size_t entries_max,

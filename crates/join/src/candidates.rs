@@ -28,8 +28,8 @@ pub struct Candidates {
     pub cap: u64,
 }
 
-/// Specifies when two documents are candidates: the number of features that must agree, and the number of bits compared of
-/// each.
+/// The condition under which two documents are candidates: the number of features that must agree, and the number of bits
+/// of each feature that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreement {
     /// Minimum number of features in which the documents agree; 0 means 1.

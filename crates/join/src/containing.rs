@@ -1,11 +1,11 @@
 //! Finds earlier sets that contain a new set or are contained in it, for deduplicating a stream by containment.
 //!
-//! A set of n elements is contained in a larger set if the larger set has at least ceil(t n) of these elements. Then the
-//! larger set has at least one of any n - ceil(t n) + 1 of them. To find earlier sets that contain a new set, this number
-//! of the new set's rarest elements are looked up in an index of all elements of earlier sets. For the other direction,
-//! each set is also indexed by its rarest elements at the time it is added, and all elements of the new set are looked up.
-//! Both directions find all sets. They need no fixed order of elements by frequency, for which all frequencies would have
-//! to be known in advance.
+//! With a minimum share t, a set of n elements is contained in a larger set if the larger set has at least ceil(t n) of its
+//! elements. Then the larger set has at least one of any n - ceil(t n) + 1 of its elements. To find earlier sets that
+//! contain a new set, this number of the new set's rarest elements are looked up in an index of all elements of earlier
+//! sets. For the other direction, each set is also indexed by its rarest elements at the time it is added, and all elements
+//! of the new set are looked up. Both directions find all sets. They need no fixed order of elements by frequency, for
+//! which all frequencies would have to be known in advance.
 
 use std::mem;
 

@@ -292,7 +292,7 @@ mod tests {
                 }
             }
         }
-        // All fingerprints have the same prefix, and there are more of them than 5 bits of a rank distinguish.
+        // All 5,000 fingerprints have the same prefix, so 5 low bits do not determine a rank, but 13 bits do.
         let values: Vec<u64> = (0..5000).collect();
         assert!(starts(&values, 10, 5).is_none());
         assert!(starts(&values, 10, 13).is_some());
