@@ -2,8 +2,8 @@
 //! items are the documentation for C programs. README.md has the rules on ownership, errors and threads.
 //!
 //! Handles are received as `Option<&T>` and freed as `Option<Box<T>>`, which Rust guarantees to be represented as nullable
-//! pointers. Only `border.rs` converts other pointers. All functions run in `border::call` or `catch::ask`, which catch
-//! panics.
+//! pointers. Only `border.rs` converts other pointers. Functions that could panic run in `border::call` or `catch::ask`,
+//! which catch panics.
 
 #![allow(
     unsafe_code,

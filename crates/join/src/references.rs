@@ -283,7 +283,7 @@ impl ReferenceSets {
             *end = below.max(*end);
             below = *end;
         }
-        // If a bucket has more elements than this, the elements are not hashes.
+        // A set with more elements in a bucket does not consist of uniform hashes, so it is unsuitable as a reference.
         (max <= BUCKET_MAX).then(|| {
             let held = size_of_val(elements) + size_of_val(&*directory) + size_of::<ReferenceSet>();
             self.bytes.0.fetch_add(held, Relaxed);

@@ -665,7 +665,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_read_together_equal_sets_read_singly() {
+    fn sets_read_together_equal_sets_read_one_by_one() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(9);
         let text: Vec<u64> = std::iter::repeat_with(|| random.next()).take(5000).collect();

@@ -88,7 +88,7 @@ pub struct FinderScratch {
     fingerprints: Vec<u64>,
     selected: Vec<u64>,
     powers: [[u64; 2]; 2],
-    /// The run lengths for which `powers` were computed, in numbers to be hashed.
+    /// The numbers of hashed values per fingerprint and per run for which `powers` were computed.
     powers_of: (usize, usize),
 }
 

@@ -82,8 +82,8 @@ impl Rarity {
     /// Returns the cell of an element: the index of a byte, and the position of the cell in this byte.
     #[inline(always)]
     fn cell(&self, element: u64) -> (usize, u32) {
-        // Multiplication spreads elements over the table: callers may pass numbers other than hashes, and the elements of a
-        // set ascend.
+        // Multiplies by an odd constant, because callers may pass elements that are not hashes, and the elements of a set
+        // ascend.
         let at = element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - self.bits);
         ((at >> 2) as usize, 2 * (at & 3) as u32)
     }

@@ -101,7 +101,7 @@ pub(super) struct PrefixStarts<'a> {
     ranks: Vec<u32>,
 }
 
-/// Records the end of the ranks of each prefix.
+/// Records where the ranks of each prefix end.
 pub(super) struct PrefixEnds {
     bits: u32,
     /// For each prefix, the rank after its last fingerprint; 0 if no fingerprint has the prefix.
@@ -130,8 +130,8 @@ impl PrefixEnds {
 const CROWDED: u64 = 4;
 
 impl<'a> PrefixStarts<'a> {
-    /// Combines the records of all pieces of `values`. Returns `None` if low bits of `rank_bits` bits do not determine
-    /// enough ranks, or if equal fingerprints would have to be searched for.
+    /// Combines the records of all pieces of `values`. Returns `None` if `rank_bits` low bits of a rank do not determine
+    /// enough ranks. Also returns `None` if ranks of equal fingerprints would have to be found by a search.
     pub(super) fn of(
         values: &'a [u64],
         mut pieces: impl Iterator<Item = PrefixEnds>,

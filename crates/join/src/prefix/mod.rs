@@ -146,7 +146,7 @@ pub fn prefix_candidates<E: From<twindex::Error>>(
 /// Hashes an element to a number below 2^`bits`.
 #[inline(always)]
 fn spread(element: u64, bits: u32) -> usize {
-    // Multiplication, because callers may pass elements that are not hashes.
+    // Multiplies by an odd constant, because callers may pass elements that are not hashes.
     (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
 }
 

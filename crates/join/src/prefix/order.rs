@@ -16,7 +16,7 @@ impl FrequencyClasses {
     const BITS: u32 = 20;
     /// Number of elements to sample: as many as the table has entries.
     const SAMPLE: u64 = 1 << Self::BITS;
-    /// The minimum count of each class above 0.
+    /// The minimum counts of the classes 1, 2 and 3.
     const STEPS: [u8; 3] = [4, 16, 64];
 
     /// Counts the elements of every n-th set, so that about [`Self::SAMPLE`] elements are counted.

@@ -8,7 +8,7 @@ use twindex::{Document, Fingerprint, Groups, Index, Params, Resources, Snapshot}
 use twindex_join::living_groups;
 use twindex_kernel::splitmix::SplitMix;
 
-/// The age at which a document expires.
+/// The age at which a document expires, in the unit of its stamp.
 const AGE: u64 = 5000;
 
 fn listing(groups: &Groups) -> String {

@@ -36,7 +36,7 @@ pub struct Compacted {
 
 /// The upper size limit of parts of tier 0 is [`FAN_IN`] times this number of bytes.
 const TIER_BYTES: u64 = 1 << 20;
-/// The number of parts per tier that are not merged, and the ratio between the sizes of adjacent tiers.
+/// Maximum number of parts per tier before they are merged, and the ratio between the sizes of adjacent tiers.
 const FAN_IN: u64 = 8;
 
 /// Returns the tier of a part of `bytes` bytes.

@@ -1,4 +1,5 @@
-//! Computes the lines of the definition with the suffix array of an established library, for tests and benchmarks.
+//! Computes lines, as the documentation of the crate defines them, with the suffix array of an established library. For
+//! tests and benchmarks.
 
 /// The words of all documents, as numbers, in which repeated runs are searched.
 #[derive(Default)]
