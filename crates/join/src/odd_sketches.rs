@@ -183,8 +183,8 @@ impl OddSketches {
 /// Flips the bit to which an element hashes: adds a missing element, or removes an existing one.
 #[inline(always)]
 fn toggle(words: &mut [u64], element: u64) {
-    // The low bits of the element select the word. Sets are sorted, so with the high bits, consecutive writes would wait
-    // for each other.
+    // The low bits of the element select the word. The elements of a set ascend, so with the high bits, consecutive writes
+    // would go to the same word and wait for each other.
     let place = (element >> 6) as usize & (words.len() - 1);
     words[place] ^= 1 << (element & 63);
 }

@@ -63,8 +63,8 @@ impl<'a> CoverPairs<'a> {
         self.sorter.push(u128::from(a.max(b)) << 96 | u128::from(a.min(b)) << 64 | u128::from(score))
     }
 
-    /// Returns two columns, indexed by number: the kept number that a number is near, or the number itself if it is kept;
-    /// and the score of this pair, or 0 for kept numbers.
+    /// Returns two columns, indexed by number. The first holds, for a removed number, the kept number that it is near; for
+    /// a kept number, the number itself. The second holds the score of this pair; 0 for kept numbers.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
