@@ -1,4 +1,4 @@
-//! An HTML page with texts side by side and the passages that they share, in one file without scripts.
+//! An HTML page that shows texts side by side with the passages that they share. It is one file without scripts.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use super::html::STYLE;
 use super::write_whole;
 use crate::numbers::{bytes, count};
 
-/// Number of bytes of a text shown before a passage, and after it.
+/// Number of bytes of a text shown before and after a passage.
 const CONTEXT: usize = 300;
-/// Number of bytes of a long passage shown at its beginning, and at its end.
+/// Number of bytes shown at the start and at the end of a long passage.
 const HALF: usize = 2_000;
-/// Maximal number of bytes of a text shown.
+/// Maximum number of bytes of a text that are shown.
 const EXCERPT_MAX: usize = 16_000;
-/// Maximal number of passages of a pair of texts that are listed with their positions.
+/// Maximum number of passages of a pair of texts that are listed with their positions.
 const LISTED_MAX: usize = 50;
 
 const SIDES: &str = "\
@@ -27,16 +27,16 @@ const SIDES: &str = "\
 sup{color:var(--soft);font-size:.7rem;user-select:none}
 ";
 
-/// The page.
+/// An HTML page with pairs of texts.
 #[derive(Clone, Debug, Default)]
 pub struct PassagePage {
     /// The heading of the page.
     pub title: String,
-    /// Numbers shown above the texts: names and values.
+    /// Names and values of numbers that are shown above the texts.
     pub figures: Vec<(&'static str, String)>,
-    /// A sentence that describes the content.
+    /// A sentence that describes the content of the page.
     pub note: String,
-    /// Pairs of texts, in the order in which they are shown.
+    /// The pairs of texts in the order in which they are shown.
     pub pairs: Vec<ComparedPair>,
 }
 
@@ -152,8 +152,9 @@ impl Excerpt {
         Some(Self(out))
     }
 
-    /// Creates an excerpt for a text that is not available, from the other text of the pair. Each passage has its range in
-    /// the available text, and its range in the missing one. The words are equal; the bytes between words may differ.
+    /// Creates an excerpt for a text that is not available, from the other text of the pair. Each passage is given by
+    /// its range in the available text and its range in the missing text. The words of a passage are the same in both;
+    /// the bytes between words may differ.
     #[must_use]
     pub fn of_other(text: &str, passages: &[(Range<usize>, Range<usize>)]) -> Self {
         let mut sorted: Vec<_> = passages.iter().zip(1..).collect();
@@ -207,7 +208,7 @@ impl PassagePage {
         page
     }
 
-    /// Writes the page atomically: first under a temporary name.
+    /// Writes the page to a temporary file, and then renames it to `path`.
     ///
     /// # Errors
     ///
@@ -268,7 +269,8 @@ mod tests {
         assert_eq!((html.matches('é').count(), html.matches('x').count()), (150, 300));
         assert!(html.starts_with("<span class=\"gap\"> … 500 bytes … </span>é"), "{html}");
         assert!(html.ends_with("<span class=\"gap\"> … 700 bytes … </span>"), "{html}");
-        // Ranges that start inside a character, or are beyond the text, must be of a different text.
+        // Ranges that are not on character boundaries, or are beyond the end of the text, must belong to a different
+        // text.
         assert!(Excerpt::of(&text, std::slice::from_ref(&(1..6))).is_none());
         assert!(Excerpt::of("abc", std::slice::from_ref(&(0..4))).is_none());
     }
