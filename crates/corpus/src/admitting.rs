@@ -324,7 +324,7 @@ impl Lists {
             }
         }
         contained.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        contained.dedup_by(|a, b| a.0 == b.0); // once for each version of a document
+        contained.dedup_by(|a, b| a.0 == b.0); // a document may be found once for each of its versions
         Ok((None, contained))
     }
 }

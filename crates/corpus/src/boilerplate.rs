@@ -273,7 +273,7 @@ impl SpanCounting<'_> {
 
     /// Splits the text of a record into words and hashes them; returns the totals of the record.
     fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<ReadingTotals> {
-        record.attached(parser)?; // as then, so that the same records are bad
+        record.attached(parser)?; // fails as in the job itself, so that the same records are bad
         check_memory(record, 0, Some(memory), true)?;
         // A text with bytes that could not be decoded has no spans.
         let text = if let Content::Text(text) = record.content { text } else { "" };
@@ -348,7 +348,7 @@ pub(crate) fn count(
     let mut reading = documents.again()?;
     let progress = observer.begin("collecting spans", reading.total_bytes());
     let repeated_keys = match repeated_keys {
-        RepeatedKeys::Error => RepeatedKeys::Any, // the job that takes the documents says where the first one is
+        RepeatedKeys::Error => RepeatedKeys::Any, // the job itself reports the first one
         other => other,
     };
     let budget = Some(MemoryBudget::new(folder, memory / 8));

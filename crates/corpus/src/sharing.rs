@@ -13,7 +13,7 @@ const BYTE: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
     /// The smallest number of features, or bands, that must agree. Broder's rule for the preset `broder-84` is 2 of 6.
-    /// Default: 1. With 8 features of one byte each, the default is 3 for fewer than 50,000 documents, and 7 for more.
+    /// Default: 1. With 8 features of one byte each, the default is 3 below 50,000 documents and 7 from 50,000 on.
     pub features: Option<u16>,
     /// The number of bits of each feature that are compared, at most the number stored. Default: all stored bits.
     pub bits: Option<u32>,

@@ -147,7 +147,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                     documents.account(seen)?;
                     take(made, documents)?;
                 }
-                Err(TryRecvError::Disconnected) => return Ok(()), // it panicked, and so will the scope
+                Err(TryRecvError::Disconnected) => return Ok(()), // a worker panicked, and the scope will, too
                 Err(TryRecvError::Empty) if !is_over && coming.len() < max && bytes < AHEAD_BYTES => {
                     let mut batch = spare.pop().unwrap_or_default();
                     documents.next_batch(&mut batch, chunk_bytes);
@@ -161,7 +161,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                         let handed = hand()?;
                         scope.spawn_fifo(move |_| {
                             let made = lend(&batch, handed);
-                            let _ = sender.send((batch, made)); // nobody waits for it if one before it failed
+                            let _ = sender.send((batch, made)); // fails if an earlier batch ended the reading
                         });
                     }
                 }
@@ -550,7 +550,7 @@ pub(crate) fn for_each_remembered<L: Send>(
                 documents.refuse(error, text_bytes)?;
             }
             if let DocumentLine::Held(line) = &mut one.whole.line {
-                *line = Vec::new(); // it may be long, and is not written over but replaced
+                *line = Vec::new(); // frees a long line, since it is replaced
             }
             start = end;
         }
@@ -621,7 +621,7 @@ pub(crate) fn announce(
         state: || (),
         begin: Vec::new,
         work: |(): &mut (), all: &mut Vec<Vec<u8>>, parser: &Parser, record: Record<'_>| {
-            record.attached(parser)?; // as then, so that the same records are bad
+            record.attached(parser)?; // fails as in the second pass, so that the same records are bad
             if wanted.shard.is_none_or(|shard| shard.has(Key::Bytes(record.key))) {
                 all.push(record.key.to_vec());
             }
@@ -709,7 +709,7 @@ fn sketch_into(
         if let Err(Error::Invalid(why)) = &made
             && sketching.has_weights()
         {
-            return Err(record.bad(why)); // weights out of their range
+            return Err(record.bad(why)); // a weight is out of range
         }
         made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
         let (scratch, left_out) = (&sketching.scratch, sketching.left_out());

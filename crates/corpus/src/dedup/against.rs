@@ -280,7 +280,7 @@ impl ComparedIndex {
                     let (intersection, union) = match hit.resemblance? {
                         _ if is_wordless => (0, 0),
                         Resemblance::Exact { intersection, union } => (intersection as u32, union as u32),
-                        Resemblance::Estimate { .. } => return None, // an index with sets counts
+                        Resemblance::Estimate { .. } => return None, // sets give exact values
                     };
                     Some(Dropped { near: MeasuredNearness::Counted { intersection, union }, other: hit.key })
                 }));
@@ -295,7 +295,7 @@ impl ComparedIndex {
             let near = match (self.question, hit.distance, hit.resemblance) {
                 (NearCondition::Within(_), Some(distance), _) => Some(MeasuredNearness::Distance(distance)),
                 (_, _, Some(resemblance)) => Some(MeasuredNearness::Resemblance(resemblance)),
-                _ => None, // what is not known to be near stays
+                _ => None, // nearness is unknown, so the document is kept
             };
             near.map(|near| Dropped { near, other: hit.key })
         };

@@ -206,7 +206,7 @@ impl Clusters {
                 Some(Score::Distance(_)) => true,
                 Some(Score::Candidate) => false,
                 Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
-                None => self.kind == ScoreKind::Candidate, // nothing was asked for
+                None => self.kind == ScoreKind::Candidate, // no measure was requested
             };
             chained += u64::from(!near && document >= self.history);
         }
@@ -370,7 +370,7 @@ fn cut_large(
     max: u32,
 ) -> twindex::Result<(Column<u32>, u64)> {
     if max == u32::MAX {
-        return Ok((roots, 0)); // none can have more
+        return Ok((roots, 0)); // no component can be larger
     }
     let members = |group: u32| u64::from(grouped.groups[group as usize].documents);
     // Number of documents and of groups under each root.

@@ -90,7 +90,7 @@ impl Indexed<'_> {
         let index = Index::create_from(Arc::new(UncachedVfs), path, self.params.clone(), table)?;
         let mut writer = index.writer()?;
         writer.set_memory(memory);
-        writer.set_logged(false); // one commit, which makes segments
+        writer.set_logged(false); // a single commit writes segments, so no log is needed
         let grouped = &corpus.grouped;
         let group = |number: u32| grouped.group_of[(corpus.history + number) as usize];
         let numbers = 0..corpus.documents().len() as u32;

@@ -97,6 +97,6 @@ pub(super) fn put_inside(hashes: &mut [u64], value: &[u8]) {
 
 /// Restores hashes that were [combined](put_inside) with a value, in place. Returns whether they changed.
 pub(super) fn take_outside(hashes: &mut [u64], value: &[u8]) -> bool {
-    put_inside(hashes, value); // twice is not at all
+    put_inside(hashes, value); // combining twice restores the hashes
     !value.is_empty()
 }

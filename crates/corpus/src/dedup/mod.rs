@@ -360,7 +360,7 @@ impl Dedup {
         drop(half_done);
         crate::lost::check()?;
         out.put_in_place(folder.path(), self.force)?;
-        let _ = folder.keep(); // it is no longer at its temporary name
+        let _ = folder.keep(); // it was renamed, so drop must not remove it
         made.sync()?;
         Ok(report)
     }
@@ -561,7 +561,7 @@ impl Dedup {
         // A stored set has the number of its distinct shingles. If sets are not stored, the shingles must be counted.
         let wanted = SketchOptions {
             repeated_keys: match self.repeated_keys {
-                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows the place of the first one
+                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports the position of the first one
                 other => other,
             },
             budget: Some(corpus.grouped.budget.clone()),

@@ -151,14 +151,14 @@ impl<'a> OutputFolder<'a> {
     /// fails.
     pub(super) fn put_in_place(&self, folder: &Path, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
-        self.check(force)?; // something may have come there meanwhile
+        self.check(force)?; // files may have been created since the first check
         RealVfs.sync_dir(folder).with_context(|| format!("{shown}: cannot make the results durable"))?;
         let aside = temporary_folder(&self.parent)?;
         let earlier = match self.set_aside(aside.path()) {
             Ok(earlier) => earlier,
             Err(error) => {
                 if aside.path().join("earlier").symlink_metadata().is_ok() {
-                    let _ = aside.keep(); // what could not be moved back is in it
+                    let _ = aside.keep(); // it contains what could not be moved back
                 }
                 return Err(error);
             }
@@ -195,7 +195,7 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for folder in self.0.iter().rev() {
-            let _ = fs::remove_dir(folder); // refused by the system unless it is empty
+            let _ = fs::remove_dir(folder); // fails if the folder is not empty
         }
     }
 }

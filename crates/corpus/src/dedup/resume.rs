@@ -98,8 +98,8 @@ impl Dedup {
     /// that the compiler reports a new field that is not handled.
     pub(super) fn deciding_options(&self, params: &Params) -> JobOptions {
         let Self {
-            inputs: _, // the files are known by themselves
-            input: _,  // below
+            inputs: _, // compared as the list of input files
+            input: _,  // its fields are listed below
             repeated_keys,
             out: _,
             force: _,
@@ -118,7 +118,7 @@ impl Dedup {
             join: _,
             sharing,
             verify: _,
-            signature_bits: _, // of the parameters
+            signature_bits: _, // included in the parameters
             sets,
             text,
             without_boilerplate,

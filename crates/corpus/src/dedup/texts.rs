@@ -393,7 +393,7 @@ impl DedupTexts {
         };
         // Weighted shingles become several elements each, so fewer texts are held at a time.
         let together = if sets.has_units() { CHUNK } else { TOGETHER };
-        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
+        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // texts in this piece
         let mut history_groups = 0;
         for (number, some) in texts.chunks(together).enumerate() {
             let inside = |at: usize| beside.inside(number * together + at);
@@ -414,7 +414,7 @@ impl DedupTexts {
                         .transpose()
                 })
                 .collect();
-            watched.check()?; // sets are missing if it was stopped
+            watched.check()?; // a cancelled run has not computed all sets
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(made?).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);

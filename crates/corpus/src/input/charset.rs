@@ -338,7 +338,7 @@ mod tests {
         assert_eq!(of_xml(b"<?xml version='1.0' encoding='windows-1251'?><html>"), Some(WINDOWS_1251));
         assert_eq!(of_xml(b"<html encoding='windows-1251'>"), None);
         for end in 0..60 {
-            let page = "<meta charset=\"windows-1251\" a=b/><!-- x --><p a = 'b' c>"; // no beginning of it goes too far
+            let page = "<meta charset=\"windows-1251\" a=b/><!-- x --><p a = 'b' c>"; // a prefix ends inside a tag
             prescan(&page.as_bytes()[..end.min(page.len())]);
         }
     }

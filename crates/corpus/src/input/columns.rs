@@ -713,7 +713,7 @@ mod tests {
             }));
         }
         let wanted = [
-            Ok(b"a=".to_vec()), // a text that is null is empty
+            Ok(b"a=".to_vec()), // a null text is read as empty
             Err("its key is null (--ids line takes the row instead)"),
             Err("a text of more than 1000 bytes"),
             Ok(b"d=d".to_vec()),

@@ -75,7 +75,7 @@ impl TokenSink for VisibleText {
 impl State {
     fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name = &*tag.name;
-        self.raw = false; // contents without tags end with one
+        self.raw = false; // content without tags ends at the next tag
         if let Some(hidden) = HIDDEN.into_iter().find(|hidden| *hidden == name) {
             let depth = self.hidden.filter(|(open, _)| *open == hidden).map_or(0, |(_, depth)| depth);
             match tag.kind {

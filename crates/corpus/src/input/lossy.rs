@@ -40,7 +40,7 @@ fn push_lost(marked: &mut String, halves: impl ExactSizeIterator<Item = u16>) {
     }
     marked.push(MARK);
     for half in halves {
-        let _ = write!(marked, "{half:04x}"); // a string takes everything
+        let _ = write!(marked, "{half:04x}"); // writing to memory does not fail
     }
     marked.push(MARK);
 }

@@ -243,7 +243,7 @@ impl<'s> Scan<'s> {
             return None;
         }
         if self.bytes[self.at - digits] == b'0' && (digits > 1 || negative) {
-            return None; // -0 is a number with a fraction to the parser
+            return None; // the parser treats -0 as a float
         }
         if matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
             return None;

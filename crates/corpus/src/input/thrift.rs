@@ -57,7 +57,7 @@ enum ThriftError {
 type ThriftResult<T> = std::result::Result<T, ThriftError>;
 
 /// The protocol types of fields.
-const BOOLEAN: Field = Field(1, &[]); // true; false is a type of its own, 2
+const BOOLEAN: Field = Field(1, &[]); // true; false is type 2
 const BYTE: Field = Field(3, &[]);
 const I32: Field = Field(5, &[]);
 const BINARY: Field = Field(8, &[]);

@@ -43,30 +43,31 @@ pub struct PassagePage {
 /// Two texts that share passages.
 #[derive(Clone, Debug)]
 pub struct ComparedPair {
-    /// The text that repeats passages.
+    /// The text that repeats the passages.
     pub left: TextSide,
-    /// The text in which the passages occur first.
+    /// The text in which the passages occurred first.
     pub right: TextSide,
-    /// Shared passages: start and end on the left, start and end on the right, and number of words.
+    /// The shared passages. Each has the start and end in the left text, the start and end in the right text, and the
+    /// number of words.
     pub passages: Vec<[u32; 5]>,
 }
 
-/// One of two texts.
+/// A text of a pair, as it is shown.
 #[derive(Clone, Debug)]
 pub struct TextSide {
     /// The role of the text, such as "document".
     pub name: &'static str,
     /// The key of the text.
     pub key: String,
-    /// The excerpt shown.
+    /// The parts of the text that are shown.
     pub excerpt: Excerpt,
 }
 
-/// Parts of a text around its passages, as HTML.
+/// The parts of a text around its passages, as HTML.
 #[derive(Clone, Debug, Default)]
 pub struct Excerpt(String);
 
-/// Appends a text as HTML: line ends and tabs are kept, other control characters are replaced.
+/// Appends a text as HTML. Keeps line ends and tabs; other control characters are replaced.
 fn push_text(out: &mut String, text: &str) {
     for piece in text.split_inclusive(['\n', '\t']) {
         let body = piece.strip_suffix(['\n', '\t']).unwrap_or(piece);
@@ -79,12 +80,12 @@ fn push_gap(out: &mut String, length: usize) {
     let _ = write!(out, "<span class=\"gap\"> … {} … </span>", bytes(length as u64)); // memory does not fail
 }
 
-/// Returns the last character boundary at or before this byte.
+/// Returns the last character boundary at or before byte offset `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Returns the union of these ranges, which may overlap, as ascending ranges.
+/// Returns the union of ranges that may overlap, as disjoint ranges in ascending order.
 fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut sorted: Vec<&Range<usize>> = ranges.iter().collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));
@@ -98,7 +99,7 @@ fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     merged
 }
 
-/// Appends a part of a marked passage, with the number of each passage at its start.
+/// Appends a part of a text in which passages are marked. The number of a passage is added at its start.
 fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usize, usize)]) {
     let mut at = part.start;
     let inside = begins.iter().filter(|(begin, _)| part.contains(begin));
@@ -111,8 +112,8 @@ fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usiz
 }
 
 impl Excerpt {
-    /// Creates an excerpt around passages, which are numbered from 1. `None` if a passage does not start and end at
-    /// character boundaries of the text.
+    /// Creates an excerpt around passages, which are numbered from 1. `None` if a passage is not on character
+    /// boundaries of the text.
     #[must_use]
     pub fn of(text: &str, passages: &[Range<usize>]) -> Option<Self> {
         if !passages.iter().all(|passage| text.get(passage.clone()).is_some()) {

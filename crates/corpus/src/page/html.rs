@@ -66,7 +66,7 @@ pub fn html(figures: &Figures) -> String {
 }
 
 fn add(page: &mut String, line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(page, "{line}"); // memory does not fail
+    let _ = writeln!(page, "{line}"); // writing to memory does not fail
 }
 
 fn summary(page: &mut String, figures: &Figures) {

@@ -91,7 +91,7 @@ impl SharedPage {
             let rank = (Reverse(document.words), self.texts, place);
             if self.pairs.len() == SHOWN {
                 if self.pairs.last_key_value().is_some_and(|(last, _)| *last < rank) {
-                    break; // those that follow have fewer words
+                    break; // the following pairs share fewer words
                 }
                 self.pairs.pop_last();
             }

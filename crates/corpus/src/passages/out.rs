@@ -85,7 +85,7 @@ impl<'a> PassageOutput<'a> {
     /// fails.
     pub(super) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
-        self.check(&[], force)?; // something may have come there meanwhile
+        self.check(&[], force)?; // files may have been created since the first check
         RealVfs
             .sync_dir(folder.path())
             .with_context(|| format!("{shown}: cannot make the results durable"))?;
@@ -105,7 +105,7 @@ impl<'a> PassageOutput<'a> {
             }
             return Err(error.context(format!("{shown}: cannot give the results their name")));
         }
-        let _ = folder.keep(); // it has another name now
+        let _ = folder.keep(); // it was renamed, so drop must not remove it
         RealVfs.sync_dir(&self.parent).with_context(|| {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
         })

@@ -137,7 +137,7 @@ impl<'j> ChunkParts<'j> {
         self.part += 1;
         let shown = self.shown();
         if self.is_over {
-            bail!("{}", damaged(&shown)); // a part after the end
+            bail!("{}", damaged(&shown)); // there is a part after the end of the input
         }
         let path = self.journal.folder.join(name(self.reading, self.part));
         let opened = || -> io::Result<_> {

@@ -124,7 +124,7 @@ pub(super) fn find(
                 Content::Text(text) => DocumentContent::Text(text.to_owned()),
                 Content::Features(features) => DocumentContent::Features(features.clone()),
                 Content::Fingerprint(fingerprint) => DocumentContent::Fingerprint(fingerprint),
-                Content::Opaque { .. } => DocumentContent::Text(String::new()), // nothing goes by what it says
+                Content::Opaque { .. } => DocumentContent::Text(String::new()), // such texts are not compared
             };
             let identity = parser.identity(record.content).into_owned();
             let deciding = record.attached(parser)?.deciding().clone();
