@@ -219,6 +219,9 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
 }
 
 /// The unmarked documents of an index, in inverted lists by element.
+///
+/// Each document found in the lists is looked up in the index, and its common elements are counted in the set stored
+/// there. So a document that was replaced or removed since the lists were built is compared in its current state.
 struct Lists {
     near: Nearness,
     sets: Containing,

@@ -3,8 +3,6 @@
 //! The part of a document depends only on its key and n, not on its position in the files. So all documents with the
 //! same key are in the same part, and the last of them is used as in a single process, however the input is split into
 //! files. The parts have nearly equal numbers of documents, whatever the keys are.
-//! same part, and its last document is used there as in a single process, however the input was split into files. The parts
-//! have nearly the same size, whatever the keys look like.
 
 use std::fmt;
 use std::str::FromStr;

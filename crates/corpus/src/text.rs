@@ -281,9 +281,6 @@ fn number_of(words: &StopWords) -> String {
 /// (*Mining of Massive Datasets*, section 3.2.2) recommend nine characters for longer documents, which share five
 /// characters by chance. In Chinese, where a word has less than two characters on average, nine characters are again
 /// about five words. A sentence is long enough by itself.
-/// Massive Datasets*, section 3.2.2) recommend nine characters for longer documents, as five are shared by chance; in
-/// Chinese, where a word has less than two characters, nine characters are again about five words. A sentence is long
-/// enough by itself.
 fn default_width(tokens: Tokens) -> u8 {
     match tokens {
         Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,

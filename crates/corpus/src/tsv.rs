@@ -1,4 +1,8 @@
 //! Escapes fields of tab-separated tables: any bytes become a field of valid UTF-8 on one line, and can be recovered.
+//!
+//! A tab, a newline, a carriage return and a backslash are written `\t`, `\n`, `\r` and `\\`. Each byte that is not
+//! part of valid UTF-8 is written `\xNN`. All other bytes are unchanged. [`unescape`] inverts [`escape`] for every
+//! sequence of bytes, so that a key copied from a table finds its document.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

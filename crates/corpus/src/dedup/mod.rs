@@ -1,4 +1,20 @@
 //! Deduplicates a collection: reads documents; writes pairs, clusters, the kept documents and their index.
+//!
+//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. A document whose
+//!    text is equal, byte for byte, to that of an earlier one joins its group; equal hashes are confirmed by comparing
+//!    the texts.
+//! 2. *candidates*: finds pairs of groups that may be near. Comparing sketches, or prefixes of the rarest shingles of
+//!    each text, finds all near pairs. Alternatives are bands of minima, or common elements of sketches in
+//!    `AltaVista`'s stages ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
+//! 3. *verify*: the resemblance of each candidate pair is computed from the shingles, or estimated.
+//! 4. *decide*: a document is removed if and only if an earlier document that is kept is near it. With exact
+//!    resemblance of sets, steps 2 to 4 are one step that compares each document only with kept ones
+//!    ([`twindex_join::cover`]). Alternatively, one document of each connected component of the verified pairs is kept.
+//! 5. *write*: writes the results, and an index of the kept documents, `OUT/index`.
+//!
+//! All output is written to a temporary folder next to OUT, which is renamed to OUT at the end. With [`Dedup::resume`],
+//! that folder is inside a `journal`, from which the run can be continued after it was killed. [`DedupTexts`] applies
+//! the same rule to texts in memory and writes no results.
 
 mod against;
 mod annotated;

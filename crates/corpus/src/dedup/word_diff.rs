@@ -1,4 +1,8 @@
 //! Computes the words that differ between two texts.
+//!
+//! The result has the fewest deletions and insertions, by the greedy algorithm of Myers, *An O(ND) difference algorithm
+//! and its variations* (1986). Crates limit the work by time, so their results depend on the speed of the machine. This
+//! implementation limits the number of steps instead, so that results are the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -3,8 +3,6 @@
 //! Each record of a file has the fields of its folders. As in Spark, a field of a folder takes precedence over a field
 //! with the same name in the record. In names and values, `%XX` encodes a byte that a path cannot contain, and
 //! `__HIVE_DEFAULT_PARTITION__` is null.
-//! in the record. In names and values, `%XX` represents a byte that a path cannot have, and `__HIVE_DEFAULT_PARTITION__` is
-//! null.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};

@@ -3,7 +3,6 @@
 //!
 //! The other profile, `server-not-modified`, states that the server sent status 304. Such a response is never a
 //! document, so that profile is never written.
-//! profile is never written.
 
 use sha1_smol::Sha1;
 use xxhash_rust::xxh3::Xxh3;

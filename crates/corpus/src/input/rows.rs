@@ -4,8 +4,6 @@
 //! The first row has the column names. The reader finds the end of each row with `csv-core`; the thread that processes
 //! a row splits it into fields. If a row of several lines is bad, only its first line is skipped, so that an unbalanced
 //! quote does not discard valid rows.
-//! row splits it into fields. Of a bad row with several lines only the first line is skipped, so that a quote without a
-//! matching one does not discard valid rows.
 
 use std::ops::Range;
 use std::path::Path;

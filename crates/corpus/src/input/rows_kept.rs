@@ -4,8 +4,6 @@
 //! Values are decoded only to their physical types, so that values whose meaning is not supported are copied, too: a
 //! 96-bit timestamp that no other type can represent, or a column that only another reader supports. Each row group
 //! becomes one row group without the removed rows, so that metadata about its sort order is still valid.
-//! can represent, or a column that only another reader supports, is copied too. Each row group becomes one row group
-//! without the removed rows, so that metadata about its order remains true.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;

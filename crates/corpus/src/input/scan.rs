@@ -5,9 +5,6 @@
 //! repeated field, deep nesting, invalid JSON), [`scan`] returns `None`, and the complete JSON parser reads the line
 //! again. So this code must not accept a line that the parser rejects, nor find other values in a line. Tests compare
 //! the two.
-//! borrowed if the whole text is one such run. For any uncommon line (a control character, an escape in a field's name, a
-//! repeated field, deep nesting, invalid JSON) [`scan`] returns `None`, and the complete JSON parser reads the line again.
-//! So this code must not accept a line that the parser refuses, nor find other values in one; tests compare the two.
 
 use memchr::memchr2;
 use twindex_kernel::{Unescaped, simple_escape, vectorized};

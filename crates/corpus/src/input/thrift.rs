@@ -4,8 +4,6 @@
 //! arrow-rs allocates memory for a stated length before it checks that the bytes exist, and reads nested groups
 //! recursively. Neither a failed allocation nor a stack overflow can be caught. So it must only receive lengths that
 //! fit in the file, and groups nested no deeper than [`GROUPS_MAX`].
-//! recursion: neither a failed allocation nor a stack overflow can be caught. So it receives only lengths that fit, and
-//! groups that are not nested deeper than [`GROUPS_MAX`].
 //!
 //! arrow-rs identifies fields by the low bits of their numbers, and reads each with the expected type, whatever type
 //! the file states. So a file is only accepted if both readers see the same: known fields have their types, and numbers

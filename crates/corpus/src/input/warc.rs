@@ -4,8 +4,6 @@
 //! The header of a record states its length. In files that other programs have changed, such as their line ends,
 //! lengths are often wrong. So a length is accepted only if the next record begins, or the file ends, right after the
 //! record. Otherwise the record is bad, and reading continues at the next line that looks like the start of a record.
-//! is accepted only if the next record begins, or the file ends, right after it. Any other record is bad, and reading
-//! continues at the next line that begins like a record.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
