@@ -42,8 +42,8 @@ pub struct Admission {
     pub outcome: Outcome,
     /// The nearest other document; `None` if no document is near.
     pub near: Option<NearDocument>,
-    /// With containment: the keys of the earlier documents that the new document contains, each with the share of the
-    /// earlier document that it contains. Empty if another document contains the new document.
+    /// With containment: the keys of the earlier documents that the new document contains, each with the contained
+    /// share of the earlier document. Empty if another document contains the new document.
     pub contained: Vec<(KeyBuf, f64)>,
 }
 
@@ -169,8 +169,8 @@ impl Admitter {
             return Ok(Admission { outcome: Outcome::Duplicate, near, contained });
         }
         let is_marked = near.is_some() && self.marks;
-        // Marked documents are not listed. The lists come first: if the elements do not fit, the document is not added
-        // to the index either.
+        // Marked documents are not listed. The elements are added to the lists first: if they do not fit, the document
+        // is not added to the index.
         if let Some(lists) = self.lists.as_mut().filter(|_| !is_marked) {
             lists.push(one.key, one.set)?;
         }

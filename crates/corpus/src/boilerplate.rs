@@ -54,8 +54,8 @@ pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 ///
-/// If the index ignores boilerplate: the list is missing or is not the one the index was built with. If it does not: a
-/// list was given. The errors of [`Index::sketcher`].
+/// A list is needed, but is missing or is not the one the index was built with; a list is given, but the index ignores
+/// no boilerplate; the errors of [`Index::sketcher`].
 pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher> {
     let params = index.params();
     let shown = index.path().display();
@@ -201,9 +201,9 @@ impl SpanWords {
 /// Memory budget in bytes for sorting the spans of a list that the caller counted.
 const LIST_MEMORY: usize = 64 << 20;
 
-/// Finds the spans of texts, one text at a time, in the two steps described below. For jobs in which a framework such
-/// as Spark moves the rows. The caller counts the texts of each fingerprint and then, for the frequent fingerprints
-/// only, the texts of each run of words.
+/// Finds the spans of texts, one text at a time, in the two steps below. Intended for jobs in which a framework such as
+/// Spark moves the rows. The caller counts the texts of each fingerprint and then, for the frequent fingerprints only,
+/// the texts of each run of words.
 ///
 /// ```
 /// use twindex::params::Shingling;
@@ -386,9 +386,8 @@ pub(crate) fn count(
     open(&path)
 }
 
-/// Creates a filter for texts of `bytes` bytes in total. The number of fingerprints selected from a text is less than
-/// half the number of its bytes, and each fingerprint has two counters. The texts in compressed inputs are larger than
-/// the files.
+/// Creates a filter for texts of `bytes` bytes in total. Fewer than half as many fingerprints as bytes are selected
+/// from a text, and the filter has two counters for each. The texts in compressed inputs are larger than the files.
 fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<SharedGrams> {
     let max = memory / 4;
     let wanted = usize::try_from(bytes).unwrap_or(max);

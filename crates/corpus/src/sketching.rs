@@ -78,7 +78,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
     for_each_chunk_counted(documents, progress, job, |made, _| take(made))
 }
 
-/// Like [`for_each_chunk`], but also passes the documents to `take`, which may reject some of those it receives.
+/// Like [`for_each_chunk`], but also passes `documents` to `take`, so that it can count documents that it rejects.
 pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,

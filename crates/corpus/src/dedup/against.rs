@@ -28,7 +28,7 @@ use crate::sketching::DocumentScratch;
 /// The histories of a run: texts that are read again, and indexes that are queried.
 #[derive(Default)]
 pub(super) struct EarlierResults {
-    /// The histories whose texts are read again.
+    /// The history whose texts are read again; `None` if only indexes are queried.
     pub(super) history: Option<History>,
     /// The indexes that are queried.
     pub(super) indexes: Vec<ComparedIndex>,
@@ -199,7 +199,7 @@ impl ComparedIndex {
         })?;
         let keeps_minima = snapshot.params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
         if matches!(question, NearCondition::Resembling(_)) && !keeps_minima {
-            // The index stores only bands. Whether documents that share a band are near could not be verified.
+            // The index stores only bands, so it cannot verify whether documents that share a band are near.
             return Err(InvalidOptions::new(format!(
                 "--against {}: keeps no signatures (--signature-bits 0), so that nothing shows how near documents \
                  are; build it with them",

@@ -314,7 +314,8 @@ impl Dedup {
         AnnotationOptions::check_prefix(prefix)
     }
 
-    /// Returns the size limit of a record in bytes: the limit of the options, but at most half of the memory budget.
+    /// Returns the size limit of a record in bytes: the limit of the options, but at most half of the memory budget or
+    /// [`RECORD_BYTES`], whichever is larger.
     fn record_bytes_max(&self) -> usize {
         self.input.record_bytes_max.min((self.memory / 2).max(RECORD_BYTES))
     }
@@ -402,7 +403,7 @@ impl Dedup {
             .into());
         }
         if !self.against.is_empty() && !self.counts() && self.resembles() && self.signature_bits == Some(0) {
-            // The index would store only bands. Whether documents that share a band are near could not be verified.
+            // The index would store only bands, so it could not verify whether documents that share a band are near.
             return Err(InvalidOptions::new("--against needs --signature-bits of 1 or more").into());
         }
         if self.method == Method::Minhash
@@ -420,7 +421,7 @@ impl Dedup {
         matches!(self.method, Method::Minhash | Method::Shingles)
     }
 
-    /// Returns whether each document is compared only with the documents kept before it, by exact counts.
+    /// Returns whether each document is compared only with the documents kept before it, by exact resemblance.
     pub(super) fn compares_with_kept(&self) -> bool {
         self.method == Method::Minhash
             && self.verify() == Verify::Exact

@@ -337,7 +337,7 @@ impl Clusters {
             let measured = measure(group.min(far), group.max(far));
             measured.map(|score| Some((value(score)?, first(group), first(far)))).transpose()
         };
-        // The left of equal values is taken; it has the lower index.
+        // On ties, takes the left value, which has the lower index, so that the result is deterministic.
         let min = (0..kept_of_group.len() as u32)
             .into_par_iter()
             .filter_map(swept)

@@ -26,14 +26,14 @@ pub(super) struct Corpus {
     places: DocumentPlaces,
     /// For each document, whether its key differs from the key in its line.
     other_keys: OtherKeys,
-    /// The number that decides which document is kept, as bits, for each document after the history. Empty if no number
-    /// decides.
+    /// The number of each document after the history that [`Keep::Max`](super::Keep) and `Min` compare, as bits. Empty
+    /// if the rule uses no numbers.
     pub(super) numbers: Column<u128>,
     /// The URL of each document, empty if it has none; `None` if no field has URLs.
     urls: Option<DocumentKeys>,
     /// The documents in groups of equal texts.
     pub(super) grouped: Grouped,
-    /// The line of each document in a JSON Lines file of kept documents.
+    /// The line of each document, as it is written to a file of kept documents.
     lines: LineStore,
     /// Finds documents after the history by key; `None` once lookups are no longer needed.
     by_key: Option<KnownKeys>,

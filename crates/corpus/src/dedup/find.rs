@@ -301,7 +301,7 @@ impl Dedup {
         // The other threads write the tables at the same time.
         let threads = (rayon::current_num_threads() / 2).max(1);
         let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
-        // The results are kept if the report fails.
+        // If the report fails, the other results are kept.
         let figures = snapshot.and_then(|snapshot| {
             page::look(snapshot, &path, look, resources, page::ClusterSource::Added)
                 .map_err(|error| note_no_page(&error, limits.observer))

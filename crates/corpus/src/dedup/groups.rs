@@ -23,7 +23,7 @@ pub(super) struct DocumentGroup {
     pub documents: u32,
     /// Number of distinct shingles; 0 if the text has no words.
     pub shingles: u32,
-    /// Bits: [`EMPTY`], [`HAS_FINGERPRINT`].
+    /// Flags: [`EMPTY`] and [`HAS_FINGERPRINT`].
     flags: u32,
     /// Explicit padding, since a row must have no uninitialized bytes.
     unused: u32,

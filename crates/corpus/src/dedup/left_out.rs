@@ -53,7 +53,7 @@ pub(super) struct Spans {
     pub(super) list: Arc<Boilerplate>,
     /// The time spent on building the list; `None` once it was recorded.
     watch: Option<Stopwatch>,
-    /// The scratch folder of the list. The parts are dropped in this order.
+    /// The scratch folder of the list. The fields of the tuple are dropped in order.
     _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
 }
 

@@ -144,7 +144,8 @@ impl Dedup {
         let fields = params.fields();
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = match &text.stop_words {
-            // The words are covered by the check of the other input files.
+            // A built-in list is identified by its name. The content of a stop word file is checked with the other
+            // input files.
             Some(StopList::Words { name, .. }) => format!("{name:?}"),
             other => format!("{other:?}"),
         };

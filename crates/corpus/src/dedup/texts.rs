@@ -213,7 +213,7 @@ pub struct TextsResult {
     pub pairs: Vec<(u32, u32, f64)>,
     /// Number of shingles that occur in more than `cap` texts. If it is not 0, near pairs may be missing.
     pub capped_shingles: u64,
-    /// The cap on pairing: the texts with a shingle are not all paired if there are more than this number.
+    /// The cap on pairing: if more than this number of texts contain a shingle, not all of their pairs are compared.
     pub cap: u64,
     /// With [`NearMeasure::Containment`]: the texts of the history that a later, kept text contains, each with that
     /// text and the contained share.

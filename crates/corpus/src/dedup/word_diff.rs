@@ -27,11 +27,11 @@ pub struct WordDiff {
     pub is_least: bool,
     /// The differences in order, each with the words around it. Only the first ones if their number is limited.
     pub hunks: Vec<Hunk>,
-    /// Total number of hunks.
+    /// Total number of hunks, including those that are not in `hunks`.
     pub hunks_in_all: usize,
 }
 
-/// Total number of hunks, including those that are not in `hunks`.
+/// Adjacent differences and the words around them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hunk {
     /// The number of the first word in the kept document, from 1.
@@ -53,15 +53,15 @@ pub struct Run {
     pub omitted: usize,
 }
 
-/// The text that contains some words.
+/// The text that contains a run of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WordOrigin {
-    /// In both documents.
+    /// The words are in both documents.
     InBoth,
     /// The words are only in the kept document.
     InKept,
-    /// The words are in both documents.
+    /// The words are only in the other document.
     InKey,
 }
 

@@ -1,10 +1,9 @@
 //! ARC files (version 1), the predecessor of WARC: reads records from a stream in bounded memory, and parses the URL
 //! and the page of a record.
-//!
-//! A record consists of a header line, `URL IP-address Archive-date Content-type Archive-length`, content of the length
-//! in the last field, and a line end. The first record, `filedesc://...`, describes the file. As with WARC, a length is
-//! accepted only if the next record begins, or the file ends, right after the content. Otherwise the record is bad, and
-//! reading continues at the next line that can be a record header.
+//! A record consists of a header line, `URL IP-address Archive-date Content-type Archive-length`, content whose length
+//! is the last field of the header, and a line end. The first record, `filedesc://...`, describes the file. As with
+//! WARC, a length is accepted only if the next record begins, or the file ends, right after the content. Otherwise the
+//! record is bad, and reading continues at the next line that can be a record header.
 //!
 //! Source: Burner and Kahle, *The Archive's ARC file format* (1996), version 1.
 
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn response_records_give_address_and_page_and_other_records_give_none() {
+    fn url_and_page_are_read_from_response_records_only() {
         let archive = [
             first("1"),
             record("dns:a.example", "text/dns", "20260131120000\na.example. 300 IN A 192.0.2.1"),
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_file_gives_the_records_before_the_break_and_reports_its_offset() {
+    fn records_before_a_truncation_are_read_and_its_offset_reported() {
         let archive = [first("1"), answer("http://a/", "x"), answer("http://b/", "y")].concat();
         let (said, cut) = read(&archive.as_bytes()[..archive.len() - 4], 1000);
         assert_eq!(said, good(&["none", "http://a/=x"]));
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_files_that_are_no_archive_are_refused_by_name() {
+    fn arc_files_of_other_versions_and_other_files_are_refused() {
         let two = read(first("2").as_bytes(), 1000).0;
         assert!(two[0].as_ref().unwrap_err().contains("version \"2\""), "{two:?}");
         let other = read(b"{\"id\":1}\n{}\n", 1000).0;
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn arc_dates_become_stamps_and_addresses_become_values() {
+    fn arc_dates_become_stamps_and_urls_become_values() {
         let mut fields = fields();
         fields.attached.stamp = Some("archive-date".to_owned());
         fields.attached.value = Some("IP-address".to_owned());

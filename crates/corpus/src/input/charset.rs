@@ -156,7 +156,8 @@ fn of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// Returns the encoding that a page declares. A label of UTF-16 must be wrong, because the declaration could be read.
+/// Returns the encoding that a page declares. UTF-16 is replaced with UTF-8: the declaration could be read, so it must
+/// be wrong.
 fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = of_label(label)?;
     Some(match encoding {
@@ -224,7 +225,7 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
 
 const SPACE: &[u8] = b"\t\n\x0c\r ";
 
-/// Returns the encoding that the attributes of a `meta` element declare. An error if the page ends inside the tag.
+/// Returns the encoding that the attributes of a `meta` element declare. Fails if the page ends inside the tag.
 fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, UnfinishedTag> {
     let (mut seen, mut has_pragma, mut needs_pragma, mut found) = (Vec::new(), false, None, None);
     while let Some((name, value)) = attribute(bytes, at)? {
@@ -252,7 +253,7 @@ struct UnfinishedTag;
 /// The name and the value of an attribute.
 type Attribute = (Vec<u8>, Vec<u8>);
 
-/// Returns the next attribute of a tag in lower case, or `None` at the end of the tag. An error if the page ends inside
+/// Returns the next attribute of a tag in lower case, or `None` at the end of the tag. Fails if the page ends inside
 /// the tag (HTML standard, "get an attribute").
 fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, UnfinishedTag> {
     let peek = |at: usize| bytes.get(at).copied().ok_or(UnfinishedTag);

@@ -35,7 +35,7 @@ use super::leaves::{
 use super::thrift::{self, Checked};
 use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Problem, open};
 
-/// Maximum number of rows decoded at a time, and the target for their mean size in bytes.
+/// Maximum number of rows decoded at a time, and maximum number of bytes, estimated from the mean size of a row.
 const ROWS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: i64 = 16 << 20;
 /// Number of bytes in a line for the row number and the key length.
@@ -101,8 +101,8 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code of arrow-rs and returns a panic as an error, without printing it. arrow-rs indexes and unwraps by the
-/// content of pages. Damaged pages could not all be detected before.
+/// Runs code of arrow-rs and returns a panic as an error, without printing it. On damaged pages, arrow-rs panics in
+/// more situations than could be detected in advance.
 pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -253,8 +253,7 @@ struct OpenFile {
 /// Reads the metadata of a file after checking its footer.
 fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
     thrift::check_footer(file)?;
-    // Ignores the Arrow schema in the metadata: it may say that the writer had a dictionary in memory, which does not
-    // matter.
+    // Reads columns as they are stored: the Arrow schema says only whether the writer had a dictionary in memory.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     ArrowReaderMetadata::load(file, options).map_err(|error| error.to_string())
 }

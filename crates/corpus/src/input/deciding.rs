@@ -214,8 +214,8 @@ impl DecidingFields {
         Ok(found)
     }
 
-    /// If compared documents must share a part of the URL, sets the value to that part. The URL is that in `found`, or
-    /// `key`.
+    /// If compared documents must share a part of the URL, sets the value to that part. The URL is the one in `found`
+    /// if a URL field is named, and `key` otherwise.
     ///
     /// # Errors
     ///

@@ -95,8 +95,7 @@ pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
     std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec()
 }
 
-/// Returns the bytes of a path in UTF-8. Parts that are not valid Unicode are replaced, since the system does not store
-/// bytes.
+/// Returns the bytes of a path in UTF-8. Parts that are not valid Unicode are replaced.
 #[cfg(not(unix))]
 pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
     name.to_string_lossy().into_owned().into_bytes()
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_in_bytewise_order_of_their_paths() {
+    fn files_are_listed_in_byte_order_of_their_paths() {
         let folder = tempfile::tempdir().unwrap();
         // `.` and `-` sort before `/`, `0` and `a` after it.
         let paths = ["a/z", "a.txt", "a-b", "a0", "a/b/c", "a/b.d", "b", "A", "ab", "a-/x", "\u{fc}"];

@@ -131,7 +131,7 @@ fn is_zlib(bytes: &[u8]) -> bool {
         if first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
 
-/// Reads a decoder to its end. An error if it returns more than `bytes_max` bytes.
+/// Reads a decoder to its end. Fails if it returns more than `bytes_max` bytes.
 fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, String> {
     let mut whole = Vec::new();
     // guard: a long content of an answer is refused
@@ -229,7 +229,8 @@ pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result
     Ok(PageText { text, opaque, is_detected })
 }
 
-/// Returns the visible text of a page. `markup` is the decoded page; see [`PageText::opaque`] for lossy decoding.
+/// Returns the visible text of a page, and the bytes to compare instead if the text is lossy or empty. `lost` are these
+/// bytes if decoding the page was lossy.
 ///
 /// # Errors
 ///
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn response_without_a_content_type_is_sniffed_and_scripts_and_styles_are_no_text() {
+    fn response_type_is_sniffed_and_scripts_and_styles_are_not_text() {
         assert_eq!(text(&answer("", b" <!doctype html><p>words</p>")), Ok(Some("words".to_owned())));
         assert_eq!(text(&answer("", b"plain words")), Ok(Some("plain words".to_owned())));
         assert_eq!(text(&answer("Content-Type:\r\n", b"plain words")), Ok(Some("plain words".to_owned())));

@@ -50,7 +50,7 @@ pub(super) struct JsonLines {
 }
 
 impl JsonLines {
-    /// Reads documents from `reader`. A line may have up to `line_bytes_max` bytes.
+    /// Creates a reader of the lines of `reader`. A line may have up to `line_bytes_max` bytes.
     pub(super) fn new(reader: Reader, line_bytes_max: usize) -> Self {
         Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
     }
@@ -929,7 +929,7 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_of_any_type_are_skipped_in_any_order() {
+    fn unused_fields_of_any_type_are_skipped() {
         let line = r#"{"a":[{"id":1}],"text":"x\n\u00fc","b":{"text":[]},"c":null,"\u0069d":"k","d":1e400}"#;
         // A number that exceeds the range of floats is valid in a field that is not used.
         let (key, text) = parse(line.as_bytes(), &fields()).unwrap();
@@ -1159,7 +1159,7 @@ B"),
     }
 
     #[test]
-    fn endless_line_takes_the_memory_of_the_limit_and_one_chunk() {
+    fn endless_line_uses_at_most_the_limit_and_one_chunk_of_memory() {
         let max = 3 * CHUNK;
         let mut bytes = vec![b'x'; 20 * CHUNK];
         bytes.extend(b"\n{\"id\":1,\"text\":\"a\"}\n");

@@ -912,6 +912,8 @@ impl TableLines {
     /// Maximum length of a line in bytes: two keys of maximum length with each byte escaped, and some numbers.
     const LINE_BYTES_MAX: usize = 1 << 20;
 
+    /// Opens a table.
+    ///
     /// # Errors
     ///
     /// The file cannot be opened, or is not compressed as its name says.
@@ -1604,7 +1606,7 @@ fn page_text(_page: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// Combines the text of a file and its key. An error if the key is invalid.
+/// Combines the text of a file and its key. Fails if the key is invalid.
 fn whole(key: Vec<u8>, text: folder::FileText, html: bool, place: Place) -> Result<WholeFile, Problem> {
     match check_key(&key) {
         Ok(()) => Ok(WholeFile { key, text, html, place }),

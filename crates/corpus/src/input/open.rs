@@ -1,7 +1,7 @@
 //! Opens a path or standard input as a stream of uncompressed bytes. Decompresses gzip and zstd.
 //!
-//! Whether a stream is compressed is detected from its first bytes. An error if the file name says that it is, but it
-//! is not.
+//! Whether a stream is compressed is detected from its first bytes. If the file name says that it is compressed and it
+//! is not, opening fails.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -62,7 +62,7 @@ pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
     Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
-/// Returns `path` without the suffix of a compression, if it has one.
+/// Returns `path` without its suffix if that is one of a compression.
 pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
 }

@@ -716,11 +716,11 @@ mod tests {
         assert_eq!(found, [(2, Err(format!("{not_ended}{one_of_two}"))), good(3, "2", "two")]);
         let last =
             |row: &str| rows(format!("id,text\n1,one\n{row}").as_bytes(), b',', 1000).unwrap().remove(1);
-        // The quote at the start of a field opens it, so line ends after it are in the field.
+        // A quote at the start of a field opens it, so line ends after the quote are in the field.
         assert_eq!(last("a\"b,\"two\n\n"), bad(3));
         assert_eq!(last("2,\"two \"\""), bad(3));
         assert_eq!(last("2,\""), bad(3));
-        // No quote opens one of these fields, or it is closed, so all rows are valid.
+        // In these rows every quoted field is closed, so the rows are valid.
         assert_eq!(last("2,of 5\" and more"), good(3, "2", "of 5\" and more"));
         assert_eq!(last("2,\"two\" \"more"), good(3, "2", "two \"more"));
         assert_eq!(last("2,\"two\"\"\"\n"), good(3, "2", "two\""));

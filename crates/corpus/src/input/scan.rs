@@ -522,7 +522,7 @@ mod tests {
                 serde_json::to_string(&key).unwrap(),
                 serde_json::to_string(&text).unwrap(),
             );
-            // The printer escapes every control character except U+007F.
+            // serde_json escapes every control character except U+007F.
             prop_assert_eq!(agree(&line), Some((key, text)));
             let mut characters: Vec<char> = line.chars().collect();
             let at = at.index(characters.len());

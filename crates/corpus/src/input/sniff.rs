@@ -12,7 +12,7 @@ use super::{Kind, Problem};
 /// Number of bytes that are checked. A longer JSON line is recognized by its start.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Returns the format of a file, from its decompressed bytes; `None` if they are not certainly records.
+/// Returns the format of a file, from its decompressed bytes; `None` unless they are certainly records.
 ///
 /// # Errors
 ///

@@ -339,6 +339,8 @@ pub(super) struct Checked {
 }
 
 impl Checked {
+    /// Creates a checked file. A page may have up to four times `record_bytes_max` bytes, or [`PAGE_BYTES`] if larger.
+    ///
     /// # Errors
     ///
     /// The size of the file cannot be read.

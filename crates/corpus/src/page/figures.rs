@@ -177,6 +177,8 @@ impl Figures {
         Self { hosts, ..self }
     }
 
+    /// Computes the numbers for a report about an index.
+    ///
     /// # Errors
     ///
     /// The index is damaged, or scratch files cannot be written.

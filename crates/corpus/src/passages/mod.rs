@@ -219,7 +219,7 @@ impl Passages {
 }
 
 /// Returns an error if a results folder is given instead of an index: results of `dedup` have no passage index, and
-/// those of `passages --cut` do not have the source texts.
+/// documents in results of `passages` may lack parts of the source texts.
 fn refuse_results(path: &Path) -> Result<(), InvalidOptions> {
     let shown = path.display();
     if path.join(out::SETTINGS).is_file() {

@@ -277,7 +277,7 @@ impl Passages {
         options
     }
 
-    /// Opens the documents. An error if they can be read only once.
+    /// Opens the documents. Fails if they can be read only once.
     pub(super) fn open(&self) -> anyhow::Result<Documents> {
         let documents = Documents::open(&self.inputs, &self.input_options())?;
         if documents.total_bytes().is_none() {

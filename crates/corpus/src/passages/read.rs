@@ -344,8 +344,8 @@ pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     }
 }
 
-/// Returns the number that determines the order of documents. An error if the number is missing, or if the text needs
-/// too much memory. Gives the same result in every pass.
+/// Returns the number that determines the order of documents. Fails if the number is missing, or if the text needs too
+/// much memory. The result is the same in every pass.
 pub(super) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
     if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {

@@ -1,4 +1,4 @@
-//! The two passes over texts as separate steps. For jobs in which a framework such as Spark moves the rows.
+//! The two passes over texts as separate steps, for jobs in which a framework such as Spark moves the rows.
 
 use twindex::Error;
 use twindex_passages::{FinderScratch, Gram, Hashed};

@@ -209,7 +209,7 @@ impl<'o> Journal<'o> {
             self.clean(&results)?;
             return Ok(results);
         }
-        // The files under these seals were moved with OUT, or are missing.
+        // Without a results folder, the files of these seals were renamed to OUT or are missing.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;
@@ -223,7 +223,7 @@ impl<'o> Journal<'o> {
         Ok(results)
     }
 
-    /// Returns whether `out` has the results of this run, so that the run was killed after the rename.
+    /// Returns whether `out` has the results of this run, which was then killed after the rename.
     pub(super) fn is_published(&self, out: &Path) -> anyhow::Result<bool> {
         let Some(mut content) = self.sealed(PUBLISHED)? else { return Ok(false) };
         let mut known = String::new();

@@ -33,7 +33,7 @@ fn name(reading: &str, number: u64) -> String {
     format!("{reading}-{number:06}")
 }
 
-/// Returns the number of the part with this file name; `None` if it is not a part of this read.
+/// Returns the number of the part with this file name; `None` if it is not a part file of `reading`.
 pub(super) fn number(reading: &str, file: &str) -> Option<u64> {
     let number = file.strip_prefix(reading)?.strip_prefix('-')?.parse().ok()?;
     (number > 0 && name(reading, number) == file).then_some(number)

@@ -75,8 +75,8 @@ impl Display for AllFound {
 
 impl std::error::Error for AllFound {}
 
-/// Converts a key that contains the path of an input as specified to a key with the absolute path. Such a key is that
-/// of a text file, or that of a record by file and row. `None` if `key` is neither.
+/// Replaces the path of an input as specified by the user with its absolute path in a key: the key of a text file, or
+/// of a record by file and row. `None` if `key` is neither.
 pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let given = input.given()?;
     let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
