@@ -26,8 +26,8 @@ pub(super) struct Corpus {
     places: DocumentPlaces,
     /// For each document, whether its key differs from the key in its line.
     other_keys: OtherKeys,
-    /// The number of each document after the history that [`Keep::Max`](super::Keep) and `Min` compare, as bits. Empty
-    /// if the rule uses no numbers.
+    /// The number of each document after the history that `--keep max` and `--keep min` compare, as bits. Empty if the
+    /// rule uses no numbers.
     pub(super) numbers: Column<u128>,
     /// The URL of each document, empty if it has none; `None` if no field has URLs.
     urls: Option<DocumentKeys>,

@@ -40,7 +40,7 @@ pub(super) struct Grouped {
     pub group_of: Column<u32>,
     /// The groups, in the order of their first documents.
     pub groups: Column<DocumentGroup>,
-    /// The fingerprints of all groups that have one, in the order of the groups.
+    /// The fingerprint of each group that has [`HAS_FINGERPRINT`], indexed by group.
     fingerprints: Column<u64>,
     /// Finds the group of an equal text; `None` after all documents were added.
     equal: Option<EqualGroups>,

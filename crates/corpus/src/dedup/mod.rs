@@ -168,8 +168,8 @@ pub struct Dedup {
     pub index: IndexOf,
     /// With [`Method::Shingles`]: the sketch of a document has its hashes that are divisible by this number.
     pub modulus: Option<u32>,
-    /// With [`Method::Shingles`]: the sketch of a document has this number of its smallest hashes, 1 to 4096. Default:
-    /// 128.
+    /// With [`Method::Shingles`]: the sketch of a document has this number of its smallest hashes, 1 to 4096.
+    /// Default: 128.
     pub bottom: Option<u16>,
     /// A named banding scheme. Default: bands that find 99.5 % of the pairs at the threshold.
     pub preset: Option<Preset>,

@@ -11,8 +11,8 @@ use serde::Serialize;
 
 /// Maximum number of deletions and insertions for a minimal result. The trace of the search then takes 8 MiB of memory.
 const DIFFERENCES_MAX: usize = 2000;
-/// Maximum number of steps of all searches together, about one or two seconds. The rest of the texts is reported as
-/// different.
+/// Maximum number of steps of all searches together, which take about one or two seconds. After these steps, the rest
+/// of the texts is reported as different.
 const STEPS_MAX: u64 = 1 << 30;
 
 /// The differences of two texts.

@@ -22,7 +22,7 @@ pub(super) trait ArchiveFormat {
     /// Returns the start of the next line that can be a record header.
     fn next_record(bytes: &[u8]) -> Option<usize>;
 
-    /// Given bytes without a header line, returns the number of them before a last line that may be the start of one.
+    /// Given bytes without a header line, returns the number of bytes before an incomplete last line that may be one.
     fn before_open_line(bytes: &[u8]) -> usize;
 }
 

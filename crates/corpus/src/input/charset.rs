@@ -156,8 +156,8 @@ fn of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// Returns the encoding that a page declares. UTF-16 is replaced with UTF-8: the declaration could be read, so it must
-/// be wrong.
+/// Returns the encoding that a page declares. Returns UTF-8 for UTF-16: since the ASCII declaration could be read, the
+/// page cannot be UTF-16.
 fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = of_label(label)?;
     Some(match encoding {

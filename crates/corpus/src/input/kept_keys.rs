@@ -1,4 +1,4 @@
-//! Keys of kept documents whose lines have another key or none: keys with an added number, and keys that consist of a
+//! Keys of kept documents whose lines have no key or another key: keys with an added number, and keys that consist of a
 //! file and a line number. They are stored next to the file of documents, as `kept.jsonl.keys`. Each row of this table
 //! has the number of a document in the file, counted as in a [`Place`](super::Place), and its key. So a run that reads
 //! the kept documents uses the same keys.

@@ -345,8 +345,7 @@ pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     let mut buffers = ParseBuffers::default();
     // The document was accepted before, even if decoding its text was lossy.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // Lines with reserved fields, as in a history, and lines whose key is partly in folder names were accepted before,
-    // too.
+    // Lines with reserved fields (in a history) or without a key (partly in folder names) were accepted before, too.
     parser.fields.reserved.clear();
     parser.fields.ids = Ids::Line;
     let parser = &parser;

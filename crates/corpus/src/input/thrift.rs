@@ -93,8 +93,8 @@ const LOGICAL: &[Field] = &[
     Field(STRUCT, &[BINARY, I32]),
 ];
 const TIME: Field = Field(STRUCT, &[BOOLEAN, Field(STRUCT, &[EMPTY, EMPTY, EMPTY])]);
-/// The header of a page, with the headers of a data page, an index page, a dictionary page, and a data page of version
-/// 2.
+/// The header of a page, with the headers of a data page, an index page, a dictionary page, and a data
+/// page of version 2.
 const PAGE: &[Field] = &[
     I32,
     I32,

@@ -54,7 +54,7 @@ impl<'a> JobDescription<'a> {
         Ok(Self { options, documents, others: files })
     }
 
-    /// Passes each input file to `each`, with its line in the list of inputs.
+    /// Passes each input file and its line in the list of inputs to `each`.
     fn for_each_input(&self, mut each: impl FnMut(&Path, &[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut line = Vec::new();
         let mut one = |path: &Path| {
