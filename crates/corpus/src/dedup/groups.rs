@@ -171,6 +171,10 @@ impl Grouped {
 
     /// Adds the next document to the group of its text, or to a new group if the text is new. `is_equal` returns
     /// whether the text equals that of an earlier document with the same hash.
+    ///
+    /// # Errors
+    ///
+    /// More than 2^32 documents; the errors of `is_equal`; I/O errors of scratch files.
     pub(super) fn add<E>(
         &mut self,
         one: &NewDocument<'_>,
