@@ -22,7 +22,8 @@ pub(super) trait ArchiveFormat {
     /// Returns the start of the next line that can be a record header.
     fn next_record(bytes: &[u8]) -> Option<usize>;
 
-    /// Given bytes without a header line, returns the number of bytes before an incomplete last line that may be one.
+    /// Returns the number of bytes before an incomplete last line that may become a header line. `bytes` contain no
+    /// complete header line.
     fn before_open_line(bytes: &[u8]) -> usize;
 }
 

@@ -178,7 +178,7 @@ impl<'b> ThriftWalker<'b> {
             // guard: the number of a field is in its range
             // without it: i16::try_from(next).map_err(|_| ThriftError::Bad)? -> i16::try_from(next).unwrap_or(100)
             id = i16::try_from(next).map_err(|_| ThriftError::Bad)?;
-            // In the protocol, true and false are different types.
+            // The protocol types of true and false are treated as one type.
             let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
             let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
             // guard: a field that is known has its type
