@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn byte_order_mark_overrides_the_header_which_overrides_the_meta_element() {
+    fn byte_order_mark_overrides_header_and_header_overrides_meta_element() {
         let utf16: Vec<u8> = "\u{feff}<p>ü".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(page(&utf16, b"text/html; charset=shift_jis", None).text, "<p>ü");
         assert_eq!(text(&utf16, None).text, "<p>ü");

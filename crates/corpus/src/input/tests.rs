@@ -215,7 +215,7 @@ fn a_file_that_is_not_compressed_as_its_name_says_is_refused_at_opening() {
 }
 
 #[test]
-fn records_before_a_truncation_are_read_and_the_error_names_path_and_length() {
+fn records_before_a_truncation_are_read_and_error_names_path() {
     let files = Files::new();
     for (name, whole) in [("a.jsonl.gz", gzip(&records(0, 9000))), ("a.jsonl.zst", zstd(&records(0, 9000)))] {
         let cut = &whole[..whole.len() - 9];

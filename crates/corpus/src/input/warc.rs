@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn warc_records_before_a_truncation_are_read_and_its_offset_reported() {
+    fn warc_records_before_a_truncation_are_read() {
         let archive = [text("a", "right"), text("b", "right"), text("c", "cut off")].concat();
         for (bytes, why) in [
             (archive.len() - 7, "the file ends after 4 of its 7 bytes, of c"),
