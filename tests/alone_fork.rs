@@ -117,7 +117,7 @@ mod forked {
     /// The scenario by which acknowledged commits were lost: a child ends its copy of a writer, and another process tries
     /// to write.
     #[test]
-    fn nothing_acknowledged_is_lost_where_a_child_ends_its_copy_of_a_writer_and_a_third_process_writes() {
+    fn writer_dropped_in_a_child_loses_no_acknowledged_commit() {
         if let Some(path) = std::env::var_os(THIRD) {
             let index = Index::open(path).unwrap();
             let status = match index.writer() {
@@ -131,7 +131,7 @@ mod forked {
             std::process::exit(status);
         }
         let third = |path: &Path| {
-            let name = "forked::nothing_acknowledged_is_lost_where_a_child_ends_its_copy_of_a_writer_and_a_third_process_writes";
+            let name = "forked::writer_dropped_in_a_child_loses_no_acknowledged_commit";
             let mut command = std::process::Command::new(std::env::current_exe().unwrap());
             command.args(["--exact", name]).env(THIRD, path).status().unwrap().code()
         };
@@ -161,7 +161,7 @@ mod forked {
     }
 
     #[test]
-    fn writer_opened_after_a_fork_goes_on_from_what_the_child_committed() {
+    fn writer_opened_after_a_fork_continues_from_the_childs_commits() {
         let (_dir, path, index) = created();
         let status = in_child(|| {
             let mut writer = index.writer().unwrap();
@@ -178,7 +178,7 @@ mod forked {
     }
 
     #[test]
-    fn program_that_a_writers_process_starts_does_not_keep_the_lock() {
+    fn program_started_by_the_writers_process_does_not_inherit_the_lock() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
@@ -233,7 +233,7 @@ mod forked {
     }
 
     #[test]
-    fn large_batch_is_refused_in_a_forked_child_before_it_makes_a_segment_and_goes_on_in_the_parent() {
+    fn forked_child_cannot_flush_a_batch_and_the_parent_continues_it() {
         for before in [0, 25, 60] {
             let (_dir, path, index) = created();
             let mut writer = index.writer().unwrap();
@@ -286,7 +286,7 @@ mod forked {
     }
 
     #[test]
-    fn index_in_a_forked_child_answers_and_opens_a_writer_once_the_parent_has_none() {
+    fn forked_child_can_query_and_later_open_its_own_writer() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
@@ -315,7 +315,7 @@ mod forked {
 }
 
 #[test]
-fn commit_after_the_lock_was_released_by_others_and_taken_is_refused() {
+fn commit_is_refused_after_another_process_took_the_lock() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1);
@@ -328,11 +328,11 @@ fn commit_after_the_lock_was_released_by_others_and_taken_is_refused() {
     assert_eq!(keys(&path), [1]);
 }
 
-/// Set for the process that [`relative_path_means_the_same_after_a_change_of_the_current_directory`] starts.
+/// Set for the process that [`relative_path_still_works_after_the_current_directory_changed`] starts.
 const CHILD: &str = "TWINDEX_TEST_RELATIVE";
 
 #[test]
-fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
+fn relative_path_still_works_after_the_current_directory_changed() {
     if std::env::var_os(CHILD).is_some() {
         // In a process of its own, as the current directory is that of all threads.
         let index = Index::open("index").unwrap();
@@ -349,7 +349,7 @@ fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
     let (dir, path, _index) = created();
     std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
     let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "relative_path_means_the_same_after_a_change_of_the_current_directory"])
+        .args(["--exact", "relative_path_still_works_after_the_current_directory_changed"])
         .env(CHILD, "1")
         .current_dir(dir.path())
         .status()
@@ -360,7 +360,7 @@ fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
 }
 
 #[test]
-fn directory_that_was_moved_or_removed_is_named_as_the_cause() {
+fn error_names_the_directory_that_was_moved_or_removed() {
     let (dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1);

@@ -52,7 +52,7 @@ fn wait_for(child: &mut Child, word: &str) {
 }
 
 #[test]
-fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledged() {
+fn stopped_writer_blocks_no_reader_and_killed_writer_loses_no_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         let index = Index::open(path).unwrap();
         let mut writer = index.writer().unwrap();
@@ -68,7 +68,7 @@ fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledg
         }
     }
     let (_dir, path, index) = created();
-    let name = "a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledged";
+    let name = "stopped_writer_blocks_no_reader_and_killed_writer_loses_no_commit";
     let mut child = child(name, &path, None).stdout(Stdio::piped()).spawn().unwrap();
     wait_for(&mut child, "child: acknowledged");
     signal(&child, "STOP");
@@ -105,7 +105,7 @@ fn space(path: &Path) -> (u64, usize) {
 
 /// Each thousand commits are flushed, so that files come and go under the snapshot.
 #[test]
-fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with_time() {
+fn snapshot_held_for_ten_thousand_commits_is_unchanged_at_bounded_cost() {
     let (_dir, path, index) = created();
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -188,8 +188,8 @@ fn peak_memory() -> Option<u64> {
 /// A log that is longer than any writer makes it: appended to by hand, as the format says. With `TWINDEX_LONG_LOG=1` it
 /// has a gibibyte.
 #[test]
-fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
-    let name = "a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes";
+fn long_log_is_read_in_linear_time_and_bounded_memory() {
+    let name = "long_log_is_read_in_linear_time_and_bounded_memory";
     if let Some(path) = std::env::var_os(CHILD) {
         let (start, before) = (std::time::Instant::now(), peak_memory());
         let snapshot = Index::open(path).unwrap().snapshot();
@@ -249,7 +249,7 @@ fn large_value(key: u64) -> Vec<u8> {
 /// Offsets in the file, and those of values in their section, pass 2^31 and 2^32.
 #[test]
 #[ignore = "takes 9 GiB of disk and some minutes: cargo test -p twindex --test alone_limits -- --ignored --nocapture"]
-fn segment_over_4_gib_is_built_merged_queried_and_verified_and_damage_past_4_gib_is_found() {
+fn segment_over_4_gib_works_and_damage_past_4_gib_is_detected() {
     const DOCUMENTS: u64 = 76_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");

@@ -205,7 +205,7 @@ fn several_pages() -> Vec<u8> {
 }
 
 #[test]
-fn every_flipped_bit_of_a_segment_is_an_error_or_changes_no_answer_and_verify_sees_it() {
+fn verify_detects_every_flipped_segment_bit_and_no_answer_changes() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let sound = SoundFile::of(bytes, RADII);
@@ -220,7 +220,7 @@ fn every_flipped_bit_of_a_segment_is_an_error_or_changes_no_answer_and_verify_se
 }
 
 #[test]
-fn a_flipped_bit_in_one_page_of_several_is_noticed_when_the_page_is_touched() {
+fn flipped_bit_is_detected_when_its_page_is_read() {
     let sound = SoundFile::of(several_pages(), &[3]);
     assert!(sound.bytes.len() as u64 > 3 * PAGE);
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 1 } else { 211 };
@@ -230,7 +230,7 @@ fn a_flipped_bit_in_one_page_of_several_is_noticed_when_the_page_is_touched() {
 }
 
 #[test]
-fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
+fn opening_refuses_truncated_and_extended_segments() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let length = bytes.len();
@@ -254,7 +254,7 @@ fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
 }
 
 #[test]
-fn pages_swapped_repeated_zeroed_or_taken_from_another_segment_are_refused() {
+fn swapped_repeated_zeroed_and_foreign_pages_are_refused() {
     let params = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
     let bytes = several_pages();
     let mut others = records(&params, 699);
@@ -287,7 +287,7 @@ fn pages_swapped_repeated_zeroed_or_taken_from_another_segment_are_refused() {
 }
 
 #[test]
-fn a_lie_under_fitting_checksums_is_never_a_panic_and_verify_reports_every_one() {
+fn damage_with_valid_checksums_never_panics_and_verify_reports_it() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let seals = Seals::of(&bytes);
@@ -301,7 +301,7 @@ fn a_lie_under_fitting_checksums_is_never_a_panic_and_verify_reports_every_one()
 }
 
 #[test]
-fn a_lie_in_one_of_several_pages_is_reported_too() {
+fn verify_reports_damage_with_valid_checksums_in_any_page() {
     let bytes = several_pages();
     let seals = Seals::of(&bytes);
     let sound = SoundFile::of(bytes, &[3]);
@@ -323,7 +323,7 @@ const TABLES_OF_PAGES: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn a_flip_or_a_lie_in_tables_of_several_pages_is_noticed_whatever_their_codec() {
+fn damage_in_multi_page_tables_is_detected_with_every_codec() {
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 7 } else { 1499 };
     for (design, codecs) in TABLES_OF_PAGES {
         let bytes = bytes_of(&records(&near::params(design, codecs), 900));
@@ -340,7 +340,7 @@ fn a_flip_or_a_lie_in_tables_of_several_pages_is_noticed_whatever_their_codec() 
 }
 
 #[test]
-fn a_flip_or_a_lie_in_the_table_of_a_hot_bucket_is_noticed() {
+fn damage_in_a_table_with_a_hot_bucket_is_detected() {
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 7 } else { 997 };
     for codecs in ["planes", "planes+3", "compact"] {
         let mut records = Records::new(&near::params("blocks-4", codecs));
@@ -489,7 +489,7 @@ fn named(paths: &[PathBuf], name: &str) -> PathBuf {
 }
 
 #[test]
-fn every_flipped_bit_of_every_file_of_an_index_is_an_error_or_changes_no_answer() {
+fn no_flipped_bit_of_an_index_file_changes_an_answer_silently() {
     let sound = SoundIndex::new();
     let paths = sound.files.paths();
     assert_eq!(paths.len(), 6, "CURRENT, LOCK, two manifests, two segments: {paths:?}");
@@ -512,7 +512,7 @@ fn every_flipped_bit_of_every_file_of_an_index_is_an_error_or_changes_no_answer(
 }
 
 #[test]
-fn every_cut_of_every_file_of_an_index_is_an_error() {
+fn truncating_any_file_of_an_index_is_an_error() {
     let sound = SoundIndex::new();
     for path in sound.files.paths() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -533,7 +533,7 @@ fn every_cut_of_every_file_of_an_index_is_an_error() {
 }
 
 #[test]
-fn a_missing_file_is_an_error_that_names_it_and_never_an_empty_index() {
+fn missing_file_is_an_error_that_names_the_file() {
     let sound = SoundIndex::new();
     for name in ["CURRENT", "MANIFEST-000003", "000001.seg", "000002.seg"] {
         let path = sound.path().join(name);
@@ -596,7 +596,7 @@ fn files_of_another_index_or_another_generation_are_refused() {
 }
 
 #[test]
-fn an_index_moved_or_copied_is_the_same_index() {
+fn renamed_index_gives_the_same_answers() {
     let sound = SoundIndex::new();
     let moved = sound.dir.path().join("moved \u{fc}");
     std::fs::rename(sound.path(), &moved).unwrap();
@@ -606,7 +606,7 @@ fn an_index_moved_or_copied_is_the_same_index() {
 }
 
 #[test]
-fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
+fn overlapping_buckets_are_refused_before_quadratic_work() {
     // Every other bucket of table 1 claims all rows. Each claim is in range, so only their sum reveals them;
     // the fingerprints are chosen so that probes reach no bucket between, whose start is after its end.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -638,7 +638,7 @@ fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
 }
 
 #[test]
-fn lists_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
+fn overlapping_posting_lists_are_refused_before_quadratic_work() {
     // Every fingerprint points to the one long list there is.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);

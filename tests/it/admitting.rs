@@ -94,7 +94,7 @@ fn check(index: &Index, model: &Model) {
 }
 
 #[test]
-fn admit_follows_its_table_in_batches_as_in_single_commits() {
+fn admit_agrees_with_the_model_in_batches_and_single_commits() {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
     // `TWINDEX_CASES` sets another number of seeds.
     let seeds = std::env::var("TWINDEX_CASES").map_or(8_u64, |cases| cases.parse().expect("a number"));
@@ -168,7 +168,7 @@ fn admit_follows_its_table_in_batches_as_in_single_commits() {
 }
 
 #[test]
-fn copy_of_an_expired_document_is_new_and_a_dropped_document_moves_the_time() {
+fn copy_of_expired_document_is_new_and_dropped_document_advances_time() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();

@@ -48,7 +48,7 @@ fn hits(index: &Index) -> Vec<Vec<(String, Option<u32>)>> {
 }
 
 #[test]
-fn adopted_segments_answer_as_an_index_built_at_once_and_compact_to_the_same_bytes() {
+fn adopted_segments_equal_an_index_built_in_one_commit() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let one = built(dir, "one", &params(), 0..DOCUMENTS);
@@ -94,7 +94,7 @@ fn snapshot_of_one_segment_has_exactly_its_live_documents() {
 }
 
 #[test]
-fn adopt_refuses_other_parameters_duplicate_keys_and_existing_paths_and_creates_nothing() {
+fn adopt_refuses_other_parameters_duplicate_keys_and_existing_paths() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let a = built(dir, "a", &params(), 0..10);

@@ -223,7 +223,7 @@ fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
 }
 
 #[test]
-fn every_pair_of_choices_is_tested_at_least_once() {
+fn every_pair_of_option_values_is_tested() {
     let chosen = cases(0);
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {
@@ -233,22 +233,22 @@ fn every_pair_of_choices_is_tested_at_least_once() {
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_uniform_fingerprints() {
+fn answers_on_uniform_fingerprints_equal_brute_force() {
     check_cases("uniform", 0, uniform);
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_clustered_fingerprints() {
+fn answers_on_clustered_fingerprints_equal_brute_force() {
     check_cases("clustered", 11, clustered);
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_few_fingerprints_repeated() {
+fn answers_on_repeated_fingerprints_equal_brute_force() {
     check_cases("repeated", 222, repeated);
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_hot_buckets() {
+fn answers_on_hot_buckets_equal_brute_force() {
     check_cases("hot", 3333, hot);
 }
 
@@ -281,7 +281,7 @@ const LARGE: [(usize, &[(&str, &str)]); 3] = [
 ];
 
 #[test]
-fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does() {
+fn answers_around_2_19_and_2_20_fingerprints_equal_brute_force() {
     for (n, schemes) in LARGE {
         // Distinct fingerprints, so that the table has the same number of rows; some are near each other.
         let mut random = Random(n as u64);
@@ -334,7 +334,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_tables_of_any_fingerprints_answer_as_brute_force_does(
+    fn answers_on_generated_fingerprints_equal_brute_force(
         fingerprints in sets(),
         design in prop::sample::select(&DESIGNS[..]),
         codecs in prop::sample::select(&CODECS[..]),

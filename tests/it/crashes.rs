@@ -530,7 +530,7 @@ fn syncs(work: Work<'_>, start: &Disk) -> usize {
 }
 
 #[test]
-fn every_crash_of_commits_and_compaction_leaves_a_whole_commit() {
+fn commits_and_compaction_survive_every_crash() {
     let again = RepeatedCrashes { crashes: 2, one_in: 53 };
     let states = check_again("commits", &commits, &Disk::default(), again);
     println!("{states} distinct states");
@@ -538,7 +538,7 @@ fn every_crash_of_commits_and_compaction_leaves_a_whole_commit() {
 }
 
 #[test]
-fn every_sync_of_commits_and_compaction_is_missed_when_it_is_left_out() {
+fn every_sync_of_commits_and_compaction_is_necessary() {
     let count = syncs(&commits, &Disk::default());
     for number in 1..=count {
         assert!(is_missed(&commits, &Disk::default(), number), "sync {number} of {count}");
@@ -547,7 +547,7 @@ fn every_sync_of_commits_and_compaction_is_missed_when_it_is_left_out() {
 }
 
 #[test]
-fn every_crash_of_commits_by_the_log_leaves_a_whole_commit() {
+fn logged_commits_survive_every_crash() {
     for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
         let again = RepeatedCrashes { crashes: 2, one_in: if name == "logged" { 401 } else { 2003 } };
         let states = check_again(name, work, &Disk::default(), again);
@@ -557,7 +557,7 @@ fn every_crash_of_commits_by_the_log_leaves_a_whole_commit() {
 }
 
 #[test]
-fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
+fn every_sync_of_logged_commits_is_necessary() {
     for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
         let count = syncs(work, &Disk::default());
         let kept: Vec<usize> =
@@ -584,17 +584,17 @@ pub(crate) fn check_concurrent(name: &str, work: Work<'_>, min: usize) {
 }
 
 #[test]
-fn every_crash_of_commits_beside_flushes_leaves_a_whole_commit_and_every_sync_is_missed() {
+fn commits_during_flushes_survive_crashes_and_need_every_sync() {
     check_concurrent("beside", &beside, 500);
 }
 
 #[test]
-fn every_crash_of_batches_larger_than_memtables_leaves_a_whole_commit_and_every_sync_is_missed() {
+fn batches_larger_than_memtables_survive_crashes_and_need_every_sync() {
     check_concurrent("large", &large, 200);
 }
 
 #[test]
-fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_missed() {
+fn commits_that_expire_documents_survive_crashes_and_need_every_sync() {
     let again = RepeatedCrashes { crashes: 2, one_in: 101 };
     let states = check_again("expiring", &expiring, &Disk::default(), again);
     println!("expiring: {states} distinct states");
@@ -608,7 +608,7 @@ fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_mi
 
 /// The sources are created before the test begins; the tests above cover their syncs.
 #[test]
-fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_nothing() {
+fn copy_shard_merge_and_salvage_are_atomic_under_crashes() {
     let (snapshot, merge) = (copied(false), copied(true));
     for (name, work) in
         [("snapshot", &snapshot as Work<'_>), ("merge of shards", &merge), ("salvage", &salvaged)]
@@ -640,7 +640,7 @@ fn with_idf(vfs: &ModelVfs, history: &mut History) {
 }
 
 #[test]
-fn every_crash_of_a_creation_with_an_idf_table_leaves_all_of_it_or_nothing_and_every_sync_is_missed() {
+fn creation_with_an_idf_table_is_atomic_and_needs_every_sync() {
     let states = check("with an IDF table", &with_idf, &Disk::default());
     let count = syncs(&with_idf, &Disk::default());
     println!("with an IDF table: {states} distinct states, {count} syncs");
@@ -651,7 +651,7 @@ fn every_crash_of_a_creation_with_an_idf_table_leaves_all_of_it_or_nothing_and_e
 }
 
 #[test]
-fn killed_process_leaves_a_whole_commit_to_the_next_one_and_to_its_crash() {
+fn commits_survive_a_kill_and_a_crash_of_the_next_process() {
     let (start, _) = prepared();
     for compacting in [false, true] {
         let (mut states, mut missed, mut points) = (0, 0, 0);

@@ -99,7 +99,7 @@ fn document_expires_exactly_at_its_age_in_log_memtable_and_segments() {
 }
 
 #[test]
-fn stamps_far_back_or_far_ahead_expire_nothing_early() {
+fn late_and_future_stamps_expire_no_document_early() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1000);
@@ -143,7 +143,7 @@ fn stamps_far_back_or_far_ahead_expire_nothing_early() {
 }
 
 #[test]
-fn uncommitted_batch_does_not_move_the_time() {
+fn uncommitted_batch_does_not_advance_the_time() {
     let (_dir, _, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 100);
@@ -164,7 +164,7 @@ fn uncommitted_batch_does_not_move_the_time() {
 
 /// One key is written, expires, is put too late, is deleted twice, and is put again, each in its own segment.
 #[test]
-fn deleted_or_expired_documents_do_not_come_back_when_segments_are_merged() {
+fn merges_do_not_restore_deleted_or_expired_documents() {
     for flush in [false, true] {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
@@ -196,7 +196,7 @@ fn deleted_or_expired_documents_do_not_come_back_when_segments_are_merged() {
 }
 
 #[test]
-fn another_process_sees_the_time_advance_commit_by_commit() {
+fn another_process_sees_the_time_of_each_commit() {
     let (_dir, path, index) = created();
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -257,7 +257,7 @@ fn values_are_read_from_log_memtable_segments_and_merges() {
 }
 
 #[test]
-fn index_without_values_and_stamps_refuses_both_and_its_format_is_unchanged() {
+fn index_without_values_or_stamps_refuses_both_and_keeps_its_format() {
     let plain = Params::builder().u64_keys().simhash(3).build().unwrap();
     assert!(!plain.encode().contains("values") && !plain.encode().contains("expire"));
     let dir = tempfile::tempdir().unwrap();
@@ -285,7 +285,7 @@ fn only_segment(path: &Path) -> Vec<u8> {
 
 /// After any history, the compacted segment equals that of a new index of the live documents.
 #[test]
-fn compacted_segment_equals_that_of_a_new_index_of_the_live_documents() {
+fn compacted_segment_equals_a_fresh_build_of_the_live_documents() {
     let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(50);
     let params = params.build().unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -335,7 +335,7 @@ fn compacted_segment_equals_that_of_a_new_index_of_the_live_documents() {
 }
 
 #[test]
-fn merged_shards_have_the_time_of_the_most_advanced_one() {
+fn merged_shards_have_the_latest_time_of_any_shard() {
     let dir = tempfile::tempdir().unwrap();
     let shard = |name: &str, documents: &[(u64, u64)]| {
         let index = Index::create(dir.path().join(name), params()).unwrap();

@@ -164,7 +164,7 @@ fn living(path: &Path) {
 }
 
 #[test]
-fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit() {
+fn failing_disk_loses_no_acknowledged_commit_with_deletes_and_expiry() {
     // All states of the documents after a commit, each once, in order.
     let states = RefCell::new(Vec::new());
     {
@@ -213,7 +213,7 @@ fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit
 }
 
 #[test]
-fn directory_that_cannot_be_listed_is_an_error_of_gc() {
+fn gc_fails_if_the_directory_cannot_be_listed() {
     let prepared = tempfile::tempdir().unwrap();
     living(&prepared.path().join("index"));
     let mut seen = 0;
@@ -236,7 +236,7 @@ fn directory_that_cannot_be_listed_is_an_error_of_gc() {
 
 #[cfg(unix)]
 #[test]
-fn create_in_a_directory_that_cannot_be_listed_reports_why() {
+fn create_reports_why_the_directory_cannot_be_listed() {
     let dir = tempfile::tempdir().unwrap();
     // Creation looks up the path first, then lists it.
     let refused = |errno| {
@@ -262,7 +262,7 @@ fn create_in_a_directory_that_cannot_be_listed_reports_why() {
 }
 
 #[test]
-fn copy_on_a_failing_disk_is_whole_or_absent_and_its_source_is_unchanged() {
+fn copy_on_a_failing_disk_is_complete_or_absent() {
     let mut whole = 0;
     let points = at_every_operation(
         |dir| living(&dir.join("index")),
@@ -290,7 +290,7 @@ fn copy_on_a_failing_disk_is_whole_or_absent_and_its_source_is_unchanged() {
 }
 
 #[test]
-fn merge_of_shards_on_a_failing_disk_is_whole_or_absent() {
+fn shard_merge_on_a_failing_disk_is_complete_or_absent() {
     let shards = |dir: &Path| {
         living(&dir.join("one"));
         let index = Index::create(dir.join("two"), expiring()).unwrap();
@@ -331,7 +331,7 @@ fn merge_of_shards_on_a_failing_disk_is_whole_or_absent() {
 }
 
 #[test]
-fn salvage_on_a_failing_disk_reports_what_it_could_not_read_and_invents_nothing() {
+fn salvage_on_a_failing_disk_reports_losses_and_alters_no_document() {
     let (mut whole, mut partly) = (0, 0);
     let points = at_every_operation(
         |dir| living(&dir.join("index")),
@@ -367,7 +367,7 @@ fn salvage_on_a_failing_disk_reports_what_it_could_not_read_and_invents_nothing(
 }
 
 #[test]
-fn index_with_an_idf_table_created_on_a_failing_disk_is_whole_or_absent() {
+fn creation_with_an_idf_table_on_a_failing_disk_is_atomic() {
     let table = {
         let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
         let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -404,7 +404,7 @@ fn index_with_an_idf_table_created_on_a_failing_disk_is_whole_or_absent() {
 
 /// A batch that exceeds the memory becomes several segments, which are merged into one.
 #[test]
-fn a_batch_of_many_segments_that_become_one_is_there_as_a_whole_or_not_at_all() {
+fn batch_merged_from_several_segments_is_atomic_on_a_failing_disk() {
     let params = Params::builder().minhash(2, 1).build().unwrap();
     let texts: Vec<String> = (0..12).map(|i| format!("text {i} of these {}", i * i)).collect();
     let keys = |path: &Path| {

@@ -24,7 +24,7 @@ fn replace(dir: &Path, name: &str, bytes: &[u8]) {
 
 /// Another version of the format, newer or older, is refused with its number, and the message says what to do.
 #[test]
-fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
+fn unknown_version_or_feature_is_refused_with_advice() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
     let with = |change: fn(&mut Header)| {
         let mut header = Header::new(Role::Segment, 1, 2);
@@ -56,7 +56,7 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
 
 /// The version and the features of a header are trusted only after its checksum was verified.
 #[test]
-fn a_flipped_bit_of_a_header_is_damage_and_never_a_newer_version() {
+fn flipped_header_bit_is_reported_as_damage_not_as_newer_version() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
     let sound = Header::new(Role::Segment, 1, 2);
     assert_eq!(Header::read(sound.as_bytes(), Role::Segment).unwrap().as_bytes(), sound.as_bytes());
@@ -69,7 +69,7 @@ fn a_flipped_bit_of_a_header_is_damage_and_never_a_newer_version() {
 }
 
 #[test]
-fn an_index_with_a_read_only_compatible_feature_answers_but_takes_no_writer() {
+fn index_with_a_read_only_feature_answers_queries_but_refuses_writers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, Params::builder().words(1).simhash(3).build().unwrap()).unwrap();

@@ -69,7 +69,7 @@ fn answers(index: &Index, texts: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn every_access_gives_the_same_answers() {
+fn every_access_mode_gives_the_same_answers() {
     let (_dir, path, texts) = texts();
     let index = Index::open(&path).unwrap();
     assert_eq!((index.access(), index.snapshot().segments().len()), (Access::Map, 4));
@@ -87,7 +87,7 @@ fn every_access_gives_the_same_answers() {
 }
 
 #[test]
-fn every_access_reads_every_kind_of_segment() {
+fn every_access_mode_reads_every_kind_of_segment() {
     for sample in samples() {
         let files = MemoryVfs::default();
         files.set(place(), sample.bytes.clone());
@@ -206,7 +206,7 @@ impl ReadFile for WatchedFile {
 }
 
 #[test]
-fn segments_opened_later_use_the_same_access() {
+fn segments_opened_later_use_the_same_access_mode() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -237,7 +237,7 @@ fn segments_opened_later_use_the_same_access() {
 /// Between reading `CURRENT` and opening the files that it names, a writer publishes two generations and removes the
 /// files that they do not need.
 #[test]
-fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_generation() {
+fn open_retries_with_the_next_generation_if_a_file_was_removed() {
     fn replace_all(path: &Path) {
         let index = Index::open(path).unwrap();
         let mut writer = index.writer().unwrap();
@@ -308,7 +308,7 @@ fn column(segment: &Segment) -> Vec<Result<u64>> {
 }
 
 #[test]
-fn damaged_page_is_an_error_at_its_first_use_with_every_access() {
+fn damaged_page_is_an_error_on_first_use_in_every_mode() {
     let (sound, fingerprints) = raw(4000);
     let files = MemoryVfs::default();
     let mut random = Random(8);
@@ -343,7 +343,7 @@ fn damaged_page_is_an_error_at_its_first_use_with_every_access() {
 }
 
 #[test]
-fn file_truncated_under_a_reader_is_an_error_and_pages_already_read_stay_valid() {
+fn truncated_file_is_an_error_but_cached_pages_remain_valid() {
     let (sound, fingerprints) = raw(60_000);
     let (_dir, path) = on_disk(&sound);
     let segment = Segment::open_with(&RealVfs, &path, Access::Read).unwrap();
@@ -372,7 +372,7 @@ fn file_truncated_under_a_reader_is_an_error_and_pages_already_read_stay_valid()
 }
 
 #[test]
-fn failed_read_is_an_error_that_names_the_file_and_is_retried_by_the_next_query() {
+fn failed_read_names_the_file_and_the_next_query_retries_it() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -403,7 +403,7 @@ fn failed_read_is_an_error_that_names_the_file_and_is_retried_by_the_next_query(
 }
 
 #[test]
-fn damaged_reads_are_not_cached_and_verify_reads_again() {
+fn damaged_pages_are_not_cached_and_verify_reads_the_disk_again() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -426,7 +426,7 @@ fn damaged_reads_are_not_cached_and_verify_reads_again() {
 }
 
 #[test]
-fn concurrent_queries_get_the_same_answers_with_every_access() {
+fn concurrent_queries_agree_in_every_access_mode() {
     let (sound, fingerprints) = raw(50_000);
     let (_dir, path) = on_disk(&sound);
     for access in ALL {
@@ -457,7 +457,7 @@ fn concurrent_queries_get_the_same_answers_with_every_access() {
 }
 
 #[test]
-fn a_file_in_memory_is_read_with_every_access() {
+fn in_memory_file_is_readable_in_every_access_mode() {
     let (sound, fingerprints) = raw(1000);
     let file = MemoryFile(sound.clone());
     assert_eq!(file.len().unwrap(), sound.len() as u64);
@@ -481,7 +481,7 @@ fn map_flags(path: &Path) -> Option<String> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn maps_are_advised_random_unless_plain_and_read_access_maps_nothing() {
+fn only_map_access_advises_random_and_read_access_maps_nothing() {
     let (sound, _) = raw(3000);
     for (access, random) in [
         (Access::Map, Some(true)),
@@ -588,11 +588,11 @@ mod guarded {
     }
 
     #[test]
-    fn truncated_map_is_an_error_if_a_guard_is_installed() {
+    fn truncated_map_is_an_error_if_the_sigbus_guard_is_installed() {
         if let Some(path) = std::env::var_os(CHILD) {
             return child(Path::new(&path), std::env::var_os("TWINDEX_TEST_GUARD").is_some());
         }
-        let name = "files_access::guarded::truncated_map_is_an_error_if_a_guard_is_installed";
+        let name = "files_access::guarded::truncated_map_is_an_error_if_the_sigbus_guard_is_installed";
         for guard in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");
@@ -640,8 +640,8 @@ mod guarded {
     /// reading the map fails although the file has its full length. Only a copy that preserves holes produces such a
     /// segment. The first pages are intact here, and the rest is a hole.
     #[test]
-    fn hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed() {
-        let name = "files_access::guarded::hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed";
+    fn hole_in_a_full_tmpfs_is_an_error_with_the_sigbus_guard() {
+        let name = "files_access::guarded::hole_in_a_full_tmpfs_is_an_error_with_the_sigbus_guard";
         if let Some(path) = std::env::var_os(CHILD) {
             if std::env::var_os("TWINDEX_TEST_GUARD").is_some() {
                 sys::guard::install().unwrap();

@@ -328,7 +328,7 @@ fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
 }
 
 #[test]
-fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
+fn commit_waits_only_if_a_second_full_memtable_is_unflushed() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
@@ -395,7 +395,7 @@ fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
 }
 
 #[test]
-fn large_batch_that_is_abandoned_leaves_what_was_committed() {
+fn abandoned_large_batch_changes_no_committed_document() {
     for fails in [false, true] {
         let mut tried = GatedIndex::new();
         let mut writer = tried.writer();
@@ -426,7 +426,7 @@ fn large_batch_that_is_abandoned_leaves_what_was_committed() {
 }
 
 #[test]
-fn commit_waits_as_long_as_set_stalls_allows() {
+fn commits_stall_for_the_configured_time_at_the_configured_limit() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     writer.set_stalls(Duration::ZERO, 4);
@@ -488,7 +488,7 @@ fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
 }
 
 #[test]
-fn writer_dropped_in_a_batch_leaves_its_frozen_memtable_to_the_next() {
+fn next_writer_flushes_the_frozen_memtable_of_a_dropped_writer() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
@@ -545,7 +545,7 @@ fn failed_flush_is_reported_after_the_commit_and_loses_nothing() {
 }
 
 #[test]
-fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
+fn commit_does_not_remove_a_finished_segment_of_the_flush_thread() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..40);
@@ -561,7 +561,7 @@ fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
 }
 
 #[test]
-fn graceful_end_leaves_no_frozen_memtable() {
+fn dropped_writer_flushes_its_frozen_memtable() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..50);

@@ -13,7 +13,7 @@ use crate::support::skip::{Missing, skip};
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
 
 #[test]
-fn inputs_that_once_failed_pass() {
+fn former_failing_inputs_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
     for (name, target) in TARGETS {
         let Ok(files) = std::fs::read_dir(root.join(name)) else { continue };
@@ -27,7 +27,7 @@ fn inputs_that_once_failed_pass() {
 
 /// `scripts/fuzz-coverage` measures which lines this runs. `TWINDEX_FUZZ_CORPUS` names the directory of all corpora.
 #[test]
-fn given_fuzz_corpora_pass() {
+fn corpora_named_in_the_environment_pass() {
     let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
         skip(Missing::Elsewhere("TWINDEX_FUZZ_CORPUS names no corpora"));
         return;
@@ -45,7 +45,7 @@ fn given_fuzz_corpora_pass() {
 }
 
 #[test]
-fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
+fn every_target_passes_on_its_seeds_and_mutated_seeds() {
     for (name, target) in TARGETS {
         let seeds = seeds(name);
         assert!(!seeds.is_empty(), "{name}");

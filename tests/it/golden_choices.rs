@@ -39,7 +39,7 @@ fn same_log10(found: f64, expected: &str, what: &[&str]) {
 }
 
 #[test]
-fn tails_are_exact_below_the_smallest_double() {
+fn binomial_tails_are_exact_below_the_smallest_double() {
     let mut smallest = 0.0_f64;
     for row in rows("tails") {
         let [n, p, k, at_least, below] = row[..] else { panic!("{row:?}") };
@@ -76,7 +76,7 @@ fn scheme(columns: &[&str]) -> FeatureScheme {
 }
 
 #[test]
-fn probability_of_fungible_pairs_is_the_polynomial() {
+fn probability_of_fungible_pairs_equals_the_exact_polynomial() {
     for row in rows("scheme") {
         let (features, j) = (scheme(&row[..4]), parse(row[4]));
         same_log10(features.log10_accepted(j), row[5], &row);

@@ -416,7 +416,7 @@ fn text(key: &str) -> &'static str {
 }
 
 #[test]
-fn index_of_format_3_opens_and_gives_the_same_answers() {
+fn format_3_index_gives_the_same_answers() {
     for (path, features) in [(committed(), 0), (packed(), FEATURE_PACKED)] {
         assert_eq!(read(&path.join("000001.seg"))[12..16], features.to_le_bytes());
         gives_the_answers_it_gave(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());
@@ -466,7 +466,7 @@ fn gives_the_answers_it_gave(snapshot: &Snapshot) {
 }
 
 #[test]
-fn index_of_format_3_with_log_values_and_stamps_opens_with_the_same_content() {
+fn format_3_index_with_log_values_and_stamps_has_the_same_content() {
     let snapshot = Index::open(committed_as("living")).unwrap_or_else(|error| panic!("{error}")).snapshot();
     assert_eq!((snapshot.now(), snapshot.payload()), (Some(1061), Some(&b"as far as f"[..])));
     assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (1, 3));
@@ -494,7 +494,7 @@ fn index_of_format_3_with_log_values_and_stamps_opens_with_the_same_content() {
 }
 
 #[test]
-fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log() {
+fn format_3_index_with_recorded_log_length_detects_a_truncated_log() {
     let committed = committed_as("grown");
     let names = names(&committed);
     assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
@@ -550,7 +550,7 @@ fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log(
 }
 
 #[test]
-fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
+fn unknown_manifest_feature_is_refused_by_its_number() {
     // The next feature bit is as unknown to this reader as `grown` was to older readers.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
     let of_sketches =
@@ -578,7 +578,7 @@ fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
 }
 
 #[test]
-fn index_of_format_3_with_eight_feature_bits_opens_and_is_rebuilt_byte_for_byte() {
+fn format_3_index_with_eight_feature_bits_is_rebuilt_byte_for_byte() {
     committed();
     let committed = narrow();
     let names = names(&committed);
@@ -617,7 +617,7 @@ fn index_of_format_3_with_eight_feature_bits_opens_and_is_rebuilt_byte_for_byte(
 }
 
 #[test]
-fn index_of_format_3_with_a_near_relation_opens_and_is_rebuilt_byte_for_byte() {
+fn format_3_index_with_near_relation_is_rebuilt_byte_for_byte() {
     committed();
     let committed = near();
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
@@ -638,7 +638,7 @@ fn index_of_format_3_with_a_near_relation_opens_and_is_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn indexes_of_format_3_with_sets_and_marks_open_and_are_rebuilt_byte_for_byte() {
+fn format_3_indexes_with_sets_and_marks_are_rebuilt_byte_for_byte() {
     committed();
     let dir = tempfile::tempdir().unwrap();
     for (name, build, text, documents, features) in WITH_FIELDS {
@@ -690,7 +690,7 @@ fn number_of(key: &KeyBuf) -> u64 {
 }
 
 #[test]
-fn index_of_format_3_with_sets_counts_resemblance_in_segments_and_in_its_log() {
+fn format_3_index_with_sets_computes_resemblance_in_segments_and_log() {
     committed();
     let committed = with_fields("sets");
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
@@ -797,7 +797,7 @@ fn segments_of_format_3_are_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn every_design_and_codec_of_format_3_opens_and_finds_its_fingerprints() {
+fn format_3_segments_of_every_codec_find_their_fingerprints() {
     for (design, codec, documents) in SCHEMES {
         let snapshot = Index::open(committed_as(design)).unwrap_or_else(|error| panic!("{error}")).snapshot();
         assert_eq!(snapshot.params(), &params_of(design, codec));
@@ -1084,7 +1084,7 @@ fn schemes(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn second_reader_written_from_the_specification_finds_the_same() {
+fn second_reader_finds_the_same_content_in_segments() {
     let index = committed();
     let dir = tempfile::tempdir().unwrap();
     let mut paths = [shapes(dir.path()), schemes(dir.path())].concat();
@@ -1168,7 +1168,7 @@ fn damage(dir: &Path, name: &str, change: &dyn Fn(&mut Vec<u8>)) {
 }
 
 #[test]
-fn files_of_formats_1_and_2_are_refused_by_name_as_older() {
+fn files_of_formats_1_and_2_are_refused_as_older() {
     for version in [1, 2] {
         let path = golden(&format!("version-{version}.seg"));
         let Err(Error::Unsupported { field, found, supported, .. }) = Segment::open(&RealVfs, &path) else {
@@ -1218,7 +1218,7 @@ fn seal_header(bytes: &mut [u8]) {
 type Case<'a> = (&'a str, &'a str, &'a str, Box<dyn Fn(&mut Vec<u8>) + 'a>);
 
 #[test]
-fn damage_has_the_errors_that_the_specification_says() {
+fn damage_is_reported_with_the_specified_errors() {
     let other = tempfile::tempdir().unwrap();
     let other = other.path().join("other");
     build(&other);

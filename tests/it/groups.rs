@@ -688,7 +688,7 @@ impl Plan {
 }
 
 #[test]
-fn leaders_after_any_history_are_those_of_a_batch_over_the_live_documents() {
+fn leaders_after_any_history_equal_brute_force_over_live_documents() {
     let plan = Plan::of_environment();
     let scratch = tempfile::tempdir().unwrap();
     let (next, all) = (AtomicUsize::new(0), Mutex::new(Counts::new()));
@@ -759,7 +759,7 @@ fn chain(i: u64) -> u64 {
 }
 
 #[test]
-fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
+fn adversarial_chain_is_undecided_below_its_number_of_queries() {
     let dir = tempfile::tempdir().unwrap();
     let length = 3000;
     // Each document waits for the previous one.
@@ -781,7 +781,7 @@ fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
 }
 
 #[test]
-fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
+fn leaders_beyond_the_query_limit_are_reported_as_undecided() {
     let dir = tempfile::tempdir().unwrap();
     // A chain of families: each link has ten documents near each other, and they wait for all documents of the previous
     // link.
@@ -813,7 +813,7 @@ fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
 }
 
 #[test]
-fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
+fn documents_in_long_buckets_have_the_defined_leaders() {
     let scratch = tempfile::tempdir().unwrap();
     for kind in 0..KINDS {
         let mut random = Random(kind as u64 + 100);
@@ -867,7 +867,7 @@ fn equal_documents_need_one_query() {
 }
 
 #[test]
-fn document_with_more_neighbours_than_it_keeps_checks_all_of_them() {
+fn leader_search_checks_neighbours_beyond_the_cache_limit() {
     let dir = tempfile::tempdir().unwrap();
     // Leaders of four bits, too far from 0, and all words that are near one of the leaders and near 0.
     let leaders: Vec<u64> = (0..16).map(|i| 0xF << (4 * i)).collect();
@@ -897,7 +897,7 @@ fn document_with_more_neighbours_than_it_keeps_checks_all_of_them() {
 }
 
 #[test]
-fn index_that_cannot_compare_stored_documents_is_refused() {
+fn leader_is_refused_if_stored_documents_cannot_be_compared() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |name: &str, params: twindex::params::ParamsBuilder| {
         let index = Index::create(dir.path().join(name), params.build().unwrap()).unwrap();

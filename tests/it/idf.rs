@@ -63,7 +63,7 @@ fn problems(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn table_stays_in_the_index_and_its_sketcher_uses_it() {
+fn index_stores_its_idf_table_and_its_sketcher_uses_it() {
     let (_dir, path, file, sketch) = indexed();
     assert_eq!(fs::read(&file).unwrap(), to_bytes(&table()));
     for _ in 0..3 {
@@ -84,7 +84,7 @@ fn table_stays_in_the_index_and_its_sketcher_uses_it() {
 }
 
 #[test]
-fn index_without_its_table_answers_sketches_and_reports_why_it_cannot_make_them() {
+fn index_without_its_table_answers_queries_but_cannot_sketch_texts() {
     let (_dir, path, file, sketch) = indexed();
     fs::remove_file(&file).unwrap();
     let index = Index::open(&path).unwrap();
@@ -134,7 +134,7 @@ fn every_flipped_bit_and_truncation_of_the_table_is_reported() {
 }
 
 #[test]
-fn another_sound_table_in_its_place_is_reported() {
+fn replacement_by_another_valid_table_is_reported() {
     let (_dir, path, file, _) = indexed();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0));
     builder.add(&[1, 2, 3]).unwrap();
@@ -161,7 +161,7 @@ fn table_of_a_newer_version_is_unsupported_and_another_index_file_is_corrupt() {
 }
 
 #[test]
-fn unneeded_tables_are_swept_and_unknown_files_are_not() {
+fn writer_removes_unused_tables_but_keeps_unknown_files() {
     let (_dir, path, file, _) = indexed();
     let stray = path.join(format!("IDF-{:032x}", 7));
     let foreign = path.join("IDF-notes");
@@ -174,7 +174,7 @@ fn unneeded_tables_are_swept_and_unknown_files_are_not() {
 }
 
 #[test]
-fn index_is_created_with_its_table_or_not_at_all() {
+fn creation_of_an_index_with_a_table_is_atomic() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let table = table();

@@ -276,13 +276,13 @@ fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn folders_of_the_engine_import_downwards_only() {
+fn engine_folders_import_only_lower_layers() {
     let wrong = upward(&imports(&read_tree(&root().join("src"))));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn files_import_each_other_in_no_circle() {
+fn files_have_no_circular_imports() {
     let mut wrong = Vec::new();
     for sources in SOURCES {
         let imports = imports(&read_tree(&root().join(sources)));
@@ -294,7 +294,7 @@ fn files_import_each_other_in_no_circle() {
 }
 
 #[test]
-fn crates_depend_downwards_only() {
+fn crates_depend_only_on_lower_crates() {
     let crates = ["kernel", "sketch", "urls", "join", "passages", "corpus", "capi"];
     let manifests = crates.map(|name| format!("crates/{name}/Cargo.toml"));
     let mut wrong = Vec::new();
@@ -331,7 +331,7 @@ fn crate_faults(manifest: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn upward_import_and_circle_are_found_with_both_ends() {
+fn upward_and_circular_imports_are_reported_with_both_files() {
     let files = tree(&[
         ("lib.rs", "mod segment; mod format;"),
         ("format/mod.rs", "pub mod log;\npub mod manifest;"),
@@ -372,7 +372,7 @@ fn one_file_importing_error(name: &str) -> Imports {
 }
 
 #[test]
-fn dependency_on_a_crate_above_is_found() {
+fn dependency_on_a_higher_crate_is_reported() {
     let text = "[package]\nname = \"twindex-sketch\"\n[dependencies]\ntwindex = { path = \"../..\" }\n";
     assert_eq!(
         crate_faults("x/Cargo.toml", text),
@@ -386,7 +386,7 @@ const UNSAFE: [&str; 5] =
     ["crates/kernel/src/", "src/sys/mmap.rs", "src/sys/guard.rs", "src/sys/fork.rs", "crates/capi/src/"];
 
 #[test]
-fn unsafe_code_is_where_the_house_rules_allow_it() {
+fn only_listed_files_allow_unsafe_code() {
     let mut wrong = Vec::new();
     for sources in SOURCES {
         for (name, text) in read_tree(&root().join(sources)) {

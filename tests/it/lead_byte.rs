@@ -9,7 +9,7 @@ fn draw(random: &mut Random, n: usize) -> Vec<u64> {
 }
 
 #[test]
-fn minima_equal_those_of_all_nine_bytes_of_every_element() {
+fn minima_equal_a_full_computation_for_every_element() {
     let mut random = Random(1);
     let mut minima = Minima::default();
     for (permutations, n) in [(1, 1), (8, 3), (84, 20), (84, 900), (9, 5000)] {
@@ -29,7 +29,7 @@ fn minima_equal_those_of_all_nine_bytes_of_every_element() {
 /// `1/(k + 1)`, and then again with the same probability. 0 ends the sequence. So there are `1 + H_255 = 7.1204` tails,
 /// with a variance of the sum of `(k + 1) / k^2`. After that a tail is computed for one element in 256.
 #[test]
-fn tails_are_computed_once_for_each_left_to_right_minimum() {
+fn number_of_computed_tails_agrees_with_theory() {
     const PERMUTATIONS: usize = 84;
     const STREAMS: usize = 40;
     const ELEMENTS: usize = 8192; // a minimum whose lead byte is not 0 has probability (255/256)^8192 = 10^-14

@@ -58,7 +58,7 @@ fn log_of(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn other_processes_see_each_commit_after_a_refresh_but_no_torn_one() {
+fn refresh_shows_commits_of_other_processes_but_no_torn_commit() {
     let (_dir, path, index) = created(raw());
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -172,7 +172,7 @@ fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
 }
 
 #[test]
-fn document_is_found_in_the_same_way_before_and_after_its_flush() {
+fn flush_does_not_change_how_a_document_is_found() {
     let params = Params::builder().words(2).simhash(3).minhash(8, 2).bottom(4).build().unwrap();
     let (_dir, _path, index) = created(params);
     let sketcher = index.sketcher().unwrap();
@@ -231,7 +231,7 @@ fn document_is_found_in_the_same_way_before_and_after_its_flush() {
 }
 
 #[test]
-fn any_failing_operation_of_a_commit_to_the_log_leaves_the_old_or_the_new_commit() {
+fn failing_operation_leaves_a_logged_commit_complete_or_absent() {
     let (mut points, mut new) = (0, 0);
     for way in 0..ways().count() {
         for fails_at in 1.. {
@@ -279,7 +279,7 @@ fn any_failing_operation_of_a_commit_to_the_log_leaves_the_old_or_the_new_commit
 }
 
 #[test]
-fn background_merges_keep_segments_few_while_documents_change() {
+fn background_merges_limit_the_number_of_segments() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_memory(1 << 14);
@@ -351,7 +351,7 @@ fn documents_deleted_during_a_merge_stay_deleted() {
 }
 
 #[test]
-fn many_writers_without_documents_leave_an_index_that_opens() {
+fn index_opens_after_many_writers_without_documents() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     (0..100).for_each(|key| put(&mut writer, key, key));
@@ -372,7 +372,7 @@ fn many_writers_without_documents_leave_an_index_that_opens() {
 }
 
 #[test]
-fn damaged_newest_generation_is_an_error_and_the_one_before_opens_only_on_request() {
+fn previous_generation_opens_only_on_request_if_the_newest_is_damaged() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -483,7 +483,7 @@ fn one_sync_makes_many_commits_durable_and_payloads_are_read_back() {
 
 /// One sync makes many commits durable, all readers see this, and a second sync writes nothing.
 #[test]
-fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
+fn all_processes_see_that_synced_commits_are_durable() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -520,7 +520,7 @@ fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
 /// Each of these documents adds one row and removes one, so the number of rows never reaches a multiple at which the writer
 /// would check the size.
 #[test]
-fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bounds() {
+fn memtable_is_bounded_in_a_batch_of_expired_documents() {
     let params = Params::builder().u64_keys().simhash(3).expire_after(10).build().unwrap();
     let (_dir, path, index) = created(params);
     let mut writer = index.writer().unwrap();
@@ -570,7 +570,7 @@ fn log_of_only_payloads_is_replaced_at_its_size_limit() {
 }
 
 #[test]
-fn long_opening_reports_its_progress_and_a_short_one_is_silent() {
+fn only_a_long_open_reports_its_progress() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for _ in 0..8 * 16 {

@@ -314,7 +314,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
 }
 
 #[test]
-fn index_answers_as_a_map_and_a_scan_after_any_operations() {
+fn index_equals_a_map_and_a_scan_after_any_operations() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);
@@ -327,7 +327,7 @@ fn index_answers_as_a_map_and_a_scan_after_any_operations() {
 }
 
 #[test]
-fn index_with_background_segments_answers_as_a_map_and_a_scan_after_any_operations() {
+fn index_with_background_flushes_equals_a_map_and_a_scan() {
     let config = Config { cases: 1500, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..80);
@@ -340,7 +340,7 @@ fn index_with_background_segments_answers_as_a_map_and_a_scan_after_any_operatio
 }
 
 #[test]
-fn index_with_expiry_answers_as_a_map_and_a_scan_after_any_operations() {
+fn index_with_expiry_equals_a_map_and_a_scan() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);
@@ -353,7 +353,7 @@ fn index_with_expiry_answers_as_a_map_and_a_scan_after_any_operations() {
 }
 
 #[test]
-fn document_deleted_in_its_own_batch_still_moves_the_time() {
+fn document_deleted_in_its_own_batch_still_advances_the_time() {
     run(&[Step::Logged(false), Step::Put(13, NewDocument(0, 0, 15)), Step::Delete(13)], true, false);
     run(
         &[Step::Logged(false), Step::Put(13, NewDocument(0, 0, 15)), Step::Delete(13), Step::Commit],

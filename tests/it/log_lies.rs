@@ -52,7 +52,7 @@ fn records(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn marks_of_no_record_or_of_another_batch_are_damage() {
+fn marks_without_a_matching_record_are_reported_as_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _, manifest) = logged(dir.path());
     let sound = fs::read(&log).unwrap();
@@ -83,7 +83,7 @@ fn marks_of_no_record_or_of_another_batch_are_damage() {
 }
 
 #[test]
-fn records_with_nonzero_padding_are_damage() {
+fn nonzero_padding_in_a_record_is_reported_as_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _, manifest) = logged(dir.path());
     let mut bytes = fs::read(&log).unwrap();
@@ -105,7 +105,7 @@ fn records_with_nonzero_padding_are_damage() {
 }
 
 #[test]
-fn log_with_a_first_commit_below_its_stated_one_is_damage() {
+fn log_that_starts_before_its_recorded_first_commit_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let (log, params, mut manifest) = logged(dir.path());
     let entry = &mut manifest.logged.as_mut().unwrap().logs[0];

@@ -271,7 +271,7 @@ fn segments_larger_than_the_memory_are_merged_in_stripes() {
 }
 
 #[test]
-fn rows_in_any_order_are_built_to_the_same_bytes_in_any_memory() {
+fn built_segment_does_not_depend_on_row_order_or_memory() {
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(17);
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -322,7 +322,7 @@ fn rows_in_any_order_are_built_to_the_same_bytes_in_any_memory() {
 }
 
 #[test]
-fn segments_of_different_parameters_or_none_are_not_merged() {
+fn merge_refuses_differing_parameters_and_empty_input() {
     let open = |params: &Params| {
         let mut records = Records::new(params);
         records.push(Key::U64(1), Some(Kept { fingerprint: 9, ..Kept::default() })).unwrap();
@@ -339,7 +339,7 @@ fn segments_of_different_parameters_or_none_are_not_merged() {
 }
 
 #[test]
-fn damaged_input_is_an_error_and_never_a_wrong_segment() {
+fn merge_of_damaged_input_never_writes_a_wrong_segment() {
     let mut random = Random(23);
     let mut refused = 0;
     for params in all_params() {
@@ -426,7 +426,7 @@ fn answers(snapshot: &Snapshot) -> IndexAnswers {
 }
 
 #[test]
-fn compaction_leaves_the_segment_of_a_fresh_index_and_the_same_answers() {
+fn compaction_writes_the_segment_of_a_fresh_index() {
     let (_dir, path, index) = created(raw());
     let mut random = Random(31);
     let mut live = BTreeMap::new();
@@ -548,7 +548,7 @@ fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
 }
 
 #[test]
-fn any_failing_operation_leaves_the_index_unchanged_or_compacted() {
+fn compaction_with_a_failing_operation_is_atomic() {
     let compacted = {
         let (_dir, path, _) = before();
         Index::open(&path).unwrap().compact().unwrap();

@@ -134,7 +134,7 @@ fn resemblance_alone_decides_if_no_distance_is_given() {
 }
 
 #[test]
-fn radius_other_than_that_of_the_tables_is_answered_completely() {
+fn query_beyond_the_radius_of_the_tables_misses_no_document() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).near(Near::within(1)).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();
@@ -158,7 +158,7 @@ fn radius_other_than_that_of_the_tables_is_answered_completely() {
 }
 
 #[test]
-fn sharing_a_band_is_not_enough_unless_unverified_is_set() {
+fn shared_band_alone_is_no_match_unless_unverified_is_set() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().words(1).minhash(200, 2).signature_bits(0).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();

@@ -109,8 +109,7 @@ fn check(index: &Index, case: &str) -> Option<u64> {
 }
 
 #[test]
-fn every_crash_of_admitted_pages_that_expire_or_go_by_folder_leaves_a_whole_commit_and_every_sync_is_missed()
-{
+fn commits_of_pages_survive_crashes_and_need_every_sync() {
     let work = |vfs: &ModelVfs, history: &mut History| {
         history.promise(vfs, &[None]);
         let open = || Index::open_or_create_with(Arc::new(vfs.clone()), place(), params()).unwrap();
@@ -150,7 +149,7 @@ fn commit_five(index: &Index, acknowledged: &mut Option<u64>) -> Result<()> {
 }
 
 #[test]
-fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_acknowledged() {
+fn failing_disk_loses_no_acknowledged_pages_during_background_flushes() {
     // All operations if `TWINDEX_CASES` is set, every third otherwise.
     let every = if std::env::var_os("TWINDEX_CASES").is_some() { 1 } else { 3 };
     let (mut points, mut later, mut counted) = (0, 0, 0);
@@ -202,7 +201,7 @@ fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_
 const CHILD: &str = "TWINDEX_TEST_PAGES";
 
 #[test]
-fn indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_one_under_way() {
+fn killed_indexer_leaves_the_last_commit_or_the_current_one() {
     if let Some(path) = std::env::var_os(CHILD) {
         let index = Index::open_or_create(path, params()).unwrap();
         let mut writer = indexer(&index).unwrap();
@@ -215,8 +214,7 @@ fn indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_on
     let kills = std::env::var("TWINDEX_CASES").map_or(8, |cases| cases.parse().expect("a number"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pages");
-    let name =
-        "pages::indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_one_under_way";
+    let name = "pages::killed_indexer_leaves_the_last_commit_or_the_current_one";
     let (mut random, mut last) = (Random(kills), None);
     for kill in 0..kills {
         let mut child = itself()

@@ -40,7 +40,7 @@ fn segment(fingerprints: &[u64], design: &str, codecs: &str) -> (TempDir, Segmen
 }
 
 #[test]
-fn tables_have_the_predicted_bytes() {
+fn tables_have_the_predicted_size() {
     for rows in [5000, 100_000] {
         let fingerprints = uniform(rows, rows as u64);
         for (design, codecs) in [

@@ -96,7 +96,7 @@ impl Set {
 }
 
 #[test]
-fn every_neighbour_planted_within_the_radius_is_found_and_none_beyond() {
+fn planted_neighbours_are_found_exactly_within_the_radius() {
     let all = std::env::var_os("TWINDEX_ANSWERS").is_some_and(|value| value == "all");
     let schemes: &[(&str, &str)] = &[
         ("blocks-4", "planes+2"),

@@ -21,7 +21,7 @@ fn priorities(snapshot: &Snapshot) -> BTreeMap<String, Option<u64>> {
 }
 
 #[test]
-fn priority_stays_with_its_document_through_log_flush_merge_shards_and_copies() {
+fn priority_is_kept_by_flush_merge_shards_and_copies() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, params()).unwrap();

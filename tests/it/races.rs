@@ -124,7 +124,7 @@ fn beside<T: Send>(
 }
 
 #[test]
-fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_time() {
+fn concurrent_open_always_finds_a_complete_commit() {
     let seen = concurrent_with_a_writer(|path, committed| {
         let (mut seen, mut rounds, start) = (BTreeSet::new(), 0, Instant::now());
         // On a busy machine the writer rarely runs.
@@ -142,7 +142,7 @@ fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_tim
 }
 
 #[test]
-fn sound_index_is_verified_concurrently_with_its_writer_without_a_false_alarm() {
+fn concurrent_verify_reports_no_false_damage() {
     let moved = concurrent_with_a_writer(|path, committed| {
         let (mut rounds, start) = (0, Instant::now());
         while rounds < 150
@@ -161,7 +161,7 @@ fn sound_index_is_verified_concurrently_with_its_writer_without_a_false_alarm() 
 const ROWS: u32 = 12;
 
 #[test]
-fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batches_find_a_commit_each_time() {
+fn concurrent_readers_find_complete_commits_during_background_flushes() {
     let small = |writer: &mut Writer| writer.set_memtable(ROWS, usize::MAX);
     let (segments, moved) = beside(small, large_step, |path, committed| {
         let follower = Index::open(path).unwrap();
@@ -192,7 +192,7 @@ fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batche
 
 /// Copies as `cp -r` does: one file after the other, from a list of names that was read before.
 #[test]
-fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
+fn concurrent_file_copy_is_a_complete_commit_or_an_error() {
     let (whole, refused, moved) = concurrent_with_a_writer(|path, committed| {
         let (mut whole, mut refused, mut round, start) = (0, 0, 0, Instant::now());
         // On a busy machine the writer rarely runs.
@@ -229,7 +229,7 @@ fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
 }
 
 #[test]
-fn thousand_readers_of_one_index_give_the_same_answers() {
+fn thousand_concurrent_readers_give_the_same_answers() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..100 {
@@ -296,7 +296,7 @@ fn published_name_is_never_reused_for_another_file() {
 }
 
 #[test]
-fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
+fn merge_without_disk_space_is_refused_and_not_retried() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -334,7 +334,7 @@ fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
 
 /// Any item after the first error would make an incomplete result look complete.
 #[test]
-fn failed_query_gives_its_error_as_the_only_item_each_time_it_is_asked() {
+fn failed_query_yields_only_its_error_each_time() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..20_000_u64 {

@@ -138,7 +138,7 @@ fn resembling(size: usize, tenths: usize) -> (usize, usize, usize) {
 }
 
 #[test]
-fn resemblance_is_estimated_without_bias_and_with_an_honest_error() {
+fn resemblance_estimates_are_unbiased_with_correct_standard_errors() {
     let mut ratios = Vec::new();
     for size in [20, 100, 1000] {
         for j in [5, 8, 9] {
@@ -155,7 +155,7 @@ fn resemblance_is_estimated_without_bias_and_with_an_honest_error() {
 }
 
 #[test]
-fn containment_is_estimated_without_bias_and_with_an_honest_error_at_unequal_sizes() {
+fn containment_estimates_of_unequal_sets_are_unbiased() {
     let mut ratios = Vec::new();
     for size in [20_usize, 100, 1000] {
         // Containment in tenths. At most a third of the larger set is in the smaller one.
@@ -175,7 +175,7 @@ fn containment_is_estimated_without_bias_and_with_an_honest_error_at_unequal_siz
 }
 
 #[test]
-fn sets_of_fewer_than_t_are_compared_exactly() {
+fn sets_of_fewer_than_t_hashes_are_compared_exactly() {
     let mut random = SplitMix(7);
     let mut sketches = Sketches { scratch: Vec::new(), a: Vec::new(), b: Vec::new() };
     for (a, b, both) in [(20, 20, 13), (99, 99, 90), (1, 99, 1), (5, 60, 0)] {
@@ -196,7 +196,7 @@ fn sets_of_fewer_than_t_are_compared_exactly() {
 
 /// Tests the rule for documents with more hashes than the format can store.
 #[test]
-fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known() {
+fn truncated_samples_are_compared_over_their_common_range() {
     let mut random = SplitMix(9);
     let mut sketches = Sketches { scratch: Vec::new(), a: Vec::new(), b: Vec::new() };
     let (mut sum, mut squares, mut claimed) = (0.0, 0.0, 0.0);

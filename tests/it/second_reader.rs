@@ -188,7 +188,7 @@ fn fill(
 }
 
 #[test]
-fn second_reader_finds_the_same_in_living_indexes() {
+fn second_reader_finds_the_same_content_in_indexes() {
     let dir = tempfile::tempdir().unwrap();
     let table = table();
     let idf =
@@ -273,7 +273,7 @@ fn second_reader_finds_the_same_in_living_indexes() {
 }
 
 #[test]
-fn second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
+fn second_reader_agrees_on_idf_tables_and_sketch_files() {
     let dir = tempfile::tempdir().unwrap();
     for shingling in [Shingling::words(1, 0), raw()] {
         let table = table_of(&shingling);

@@ -66,7 +66,7 @@ fn shown(hit: &Hit) -> (String, f64) {
 }
 
 #[test]
-fn stream_keeps_the_documents_of_the_definition_through_flushes_merges_and_openings() {
+fn admitted_documents_equal_the_definition_across_flushes_and_merges() {
     let mut duplicates = 0;
     for (seed, threshold) in [(1, 0.8), (2, 0.5), (3, 0.9), (4, 1.0), (5, 0.65), (6, 0.8)] {
         for drops in [false, true] {
@@ -146,7 +146,7 @@ fn all_are_found(
 }
 
 #[test]
-fn marked_copies_decide_nothing() {
+fn marked_duplicates_do_not_affect_later_decisions() {
     let dir = tempfile::tempdir().unwrap();
     let params = params(0.8);
     let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
@@ -170,7 +170,7 @@ fn marked_copies_decide_nothing() {
 }
 
 #[test]
-fn thresholds_below_that_of_the_index_and_documents_without_a_set_are_refused() {
+fn low_thresholds_and_documents_without_a_set_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let params = params(0.8);
     let index = Index::create(dir.path().join("x"), params.clone()).unwrap();

@@ -190,7 +190,7 @@ fn hold(
 /// steeper, not looser. The bounds are the values measured with 20,000 trials: a group down to .80 of J^s for J = .8 and
 /// down to .947 for J = .9; P(fungible) down to .65 (of .03) and to .947 (of .46).
 #[test]
-fn one_permutation_filled_is_unbiased_and_its_groups_match_a_little_less_often_than_independent_ones() {
+fn filled_one_permutation_minhash_is_unbiased_with_fewer_group_matches() {
     let high = |cell: &Cell| cell.resemblance() > 0.85;
     let groups = |cell: &Cell| (if high(cell) { 0.94 } else { 0.8 }, 1.0);
     let two_of_six = |cell: &Cell| (if high(cell) { 0.94 } else { 0.65 }, 1.0);
@@ -208,24 +208,24 @@ fn hold_classic(family: Family) {
 }
 
 #[test]
-fn minima_and_groups_of_linear_transformations_match_as_independent_ones() {
+fn linear_transformations_behave_like_independent_permutations() {
     hold_classic(Family::Linear);
 }
 
 #[test]
-fn minima_and_groups_of_multiply_shift_match_as_independent_ones() {
+fn multiply_shift_behaves_like_independent_permutations() {
     hold_classic(Family::MultiplyShift);
 }
 
 #[test]
-fn minima_and_groups_of_matrices_match_as_independent_ones() {
+fn matrices_behave_like_independent_permutations() {
     hold_classic(Family::Matrix);
 }
 
 /// The upper half of the 128-bit product grows with x, so that all minima are at one element. This test shows that the
 /// experiments above detect such a family.
 #[test]
-fn the_upper_half_of_a_whole_product_has_a_variance_of_all_minima_in_one() {
+fn variance_reveals_the_unsound_upper_product_half() {
     let mut random = Random(8);
     let factors: Vec<u64> = (0..84).map(|_| random.next() | 1 << 63).collect();
     let min = |set: &[u64], a: u64| set.iter().map(|&x| (u128::from(a) * u128::from(x)) >> 64).min();
@@ -241,7 +241,7 @@ fn the_upper_half_of_a_whole_product_has_a_variance_of_all_minima_in_one() {
 }
 
 #[test]
-fn estimates_from_a_few_bits_are_unbiased_and_their_standard_error_is_honest() {
+fn estimates_from_few_bits_are_unbiased_with_correct_standard_errors() {
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         for bits in [1, 2, 4, 8, 16] {
@@ -309,7 +309,7 @@ fn minima_are_uniform_over_elements_and_bits() {
 }
 
 #[test]
-fn minima_of_different_elements_agree_in_their_low_bits_by_chance_and_no_more() {
+fn low_bits_of_different_minima_agree_only_by_chance() {
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         for (n, trials) in [(1, 3000), (5, 3000), (60, 2000), (1000, 300), (20_000, 20)] {
@@ -334,7 +334,7 @@ fn minima_of_different_elements_agree_in_their_low_bits_by_chance_and_no_more() 
 }
 
 #[test]
-fn the_hamming_distance_of_fingerprints_follows_the_angle() {
+fn hamming_distance_of_fingerprints_follows_the_angle_between_sets() {
     // Two sets of n elements that share c are at an angle of acos(c / n), and a bit differs with probability angle / pi.
     // This is a limit for large sets, so n is odd (no ties) and large, and a deviation of one per cent is allowed.
     let mut random = Random(5);
@@ -368,7 +368,7 @@ fn the_hamming_distance_of_fingerprints_follows_the_angle() {
 }
 
 #[test]
-fn shingles_of_real_words_are_as_good_as_random_ones() {
+fn shingles_of_real_words_behave_like_random_elements() {
     for family in FAMILIES {
         shingles_of_real_words(&MinHasher::of(family, 84), &family.to_string());
     }
@@ -415,7 +415,7 @@ fn shingles_of_real_words(hasher: &MinHasher, family: &str) {
 }
 
 #[test]
-fn the_sets_drawn_have_the_sizes_and_the_resemblance_they_are_meant_to() {
+fn drawn_sets_have_the_requested_sizes_and_resemblance() {
     let mut random = Random(6);
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for cell in &CELLS {
@@ -461,7 +461,7 @@ fn accepted(scheme: FeatureScheme, resemblance: f64, trials: u32, seed: u64) -> 
 }
 
 #[test]
-fn as_many_pairs_are_fungible_as_the_formula_says() {
+fn share_of_fungible_pairs_equals_the_formula() {
     let trials = 20_000;
     let bytes = |threshold| FeatureScheme { threshold, ..params::Preset::SMALL_8.scheme };
     for (scheme, resemblance) in [

@@ -4,7 +4,7 @@
 use crate::support::skip::{Missing, notice};
 
 #[test]
-fn missing_program_is_a_failure_if_all_are_required() {
+fn missing_program_fails_the_test_if_all_are_required() {
     let skipped = notice(Missing::Program("strace"), false);
     assert_eq!(skipped, Ok("skipped: strace is missing or cannot be run".to_owned()));
     let failure = notice(Missing::Program("strace"), true).unwrap_err();

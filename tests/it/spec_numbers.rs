@@ -117,7 +117,7 @@ fn tile(fields: &[(&str, usize, usize)], start: usize, end: usize) {
 }
 
 #[test]
-fn the_header_is_the_one_specified() {
+fn header_matches_the_specification() {
     let expected = [
         field!(Header, magic),
         field!(Header, version),
@@ -136,7 +136,7 @@ fn the_header_is_the_one_specified() {
 }
 
 #[test]
-fn an_entry_of_the_table_of_contents_is_the_one_specified() {
+fn table_of_contents_entry_matches_the_specification() {
     let expected = [
         field!(Entry, kind),
         field!(Entry, index),
@@ -151,7 +151,7 @@ fn an_entry_of_the_table_of_contents_is_the_one_specified() {
 }
 
 #[test]
-fn the_footer_is_the_one_specified() {
+fn footer_matches_the_specification() {
     let expected = [
         field!(Footer, magic),
         field!(Footer, file_length),
@@ -170,7 +170,7 @@ fn the_footer_is_the_one_specified() {
 }
 
 #[test]
-fn current_is_the_one_specified() {
+fn current_file_matches_the_specification() {
     let expected = [
         field!(Current, header),
         field!(Current, generation),
@@ -183,7 +183,7 @@ fn current_is_the_one_specified() {
 }
 
 #[test]
-fn the_head_of_a_frame_is_the_one_specified() {
+fn frame_head_matches_the_specification() {
     let expected = [field!(StampsHead, base), field!(StampsHead, width), field!(StampsHead, reserved)];
     fields("### Stamps", &expected);
     let expected = [field!(FrameHead, base), field!(FrameHead, width), field!(FrameHead, reserved)];
@@ -194,7 +194,7 @@ fn the_head_of_a_frame_is_the_one_specified() {
 /// The manifest has no struct, so the test examines its bytes: each field has a unique value, which must be at the offset in
 /// the specification.
 #[test]
-fn the_manifest_is_the_one_specified() {
+fn manifest_matches_the_specification() {
     let params = Params::builder().words(5).simhash(3).build().unwrap();
     let deleted: roaring::RoaringBitmap = [1, 3].into_iter().collect();
     let entry = SegmentEntry {
@@ -257,7 +257,7 @@ fn the_manifest_is_the_one_specified() {
 }
 
 #[test]
-fn an_idf_table_has_the_fields_specified() {
+fn idf_table_fields_match_the_specification() {
     let shingling = Shingling::words(2, 0);
     let (hashes, frequencies) = ([7, 9], [3, 4]);
     let bytes = idf::encode(5, 2, &shingling, &hashes, &frequencies);
@@ -286,7 +286,7 @@ fn tile_of(heading: &str, start: usize, end: usize) {
 }
 
 #[test]
-fn the_end_of_a_file_of_sketches_is_the_one_specified() {
+fn end_of_a_sketch_file_matches_the_specification() {
     let expected = [
         field!(SketchFileEnd, magic),
         field!(SketchFileEnd, file_length),
@@ -302,7 +302,7 @@ fn the_end_of_a_file_of_sketches_is_the_one_specified() {
 }
 
 #[test]
-fn heads_and_records_of_a_log_are_as_specified() {
+fn log_heads_and_records_match_the_specification() {
     let (uuid, log_number, first) = (0x0101, 0x0303, 0x0404);
     let params = Params::builder().simhash(3).build().unwrap();
     let mut bytes = log::encode_head(uuid, &params, log_number, first);
@@ -340,7 +340,7 @@ fn heads_and_records_of_a_log_are_as_specified() {
 }
 
 #[test]
-fn roles_and_kinds_have_the_numbers_specified() {
+fn roles_and_kinds_have_the_specified_numbers() {
     let roles = [
         (Role::Segment as u64, "segment"),
         (Role::Manifest as u64, "manifest"),
@@ -356,7 +356,7 @@ fn roles_and_kinds_have_the_numbers_specified() {
 }
 
 #[test]
-fn codecs_have_the_numbers_specified() {
+fn codecs_have_the_specified_numbers() {
     let expected = [
         ("params", 1, "text"),
         ("keys", keys::CODEC_FRAME, "frame"),
@@ -401,7 +401,7 @@ fn codecs_have_the_numbers_specified() {
 
 /// The table of incompatible features must have the bit and the name of each.
 #[test]
-fn incompatible_features_have_the_numbers_and_names_specified() {
+fn incompatible_features_have_the_specified_bits_and_names() {
     let table = rows("#### Incompatible features", &["bit", "name", "files", "set if and only if"]);
     let found: BTreeSet<(u32, String)> = table.iter().map(|row| (number(&row[0]), row[1].clone())).collect();
     let expected = [
@@ -446,7 +446,7 @@ fn tags_and_lengths(bytes: &[u8]) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn fields_of_a_document_are_the_ones_specified() {
+fn document_fields_match_the_specification() {
     let columns = ["field", "tag", "bytes of the content", "there"];
     let found: Vec<(String, String, String)> = rows("### Fields", &columns)
         .into_iter()
@@ -479,7 +479,7 @@ fn fields_of_a_document_are_the_ones_specified() {
 }
 
 #[test]
-fn sets_have_high_bytes_in_a_map_from_the_counts_specified_on() {
+fn sets_use_a_bitmap_from_the_specified_counts() {
     let table = rows("#### High bytes", &["hashes", "c", "bytes of the content"]);
     let params = Params::builder().minhash(1, 1).sets().build().unwrap();
     let (mut bytes, mut last) = (Vec::new(), None);
@@ -500,7 +500,7 @@ fn sets_have_high_bytes_in_a_map_from_the_counts_specified_on() {
 /// The choice of common tags is private to the writer. This test only checks that the specification has the constants of the
 /// source. `golden_files.rs` has segments with common tags, which the second reader computes independently.
 #[test]
-fn common_tags_are_chosen_by_the_constants_specified() {
+fn common_tag_constants_match_the_specification() {
     let value = |text: &str| -> u64 {
         let text = text.replace('_', "").to_lowercase();
         if let Some((one, shift)) = text.split_once(" << ") {
@@ -522,7 +522,7 @@ fn common_tags_are_chosen_by_the_constants_specified() {
 
 /// Each row has a form of names, an example, its tables, their numbers of leading bits, and the largest radius.
 #[test]
-fn designs_have_the_names_tables_and_radii_specified() {
+fn designs_have_the_specified_names_tables_and_radii() {
     let columns =
         ["name", "numbers", "tables", "for example", "its tables", "bits that lead", "largest radius"];
     let found = rows("#### Designs", &columns);
@@ -565,7 +565,7 @@ fn designs_have_the_names_tables_and_radii_specified() {
 }
 
 #[test]
-fn limits_and_constants_are_the_ones_specified() {
+fn limits_and_constants_match_the_specification() {
     let magic = |bytes: [u8; 8]| bytes.map(|byte| format!("{byte:02X}")).join(" ");
     let limits = [
         ("version", VERSION.to_string()),
@@ -645,7 +645,7 @@ fn every_parameter() -> Params {
 }
 
 #[test]
-fn parameters_have_the_names_order_and_values_specified() {
+fn parameters_have_the_specified_names_order_and_values() {
     let specified = rows("### Parameters", &["name", "values", "meaning"]);
     let all = every_parameter();
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
@@ -735,7 +735,7 @@ fn parameters_have_the_names_order_and_values_specified() {
 }
 
 #[test]
-fn widths_that_depend_on_counts_change_where_specified() {
+fn count_dependent_widths_change_at_the_specified_counts() {
     let table = rows("#### Prefix directory", &["rows", "bits"]);
     assert!(table.len() >= 4);
     for row in &table {
@@ -746,7 +746,7 @@ fn widths_that_depend_on_counts_change_where_specified() {
 /// The constants of sketching are private, and `golden_sketches.rs` tests their effect. This test only checks that the
 /// specification has the numbers in the source.
 #[test]
-fn the_constants_of_sketching_are_those_of_the_source() {
+fn sketching_constants_in_the_specification_equal_the_source() {
     let sources = [
         ("hash", include_str!("../../crates/sketch/src/hash.rs")),
         ("minhash", include_str!("../../crates/sketch/src/minhash/one_permutation.rs")),
@@ -828,7 +828,7 @@ fn three_records() -> Vec<u8> {
 /// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after an intended change of the format. Then replace the dump in the
 /// specification by the output of `scripts/read-segment.py --dump`.
 #[test]
-fn the_three_record_file_is_the_committed_one() {
+fn three_record_file_equals_the_committed_file() {
     let path = golden("three-records.seg");
     let bytes = three_records();
     if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1") {
@@ -849,7 +849,7 @@ fn the_three_record_file_is_the_committed_one() {
 }
 
 #[test]
-fn the_worked_example_shows_bytes_of_the_three_record_file() {
+fn worked_example_shows_bytes_of_the_three_record_file() {
     let bytes = read(&golden("three-records.seg"));
     let lines = part("### A worked example").skip_while(|line| *line != "```text").skip(1);
     let lines: Vec<_> = lines.take_while(|line| *line != "```").collect();
@@ -864,7 +864,7 @@ fn the_worked_example_shows_bytes_of_the_three_record_file() {
 }
 
 #[test]
-fn the_annotated_dump_shows_exactly_the_three_record_file() {
+fn annotated_dump_equals_the_three_record_file() {
     for (key, text) in RECORDS {
         let row = format!("| `{key}` | `{text}` |");
         assert!(part("## A file of three records").any(|line| line == row), "no row {row}");

@@ -126,7 +126,7 @@ fn index_with_unusable_tokens_is_not_created() {
 }
 
 #[test]
-fn every_file_with_newer_tokens_has_the_feature_by_which_old_readers_refuse_it() {
+fn files_with_newer_tokens_have_a_feature_that_old_readers_refuse() {
     let features = |file: &Path| {
         let bytes = std::fs::read(file).unwrap();
         u32::from_le_bytes(bytes[12..16].try_into().unwrap())
@@ -343,7 +343,7 @@ fn deleted_key_is_gone_until_it_is_put_again() {
 }
 
 #[test]
-fn a_segment_without_a_live_document_is_removed_at_the_commit() {
+fn commit_removes_a_segment_without_live_documents() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -359,7 +359,7 @@ fn a_segment_without_a_live_document_is_removed_at_the_commit() {
 }
 
 #[test]
-fn a_snapshot_does_not_change_and_outlives_the_files_it_reads() {
+fn snapshot_is_unchanged_after_its_files_are_removed() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -381,7 +381,7 @@ fn a_snapshot_does_not_change_and_outlives_the_files_it_reads() {
 }
 
 #[test]
-fn a_second_handle_sees_commits_when_it_refreshes() {
+fn second_handle_sees_commits_after_a_refresh() {
     let (_dir, path, index) = created(raw());
     let other = Index::open(&path).unwrap();
     assert!(!other.refresh().unwrap());
@@ -403,7 +403,7 @@ fn a_second_handle_sees_commits_when_it_refreshes() {
 }
 
 #[test]
-fn another_index_at_the_same_path_is_not_taken_for_the_old_one() {
+fn refresh_refuses_another_index_at_the_same_path() {
     let (_dir, path, index) = created(raw());
     std::fs::remove_dir_all(&path).unwrap();
     Index::create(&path, raw()).unwrap();
@@ -412,7 +412,7 @@ fn another_index_at_the_same_path_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn there_is_one_writer_at_a_time_and_its_end_frees_the_lock() {
+fn only_one_writer_can_exist_and_dropping_it_releases_the_lock() {
     let (_dir, path, index) = created(raw());
     let writer = index.writer().unwrap();
     let error = index.writer().unwrap_err();
@@ -425,11 +425,11 @@ fn there_is_one_writer_at_a_time_and_its_end_frees_the_lock() {
 }
 
 /// The environment variable that is set for the child process of
-/// [`a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock`].
+/// [`lock_excludes_other_processes_and_is_released_by_process_death`].
 const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 #[test]
-fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
+fn lock_excludes_other_processes_and_is_released_by_process_death() {
     if let Some(path) = std::env::var_os(CHILD) {
         let index = Index::open(path).unwrap();
         match index.writer() {
@@ -449,7 +449,7 @@ fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
     let child = || {
         let output = itself()
             .args(["--exact", "--nocapture"])
-            .arg("store::a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock")
+            .arg("store::lock_excludes_other_processes_and_is_released_by_process_death")
             .env(CHILD, &path)
             .output()
             .unwrap();
@@ -486,7 +486,7 @@ fn writer_with_a_removed_lock_file_cannot_commit() {
 }
 
 #[test]
-fn a_dropped_batch_leaves_no_files() {
+fn dropped_batch_leaves_no_files() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -621,7 +621,7 @@ fn records_with_invalid_samples_are_refused() {
 }
 
 #[test]
-fn many_segments_answer_as_one() {
+fn many_segments_give_the_answers_of_one() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_logged(false);
@@ -640,7 +640,7 @@ fn many_segments_answer_as_one() {
 }
 
 #[test]
-fn keys_of_the_other_kind_are_refused_and_the_batch_continues() {
+fn keys_of_the_wrong_kind_are_refused_and_the_batch_continues() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     assert!(matches!(writer.put("seven", Fingerprint(1)), Err(Error::Invalid(_))));
@@ -678,7 +678,7 @@ fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
 }
 
 #[test]
-fn empty_text_is_stored_and_near_nothing() {
+fn empty_text_is_stored_but_matches_no_query() {
     let (_dir, path, index) = created(texts());
     let (empty, other) =
         (index.sketcher().unwrap().sketch(" -- ").unwrap(), index.sketcher().unwrap().sketch("").unwrap());
@@ -695,7 +695,7 @@ fn empty_text_is_stored_and_near_nothing() {
 }
 
 #[test]
-fn a_commit_without_changes_writes_nothing() {
+fn commit_without_changes_writes_nothing() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     assert_eq!(writer.commit().unwrap(), 1);
@@ -735,7 +735,7 @@ fn same_commits_give_the_same_segment_bytes() {
 }
 
 #[test]
-fn old_manifests_are_swept_and_unknown_files_are_left_alone() {
+fn old_manifests_are_removed_and_unknown_files_are_kept() {
     let (_dir, path, index) = created(raw());
     let others = [
         ".DS_Store",
@@ -904,7 +904,7 @@ fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) 
 }
 
 #[test]
-fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
+fn failing_operation_leaves_the_last_commit_or_the_new_one() {
     let after = map([(1, 1), (3, 33), (10, 99), (11, 11), (12, 12), (13, 13), (14, 14)]);
     let (mut points, mut kinds, mut new) = (0, BTreeMap::new(), 0);
     for way in 0..ways().count() {
@@ -968,7 +968,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
 }
 
 #[test]
-fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
+fn failing_create_leaves_nothing_or_a_complete_index() {
     let mut points = 0;
     for way in 0..ways().count() {
         for fails_at in 1.. {
@@ -1001,7 +1001,7 @@ fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
+fn full_disk_keeps_the_last_commit_and_later_commits_succeed() {
     struct UnmountedOnDrop(PathBuf);
     impl Drop for UnmountedOnDrop {
         fn drop(&mut self) {
@@ -1108,7 +1108,7 @@ fn sketch_of_other_parameters_is_refused_with_the_first_differing_name() {
 }
 
 #[test]
-fn parameters_out_of_range_make_no_index() {
+fn create_refuses_parameters_out_of_range() {
     let dir = tempfile::tempdir().unwrap();
     let mut params = raw();
     params.simhash.as_mut().unwrap().within = 200;
@@ -1118,7 +1118,7 @@ fn parameters_out_of_range_make_no_index() {
 }
 
 #[test]
-fn a_limit_keeps_the_nearest_and_counts_the_others() {
+fn query_limit_keeps_the_nearest_and_counts_the_others() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..200 {

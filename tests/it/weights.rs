@@ -121,7 +121,7 @@ fn sketches_of_other_weights_are_refused_by_name() {
 }
 
 #[test]
-fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
+fn vectors_match_by_their_own_weights_and_by_idf_weights() {
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
     let mut random = Random(3);
     let mut vector = || -> Vec<(u64, i64)> {
@@ -197,7 +197,7 @@ fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
 /// `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are stored in files, so
 /// they must never change.
 #[test]
-fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation() {
+fn elements_and_minima_of_weighted_texts_equal_the_second_implementation() {
     let mut lines = include_str!("../golden/occurrences.tsv").lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("name\ttext\twidth\tseed\telements\tset\tfilled\tdarts"));
     let mut checked = 0;
@@ -226,7 +226,7 @@ fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation(
 
 /// `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are stored in files, too.
 #[test]
-fn elements_and_minima_in_units_are_those_of_the_second_implementation() {
+fn elements_and_minima_in_whole_units_equal_the_second_implementation() {
     let mut lines = include_str!("../golden/whole-weights.tsv").lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("unit\ttable\tvector\telements\tset\tfilled\tdarts"));
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
