@@ -1,7 +1,7 @@
-//! A process that has a writer forks: only the process that opened the writer may use it, and the lock stays with it.
-//! And the lock is lost in other ways: then a commit is an error.
+//! Tests a process that forks while it has a writer: only the process that opened the writer may use it, and that process
+//! keeps the lock. Also tests that a commit fails if the lock was lost in another way.
 //!
-//! A program of its own: a forked child inherits the locks and open files of every test that runs at that moment.
+//! These tests are a separate program, because a forked child inherits the locks and open files of all concurrent tests.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index, and takes its lock")]
@@ -40,8 +40,8 @@ fn names(path: &Path) -> Vec<String> {
 mod forked {
     use super::*;
 
-    /// Runs `step` in a child made by fork, and returns its exit status: what `step` returns, or 99 for a panic, or 98
-    /// if the child has not ended after 20 seconds.
+    /// Runs `step` in a forked child, and returns the child's exit status: the return value of `step`, 99 after a panic,
+    /// or 98 if the child does not exit within 20 seconds.
     fn in_child(step: impl FnOnce() -> i32) -> i32 {
         #[expect(
             unsafe_code,
@@ -77,7 +77,7 @@ mod forked {
         98
     }
 
-    /// The status of a child: 0 for the error that names the other process, and 1 for anything else.
+    /// Returns 0 if the error names the other process, and 1 for any other result.
     fn refused<T>(result: twindex::Result<T>) -> i32 {
         match result {
             Err(Error::Invalid(why)) if why.contains("was opened by process") => 0,
@@ -111,11 +111,11 @@ mod forked {
         other.writer().unwrap();
     }
 
-    /// Set for the third process of the test below: the index.
+    /// The environment variable with the path of the index, set for the third process of the test below.
     const THIRD: &str = "TWINDEX_TEST_THIRD";
 
-    /// The scenario by which acknowledged commits were lost: a child ends its copy of a writer, and another process tries
-    /// to write.
+    /// Acknowledged commits were once lost in this scenario: a child drops its copy of a writer, and another process
+    /// tries to write.
     #[test]
     fn writer_dropped_in_a_child_loses_no_acknowledged_commit() {
         if let Some(path) = std::env::var_os(THIRD) {
@@ -139,7 +139,7 @@ mod forked {
         let mut writer = index.writer().unwrap();
         (0..10).for_each(|key| put(&mut writer, key));
         writer.commit().unwrap();
-        (10..20).for_each(|key| put(&mut writer, key)); // between put and commit
+        (10..20).for_each(|key| put(&mut writer, key)); // // put before the fork, committed after it
         let mut writer = Some(writer);
         assert_eq!(
             in_child(|| {
@@ -167,7 +167,7 @@ mod forked {
             let mut writer = index.writer().unwrap();
             put(&mut writer, 1);
             writer.commit().unwrap();
-            put(&mut writer, 50); // gone with the child
+            put(&mut writer, 50); // // uncommitted, so lost when the child exits
             0
         });
         assert_eq!(status, 0);
@@ -182,7 +182,7 @@ mod forked {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
-        // Started by fork and exec: it waits for its input, which ends when it is dropped.
+        // `cat` is started by fork and exec. It waits for its input, which ends when `stdin` is dropped.
         let mut program =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         writer.commit().unwrap();
@@ -272,7 +272,7 @@ mod forked {
         child(&mut |writer| refused(writer.merge_step()), &mut writer);
         child(&mut |writer| refused(writer.wait_for_merge()), &mut writer);
         child(&mut |writer| refused(writer.gc()), &mut writer);
-        // In the middle of a batch, too.
+        // The same in the middle of a batch.
         put(&mut writer, 2);
         child(&mut |writer| refused(writer.put(3, Fingerprint(3))), &mut writer);
         child(&mut |writer| refused(writer.admit(3, Fingerprint(3))), &mut writer);
@@ -320,7 +320,7 @@ fn commit_is_refused_after_another_process_took_the_lock() {
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1);
     writer.commit().unwrap();
-    // As another holder does: it writes its own number and line to the file.
+    // Writes a process number and a different token to the lock file, as another holder of the lock does.
     std::fs::write(path.join("LOCK"), format!("{}\n0123456789abcdef\n", std::process::id())).unwrap();
     put(&mut writer, 2);
     assert!(matches!(writer.commit(), Err(Error::Locked { .. })));
@@ -328,13 +328,13 @@ fn commit_is_refused_after_another_process_took_the_lock() {
     assert_eq!(keys(&path), [1]);
 }
 
-/// Set for the process that [`relative_path_still_works_after_the_current_directory_changed`] starts.
+/// Set for the child process of [`relative_path_still_works_after_the_current_directory_changed`].
 const CHILD: &str = "TWINDEX_TEST_RELATIVE";
 
 #[test]
 fn relative_path_still_works_after_the_current_directory_changed() {
     if std::env::var_os(CHILD).is_some() {
-        // In a process of its own, as the current directory is that of all threads.
+        // Runs in a child process, because all threads of a process share the current directory.
         let index = Index::open("index").unwrap();
         let mut writer = index.writer().unwrap();
         std::env::set_current_dir("elsewhere").unwrap();

@@ -1,5 +1,5 @@
-//! Tests that an index of segments that were built separately gives the same results as one that was built at once, and that
-//! incompatible segments are refused.
+//! Tests that an index of adopted segments, which were built separately, gives the same results as an index built in one
+//! commit, and that incompatible segments are refused.
 
 #![allow(clippy::disallowed_methods, reason = "the test reads the files of an index directly")]
 
@@ -22,7 +22,7 @@ fn text(number: u32) -> String {
     words.join(" ") + last
 }
 
-/// Creates an index of some documents in one commit; returns the path of its only segment.
+/// Creates an index of these documents in one commit; returns the path of its only segment.
 fn built(dir: &Path, name: &str, params: &Params, numbers: impl Iterator<Item = u32>) -> PathBuf {
     let index = Index::create(dir.join(name), params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();

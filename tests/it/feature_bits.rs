@@ -1,5 +1,5 @@
-//! Tests of files of later versions: feature bits say which operations this version may do with them, and it must name the
-//! feature instead of misreading or destroying the file.
+//! Tests files of later versions. Feature bits tell this version which operations it may perform on a file. It must
+//! refuse the others with the name of the feature, rather than misread or destroy the file.
 
 use std::path::Path;
 
@@ -22,7 +22,7 @@ fn replace(dir: &Path, name: &str, bytes: &[u8]) {
     file.publish(&dir.join(name), true).unwrap();
 }
 
-/// Another version of the format, newer or older, is refused with its number, and the message says what to do.
+/// A file of a newer or older format version is refused with the version number and advice.
 #[test]
 fn unknown_version_or_feature_is_refused_with_advice() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
@@ -54,7 +54,7 @@ fn unknown_version_or_feature_is_refused_with_advice() {
     );
 }
 
-/// The version and the features of a header are trusted only after its checksum was verified.
+/// The version and the features in a header are used only after the checksum of the header was verified.
 #[test]
 fn flipped_header_bit_is_reported_as_damage_not_as_newer_version() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
