@@ -253,9 +253,8 @@ fn answers_on_hot_buckets_equal_brute_force() {
     check_cases("hot", 3333, hot);
 }
 
-/// From 2^19 fingerprints on, tables are probed by all 16 bits of one of four blocks, so they have no plane for the
-/// remaining bits of the block. From 2^20 on, longer blocks have more than 16 bits, which is the width of the pointer in
-/// an entry.
+/// From 2^19 fingerprints on, the prefix of a table covers all 16 bits of one of four blocks, so there is no plane for that
+/// block. From 2^20 on, longer blocks have more than 16 bits, the width of the pointer in an entry.
 const LARGE: [(usize, &[(&str, &str)]); 3] = [
     ((1 << 19) - 1, &[("blocks-4", "planes"), ("blocks-4", "planes+3"), ("choose-5-2", "compact")]),
     (

@@ -1,5 +1,5 @@
-//! Replays inputs on which fuzzing failed before, with any compiler: each file in `fuzz/regressions/<target>/` is passed to
-//! its target again. To check that every target runs, each also gets the seeds of fuzzing and some random inputs.
+//! Replays inputs on which fuzzing once failed, with a stable compiler: each file in `fuzz/regressions/<target>/` is
+//! passed to its target. Each target also runs on its fuzzing seeds and on random mutations of them.
 
 #![allow(clippy::disallowed_methods, reason = "reads inputs, not an index")]
 
@@ -9,7 +9,7 @@ use crate::support::Random;
 use crate::support::fuzzing::{TARGETS, seeds};
 use crate::support::skip::{Missing, skip};
 
-/// Targets of crates above this one; their regressions are replayed in that crate: `crates/corpus/src/input/fuzzed.rs`.
+/// Targets of a higher crate, which replays their regressions itself: `crates/corpus/src/input/fuzzed.rs`.
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
 
 #[test]
@@ -25,7 +25,8 @@ fn former_failing_inputs_pass() {
     }
 }
 
-/// `scripts/fuzz-coverage` measures which lines this runs. `TWINDEX_FUZZ_CORPUS` names the directory of all corpora.
+/// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora. `scripts/fuzz-coverage` measures the line coverage of this
+/// test.
 #[test]
 fn corpora_named_in_the_environment_pass() {
     let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
@@ -50,8 +51,8 @@ fn every_target_passes_on_its_seeds_and_mutated_seeds() {
         let seeds = seeds(name);
         assert!(!seeds.is_empty(), "{name}");
         let mut random = Random(11);
-        // An input of `many` takes as long as a hundred of the others, so few run; `scripts/fuzz-coverage` replays all of
-        // them.
+        // An input of `many` takes as long as a hundred inputs of other targets, so only some run here.
+        // `scripts/fuzz-coverage` replays all of them.
         let (step, changes) = if name == "many" { (6, 1) } else { (1, 24) };
         for seed in seeds.iter().step_by(step) {
             target(seed);

@@ -1,5 +1,5 @@
-//! Tests the formulas for choosing parameters against exact fractions: `tests/golden/choices.tsv` was written by a second
-//! implementation, `scripts/golden_choices.py`, which rounds only the logarithms at the end.
+//! Tests the formulas for choosing parameters against exact fractions. A second implementation,
+//! `scripts/golden_choices.py`, wrote them to `tests/golden/choices.tsv`; it rounds only the logarithms at the end.
 
 use twindex::params::FeatureScheme;
 use twindex::planner::{
@@ -9,7 +9,7 @@ use twindex::planner::{
 
 const FILE: &str = include_str!("../golden/choices.tsv");
 
-/// Returns the columns of all rows of a kind.
+/// Returns the rows of one kind, each as a list of columns.
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
     let rows: Vec<Vec<&str>> = FILE
         .lines()
@@ -25,12 +25,12 @@ fn parse<T: std::str::FromStr>(column: &str) -> T {
     column.parse().unwrap_or_else(|_| panic!("`{column}` is no number"))
 }
 
-/// Checks that logarithms agree: the numbers to 11 digits, or the logarithms themselves to 14.
+/// Checks that two logarithms agree within 4e-12 plus 1e-14 of their value; near 0, within a relative error of 1e-10.
 #[track_caller]
 fn same_log10(found: f64, expected: &str, what: &[&str]) {
     let expected: f64 = parse(expected);
     let near = (found - expected).abs() <= 4e-12 + 1e-14 * expected.abs();
-    // For a number near 1, the logarithm is about its distance from 1.
+    // The logarithm of a number near 1 is about the number's distance from 1, so its relative error matters, too.
     let sharp = expected.abs() > 1e-3 || (found - expected).abs() <= 1e-10 * expected.abs();
     assert!(
         found.to_bits() == expected.to_bits() || (near && sharp),

@@ -1,5 +1,5 @@
-//! An index whose fingerprints are weighted by an IDF table needs that table, so the index contains it. Tests that creating
-//! an index stores the table completely or fails, that the table is kept, and that its loss or damage is reported only where
+//! Tests indexes whose fingerprints are weighted by an IDF table. The index contains the table, because sketching needs
+//! it. Creation stores the table or fails as a whole, the table is kept, and its loss or damage is an error only where
 //! the table is needed.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
@@ -35,7 +35,7 @@ fn params(table: &IdfTable) -> Params {
     Params::builder().words(1).simhash_weighted(3, table.weights()).build().unwrap()
 }
 
-/// Creates an index of the texts; returns also the path of its table, and the sketch of a text.
+/// Creates an index of the texts; returns its directory, its path, the path of its table, and the sketch of a text.
 fn indexed() -> (TempDir, PathBuf, PathBuf, Sketch) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
