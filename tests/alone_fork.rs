@@ -139,7 +139,7 @@ mod forked {
         let mut writer = index.writer().unwrap();
         (0..10).for_each(|key| put(&mut writer, key));
         writer.commit().unwrap();
-        (10..20).for_each(|key| put(&mut writer, key)); // // put before the fork, committed after it
+        (10..20).for_each(|key| put(&mut writer, key)); // put before the fork, committed after it
         let mut writer = Some(writer);
         assert_eq!(
             in_child(|| {
@@ -167,7 +167,7 @@ mod forked {
             let mut writer = index.writer().unwrap();
             put(&mut writer, 1);
             writer.commit().unwrap();
-            put(&mut writer, 50); // // uncommitted, so lost when the child exits
+            put(&mut writer, 50); // uncommitted, so lost when the child exits
             0
         });
         assert_eq!(status, 0);

@@ -119,7 +119,7 @@ fn add(total: &mut Counts, counts: Counts) {
     }
 }
 
-/// Maximum length in bytes of a file of which every bit is flipped in every run.
+/// Maximum length in bytes of a file whose bits are all flipped in every run.
 const SMALL: usize = 4_000;
 
 /// Returns the bits to flip: all bits of a small file, and one bit of each byte of a larger one. With
@@ -373,7 +373,7 @@ fn lie(sound: &SoundFile, seals: Seals, bit: usize) -> std::result::Result<Outco
     let mut file = flipped(&sound.bytes, bit);
     seals.reseal(&mut file, false);
     if file == sound.bytes {
-        return Ok(Outcome::Same); // // the bit belongs to a checksum, so the update restored it
+        return Ok(Outcome::Same); // the bit belongs to a checksum, so the update restored it
     }
     let segment = match Segment::from_bytes(file, place()) {
         Ok(segment) => segment,

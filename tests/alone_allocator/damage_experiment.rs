@@ -413,7 +413,7 @@ fn damaged_indexes_answer_as_before_or_report_the_damage() {
             (fields.next().unwrap().parse().unwrap(), fields.next().unwrap().parse().unwrap());
         let place = PathBuf::from(fields.next().unwrap());
         let experiment = Experiment::new();
-        println!(); // // with one test thread, the current line begins with the name of the test
+        println!(); // with one test thread, the current line begins with the name of the test
         std::panic::set_hook(Box::new(|_| ()));
         let mut counts = BTreeMap::<(usize, Outcome), u64>::new();
         let mut identities = std::fs::File::create(&place).unwrap();

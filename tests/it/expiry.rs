@@ -184,7 +184,7 @@ fn merges_do_not_restore_deleted_or_expired_documents() {
         step(&|w| w.delete(1_u64).unwrap(), &[]);
         step(&|w| put(w, 1, 100), &[1]);
         step(&|w| put(w, 2, 105), &[1, 2]);
-        step(&|w| put(w, 1, 90), &[2]); // // this put has expired already, but it replaces the older document
+        step(&|w| put(w, 1, 90), &[2]); // this put has expired already, but it replaces the older document
         step(&|w| put(w, 1, 106), &[1, 2]);
         step(&|w| w.delete(1_u64).unwrap(), &[2]);
         step(&|w| w.delete(1_u64).unwrap(), &[2]);

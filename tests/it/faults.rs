@@ -78,7 +78,7 @@ fn at_every_operation<T: std::fmt::Debug>(
             let done = act(Arc::new(FaultyVfs(Arc::clone(&faults))), dir.path());
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 check(dir.path(), Ok(done.unwrap()), true, "without a failure");
-                break; // // `act` performs fewer operations than this number
+                break; // `act` performs fewer operations than this number
             };
             points += 1;
             let case = format!("{failed}, way {way}: {:?}", done.as_ref().err());

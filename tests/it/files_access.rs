@@ -43,7 +43,7 @@ fn texts() -> (TempDir, PathBuf, Vec<String>) {
             let place = random.below(40);
             words[place] = format!("w{}", random.below(900));
             let text = words.join(" ");
-            let key = format!("{}", batch * 120 + i); // // the last key of each batch is the first of the next
+            let key = format!("{}", batch * 120 + i); // the last key of each batch is the first of the next
             writer.put(key.as_str(), &sketcher.sketch(&text).unwrap()).unwrap();
             all.push(text);
         }

@@ -337,7 +337,7 @@ fn commit_waits_only_if_a_second_full_memtable_is_unflushed() {
         let gate = tried.gate.clone();
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
-            let opened = Instant::now(); // // read before the gate opens, because this thread may be delayed after that
+            let opened = Instant::now(); // read before the gate opens, because this thread may be delayed after that
             gate.shut(false);
             opened
         })
@@ -355,7 +355,7 @@ fn commit_waits_only_if_a_second_full_memtable_is_unflushed() {
 fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
-    tried.fill(&mut writer, 0..30); // // in the log and the memtable
+    tried.fill(&mut writer, 0..30); // in the log and the memtable
     tried.delete(&mut writer, 4);
     tried.commit(&mut writer);
     tried.gate.shut(true);
@@ -494,7 +494,7 @@ fn next_writer_flushes_the_frozen_memtable_of_a_dropped_writer() {
     tried.fill(&mut writer, 0..55);
     tried.put(&mut writer, 900, 1);
     tried.delete(&mut writer, 11);
-    tried.gate.fails.store(true, Ordering::Relaxed); // // the flush fails, as if the process had stopped during it
+    tried.gate.fails.store(true, Ordering::Relaxed); // the flush fails, as if the process had stopped during it
     tried.gate.shut(false);
     drop(writer);
     tried.batch.clone_from(&tried.documents);
@@ -553,7 +553,7 @@ fn commit_does_not_remove_a_finished_segment_of_the_flush_thread() {
         assert!(start.elapsed() < Duration::from_secs(60), "{:?}", tried.gate.list(Path::new("/index")));
         std::thread::sleep(Duration::from_millis(1));
     }
-    tried.fill(&mut writer, 40..50); // // creates a log, publishes a generation that names it, and removes garbage
+    tried.fill(&mut writer, 40..50); // creates a log, publishes a generation that names it, and removes garbage
     writer.wait_for_merge().unwrap();
     assert_eq!(tried.index.snapshot().entries().len(), 1);
     tried.check(&tried.open().snapshot());
@@ -581,7 +581,7 @@ fn reader_does_not_read_logs_twice() {
     tried.gate.shut(true);
     tried.fill(&mut writer, 30..40); // fills the first log
     let before = tried.gate.read.load(Ordering::Relaxed);
-    tried.fill(&mut writer, 40..50); // // written to the second log, in a new generation
+    tried.fill(&mut writer, 40..50); // written to the second log, in a new generation
     let generation = tried.index.snapshot().manifest().generation;
     other.refresh().unwrap();
     assert_eq!(other.snapshot().manifest().generation, generation);

@@ -78,8 +78,8 @@ fn params() -> Params {
     builder.tables(design, codec).bottom(5).modulus(4).build().unwrap()
 }
 
-/// The designs, the codecs and the numbers of documents of the other indexes. `auto` stands for the design and codecs
-/// that the cost model of this version chooses; if only the cost model changes, only that index must be regenerated.
+/// The designs, the codecs and the numbers of documents of the other indexes. With `auto`, the cost model of this version
+/// chooses the design and the codecs; if only the cost model changes, only that index must be regenerated.
 const SCHEMES: [(&str, &str, u64); 8] = [
     ("auto", "auto", 100),
     ("blocks-3", "planes+3", 200),

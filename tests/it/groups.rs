@@ -550,8 +550,8 @@ impl<'w> History<'w> {
         assert_eq!(leader(&fresh, key, questions), leader(snapshot, key, questions));
     }
 
-    /// Merges the index with a shard of other documents, some of which have the same keys, and continues with the merged
-    /// index.
+    /// Merges the index with a shard of other documents, and continues with the merged index. Some documents of the shard
+    /// have keys of the index.
     fn merge_shards(&mut self) {
         self.commit();
         let policy = [OnConflict::Refuse, OnConflict::First, OnConflict::Last][self.random.below(3)];

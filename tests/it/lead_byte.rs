@@ -15,7 +15,7 @@ fn minima_equal_a_full_computation_for_every_element() {
     for (permutations, n) in [(1, 1), (8, 3), (84, 20), (84, 900), (9, 5000)] {
         let lead_bytes = LeadBytes::new(permutations);
         let mut set = draw(&mut random, n);
-        set.push(set[0]); // // a repeated element
+        set.push(set[0]); // a repeated element
         lead_bytes.start(&mut minima);
         lead_bytes.extend(&mut minima, &set, |_, _| ());
         let min = |j| set.iter().map(|&x| lead_bytes.plain(x, j)).min().expect("an element");
@@ -33,7 +33,7 @@ fn minima_equal_a_full_computation_for_every_element() {
 fn number_of_computed_tails_agrees_with_theory() {
     const PERMUTATIONS: usize = 84;
     const STREAMS: usize = 40;
-    const ELEMENTS: usize = 8192; // // the lead byte of a minimum is not 0 with probability (255/256)^8192 = 10^-14
+    const ELEMENTS: usize = 8192; // the lead byte of a minimum is not 0 with probability (255/256)^8192 = 10^-14
     let lead_bytes = LeadBytes::new(PERMUTATIONS);
     let mut random = Random(2);
     let mut minima = Minima::default();

@@ -337,7 +337,7 @@ fn documents_deleted_during_a_merge_stay_deleted() {
         writer.delete(key).unwrap();
         expected.remove(&key);
     }
-    put(&mut writer, 10, 6); // // a document of the second segment
+    put(&mut writer, 10, 6); // a document of the second segment
     expected.insert(10, 6);
     writer.commit().unwrap();
     writer.flush().unwrap();
@@ -501,7 +501,7 @@ fn all_processes_see_that_synced_commits_are_durable() {
     assert_eq!((durable(&index), durable(&reader)), ((last, first), (last, first)));
     let held = reader.snapshot();
 
-    put(&mut writer, 9, 9); // // belongs to the next batch, which `sync` does not commit
+    put(&mut writer, 9, 9); // belongs to the next batch, which `sync` does not commit
     writer.sync().unwrap();
     assert!(!reader.refresh().unwrap(), "no other commit is there");
     assert_eq!((durable(&index), durable(&reader)), ((last, last), (last, last)));

@@ -170,7 +170,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
     let mut w = Some(writer(&index, beside));
     let (mut committed, mut now) = (Documents::new(), Documents::new());
     let (mut payload, mut held): (Option<Vec<u8>>, Vec<_>) = (None, Vec::new());
-    let mut unwritten = false; // // whether there are commits that the reader may not see yet
+    let mut unwritten = false; // whether there are commits that the reader may not see yet
     let mut durability = Durability::Sync;
     for step in steps {
         let one = w.as_mut().unwrap();

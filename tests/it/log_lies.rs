@@ -24,7 +24,7 @@ fn logged(dir: &Path) -> (PathBuf, Params, Manifest) {
         writer.commit().unwrap();
     }
     let manifest = index.snapshot().manifest().clone();
-    std::mem::forget(writer); // // no mark at the end, as if the process had been killed
+    std::mem::forget(writer); // no mark at the end, as if the process had been killed
     let log = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let log = log.into_iter().find(|path| path.to_string_lossy().contains("LOG-")).unwrap();
     (log, params, manifest)

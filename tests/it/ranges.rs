@@ -1,5 +1,4 @@
-//! Tests ranges of keys in order, for documents in segments and memtables, and the reads and deletes of a writer in the
-//! middle of a batch.
+//! Tests ranges of keys over segments and memtables, and the queries and deletes of a writer in the middle of a batch.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -24,7 +23,7 @@ fn taken(keys: Keys) -> Vec<Vec<u8>> {
     keys.map(|key| key.unwrap().as_bytes().unwrap().to_vec()).collect()
 }
 
-/// Returns a key with the common prefix; some contain bytes without a successor.
+/// Returns a key with the common prefix. Some keys contain 0xFF bytes, which have no successor.
 fn key(number: u64) -> Vec<u8> {
     let mut key = b"site/".to_vec();
     key.extend((0..=number % 4).map(|place| [0, 7, 254, 255][(number >> (2 * place)) as usize % 4]));
@@ -39,7 +38,8 @@ fn put(writer: &mut Writer, documents: &mut Documents, number: u64) {
     documents.insert(key, number << 20);
 }
 
-/// Creates an index with documents in segments that replace each other, in a frozen memtable, and in later rows.
+/// Creates an index whose documents are in segments that replace each other's keys, in a frozen memtable, and in the
+/// current one.
 fn filled() -> (MemoryVfs, Index, Writer, Documents) {
     let (vfs, index) = created(params());
     let mut writer = index.writer().unwrap();
@@ -136,7 +136,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
     let count = |documents: &Documents, prefix: &[u8]| {
         documents.keys().filter(|key| key.starts_with(prefix)).count() as u64
     };
-    // Keys of the batch are removed, too.
+    // Keys of the uncommitted batch are removed, too.
     for number in 100_000..100_040 {
         put(&mut writer, &mut documents, number);
     }
@@ -146,7 +146,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
         assert_eq!(writer.delete_prefix(prefix).unwrap(), 0);
     }
     assert_ne!(index.snapshot().documents(), documents.len() as u64, "it is not committed");
-    put(&mut writer, &mut documents, 0b1111_1111); // begins with the prefix of the removed keys
+    put(&mut writer, &mut documents, 0b1111_1111); // has the prefix of the removed keys
     writer.commit().unwrap();
     for snapshot in
         [index.snapshot(), Index::open_with(Arc::new(vfs), Path::new("/index")).unwrap().snapshot()]

@@ -1,4 +1,4 @@
-//! Tests that errors of a segment's reader name the section that was read, and the offset.
+//! Tests that errors about a damaged segment name the section that was read and the offset.
 
 use crate::support::{self, Sample, Seals, place};
 use twindex::Error;
@@ -9,7 +9,7 @@ fn sample(name: &str) -> Sample {
     support::samples().into_iter().find(|sample| sample.name == name).expect("a sample of this name")
 }
 
-/// Returns section, offset, expected and found value of an error.
+/// Returns the section, the offset, and the expected and the found value of an error.
 fn corrupt(error: Error) -> (&'static str, u64, String, String) {
     match error {
         Error::Corrupt { section, offset, expected, found, .. } => (section, offset, expected, found),
@@ -17,8 +17,8 @@ fn corrupt(error: Error) -> (&'static str, u64, String, String) {
     }
 }
 
-/// Opens the segment with a changed byte in its table of contents and correct checksums. Returns the number of the entry,
-/// and the expected and found value of the error.
+/// Opens the segment after changing a byte of its table of contents and updating the checksums. Returns the number of the
+/// entry, and the expected and the found value of the error.
 fn opened_with(name: &str, section: &str, index: u16, field: usize, value: u8) -> (u64, String, String) {
     let sound = sample(name).bytes;
     let seals = Seals::of(&sound);

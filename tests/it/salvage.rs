@@ -1,5 +1,5 @@
-//! Tests salvage: it creates a new index of all documents whose records are intact, reports the others, and does not change
-//! the damaged files. No damage leads to an altered document.
+//! Tests salvage: it must create a new index of all documents whose records are intact, report the other documents, and
+//! leave the damaged files unchanged. No damage may lead to a changed document.
 
 #![allow(clippy::disallowed_methods, reason = "damages the files of an index from outside")]
 
@@ -26,7 +26,7 @@ fn documents(snapshot: &Snapshot) -> Documents {
     all
 }
 
-/// Creates an index with two segments and a log, of documents with all fields, some of them deleted and replaced.
+/// Creates an index with two segments and a log. Its documents have all fields; some are deleted or replaced.
 fn index() -> (TempDir, PathBuf, Documents) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -99,7 +99,7 @@ fn salvage_alters_no_document_and_reports_every_loss() {
         std::fs::write(&segment, &damaged).unwrap();
         let out = dir.path().join(format!("out {step}"));
         let (report, found) = run(&path, &out).unwrap();
-        // Padding, and all tables except the first, are built again, so damage of them loses nothing.
+        // Salvage rebuilds padding and all tables except the first, so damage to these loses nothing.
         assert!(report.lost() > 0 && !report.is_whole() || found == all, "page {step}: {report:?}");
         pages_that_matter += usize::from(report.lost() > 0);
         for (key, record) in &found {

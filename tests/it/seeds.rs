@@ -1,5 +1,5 @@
-//! Tests the worked examples of the papers and lectures that twindex follows, with every shingle hash: the results must be
-//! the numbers that the authors computed by hand.
+//! Tests the worked examples of the papers and lectures on which twindex is based, with every shingle hash. The results
+//! must equal the numbers that the authors computed by hand.
 
 use twindex::params::{ShingleHash, Shingling, Widths};
 use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler, jaccard, tokens};
@@ -28,7 +28,7 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Broder, *Algorithms for duplicate documents*: the shingles of four words.
+/// Broder, *Algorithms for duplicate documents*: the four-word shingles of "a rose is a rose is a rose is a rose".
 #[test]
 fn rose_example_has_five_shingles_three_of_them_distinct() {
     for &hash in ShingleHash::ALL {
@@ -64,14 +64,14 @@ fn fingerprint_of_a_concatenation_follows_from_the_prefix_fingerprint() {
     assert_eq!(rabin.fingerprint(&[a, b].concat()), rabin.fingerprint(&[&f_of_a, b].concat()));
 }
 
-/// Vladimir, *Detection of near-duplicate documents*: "lore" to "orem", k = 4, d = 32.
+/// Vladimir, *Detection of near-duplicate documents*: rolls the hash from "lore" to "orem", with k = 4 and d = 32.
 #[test]
 fn rolling_hash_of_lore_updates_to_that_of_orem() {
     let (l, o, r, e, m) = (108, 111, 114, 101, 109);
     let x_0 = l * 32_u64.pow(3) + o * 32_u64.pow(2) + r * 32 + e;
     let x_1 = (x_0 - l * 32_u64.pow(3)) * 32 + m;
     assert_eq!((x_0, x_1), (3_656_357, 3_757_325));
-    // The same modulo a prime above both values, and modulo one below.
+    // The same hashes modulo a prime above both values, and modulo a prime below them.
     for q in [(1 << 61) - 1, 10_007] {
         let hash = RabinKarp::new(32, q).unwrap();
         assert_eq!(hash.hash(b"lore"), x_0 % q);
@@ -80,13 +80,13 @@ fn rolling_hash_of_lore_updates_to_that_of_orem() {
         let rolled: Vec<u64> = hash.windows(b"lorem ipsum", 4).collect();
         assert_eq!(rolled[..2], [x_0 % q, x_1 % q]);
         assert_eq!(rolled.len(), 8);
-        // Windows over characters give the same hashes as windows over bytes.
+        // Windows over characters have the same hashes as windows over bytes.
         let characters: Vec<char> = "lorem ipsum".chars().collect();
         assert_eq!(hash.windows(&characters, 4).collect::<Vec<_>>(), rolled);
     }
 }
 
-/// Vladimir, ibid.: word tokens and 2-word tokens.
+/// Vladimir, ibid.: word tokens and pairs of adjacent words.
 #[test]
 fn lorem_ipsum_has_five_words_and_four_word_pairs() {
     let text = "lorem ipsum dolor sit amet";
@@ -108,7 +108,8 @@ fn black_cat_and_black_dog_have_resemblance_three_eighths() {
     }
 }
 
-/// The lecture: both sentences have the same words, and share 3 of 5 pairs. Words and pairs together give 7 of 9.
+/// The same lecture: both sentences have the same words, and share 3 of 5 bigrams. Words and bigrams together give 7 of
+/// 9.
 #[test]
 fn dog_and_cat_sentences_share_three_of_five_bigrams() {
     for &hash in ShingleHash::ALL {

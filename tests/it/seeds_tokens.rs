@@ -1,4 +1,4 @@
-//! Tests the examples of tokenization in `../shared/seeds`, exactly: slides and lecture notes that users know.
+//! Tests the examples of tokenization in `../shared/seeds`, which come from well-known slides and lecture notes.
 
 use twindex::params::{Shingling, Tokens, Widths};
 use twindex::sketch::{Buffers, Cutter, Shingler, Units, jaccard};
@@ -10,7 +10,7 @@ fn shingles(shingling: &Shingling, width: usize, text: &str) -> Vec<String> {
     (0..=units.len() - width).map(shingle).collect()
 }
 
-/// Returns the number of common shingles and of all shingles of two texts.
+/// Returns the number of common shingles of two texts, and the number of shingles in their union.
 fn resemblance(widths: &str, a: &str, b: &str) -> (usize, usize) {
     let mut shingling = Shingling::words(1, 0);
     shingling.widths = widths.parse::<Widths>().unwrap();
@@ -51,6 +51,6 @@ fn bigrams_distinguish_texts_with_the_same_words() {
     let (dog, cat) = ("The dog chased the cat", "The cat chased the dog");
     assert_eq!(resemblance("1", dog, cat), (4, 4));
     assert_eq!(resemblance("2", dog, cat), (3, 5));
-    // "Including all bigrams", as the lecture says, besides the words: 4 of 4 and 3 of 5.
+    // "Including all bigrams" besides the words, as the lecture says: 4 of 4 words and 3 of 5 bigrams are shared.
     assert_eq!(resemblance("1+2", dog, cat), (7, 9));
 }

@@ -1,5 +1,5 @@
-//! Tests that a skipped test prints a notice, and fails if `TWINDEX_REQUIRE_ALL` is 1 and the missing program is
-//! installable.
+//! Tests that a skipped test prints a notice, and that it fails instead if `TWINDEX_REQUIRE_ALL` is 1 and the missing
+//! program can be installed.
 
 use crate::support::skip::{Missing, notice};
 

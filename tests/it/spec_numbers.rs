@@ -1,9 +1,9 @@
-//! Tests that the code agrees with `format-spec.md`, which specifies the format. Every offset, size and number in its tables
-//! is compared with the constants and structs of `src/format`, and the annotated dump at its end with a file that is built
-//! here.
+//! Tests that the code agrees with the format specification, `format-spec.md`. Every offset, size and number in its
+//! tables is compared with the constants and structs of `src/format`, and its annotated dump is compared with a file that
+//! the test builds.
 //!
-//! A table is found by its heading and compared row by row in both directions: a row that is missing in the specification or
-//! in the code is a failure.
+//! Tables are found by their headings and compared row by row. A row that is missing in the specification or in the code
+//! is a failure.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ fn part(heading: &str) -> impl Iterator<Item = &'static str> {
     lines.take_while(|line| !line.starts_with('#'))
 }
 
-/// Returns the rows of the first table below a heading, with trimmed cells and without code marks.
+/// Returns the rows of the first table below a heading. Cells are trimmed, and backquotes are removed.
 fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
@@ -66,7 +66,7 @@ fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
     lines.map(cells).collect()
 }
 
-/// Compares the table below a heading with `expected`, except for the last column, which is prose.
+/// Compares the table below a heading with `expected`. The last column is prose, so it is not compared.
 fn compare(heading: &str, columns: &[&str], expected: &[Vec<String>]) {
     let found: Vec<Vec<String>> = rows(heading, columns)
         .into_iter()
@@ -79,7 +79,7 @@ fn compare(heading: &str, columns: &[&str], expected: &[Vec<String>]) {
     assert_eq!(found, expected, "`{heading}`: left the specification, right the code");
 }
 
-/// Compares a table of fields: name, offset, size.
+/// Compares a table of fields with `expected`: the name, the offset and the size of each field.
 fn fields(heading: &str, expected: &[(&str, usize, usize)]) {
     let expected: Vec<_> = expected
         .iter()
@@ -88,7 +88,7 @@ fn fields(heading: &str, expected: &[(&str, usize, usize)]) {
     compare(heading, &["field", "offset", "size", "meaning"], &expected);
 }
 
-/// Returns the name, the offset and the size of a field of a struct.
+/// Returns the name, the offset and the size of a struct's field.
 macro_rules! field {
     ($of:ty, $name:ident) => {{
         fn size<T, F>(_: fn(&T) -> &F) -> usize {
@@ -106,7 +106,7 @@ fn numbered(pairs: &[(u64, &str)]) -> Vec<Vec<String>> {
     pairs.iter().map(|(number, name)| vec![number.to_string(), (*name).to_owned()]).collect()
 }
 
-/// Checks that the fields cover the struct without gaps, so that a table of these fields lists every byte.
+/// Checks that the fields cover `start..end` without gaps, so that the table lists every byte.
 fn tile(fields: &[(&str, usize, usize)], start: usize, end: usize) {
     let mut next = start;
     for (name, offset, size) in fields {
@@ -191,8 +191,8 @@ fn frame_head_matches_the_specification() {
     fields("#### Key codec 1: frame", &expected);
 }
 
-/// The manifest has no struct, so the test examines its bytes: each field has a unique value, which must be at the offset in
-/// the specification.
+/// The manifest has no struct, so the test encodes a manifest in which each field has a unique value, and looks for the
+/// values at the specified offsets.
 #[test]
 fn manifest_matches_the_specification() {
     let params = Params::builder().words(5).simhash(3).build().unwrap();
@@ -332,7 +332,7 @@ fn log_heads_and_records_match_the_specification() {
         values("#### Head of a log", 0),
         named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)])
     );
-    // The table of the batch follows the table of records; its rows are offsets in the payload.
+    // The table of batches follows the table of records. Its offsets are relative to the payload of a record.
     let all = values("#### Record of a log", start);
     let length = log::BATCH_HEAD_BYTES as u128 + 3 + 9;
     assert_eq!(all, named(&[("length", length), ("kind", 1), ("reserved", 0), ("commit", 0x0606)]));
@@ -387,7 +387,7 @@ fn codecs_have_the_specified_numbers() {
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
     let found = rows("#### Codecs", &["section", "codec", "name"]);
     assert_eq!(found, expected);
-    // Every table codec in the code is one of these.
+    // Every table codec in the code must be in the table.
     let all = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     for codec in all {
         let name = match codec {
@@ -399,7 +399,7 @@ fn codecs_have_the_specified_numbers() {
     }
 }
 
-/// The table of incompatible features must have the bit and the name of each.
+/// The specification must list the bit and the name of each incompatible feature.
 #[test]
 fn incompatible_features_have_the_specified_bits_and_names() {
     let table = rows("#### Incompatible features", &["bit", "name", "files", "set if and only if"]);
@@ -422,7 +422,7 @@ fn incompatible_features_have_the_specified_bits_and_names() {
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
     let known = roles.into_iter().fold(0, |known, role| known | role.incompatible_known());
     assert_eq!(found.iter().map(|(number, _)| number).sum::<u32>(), known, "the code knows other features");
-    // The files that can have each feature must be those for which the code accepts it.
+    // The specification must list each feature for exactly those kinds of files in which the code accepts it.
     let names = ["segment", "manifest", "CURRENT", "log", "idf", "sketches"];
     for row in &table {
         let listed: Vec<&str> = row[2].split(", ").collect();
@@ -433,7 +433,7 @@ fn incompatible_features_have_the_specified_bits_and_names() {
     }
 }
 
-/// Returns the tags and lengths of the fields of a document.
+/// Returns the tags and the lengths of a document's fields.
 fn tags_and_lengths(bytes: &[u8]) -> Vec<(String, usize)> {
     let (mut at, mut found) = (0, Vec::new());
     while at < bytes.len() {
@@ -470,7 +470,7 @@ fn document_fields_match_the_specification() {
         .collect();
     assert_eq!((min.len(), larger.len()), (3, 3));
     assert_eq!(found, expected, "left the specification, right the code");
-    // The reader accepts no other tags.
+    // The reader must refuse all other tags.
     for tag in 0..=u8::MAX {
         let field = [&[tag, 4, 0, 0, 0][..], &[0; 4]].concat();
         let is_taken = document_fields::Fields::of(&field).check(&params).is_ok();
@@ -497,8 +497,9 @@ fn sets_use_a_bitmap_from_the_specified_counts() {
     assert_eq!(table.iter().map(|row| row[1].as_str()).collect::<BTreeSet<_>>(), ["0", "1", "2"].into());
 }
 
-/// The choice of common tags is private to the writer. This test only checks that the specification has the constants of the
-/// source. `golden_files.rs` has segments with common tags, which the second reader computes independently.
+/// The writer's choice of common tags is private, so this test only compares the constants in the specification with the
+/// source. `golden_files.rs` tests the choice itself, with segments whose common tags the second reader computes
+/// independently.
 #[test]
 fn common_tag_constants_match_the_specification() {
     let value = |text: &str| -> u64 {
@@ -513,14 +514,15 @@ fn common_tag_constants_match_the_specification() {
         let (name, rest) = line.strip_prefix("const ")?.split_once(": ")?;
         Some((name.to_owned(), value(rest.split_once(" = ")?.1.strip_suffix(';')?)))
     });
-    // The number of bits for searching a list in memory does not change the file.
+    // `FIRST_BITS` only affects how a list in memory is searched, not the file.
     let expected: Vec<(String, u64)> = constants.filter(|(name, _)| name != "FIRST_BITS").collect();
     let table = rows("#### Common tags", &["constant", "value", "meaning"]);
     let found: Vec<(String, u64)> = table.iter().map(|row| (row[0].clone(), value(&row[1]))).collect();
     assert_eq!(found, expected, "left the specification, right the source");
 }
 
-/// Each row has a form of names, an example, its tables, their numbers of leading bits, and the largest radius.
+/// Each row has a pattern of names, an example, its number of tables, the lengths of their prefixes in bits, and the
+/// largest radius.
 #[test]
 fn designs_have_the_specified_names_tables_and_radii() {
     let columns =
@@ -540,7 +542,7 @@ fn designs_have_the_specified_names_tables_and_radii() {
         let computed = [design.tables.len().to_string(), leads, name.within_max().to_string()];
         assert_eq!(row[4..], computed, "{}", row[3]);
     }
-    // The allowed ranges of the numbers in names, at both ends.
+    // The allowed ranges of the numbers in a name.
     let ranges = |form: usize| found[form][1].clone();
     assert_eq!(ranges(0), format!("M 1 to {BLOCKS_MAX}"));
     assert_eq!(ranges(1), format!("M 3 to {BLOCKS_MAX}, J 2 to M - 1, at most {TABLES_MAX} tables"));
@@ -620,7 +622,7 @@ fn limits_and_constants_match_the_specification() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-/// Returns parameters that write a line for every name.
+/// Returns parameters in which every name occurs.
 fn every_parameter() -> Params {
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;
@@ -650,7 +652,7 @@ fn parameters_have_the_specified_names_order_and_values() {
     let all = every_parameter();
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
-    // Fewer parameters are written in the same order.
+    // Parameters with fewer names must keep the specified order.
     let min = Params::builder().minhash(1, 1).build().unwrap();
     let mut rest = names.iter();
     assert!(min.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", min.fields());
@@ -660,7 +662,8 @@ fn parameters_have_the_specified_names_order_and_values() {
         row[1].clone()
     };
     let listed = |names: &[&str]| names.join(", ");
-    // Tables of a library may be of any Unicode version; the tables of this crate are of one version.
+    // Tokens that use a library's tables may have any Unicode version. Tokens that use the tables of this crate have a
+    // fixed one.
     let tokens: Vec<String> = Tokens::ALL
         .iter()
         .map(|tokens| match tokens {
@@ -743,8 +746,8 @@ fn count_dependent_widths_change_at_the_specified_counts() {
     }
 }
 
-/// The constants of sketching are private, and `golden_sketches.rs` tests their effect. This test only checks that the
-/// specification has the numbers in the source.
+/// The sketching constants are private, so this test only compares the numbers in the specification with the source.
+/// `golden_sketches.rs` tests their effect.
 #[test]
 fn sketching_constants_in_the_specification_equal_the_source() {
     let sources = [
@@ -800,7 +803,7 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The records of the specification's last section, in no particular order.
+/// The records of the example in the specification's last section, in no particular order.
 const RECORDS: [(&str, &str); 3] =
     [("tulip", "Ten tulips; nine tulips"), ("rose-2", "A ROSE is a rose."), ("rose-1", "a rose is a rose")];
 
@@ -825,7 +828,7 @@ fn three_records() -> Vec<u8> {
     read(&path)
 }
 
-/// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after an intended change of the format. Then replace the dump in the
+/// After an intended change of the format, `TWINDEX_WRITE_GOLDEN=1` writes the file again. Then replace the dump in the
 /// specification by the output of `scripts/read-segment.py --dump`.
 #[test]
 fn three_record_file_equals_the_committed_file() {

@@ -1,5 +1,5 @@
-//! Tests of indexes with weighted minima and sets: weights are the occurrences of a shingle, the values of an IDF table, or
-//! the components of a vector.
+//! Tests indexes with weighted minima and sets. The weight of an element is the number of its occurrences, its weight in
+//! an IDF table, or its component of a vector.
 
 #![allow(clippy::disallowed_methods, reason = "reads headers of an index's files")]
 
@@ -13,7 +13,7 @@ use twindex::{Admitted, Error, IdfBuilder, IdfTable, Index, Params};
 
 use crate::support::Random;
 
-/// Returns a text of few different words, so that words occur often.
+/// Returns a text with a small vocabulary, so that words occur repeatedly.
 fn text(random: &mut Random) -> String {
     let words = 4 + random.below(24);
     (0..words).map(|_| format!("w{}", random.below(7))).collect::<Vec<_>>().join(" ")
@@ -111,7 +111,7 @@ fn sketches_of_other_weights_are_refused_by_name() {
         error.to_string().contains("minhash-weights is frequencies in the index and absent here"),
         "{error}"
     );
-    // Fingerprints do not depend on the weights of minima.
+    // The weights of minima do not affect fingerprints.
     let both = |builder: ParamsBuilder| builder.words(1).simhash(3).minhash(4, 3).build().unwrap();
     let (weighted, plain) =
         (both(Params::builder().minhash_weights(MinhashWeights::Frequencies)), both(Params::builder()));
@@ -194,8 +194,8 @@ fn vectors_match_by_their_own_weights_and_by_idf_weights() {
     }
 }
 
-/// `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are stored in files, so
-/// they must never change.
+/// Compares with `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are
+/// stored in files, so they must never change.
 #[test]
 fn elements_and_minima_of_weighted_texts_equal_the_second_implementation() {
     let mut lines = include_str!("../golden/occurrences.tsv").lines().filter(|line| !line.starts_with('#'));
@@ -224,7 +224,8 @@ fn elements_and_minima_of_weighted_texts_equal_the_second_implementation() {
     assert_eq!(checked, 12);
 }
 
-/// `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are stored in files, too.
+/// Compares with `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are
+/// stored in files, too.
 #[test]
 fn elements_and_minima_in_whole_units_equal_the_second_implementation() {
     let mut lines = include_str!("../golden/whole-weights.tsv").lines().filter(|line| !line.starts_with('#'));
