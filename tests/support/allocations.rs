@@ -1,5 +1,5 @@
-//! Records the largest allocation of each thread, so that a test notices an allocation for an invalid length even if
-//! memory is plentiful. A test program with this module uses it as its allocator.
+//! A global allocator that records the largest allocation of each thread. Tests use it to detect an allocation for an
+//! invalid length, which would otherwise succeed while memory is plentiful.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,7 +7,7 @@ use std::cell::Cell;
 struct Watching;
 
 thread_local! {
-    /// Size in bytes of the largest allocation since the test last reset it.
+    /// Size in bytes of the largest allocation of this thread since a test last set this to 0.
     pub static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
