@@ -143,7 +143,7 @@ fn snapshot_held_for_ten_thousand_commits_is_unchanged_at_bounded_cost() {
 }
 
 #[test]
-fn index_with_more_segments_than_file_descriptors_opens_or_reports_why_not() {
+fn index_with_more_segments_than_descriptors_opens_or_reports_an_error() {
     const SEGMENTS: u64 = 90;
     if let Some(path) = std::env::var_os(CHILD) {
         match Index::open(path) {
@@ -168,7 +168,7 @@ fn index_with_more_segments_than_file_descriptors_opens_or_reports_why_not() {
         writer.commit().unwrap();
     }
     drop((writer, index));
-    let name = "index_with_more_segments_than_file_descriptors_opens_or_reports_why_not";
+    let name = "index_with_more_segments_than_descriptors_opens_or_reports_an_error";
     for limit in [64, 12] {
         let output = child(name, &path, Some(limit)).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();

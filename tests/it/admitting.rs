@@ -168,7 +168,7 @@ fn admit_agrees_with_the_model_in_batches_and_single_commits() {
 }
 
 #[test]
-fn copy_of_expired_document_is_new_and_dropped_document_advances_time() {
+fn copy_of_an_expired_document_is_admitted_as_new() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();

@@ -48,7 +48,7 @@ fn hits(index: &Index) -> Vec<Vec<(String, Option<u32>)>> {
 }
 
 #[test]
-fn adopted_segments_equal_an_index_built_in_one_commit() {
+fn adopted_segments_answer_like_an_index_built_in_one_commit() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let one = built(dir, "one", &params(), 0..DOCUMENTS);
@@ -73,7 +73,7 @@ fn adopted_segments_equal_an_index_built_in_one_commit() {
 }
 
 #[test]
-fn snapshot_of_one_segment_has_exactly_its_live_documents() {
+fn snapshot_of_a_segment_has_exactly_its_live_documents() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let segments = [built(dir, "a", &params(), 0..10), built(dir, "b", &params(), 10..30)];

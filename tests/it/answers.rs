@@ -224,7 +224,7 @@ fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
 }
 
 #[test]
-fn every_pair_of_option_values_is_tested() {
+fn test_cases_cover_every_pair_of_option_values() {
     let chosen = cases(0);
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {

@@ -446,7 +446,7 @@ fn commits_stall_for_the_configured_time_at_the_configured_limit() {
 const SWEEP: &str = "twindex-sweep";
 
 #[test]
-fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
+fn large_files_are_removed_in_background_unless_names_can_be_reused() {
     let mut tried = GatedIndex::new();
     let value = vec![7; 1 << 16];
     let mut writer = tried.writer();
@@ -572,7 +572,7 @@ fn dropped_writer_flushes_its_frozen_memtable() {
 }
 
 #[test]
-fn reader_does_not_read_logs_twice() {
+fn refresh_does_not_read_log_records_again() {
     let mut tried = GatedIndex::new();
     let other = tried.open();
     let mut writer = tried.writer();

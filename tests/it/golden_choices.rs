@@ -86,7 +86,7 @@ fn probability_of_fungible_pairs_equals_the_exact_polynomial() {
 }
 
 #[test]
-fn expected_chance_pairs_are_exact() {
+fn expected_number_of_chance_pairs_is_exact() {
     for row in rows("accidents") {
         let pairs = scheme(&row[..4]).accidental_pairs(parse(row[4]));
         same_log10(pairs.log10(), row[5], &row);

@@ -22,7 +22,7 @@ fn hashes(name: &str, listed: &str) -> Vec<u64> {
 }
 
 #[test]
-fn minima_equal_the_second_implementation() {
+fn minima_match_the_second_implementation() {
     let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("set\thashes\tfamily\tminima\tfirst\tlast\tcrc32"));
     let mut checked = 0;

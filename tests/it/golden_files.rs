@@ -798,7 +798,7 @@ fn segments_of_format_3_are_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn format_3_segments_of_every_codec_find_their_fingerprints() {
+fn format_3_segments_of_every_codec_open_and_answer_queries() {
     for (design, codec, documents) in SCHEMES {
         let snapshot = Index::open(committed_as(design)).unwrap_or_else(|error| panic!("{error}")).snapshot();
         assert_eq!(snapshot.params(), &params_of(design, codec));

@@ -52,7 +52,7 @@ fn counted(
 }
 
 #[test]
-fn tables_weights_and_fingerprints_equal_the_second_implementation() {
+fn tables_weights_and_fingerprints_match_the_second_implementation() {
     let mut sketcher = None;
     let (mut weights, mut tables, mut fingerprints) = (0, 0, 0);
     for line in FILE.lines().filter(|line| !line.starts_with('#')) {

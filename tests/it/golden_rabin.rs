@@ -40,7 +40,7 @@ fn mix(mut x: u64) -> u64 {
 }
 
 #[test]
-fn polynomials_and_bases_equal_the_second_implementation() {
+fn polynomials_and_bases_match_the_second_implementation() {
     for row in rows("polynomial") {
         assert_eq!(format!("{:x}", Rabin::new(seed(row[0])).polynomial()), row[1], "seed {}", row[0]);
     }
@@ -50,7 +50,7 @@ fn polynomials_and_bases_equal_the_second_implementation() {
 }
 
 #[test]
-fn fingerprints_equal_the_second_implementation() {
+fn fingerprints_match_the_second_implementation() {
     for row in rows("rabin") {
         let (rabin, string) = (Rabin::new(seed(row[0])), string(row[1]));
         assert_eq!(format!("{:x}", rabin.fingerprint(&string)), row[2], "{row:?}");
@@ -60,7 +60,7 @@ fn fingerprints_equal_the_second_implementation() {
 }
 
 #[test]
-fn rolling_hashes_equal_the_second_implementation() {
+fn rolling_hashes_match_the_second_implementation() {
     for row in rows("rabin-karp") {
         let (hash, string) = (RabinKarp::seeded(seed(row[0])), string(row[1]));
         assert_eq!(format!("{:x}", hash.hash(&string)), row[2], "{row:?}");
@@ -74,7 +74,7 @@ fn rolling_hashes_equal_the_second_implementation() {
 }
 
 #[test]
-fn shingles_equal_the_second_implementation() {
+fn shingles_match_the_second_implementation() {
     let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
     for row in rows("shingles") {
         let mut shingling = Shingling::words(1, seed(row[0]));

@@ -36,7 +36,7 @@ fn check(a: &Sample<'_>, b: &Sample<'_>, expected: &str, name: &str) {
 }
 
 #[test]
-fn samples_equal_the_second_implementation() {
+fn samples_match_the_second_implementation() {
     let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(COLUMNS));
     let mut checked = 0;

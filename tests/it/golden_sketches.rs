@@ -57,7 +57,7 @@ fn computed(level: Level, text: &str, width: u8, seed: u64, bands: u16, rows: u1
 }
 
 #[test]
-fn sketches_at_every_simd_level_equal_the_second_implementation() {
+fn sketches_at_every_simd_level_match_the_second_implementation() {
     let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(COLUMNS));
     let mut checked = 0;

@@ -41,12 +41,12 @@ fn shingling(columns: &[&str]) -> Shingling {
 }
 
 #[test]
-fn units_and_shingles_equal_the_second_implementation() {
+fn units_and_shingles_match_the_second_implementation() {
     check(FILE, COLUMNS, 6, 627);
 }
 
 #[test]
-fn symbols_and_folded_texts_equal_the_second_implementation() {
+fn symbols_and_folded_texts_match_the_second_implementation() {
     check(SYMBOLS, &COLUMNS.replace("\tname", "\tfold\tname"), 7, 594);
 }
 

@@ -402,7 +402,7 @@ fn previous_generation_opens_only_on_request_if_the_newest_is_damaged() {
 }
 
 #[test]
-fn copies_are_independent_and_merged_shards_equal_one_build() {
+fn copies_are_independent_and_merged_shards_equal_a_single_index() {
     let (dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..300 {
@@ -458,7 +458,7 @@ fn copies_are_independent_and_merged_shards_equal_one_build() {
 }
 
 #[test]
-fn one_sync_makes_many_commits_durable_and_payloads_are_read_back() {
+fn one_sync_makes_many_commits_and_their_payloads_durable() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_durability(Durability::None);

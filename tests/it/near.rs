@@ -191,7 +191,7 @@ fn shared_band_alone_is_no_match_unless_unverified_is_set() {
 }
 
 #[test]
-fn near_relation_is_not_part_of_a_sketch() {
+fn sketches_do_not_depend_on_the_near_relation() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::create(dir.path().join("x"), minhash(resembling(0.8))).unwrap();
     let elsewhere = twindex::Sketcher::new(&minhash(resembling(0.95))).unwrap();

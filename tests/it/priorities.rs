@@ -63,7 +63,7 @@ fn priority_is_kept_by_flush_merge_shards_and_copies() {
 }
 
 #[test]
-fn priority_is_refused_if_not_stored_and_kept_by_a_marked_duplicate() {
+fn index_without_priorities_refuses_them_and_marked_duplicates_keep_them() {
     let dir = tempfile::tempdir().unwrap();
     let plain =
         Index::create(dir.path().join("plain"), Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -218,7 +218,7 @@ fn open_or_create_opens_an_existing_index_and_names_a_differing_parameter() {
 }
 
 #[test]
-fn metrics_count_operations_and_verify_accepts_the_index() {
+fn metrics_count_operations() {
     let (_vfs, index) = created(params());
     assert_eq!(index.metrics().write_amplification(), None);
     let mut writer = index.writer().unwrap();

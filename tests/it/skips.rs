@@ -12,7 +12,7 @@ fn missing_program_fails_the_test_if_all_are_required() {
 }
 
 #[test]
-fn requirement_without_a_package_is_skipped_even_if_all_are_required() {
+fn requirement_that_cannot_be_installed_is_always_skipped() {
     for require_all in [false, true] {
         let skipped = notice(Missing::Elsewhere("mounting needs root"), require_all);
         assert_eq!(skipped, Ok("skipped: mounting needs root".to_owned()), "{require_all}");

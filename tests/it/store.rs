@@ -622,7 +622,7 @@ fn records_with_invalid_samples_are_refused() {
 }
 
 #[test]
-fn many_segments_give_the_answers_of_one() {
+fn answers_do_not_depend_on_the_number_of_segments() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_logged(false);

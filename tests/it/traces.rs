@@ -39,7 +39,7 @@ impl Subscriber for TraceRecorder {
 }
 
 #[test]
-fn subscriber_receives_openings_commits_and_segments() {
+fn tracing_subscriber_receives_opens_commits_and_segments() {
     let kept = TraceRecorder::default();
     tracing::subscriber::with_default(kept.clone(), || {
         let params = Params::builder().u64_keys().simhash(3).build().unwrap();

@@ -33,7 +33,7 @@ fn by_frequencies(builder: ParamsBuilder) -> Params {
 }
 
 #[test]
-fn near_documents_by_frequency_weights_equal_brute_force() {
+fn near_documents_with_frequency_weights_equal_brute_force() {
     let mut random = Random(11);
     let texts: Vec<String> = (0..300).map(|_| text(&mut random)).collect();
     let dir = tempfile::tempdir().unwrap();
@@ -197,7 +197,7 @@ fn vectors_match_by_their_own_weights_and_by_idf_weights() {
 /// Compares with `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are
 /// stored in files, so they must never change.
 #[test]
-fn elements_and_minima_of_weighted_texts_equal_the_second_implementation() {
+fn weighted_elements_and_minima_match_the_second_implementation() {
     let mut lines = include_str!("../golden/occurrences.tsv").lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("name\ttext\twidth\tseed\telements\tset\tfilled\tdarts"));
     let mut checked = 0;
@@ -227,7 +227,7 @@ fn elements_and_minima_of_weighted_texts_equal_the_second_implementation() {
 /// Compares with `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are
 /// stored in files, too.
 #[test]
-fn elements_and_minima_in_whole_units_equal_the_second_implementation() {
+fn whole_unit_elements_and_minima_match_the_second_implementation() {
     let mut lines = include_str!("../golden/whole-weights.tsv").lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("unit\ttable\tvector\telements\tset\tfilled\tdarts"));
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
