@@ -86,7 +86,7 @@ mod forked {
     }
 
     #[test]
-    fn writer_dropped_in_a_forked_child_keeps_the_lock_of_the_parent() {
+    fn dropping_a_writer_in_a_fork_keeps_the_parents_lock() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
@@ -178,7 +178,7 @@ mod forked {
     }
 
     #[test]
-    fn program_started_by_the_writers_process_does_not_inherit_the_lock() {
+    fn child_program_of_a_writer_does_not_inherit_its_lock() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
@@ -209,7 +209,7 @@ mod forked {
     }
 
     #[test]
-    fn writer_dropped_in_a_forked_child_removes_no_file_of_the_batch() {
+    fn dropping_a_writer_in_a_fork_removes_no_batch_file() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
@@ -233,7 +233,7 @@ mod forked {
     }
 
     #[test]
-    fn forked_child_cannot_flush_a_batch_and_the_parent_continues_it() {
+    fn forked_child_cannot_flush_the_batch_of_its_parent() {
         for before in [0, 25, 60] {
             let (_dir, path, index) = created();
             let mut writer = index.writer().unwrap();
@@ -252,7 +252,7 @@ mod forked {
     }
 
     #[test]
-    fn every_change_by_a_writer_in_a_forked_child_is_refused() {
+    fn writer_in_a_forked_child_refuses_every_change() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);

@@ -53,7 +53,7 @@ fn wait_for(child: &mut Child, word: &str) {
 }
 
 #[test]
-fn stopped_writer_blocks_no_reader_and_killed_writer_loses_no_commit() {
+fn stopped_or_killed_writer_blocks_no_reader_and_loses_no_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         let index = Index::open(path).unwrap();
         let mut writer = index.writer().unwrap();
@@ -69,7 +69,7 @@ fn stopped_writer_blocks_no_reader_and_killed_writer_loses_no_commit() {
         }
     }
     let (_dir, path, index) = created();
-    let name = "stopped_writer_blocks_no_reader_and_killed_writer_loses_no_commit";
+    let name = "stopped_or_killed_writer_blocks_no_reader_and_loses_no_commit";
     let mut child = child(name, &path, None).stdout(Stdio::piped()).spawn().unwrap();
     wait_for(&mut child, "child: acknowledged");
     signal(&child, "STOP");
@@ -106,7 +106,7 @@ fn space(path: &Path) -> (u64, usize) {
 
 /// Every thousandth commit is followed by a flush, so that files are created and removed while the snapshot is held.
 #[test]
-fn snapshot_held_for_ten_thousand_commits_is_unchanged_at_bounded_cost() {
+fn snapshot_held_for_many_commits_is_unchanged_at_bounded_cost() {
     let (_dir, path, index) = created();
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -250,7 +250,7 @@ fn large_value(key: u64) -> Vec<u8> {
 /// Tests offsets in the file, and offsets of values in their section, on both sides of 2^31 and 2^32.
 #[test]
 #[ignore = "takes 9 GiB of disk and some minutes: cargo test -p twindex --test alone_limits -- --ignored --nocapture"]
-fn segment_over_4_gib_works_and_damage_past_4_gib_is_detected() {
+fn segment_over_4_gib_works_and_its_damage_is_detected() {
     const DOCUMENTS: u64 = 76_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");

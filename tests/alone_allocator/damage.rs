@@ -490,7 +490,7 @@ fn named(paths: &[PathBuf], name: &str) -> PathBuf {
 }
 
 #[test]
-fn no_flipped_bit_of_an_index_file_changes_an_answer_silently() {
+fn no_flipped_bit_of_an_index_file_silently_changes_answers() {
     let sound = SoundIndex::new();
     let paths = sound.files.paths();
     assert_eq!(paths.len(), 6, "CURRENT, LOCK, two manifests, two segments: {paths:?}");

@@ -98,7 +98,7 @@ fn answers(path: &Path) -> Answers {
 }
 
 #[test]
-fn index_written_on_another_machine_has_the_same_bytes_and_answers() {
+fn index_from_another_machine_has_the_same_bytes_and_answers() {
     let dir = tempfile::tempdir().unwrap();
     let shared = std::env::var_os("TWINDEX_ACROSS").map_or_else(|| dir.path().join("across"), PathBuf::from);
     std::fs::create_dir_all(&shared).unwrap();

@@ -643,7 +643,7 @@ fn with_idf(vfs: &ModelVfs, history: &mut History) {
 }
 
 #[test]
-fn creation_with_an_idf_table_is_atomic_and_needs_every_sync() {
+fn creation_with_idf_table_is_atomic_and_needs_every_sync() {
     let states = check("with an IDF table", &with_idf, &Disk::default());
     let count = syncs(&with_idf, &Disk::default());
     println!("with an IDF table: {states} distinct states, {count} syncs");
@@ -654,7 +654,7 @@ fn creation_with_an_idf_table_is_atomic_and_needs_every_sync() {
 }
 
 #[test]
-fn commits_survive_a_kill_and_a_crash_of_the_next_process() {
+fn commits_survive_a_kill_followed_by_a_crash() {
     let (start, _) = prepared();
     for compacting in [false, true] {
         let (mut states, mut missed, mut points) = (0, 0, 0);

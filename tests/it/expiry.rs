@@ -67,7 +67,7 @@ fn keys(snapshot: &Snapshot) -> Vec<u64> {
 }
 
 #[test]
-fn document_expires_exactly_at_its_age_in_log_memtable_and_segments() {
+fn document_expires_exactly_at_its_age_wherever_it_is_stored() {
     for flushed in [false, true] {
         for logged in [false, true] {
             let (_dir, path, index) = created();
@@ -215,7 +215,7 @@ fn another_process_sees_the_time_of_each_commit() {
 }
 
 #[test]
-fn values_are_read_from_log_memtable_segments_and_merges() {
+fn values_are_read_from_log_memtable_and_merged_segments() {
     let (_dir, path, index) = created();
     let values: Vec<Vec<u8>> = vec![vec![], b"v".to_vec(), vec![7; 65_536], "ü\0\n".into(), vec![0xFF; 300]];
     let mut writer = index.writer().unwrap();

@@ -335,7 +335,7 @@ fn shard_merge_on_a_failing_disk_is_complete_or_absent() {
 }
 
 #[test]
-fn salvage_on_a_failing_disk_reports_losses_and_alters_no_document() {
+fn salvage_on_failing_disk_reports_losses_and_alters_no_document() {
     let (mut whole, mut partly) = (0, 0);
     let points = at_every_operation(
         |dir| living(&dir.join("index")),
@@ -371,7 +371,7 @@ fn salvage_on_a_failing_disk_reports_losses_and_alters_no_document() {
 }
 
 #[test]
-fn creation_with_an_idf_table_on_a_failing_disk_is_atomic() {
+fn creation_with_idf_table_is_atomic_on_a_failing_disk() {
     let table = {
         let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
         let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -408,7 +408,7 @@ fn creation_with_an_idf_table_on_a_failing_disk_is_atomic() {
 
 /// The batch exceeds the memory limit, so it is written as several segments, which are then merged into one.
 #[test]
-fn batch_merged_from_several_segments_is_atomic_on_a_failing_disk() {
+fn merged_batch_is_atomic_on_a_failing_disk() {
     let params = Params::builder().minhash(2, 1).build().unwrap();
     let texts: Vec<String> = (0..12).map(|i| format!("text {i} of these {}", i * i)).collect();
     let keys = |path: &Path| {

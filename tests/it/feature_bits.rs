@@ -56,7 +56,7 @@ fn unknown_version_or_feature_is_refused_with_advice() {
 
 /// The version and the features in a header are used only after the checksum of the header was verified.
 #[test]
-fn flipped_header_bit_is_reported_as_damage_not_as_newer_version() {
+fn flipped_header_bit_is_damage_not_a_newer_version() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
     let sound = Header::new(Role::Segment, 1, 2);
     assert_eq!(Header::read(sound.as_bytes(), Role::Segment).unwrap().as_bytes(), sound.as_bytes());
@@ -69,7 +69,7 @@ fn flipped_header_bit_is_reported_as_damage_not_as_newer_version() {
 }
 
 #[test]
-fn index_with_a_read_only_feature_answers_queries_but_refuses_writers() {
+fn index_with_read_only_feature_answers_queries_but_refuses_writers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, Params::builder().words(1).simhash(3).build().unwrap()).unwrap();

@@ -237,7 +237,7 @@ fn segments_opened_later_use_the_same_access_mode() {
 /// Between the reads of `CURRENT` and of the files that it names, a writer publishes two generations and removes files of
 /// the old one.
 #[test]
-fn open_retries_with_the_next_generation_if_a_file_was_removed() {
+fn open_retries_with_next_generation_if_a_file_was_removed() {
     fn replace_all(path: &Path) {
         let index = Index::open(path).unwrap();
         let mut writer = index.writer().unwrap();
@@ -308,7 +308,7 @@ fn column(segment: &Segment) -> Vec<Result<u64>> {
 }
 
 #[test]
-fn damaged_page_is_an_error_on_first_use_in_every_mode() {
+fn damaged_page_is_reported_on_first_use_in_every_mode() {
     let (sound, fingerprints) = raw(4000);
     let files = MemoryVfs::default();
     let mut random = Random(8);
@@ -372,7 +372,7 @@ fn truncated_file_is_an_error_but_cached_pages_remain_valid() {
 }
 
 #[test]
-fn failed_read_names_the_file_and_the_next_query_retries_it() {
+fn read_error_names_the_file_and_the_next_query_retries() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -403,7 +403,7 @@ fn failed_read_names_the_file_and_the_next_query_retries_it() {
 }
 
 #[test]
-fn damaged_pages_are_not_cached_and_verify_reads_the_disk_again() {
+fn damaged_pages_are_not_cached_and_verify_rereads_the_disk() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -588,11 +588,11 @@ mod guarded {
     }
 
     #[test]
-    fn truncated_map_is_an_error_if_the_sigbus_guard_is_installed() {
+    fn truncated_map_is_an_error_with_sigbus_guard() {
         if let Some(path) = std::env::var_os(CHILD) {
             return child(Path::new(&path), std::env::var_os("TWINDEX_TEST_GUARD").is_some());
         }
-        let name = "files_access::guarded::truncated_map_is_an_error_if_the_sigbus_guard_is_installed";
+        let name = "files_access::guarded::truncated_map_is_an_error_with_sigbus_guard";
         for guard in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");
@@ -640,8 +640,8 @@ mod guarded {
     /// fails although the file has its full length. Only a copy that preserves holes produces such a segment. Here the
     /// first pages are intact, and the rest of the file is a hole.
     #[test]
-    fn hole_in_a_full_tmpfs_is_an_error_with_the_sigbus_guard() {
-        let name = "files_access::guarded::hole_in_a_full_tmpfs_is_an_error_with_the_sigbus_guard";
+    fn hole_in_full_tmpfs_is_an_error_with_sigbus_guard() {
+        let name = "files_access::guarded::hole_in_full_tmpfs_is_an_error_with_sigbus_guard";
         if let Some(path) = std::env::var_os(CHILD) {
             if std::env::var_os("TWINDEX_TEST_GUARD").is_some() {
                 sys::guard::install().unwrap();

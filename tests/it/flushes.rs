@@ -446,7 +446,7 @@ fn commits_stall_for_the_configured_time_at_the_configured_limit() {
 const SWEEP: &str = "twindex-sweep";
 
 #[test]
-fn large_files_are_removed_in_background_unless_names_can_be_reused() {
+fn large_files_are_removed_in_background_unless_names_are_reused() {
     let mut tried = GatedIndex::new();
     let value = vec![7; 1 << 16];
     let mut writer = tried.writer();
@@ -544,7 +544,7 @@ fn failed_flush_is_reported_after_the_commit_and_loses_nothing() {
 }
 
 #[test]
-fn commit_does_not_remove_a_finished_segment_of_the_flush_thread() {
+fn commit_keeps_a_segment_that_the_flush_thread_finished() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..40);

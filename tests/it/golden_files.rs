@@ -467,7 +467,7 @@ fn gives_the_answers_it_gave(snapshot: &Snapshot) {
 }
 
 #[test]
-fn format_3_index_with_log_values_and_stamps_has_the_same_content() {
+fn format_3_index_with_log_and_values_keeps_its_content() {
     let snapshot = Index::open(committed_as("living")).unwrap_or_else(|error| panic!("{error}")).snapshot();
     assert_eq!((snapshot.now(), snapshot.payload()), (Some(1061), Some(&b"as far as f"[..])));
     assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (1, 3));
@@ -495,7 +495,7 @@ fn format_3_index_with_log_values_and_stamps_has_the_same_content() {
 }
 
 #[test]
-fn format_3_index_with_recorded_log_length_detects_a_truncated_log() {
+fn format_3_index_with_log_length_detects_a_truncated_log() {
     let committed = committed_as("grown");
     let names = names(&committed);
     assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
@@ -579,7 +579,7 @@ fn unknown_manifest_feature_is_refused_by_its_number() {
 }
 
 #[test]
-fn format_3_index_with_eight_feature_bits_is_rebuilt_byte_for_byte() {
+fn format_3_index_with_eight_bit_features_is_rebuilt_exactly() {
     committed();
     let committed = narrow();
     let names = names(&committed);
@@ -618,7 +618,7 @@ fn format_3_index_with_eight_feature_bits_is_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn format_3_index_with_near_relation_is_rebuilt_byte_for_byte() {
+fn format_3_index_with_near_relation_is_rebuilt_exactly() {
     committed();
     let committed = near();
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
@@ -639,7 +639,7 @@ fn format_3_index_with_near_relation_is_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn format_3_indexes_with_sets_and_marks_are_rebuilt_byte_for_byte() {
+fn format_3_indexes_with_sets_and_marks_are_rebuilt_exactly() {
     committed();
     let dir = tempfile::tempdir().unwrap();
     for (name, build, text, documents, features) in WITH_FIELDS {
@@ -691,7 +691,7 @@ fn number_of(key: &KeyBuf) -> u64 {
 }
 
 #[test]
-fn format_3_index_with_sets_computes_resemblance_in_segments_and_log() {
+fn format_3_index_with_sets_computes_exact_resemblance() {
     committed();
     let committed = with_fields("sets");
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
@@ -750,7 +750,7 @@ fn format_3_index_with_sets_computes_resemblance_in_segments_and_log() {
 }
 
 #[test]
-fn file_of_sketches_with_sets_decodes_and_encodes_byte_for_byte() {
+fn sketch_file_with_sets_round_trips_byte_for_byte() {
     committed();
     let file = read(&golden("sets.sketches"));
     assert!(file == sketches_with_sets(), "another file");
@@ -774,7 +774,7 @@ fn file_of_sketches_with_sets_decodes_and_encodes_byte_for_byte() {
 }
 
 #[test]
-fn segments_of_format_3_are_rebuilt_byte_for_byte() {
+fn format_3_segments_are_rebuilt_exactly() {
     committed();
     let committed = packed();
     let dir = tempfile::tempdir().unwrap();
@@ -1086,7 +1086,7 @@ fn schemes(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn second_reader_finds_the_same_content_in_segments() {
+fn python_reader_finds_the_same_content_in_segments() {
     let index = committed();
     let dir = tempfile::tempdir().unwrap();
     let mut paths = [shapes(dir.path()), schemes(dir.path())].concat();
@@ -1122,7 +1122,7 @@ fn second_reader_finds_the_same_content_in_segments() {
 }
 
 #[test]
-fn second_reader_refuses_every_flipped_bit_of_a_small_file() {
+fn python_reader_refuses_flipped_bits_of_a_small_file() {
     // Checksums and the file's identity cover every byte, including gaps. To save time, only a sample of the bits is
     // flipped.
     let bytes = read(&golden("three-records.seg"));

@@ -115,7 +115,7 @@ fn format_3_index_with_priorities_has_the_same_groups() {
 }
 
 #[test]
-fn both_second_readers_find_the_priorities_of_a_golden_index() {
+fn both_python_readers_find_the_priorities_of_an_index() {
     let committed = golden().join("groups");
     let Some(theirs) = script("read-index.py", &committed) else { return };
     let listing = std::fs::read_to_string(golden().join("groups.tsv")).unwrap();

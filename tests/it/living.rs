@@ -116,7 +116,7 @@ fn logged() -> (TempDir, PathBuf, Vec<Documents>) {
 }
 
 #[test]
-fn every_flipped_bit_of_a_closed_log_is_an_error_or_has_no_effect() {
+fn flipped_bit_in_closed_log_is_an_error_or_harmless() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
@@ -142,7 +142,7 @@ fn every_flipped_bit_of_a_closed_log_is_an_error_or_has_no_effect() {
 }
 
 #[test]
-fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
+fn truncated_log_is_an_error_or_opens_at_earlier_commit() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
@@ -372,7 +372,7 @@ fn index_opens_after_many_writers_without_documents() {
 }
 
 #[test]
-fn previous_generation_opens_only_on_request_if_the_newest_is_damaged() {
+fn previous_generation_opens_only_on_request_if_newest_is_damaged() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);

@@ -315,7 +315,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
 }
 
 #[test]
-fn index_agrees_with_a_map_and_a_scan_after_any_operations() {
+fn index_agrees_with_map_and_scan_after_any_operations() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);
@@ -328,7 +328,7 @@ fn index_agrees_with_a_map_and_a_scan_after_any_operations() {
 }
 
 #[test]
-fn index_with_background_flushes_agrees_with_a_map_and_a_scan() {
+fn index_with_background_flushes_agrees_with_map_and_scan() {
     let config = Config { cases: 1500, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..80);
@@ -341,7 +341,7 @@ fn index_with_background_flushes_agrees_with_a_map_and_a_scan() {
 }
 
 #[test]
-fn index_with_expiry_agrees_with_a_map_and_a_scan() {
+fn index_with_expiry_agrees_with_map_and_scan() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);

@@ -207,7 +207,7 @@ fn merged(segments: &[(Segment, RoaringBitmap)], budget: SpillBudget<'_>) -> Vec
 }
 
 #[test]
-fn merge_equals_a_build_of_the_live_records_byte_for_byte() {
+fn merged_segment_equals_a_build_of_the_live_records() {
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(4);
     let (mut cases, mut empty) = (0, 0);

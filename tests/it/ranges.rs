@@ -109,7 +109,7 @@ fn ranges_over_segments_and_memtables_equal_those_of_a_map() {
 }
 
 #[test]
-fn ranges_of_numeric_keys_work_and_byte_bounds_are_refused() {
+fn numeric_keys_have_ranges_but_refuse_byte_bounds() {
     let (_vfs, index) = created(Params::builder().u64_keys().simhash(3).build().unwrap());
     let mut writer = index.writer().unwrap();
     for key in 0..9000_u64 {
@@ -194,7 +194,7 @@ fn writer_queries_include_the_batch() {
 }
 
 #[test]
-fn open_or_create_opens_an_existing_index_and_names_a_differing_parameter() {
+fn open_or_create_opens_existing_index_or_names_differing_parameter() {
     let (vfs, index) = created(params());
     let mut writer = index.writer().unwrap();
     writer.put("a", Fingerprint(1)).unwrap();

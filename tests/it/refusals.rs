@@ -55,7 +55,7 @@ fn wrong_entry_is_reported_in_the_table_of_contents() {
 }
 
 #[test]
-fn table_of_unknown_codec_or_number_is_reported_in_the_table_of_contents() {
+fn unknown_table_codec_or_number_is_reported_in_table_of_contents() {
     let tables = "24 in reversed-3 planes";
     for table in 1..=2 {
         let (entry, expected, found) = opened_with(tables, "table", table, CODEC, 99);
@@ -100,7 +100,7 @@ fn unknown_band_is_an_error_instead_of_an_empty_answer() {
 }
 
 #[test]
-fn stamp_of_a_missing_document_is_reported_in_the_stamps() {
+fn stamp_of_a_missing_document_is_reported_as_damage() {
     let segment = Segment::from_bytes(sample("twenty with values and stamps").bytes, place()).unwrap();
     assert!(segment.stamp(19).unwrap().is_some());
     for ordinal in [20, u32::MAX] {

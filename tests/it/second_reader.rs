@@ -189,7 +189,7 @@ fn fill(
 }
 
 #[test]
-fn second_reader_finds_the_same_content_in_indexes() {
+fn python_reader_finds_the_same_content_in_indexes() {
     let dir = tempfile::tempdir().unwrap();
     let table = table();
     let idf =
@@ -274,7 +274,7 @@ fn second_reader_finds_the_same_content_in_indexes() {
 }
 
 #[test]
-fn second_reader_agrees_on_idf_tables_and_sketch_files() {
+fn python_reader_agrees_on_idf_tables_and_sketch_files() {
     let dir = tempfile::tempdir().unwrap();
     for shingling in [Shingling::words(1, 0), raw()] {
         let table = table_of(&shingling);
@@ -345,7 +345,7 @@ fn sketches_are_found(dir: &Path, params: &Params) {
 }
 
 #[test]
-fn second_reader_refuses_flipped_bits_of_every_file_of_an_index() {
+fn python_reader_refuses_flipped_bits_of_every_index_file() {
     let table = table();
     let params = Params::builder().words(1).simhash_weighted(3, table.weights()).values().expire_after(70);
     flipped_bits_are_refused(params.build().unwrap(), &table);

@@ -126,7 +126,7 @@ fn index_with_unusable_tokens_is_not_created() {
 }
 
 #[test]
-fn files_with_newer_tokens_have_a_feature_that_old_readers_refuse() {
+fn files_with_newer_tokens_are_refused_by_old_readers() {
     let features = |file: &Path| {
         let bytes = std::fs::read(file).unwrap();
         u32::from_le_bytes(bytes[12..16].try_into().unwrap())
@@ -175,7 +175,7 @@ fn files_with_newer_tokens_have_a_feature_that_old_readers_refuse() {
 }
 
 #[test]
-fn create_in_an_empty_directory_makes_an_index_there() {
+fn create_accepts_an_empty_directory() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::create(dir.path(), raw()).unwrap();
     let mut writer = index.writer().unwrap();
@@ -186,7 +186,7 @@ fn create_in_an_empty_directory_makes_an_index_there() {
 }
 
 #[test]
-fn creation_killed_in_an_empty_directory_can_be_repeated() {
+fn killed_creation_in_an_empty_directory_can_be_repeated() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("LOCK"), "1\n").unwrap();
     std::fs::write(dir.path().join(format!("{TEMPORARY_PREFIX}x")), "x").unwrap();
@@ -195,7 +195,7 @@ fn creation_killed_in_an_empty_directory_can_be_repeated() {
 }
 
 #[test]
-fn concurrent_creates_give_one_index_and_already_exists_errors() {
+fn only_one_of_many_concurrent_creates_succeeds() {
     for round in 0..60 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
@@ -302,7 +302,7 @@ fn create_in_a_missing_directory_leaves_no_files() {
 }
 
 #[test]
-fn last_put_of_a_key_wins_within_a_batch_and_across_commits() {
+fn last_put_of_a_key_wins_in_batches_and_across_commits() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 2, 20);
@@ -320,7 +320,7 @@ fn last_put_of_a_key_wins_within_a_batch_and_across_commits() {
 }
 
 #[test]
-fn deleted_key_is_gone_until_it_is_put_again() {
+fn deleted_key_is_absent_until_put_again() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..4 {
@@ -412,7 +412,7 @@ fn refresh_refuses_another_index_at_the_same_path() {
 }
 
 #[test]
-fn only_one_writer_can_exist_and_dropping_it_releases_the_lock() {
+fn only_one_writer_exists_and_dropping_it_releases_the_lock() {
     let (_dir, path, index) = created(raw());
     let writer = index.writer().unwrap();
     let error = index.writer().unwrap_err();
@@ -536,7 +536,7 @@ fn contained() -> Vec<(u64, String)> {
 }
 
 #[test]
-fn hits_have_the_containment_in_both_directions() {
+fn hits_report_containment_in_both_directions() {
     let builder = || Params::builder().u64_keys().words(1).minhash(64, 1).signature_bits(0);
     for (params, exact) in [
         (builder().bottom(1000).build().unwrap(), true),
@@ -641,7 +641,7 @@ fn answers_do_not_depend_on_the_number_of_segments() {
 }
 
 #[test]
-fn keys_of_the_wrong_kind_are_refused_and_the_batch_continues() {
+fn wrong_key_kind_is_refused_and_the_batch_continues() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     assert!(matches!(writer.put("seven", Fingerprint(1)), Err(Error::Invalid(_))));
@@ -664,7 +664,7 @@ fn keys_of_the_wrong_kind_are_refused_and_the_batch_continues() {
 }
 
 #[test]
-fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
+fn sketches_of_other_parameters_and_invalid_radii_are_refused() {
     let (_dir, _path, index) = created(texts());
     let other = Params::builder().words(2).simhash(3).minhash(4, 2).build().unwrap();
     let sketch = twindex::Sketcher::new(&other).unwrap().sketch("a b c").unwrap();
@@ -777,7 +777,7 @@ fn old_manifests_are_removed_and_unknown_files_are_kept() {
 
 #[cfg(unix)]
 #[test]
-fn non_regular_file_in_place_of_an_index_file_is_an_error() {
+fn non_regular_index_file_is_an_error() {
     use std::os::unix::fs::symlink;
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -1101,7 +1101,7 @@ fn unsupported_queries_are_refused_even_if_the_index_is_empty() {
 }
 
 #[test]
-fn sketch_of_other_parameters_is_refused_with_the_first_differing_name() {
+fn error_names_the_first_parameter_in_which_a_sketch_differs() {
     let (_dir, _path, index) = created(texts());
     let mut params = index.params();
     params.shingling.widths = Widths::one(4).unwrap();

@@ -284,12 +284,12 @@ fn process_killed_at_any_system_call_loses_no_acknowledged_commit() {
 }
 
 #[test]
-fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_commit() {
+fn failing_system_calls_are_reported_and_lose_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_commit";
+    let name = "syscalls::failing_system_calls_are_reported_and_lose_no_acknowledged_commit";
     let named: Vec<(&str, String)> = FAILURES
         .iter()
         .flat_map(|(call, errors)| errors.iter().map(move |error| (*call, format!("error={error}"))))
@@ -318,12 +318,12 @@ fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_comm
 /// The file size limit is reached in the middle of a write: the call writes only the bytes that fit and returns their
 /// number, and the next call fails.
 #[test]
-fn process_with_short_writes_reports_them_and_loses_no_acknowledged_commit() {
+fn short_writes_are_reported_and_lose_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::process_with_short_writes_reports_them_and_loses_no_acknowledged_commit";
+    let name = "syscalls::short_writes_are_reported_and_lose_no_acknowledged_commit";
     let (mut refused, mut steps) = (0, BTreeSet::new());
     for limit in (0..).map(|i| 100 + 53 * i) {
         let dir = tempfile::tempdir().unwrap();
