@@ -47,14 +47,14 @@ mod forked {
             unsafe_code,
             reason = "a fork is what is tested; the child only runs `step` and ends by _exit"
         )]
-        // SAFETY: The child allocates and takes locks, which glibc allows after a fork. It runs no thread and no
-        // destructor of the parent but those in `step`.
+        // SAFETY: The child only runs `step`, which allocates and takes locks; glibc allows both after a fork. The child
+        // runs no other thread or destructor of the parent.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "fork failed");
         if child == 0 {
             let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)).unwrap_or(99);
             #[expect(unsafe_code, reason = "ends the child without the destructors of the test")]
-            // SAFETY: Nothing of the child is used after it.
+            // SAFETY: Ends the child, so nothing of it is used afterwards.
             unsafe {
                 libc::_exit(status)
             }
@@ -62,7 +62,7 @@ mod forked {
         for _ in 0..2000 {
             let mut status = 0;
             #[expect(unsafe_code, reason = "waits for the child")]
-            // SAFETY: `status` is valid for a write.
+            // SAFETY: `status` is valid for writes.
             let ended = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
             if ended == child {
                 return if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 97 };
@@ -70,7 +70,7 @@ mod forked {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         #[expect(unsafe_code, reason = "ends a child that hangs")]
-        // SAFETY: The child is this process's own and was not waited for.
+        // SAFETY: `child` is a child of this process that was not waited for, so its id is not reused.
         unsafe {
             libc::kill(child, libc::SIGKILL)
         };

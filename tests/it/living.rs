@@ -158,7 +158,7 @@ fn truncated_log_is_an_error_or_opens_at_earlier_commit() {
                 assert!(length >= named, "{length} of {named}");
                 let found = documents(&index.snapshot());
                 assert!(all.contains(&found), "{length}: {found:?}");
-                // Any later commit can continue from that state.
+                // Closes the index before the next truncation of its log.
                 drop(index);
             }
         }

@@ -24,7 +24,7 @@ struct Document {
 
 type Documents = BTreeMap<u64, Document>;
 
-/// A document to add: its fingerprint, its value, and 16 plus the difference of its stamp to the highest stamp.
+/// A document to add: its fingerprint, its value, and 16 plus its stamp relative to the highest stamp.
 #[derive(Clone, Copy, Debug)]
 struct NewDocument(u64, u8, u64);
 
@@ -101,7 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Checks a snapshot by several kinds of queries.
+/// Compares the results of several kinds of queries with the expected documents.
 fn check(snapshot: &Snapshot, expected: &Documents, now: Option<u64>) {
     assert_eq!(snapshot.now(), now);
     let kept = snapshot.params().values;

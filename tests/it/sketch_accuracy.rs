@@ -280,7 +280,8 @@ fn estimates_from_few_bits_are_unbiased_with_correct_standard_errors() {
 
 #[test]
 fn minima_are_uniform_over_elements_and_bits() {
-    // Each of n elements is the minimum of a component with probability 1 / n, and the low bits of minima are uniform.
+    // Each of n elements is the minimum of a signature's component with probability 1 / n, and the low bits of minima are
+    // uniform.
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         let mut random = Random(4);
