@@ -219,7 +219,7 @@ impl Times {
     }
 }
 
-/// The names of the measured operations, in the order of their histograms.
+/// The names of the measured operations. The constants below are their positions.
 const KINDS: [&str; 9] =
     ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
@@ -622,7 +622,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);
     let (start, mut writing) = (Instant::now(), Duration::ZERO);
-    // Kills the writer at random numbers of documents, and lets it end regularly once.
+    // Kills the writer after evenly spaced numbers of documents, with a random delay, and lets it end regularly once.
     for life in 0..options.kills + 2 {
         let least = options.documents * (life + 1) / (options.kills + 2);
         let graceful = life == options.kills / 2;

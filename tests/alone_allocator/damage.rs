@@ -312,7 +312,7 @@ fn verify_reports_damage_with_valid_checksums_in_any_page() {
     assert!(counts[&Outcome::LieReported] > 100, "{counts:?}");
 }
 
-/// Schemes and codecs of tables that take several pages; the segments contain only fingerprints.
+/// Designs and codecs of tables that take several pages; the segments contain only fingerprints.
 const TABLES_OF_PAGES: [(&str, &str); 7] = [
     ("blocks-3", "planes"),
     ("blocks-3", "compact+2"),
