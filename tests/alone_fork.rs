@@ -272,7 +272,7 @@ mod forked {
         child(&mut |writer| refused(writer.merge_step()), &mut writer);
         child(&mut |writer| refused(writer.wait_for_merge()), &mut writer);
         child(&mut |writer| refused(writer.gc()), &mut writer);
-        // The same in the middle of a batch.
+        // Changes in the middle of a batch are refused, too.
         put(&mut writer, 2);
         child(&mut |writer| refused(writer.put(3, Fingerprint(3))), &mut writer);
         child(&mut |writer| refused(writer.admit(3, Fingerprint(3))), &mut writer);

@@ -68,7 +68,7 @@ impl GatedVfs {
         if std::thread::current().name() == Some(THREAD) {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
-                // The wait is limited for the same reason as above.
+                // The wait is limited, as in `SweepGate::pass`.
                 let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
                 shut = guard;
                 *shut &= !late.timed_out();

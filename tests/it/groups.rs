@@ -462,7 +462,7 @@ impl<'w> History<'w> {
         documents.iter().map(|(&key, live)| (key, of(live))).collect()
     }
 
-    /// Returns the same data, as read from the index.
+    /// Returns the data of [`Self::stored`] as the index has it.
     fn survivors(&self) -> BTreeMap<u32, Stored> {
         let snapshot = self.index.snapshot();
         let mut found = BTreeMap::new();
@@ -856,7 +856,7 @@ fn equal_documents_need_one_query() {
     let leader = snapshot.leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
     assert_eq!((leader.key.as_u64(), leader.questions), (Some(501), 3));
     assert_eq!(snapshot.group_size(7_u64, GROUP_QUESTIONS).unwrap(), Some(Decision::Decided(501)));
-    // The same after a flush to a segment, and after the first documents are deleted.
+    // The leader is the same after a flush to a segment, and after the first documents are deleted.
     let mut writer = index.writer().unwrap();
     writer.flush().unwrap();
     let found = index.snapshot().leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();

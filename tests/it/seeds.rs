@@ -71,7 +71,7 @@ fn rolling_hash_of_lore_updates_to_that_of_orem() {
     let x_0 = l * 32_u64.pow(3) + o * 32_u64.pow(2) + r * 32 + e;
     let x_1 = (x_0 - l * 32_u64.pow(3)) * 32 + m;
     assert_eq!((x_0, x_1), (3_656_357, 3_757_325));
-    // The same hashes modulo a prime above both values, and modulo a prime below them.
+    // Checks the hashes modulo a prime above both values, and modulo a prime below them.
     for q in [(1 << 61) - 1, 10_007] {
         let hash = RabinKarp::new(32, q).unwrap();
         assert_eq!(hash.hash(b"lore"), x_0 % q);

@@ -18,7 +18,7 @@ use super::random::Random;
 
 /// Eight permutations.
 struct EightPermutations {
-    /// For each byte position of a hash and each byte value: the sum of the lead bytes of the 8 permutations.
+    /// What each byte value at each byte position of a hash adds (xor) to the lead bytes of the 8 permutations.
     leads: Box<[[u64; 256]; 8]>,
     keys: [u64; 8],
 }

@@ -115,7 +115,7 @@ pub fn idf(data: &[u8]) {
         while !choices.0.is_empty() {
             let (step, frequency) = (choices.short(), choices.byte());
             // Steps have any size, so that prefixes of hashes can be unique or shared by many hashes. If a step
-            // overflows, the hashes do not ascend.
+            // is 0 or overflows, the hashes do not ascend.
             last = last.wrapping_add(u64::from(step >> 6) << (step & 63));
             hashes.push(last);
             frequencies.push(u32::from(frequency));

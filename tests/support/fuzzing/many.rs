@@ -28,7 +28,7 @@ use super::Choices;
 /// second.
 const MANY: usize = 14_000;
 
-/// Returns groups of random fingerprints. All or most fingerprints of a group agree in a range of bits.
+/// Returns groups of random fingerprints. All or some fingerprints of a group agree in a range of bits.
 fn crowds(choices: &mut Choices<'_>) -> Vec<u64> {
     let mut random = Random(u64::from(choices.word()));
     let mut all = Vec::new();
