@@ -431,7 +431,7 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
 fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<Option<Documents>, String> {
     let vfs = ModelVfs::of(disk);
     let found = match Index::open_with(Arc::new(vfs), place()) {
-        // The index must be readable including its IDF table, if it has one.
+        // The index must be readable, including its IDF table if it has one.
         Ok(index) => match documents(&index.snapshot()).and_then(|found| index.idf().map(|_| found)) {
             Ok(found) => Some(found),
             Err(error) => return Err(format!("damaged: {error}")),
@@ -609,7 +609,7 @@ fn commits_that_expire_documents_survive_crashes_and_need_every_sync() {
     assert_eq!(kept, [0_usize; 0]);
 }
 
-/// The source indexes are created without this test checking their syncs, which the tests above do.
+/// Does not check the syncs that create the source indexes; the tests above do.
 #[test]
 fn copy_shard_merge_and_salvage_are_atomic_under_crashes() {
     let (snapshot, merge) = (copied(false), copied(true));

@@ -1,6 +1,6 @@
-//! Tests every operation that writes on a disk that fails at its n-th operation, for every n. Acknowledged commits must
-//! be intact, other commits complete or absent; no temporary files may remain, and a repetition of the operation must
-//! succeed.
+//! Tests writing operations on failing disks: for every n, the disk fails at its n-th operation. Acknowledged commits
+//! must be intact, other commits complete or absent; no temporary files may remain, and a repetition of the operation
+//! must succeed.
 //!
 //! The modules `store`, `living` and `merge` test commits, flushes and compaction in the same way; this module tests all
 //! other operations.

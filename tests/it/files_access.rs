@@ -234,8 +234,8 @@ fn segments_opened_later_use_the_same_access_mode() {
     }
 }
 
-/// Between the reads of `CURRENT` and of the files that it names, a writer publishes two generations and removes files of
-/// the old one.
+/// After `CURRENT` was read and before the files that it names are opened, a writer publishes two generations and removes
+/// the files that these do not need.
 #[test]
 fn open_retries_with_next_generation_if_a_file_was_removed() {
     fn replace_all(path: &Path) {

@@ -430,7 +430,7 @@ fn commits_stall_for_the_configured_time_at_the_configured_limit() {
     let mut writer = tried.writer();
     writer.set_stalls(Duration::ZERO, 4);
     tried.gate.shut(true);
-    // The rows of one frozen memtable and three more memtables.
+    // Adds the rows of one frozen memtable and three more memtables.
     tried.fill(&mut writer, 0..190);
     assert_eq!(tried.index.metrics().stalls.count, 0);
     writer.set_stalls(Duration::from_millis(3), 5);

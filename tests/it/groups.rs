@@ -478,8 +478,8 @@ impl<'w> History<'w> {
         found
     }
 
-    /// Checks that the writer sees its uncommitted batch. Does nothing if documents expire: whether a document that a
-    /// stamp of the batch expires is visible then depends on earlier queries of the writer.
+    /// Checks that the writer sees its uncommitted batch. Does nothing if documents expire: a stamp of the batch can
+    /// expire a document, which the writer then sees or not, depending on its earlier queries.
     fn check_batch(&mut self) {
         let leaders = self.world.leaders(&self.pending);
         if leaders.is_empty() || self.world.params.expire_after.is_some() {

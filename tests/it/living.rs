@@ -543,7 +543,7 @@ fn memtable_is_bounded_in_a_batch_of_expired_documents() {
     assert_eq!(index.snapshot().documents(), 1);
 }
 
-/// Such a log has no rows, so the writer must check its length separately.
+/// A log of only payloads has no rows, so the writer must check its length separately.
 #[test]
 fn log_of_only_payloads_is_replaced_at_its_size_limit() {
     let (_dir, path, index) = created(raw());

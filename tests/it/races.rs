@@ -332,13 +332,13 @@ fn merge_without_disk_space_is_refused_and_not_retried() {
     assert_eq!(check(&index.snapshot()), 70);
 }
 
-/// If items followed the error, an incomplete result would look complete.
+/// A query that returned items after an error would make an incomplete result look complete.
 #[test]
 fn failed_query_yields_only_its_error_each_time() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..20_000_u64 {
-        // Consecutive keys would be encoded in no bytes.
+        // Keys are multiples of 3, because consecutive keys are encoded in no bytes.
         writer.put(number * 3, Fingerprint(number * number)).unwrap();
     }
     writer.commit().unwrap();

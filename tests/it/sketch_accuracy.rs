@@ -29,7 +29,7 @@ fn deal(random: &mut Random, both: usize, union: usize, a: &mut Vec<u64>, b: &mu
     }
 }
 
-/// The sizes of a pair of sets: of the larger set, of the union and of the intersection.
+/// A test case: a pair of sets, given by the sizes of the larger set, of the union and of the intersection.
 struct Cell {
     size: usize,
     union: usize,
@@ -109,7 +109,7 @@ impl Preset {
     }
 }
 
-/// The measured behaviour of a family in a cell.
+/// The measured behaviour of a hash family in a test case.
 struct Measured {
     bias: f64,
     variance: f64,
@@ -143,9 +143,9 @@ fn measure(family: Family, preset: &Preset, cell: &Cell, trials: usize) -> Measu
     }
 }
 
-/// Compares a family with theory in all cells. `trials` returns the number of trials for a set size. `groups` and
-/// `fungible` return the lowest and highest allowed factor between the measured and the theoretical value, for the share
-/// of matching groups and for P(fungible).
+/// Compares a hash family with theory in all test cases. `trials` returns the number of trials for a set size. `groups`
+/// and `fungible` return the lowest and highest allowed factor between the measured and the theoretical value, for the
+/// share of matching groups and for P(fungible).
 fn hold(
     family: Family,
     preset: &Preset,

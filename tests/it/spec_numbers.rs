@@ -498,7 +498,7 @@ fn sets_use_a_bitmap_from_the_specified_counts() {
 }
 
 /// The writer's choice of common tags is private, so this test only compares the constants in the specification with the
-/// source. `golden_files.rs` tests the choice itself, with segments whose common tags the second reader computes
+/// source. `golden_files.rs` tests the choice itself, with segments whose common tags the Python reader computes
 /// independently.
 #[test]
 fn common_tag_constants_match_the_specification() {

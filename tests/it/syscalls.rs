@@ -1,8 +1,8 @@
 //! Tests a writing process with strace: the process is killed at each of its system calls, or gets an error from each.
 //! Afterwards its acknowledged commits must exist, and all others must be complete or absent.
 //!
-//! The tests are skipped with a notice if strace cannot trace. By default they inject into some of the calls;
-//! `scripts/kill-syscalls` injects into all of them (`TWINDEX_SYSCALLS=all`).
+//! The tests are skipped with a notice if strace cannot trace. By default they interrupt some of the calls;
+//! `scripts/kill-syscalls` interrupts all of them (`TWINDEX_SYSCALLS=all`).
 //!
 //! Short writes are caused by a limit on the file size, because strace cannot cause them: it can make `write` return 7,
 //! but then no byte was written, and a program that continues after these 7 bytes leaves a hole.
@@ -170,7 +170,8 @@ const FAILURES: [(&str, &[&str]); 13] = [
     ("flock", &["ENOLCK", "EAGAIN"]),
     ("openat", &["EIO", "EMFILE", "ENFILE", "ENOSPC", "EDQUOT", "EACCES"]),
     ("getdents64", &["EIO", "ENOMEM"]),
-    // Only for files of the index: memory is also allocated with `mmap`, and a process without memory ends.
+    // Only for files of the index: memory is also allocated with `mmap`, and a process that cannot allocate memory
+    // aborts.
     ("mmap", &["ENOMEM", "EAGAIN", "ENODEV"]),
     ("statx", &["EIO", "EACCES"]),
     ("pread64", &["EIO"]),

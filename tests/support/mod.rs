@@ -447,9 +447,8 @@ impl Seals {
         self.contents..self.footer
     }
 
-    /// Updates all checksums of a changed file, so that the change reaches the checks after the checksums. With
-    /// `keep_salt`, restores the salt, which is derived from the content of the records; otherwise a changed salt is
-    /// kept.
+    /// Updates all checksums of a changed file, so that the change passes them and reaches the other checks. With
+    /// `keep_salt`, restores the salt, which is derived from the content of the records; otherwise keeps a changed salt.
     pub fn reseal(&self, file: &mut [u8], keep_salt: bool) {
         let (mut header, _) = Header::read_from_prefix(file).unwrap();
         if keep_salt {

@@ -4,7 +4,8 @@
 
 use twindex_kernel::splitmix::SplitMix;
 
-/// A [`SplitMix`] generator with another `below`, on whose numbers the seeds of tests depend; it allows any seed.
+/// A [`SplitMix`] generator that allows any seed. The seeds of tests were chosen for the numbers of its `below`, which
+/// differs from the one of [`SplitMix`].
 pub struct Random(pub u64);
 
 impl Random {
