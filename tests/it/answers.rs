@@ -282,7 +282,7 @@ const LARGE: [(usize, &[(&str, &str)]); 3] = [
 ];
 
 #[test]
-fn answers_at_large_layout_boundaries_equal_brute_force() {
+fn answers_around_layout_changes_of_large_tables_equal_brute_force() {
     for (n, schemes) in LARGE {
         // All fingerprints are distinct, so that each has its own row in the table; some are near each other.
         let mut random = Random(n as u64);

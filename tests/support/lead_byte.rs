@@ -16,7 +16,7 @@
 
 use super::random::Random;
 
-/// Eight permutations.
+/// The lookup tables and keys of eight permutations.
 struct EightPermutations {
     /// What each byte value at each byte position of a hash adds (xor) to the lead bytes of the 8 permutations.
     leads: Box<[[u64; 256]; 8]>,

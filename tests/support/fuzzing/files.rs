@@ -23,9 +23,9 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::Random;
 use super::{Choices, patch};
 
-/// The offset of the length of a table's text, which is followed by the text.
+/// The offset of the length of a table's text; the text follows the length.
 const TEXT_LENGTH_AT: usize = HEADER_BYTES + 20;
-/// The offset of the length of the parameters in a file of sketches, which is followed by the parameters.
+/// The offset of the length of the parameters in a file of sketches; the parameters follow the length.
 const PARAMS_AT: usize = HEADER_BYTES + 4;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
