@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn minima_equal_those_of_the_second_implementation() {
+    fn minima_match_the_second_implementation() {
         let golden = include_str!("../../../tests/golden/weighted-minima.tsv");
         let mut rows = 0;
         for row in golden.lines().skip(1) {
