@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_read_with_their_units() {
+    fn ages_are_parsed_with_their_units() {
         for (text, age) in
             [("1", 1), ("90s", 90), ("5m", 300), ("2h", 7200), ("30d", 2_592_000), ("1w", 604_800)]
         {

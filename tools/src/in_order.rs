@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_in_the_order_of_the_items_whatever_the_threads() {
+    fn lines_keep_the_item_order_for_any_thread_count() {
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for (count, width) in [(0, 8), (1, 8), (PIECE as u64, 8), (100_000, 8), (5_000, 3_000)] {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_production_and_failed_write_end_the_output() {
+    fn output_ends_after_a_failed_make_or_write() {
         let run = |bad: u64, space: usize| {
             let mut written = 0;
             in_order(

@@ -438,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_with_their_units() {
+    fn sizes_are_parsed_with_their_units() {
         for (text, size) in [
             ("1048576", 1 << 20),
             ("2048k", 2 << 20),

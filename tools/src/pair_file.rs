@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_to_its_end_and_one_that_was_cut_anywhere_or_changed_is_refused() {
+    fn truncated_or_changed_pair_files_are_refused() {
         let bytes = whole();
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(read(&bytes).unwrap(), [pair("# end", "x\ty"), pair("p", "q")]);
@@ -512,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_read_with_the_heads_of_other_verbs_and_without() {
+    fn tables_are_read_with_and_without_headers_of_other_verbs() {
         let pairs = [("k".to_owned(), "l".to_owned())];
         for head in ["", "a\tb\tdistance\n", "a\tb\tresemblance\tintersection\tunion\n"] {
             assert_eq!(read(format!("{head}k\tl\t1\n").as_bytes()).unwrap(), pairs, "{head}");
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_in_the_order_of_numbers() {
+    fn numeric_keys_sort_as_numbers() {
         let keys = KeyText { numbers: true };
         assert!(keys.read(b"9").unwrap() < keys.read(b"10").unwrap());
         let mut out = Vec::new();

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn both_templates_are_valid_and_follow_the_position() {
+    fn both_progress_bar_templates_are_valid_and_show_the_position() {
         for total in [Some(10), None] {
             let progress = Progress(ProgressDisplay::Bar(bar(total, "reading")));
             let ProgressDisplay::Bar(bar) = &progress.0 else { unreachable!() };
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_comes_every_few_seconds_with_rate_and_time_left() {
+    fn progress_line_every_few_seconds_shows_rate_and_time_left() {
         let start = Instant::now();
         let lines =
             |total| ProgressLines { what: "reading".to_owned(), total, start, last: Mutex::new(start) };

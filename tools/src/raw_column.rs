@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_in_their_order_one_by_one_and_in_waves_of_any_length() {
+    fn values_are_read_in_order_in_batches_of_any_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("numbers.u64");
         let all: Vec<u64> =

@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_that_of_others_is_refused() {
+    fn record_round_trips_and_a_foreign_payload_is_refused() {
         let mut done = CommittedInputs::default();
         for number in 0..FILES_MAX as u128 {
             done.add(InputId((number << 100) + number)).unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_until_it_or_the_options_change() {
+    fn input_id_changes_with_the_file_or_its_options() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, "one").unwrap();

@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_dead_writer_are_removed_and_those_of_a_live_one_stay() {
+    fn temporary_files_are_removed_only_after_their_writer_has_ended() {
         let folder = tempfile::tempdir().unwrap();
         let into = args(None, Some(folder.path().to_owned()), false);
         let dead = folder.path().join(format!("{PREFIX}dead"));

@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_of_the_crate_has_a_name_and_its_digest() {
+    fn every_stop_list_of_the_crate_has_a_name_and_digest() {
         let mut codes: Vec<&str> = LANGUAGES.iter().map(|language| language.code).collect();
         codes.push("hinglish"); // Hindi in Latin letters; the crate has no language of this name
         codes.sort_unstable();
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn digest_is_of_the_words_whatever_their_order() {
+    fn stop_list_digest_does_not_depend_on_word_order() {
         assert_eq!(digest(&["b", "a", "b"]), xxh3_64(b"a\nb\n"));
         assert_ne!(digest(&["ab"]), digest(&["a", "b"]));
         assert_ne!(digest(&[]), digest(&[""]));
     }
 
     #[test]
-    fn list_that_changed_is_refused() {
+    fn changed_stop_list_is_refused() {
         let english = LANGUAGES.iter().find(|language| language.name == "english").unwrap();
         assert!(english.words().unwrap().contains(&"the"));
         let why = Language { digest: !english.digest, ..*english }.words().unwrap_err();

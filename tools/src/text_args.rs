@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_can_be_stored() {
+    fn every_stop_list_fits_in_the_parameters() {
         for language in LANGUAGES {
             let list = parse_stop_words(language.name).unwrap();
             for tokens in [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences] {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_counts_where_it_is_one_token() {
+    fn stop_word_is_used_only_if_it_is_one_token() {
         let words = |tokens| {
             let options = TextOptions { tokens: Some(tokens), ..TextOptions::default() };
             parse_stop_words("english").unwrap().words(&options.shingling().unwrap()).unwrap()

@@ -501,7 +501,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_that_another_committed_to_is_no_longer_of_this_run() {
+    fn index_changed_by_another_process_is_not_treated_as_new() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("i.twx");
         let index = Index::create(&path, Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -583,7 +583,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_the_same_in_memory_and_in_a_scratch_file() {
+    fn rank_numbers_are_equal_in_memory_and_in_a_scratch_file() {
         let folder = tempfile::tempdir().unwrap();
         for memory in [0, 1 << 20] {
             let destination = NumberSpill { folder: folder.path(), memory };

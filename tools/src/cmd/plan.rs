@@ -683,7 +683,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_documents_are_written_in_many_ways() {
+    fn document_counts_are_parsed_in_every_notation() {
         for (text, documents) in [
             ("1", 1),
             ("50M", 50_000_000),
@@ -706,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_counts_read_well() {
+    fn times_and_counts_are_formatted_with_units() {
         let nanos = [83.4, 999.4, 1154.0, 8e6, 2e9].map(nanos_text);
         assert_eq!(nanos, ["83 ns", "999 ns", "1.15 us", "8.00 ms", "2.0 s"]);
         assert_eq!(

@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_and_changes_of_direction_are_shown_by_number() {
+    fn control_and_bidi_characters_are_shown_as_code_points() {
         assert_eq!(harmless("a\u{1b}[31mb\u{202e}c\tü"), "a\\u{1b}[31mb\\u{202e}c\\u{9}ü");
     }
 }

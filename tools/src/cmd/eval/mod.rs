@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn share_of_zero_is_not_a_number() {
+    fn precision_and_recall_are_none_if_their_denominator_is_zero() {
         let row = RecallRow::of(0, 0, 5);
         assert_eq!((row.precision, row.recall, row.f1), (None, Some(0.0), Some(0.0)));
         let row = RecallRow::of(4, 3, 6);

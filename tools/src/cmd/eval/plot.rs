@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figure_has_a_point_for_each_share_that_is_known() {
+    fn figure_has_a_point_for_each_known_value() {
         let rows: Vec<RecallRow> =
             (0..=10).map(|k| RecallRow { k: Some(k), ..RecallRow::of(k.into(), 0, 4) }).collect();
         let svg = svg(&rows);
