@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/families.tsv: minima of the classic families by a second implementation.
+"""Writes tests/golden/families.tsv: minima of the classic hash families, with a second implementation.
 
     python3 scripts/golden_families.py > tests/golden/families.tsv
 
-Written from "Minima" in format-spec.md, slow and plain; it needs the standard library only.
+Written from "Minima" in format-spec.md, for simplicity and not for speed. Needs only the standard library.
 """
 
 import zlib

@@ -524,7 +524,7 @@ impl Index {
     /// treats all documents that share a band as near.
     ///
     /// containment: returns instead the documents that contain at least this share of the document and are at least as
-    ///     large, and the documents of which it contains at least this share, counted exactly. This needs an index with
+    ///     large, and the documents that are contained in it by at least this share, counted exactly. This needs an index with
     ///     sets, and reads the sets of all documents, so query many documents at once.
     #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false,
         containment=None))]
@@ -802,7 +802,7 @@ fn by_containment(
     Ok(share)
 }
 
-/// Finds the documents that contain at least a share of each set, or of which the set contains at least that share.
+/// Finds the documents that contain at least a share of each set, or are contained in it by at least that share.
 fn contained<S: AsRef<[u64]>>(
     snapshot: &Snapshot,
     sets: &[S],

@@ -22,7 +22,7 @@ use crate::columns::Column;
 use crate::error::{Failure, Result};
 use crate::params::Params;
 
-/// Prefix of the names of folders in which segments are built. A crash leaves these folders behind.
+/// Prefix of the names of folders in which segments are built. A crash does not remove these folders.
 const PREFIX: &str = ".twindex-shard-";
 /// The path, in the builder's folder, of the lock that a running builder holds.
 const LOCK: &str = "index/LOCK";
@@ -305,7 +305,7 @@ fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     file.persist(to).map(drop).map_err(|failed| failed.error)
 }
 
-/// Removes files that builders left behind in a folder of segments, and segments that are not in `keep`. Returns the
+/// Removes files of builders that were killed from a folder of segments, and segments that are not in `keep`. Returns the
 /// removed names.
 #[pyfunction]
 pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> Result<Vec<String>> {

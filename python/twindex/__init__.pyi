@@ -443,7 +443,7 @@ class Index:
         `unverified` is true, which treats all documents that share a band as near.
 
         containment: returns instead the documents that contain at least this share of the document and are at least
-            as large, and the documents of which it contains at least this share, counted exactly. This needs an
+            as large, and the documents that are contained in it by at least this share, counted exactly. This needs an
             index with sets, and reads the sets of all documents, so query many documents at once."""
 
     def near_many(

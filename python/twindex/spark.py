@@ -807,7 +807,7 @@ def _sketch_schema(params):
 
 
 def _slots(session, count):
-    """Returns `count` numbers, each of which Spark's hash maps to a different one of `count` partitions."""
+    """Returns `count` numbers that Spark's hash maps to different partitions, if there are `count` partitions."""
     found = {}
     start = 0
     while len(found) < count:

@@ -60,7 +60,7 @@ pub(crate) struct ParamArgs {
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
     /// Number of bits of each feature to keep, 1 to 32, and to compare unless a query requests fewer. 8 gives Broder's
-    /// features of one byte, of which several must agree (--sharing) [default: 32; 8 with --preset small-8]
+    /// features of one byte; several of them must agree (--sharing) [default: 32; 8 with --preset small-8]
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=i64::from(FEATURE_BITS_MAX)))]
     feature_bits: Option<u8>,
     /// Family of hash functions whose minima are taken [default: one-permutation-filled]

@@ -103,7 +103,7 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
     resembling: Option<f64>,
     /// How the similarity of two documents is measured. Containment finds documents that are at least as large as the
-    /// query and contain at least --threshold of it, and documents of which the query contains at least this share. It
+    /// query and contain at least --threshold of it, and documents that are contained in the query by at least this share. It
     /// needs an index with sets, and reads the sets of all documents once for as many queries as fit in half of --memory
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
     near: NearQueryArg,

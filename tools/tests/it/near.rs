@@ -13,7 +13,7 @@ fn text(group: &str, name: &str, shared: usize, own: usize) -> String {
     shared.chain((0..own).map(|number| format!("{group}{name}{number}"))).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns 40 pairs of documents with 100 words each, `shared` of which are common to the pair.
+/// Returns 40 pairs of documents with 100 words each. The documents of a pair share `shared` words.
 fn pairs(of: &str, shared: usize) -> String {
     let both = |pair: usize| {
         let group = format!("{of}{pair}x");

@@ -1,4 +1,4 @@
-//! `--preset` must have exactly the same effect as the numbers of bands and rows that it stands for.
+//! `--preset` must have exactly the same effect as the numbers of bands and rows of the scheme.
 
 use crate::support::{Bench, corpus, documents, jsonl, says};
 use twindex::Index;
