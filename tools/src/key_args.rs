@@ -20,8 +20,7 @@ pub(crate) struct KeyArgs {
     /// Keys of documents
     #[arg(value_name = "KEY", required = true)]
     keys: Vec<String>,
-    /// Keys are escaped as `keys` prints them: \t,
-    /// , \r, \\, \xNN
+    /// Keys are escaped as `keys` prints them: \t, \n, \r, \\, \xNN
     #[arg(long)]
     escaped: bool,
 }

@@ -137,7 +137,7 @@ struct Find {
     /// What is compared: runs of words, or complete lines, paragraphs (separated by empty lines) or sentences
     #[arg(long, value_enum, value_name = "UNIT", default_value = "words")]
     unit: UnitArg,
-    /// When two passages are equal: if their tokens are equal, or if all bytes from the first token to the last are
+    /// What must be equal in two passages: their tokens, or all bytes from the first token to the last
     /// equal
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tokens")]
     exact: ExactArg,

@@ -28,8 +28,7 @@ pub(crate) struct WhyArgs {
     out: PathBuf,
     /// Key of the document
     key: String,
-    /// KEY is escaped as in the tables of OUT: \t,
-    /// , \r, \\, \xNN
+    /// KEY is escaped as in the tables of OUT: \t, \n, \r, \\, \xNN
     #[arg(long)]
     escaped: bool,
     /// Show all differences in full length and all keys, not only the first ones

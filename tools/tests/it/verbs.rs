@@ -49,7 +49,7 @@ fn with_missing(verb: &str) -> Option<&'static str> {
 }
 
 #[test]
-fn every_verb_has_help_with_an_example_of_itself() {
+fn help_of_every_verb_has_an_example_of_the_verb() {
     let bench = Bench::new();
     let verbs = verbs(&bench);
     assert!(verbs.len() >= 25, "{verbs:?}");
