@@ -173,7 +173,7 @@ TEXTS = [
     ("beyond the basic plane", "𐐀𐐁 𞤀𞤁 𝐀𝟏 𓀀 𑀅"),
 ]
 
-# (w, seed, bands, rows)
+# Columns: words in a shingle, seed, bands, rows.
 CHOICES = [(5, 0, 20, 6), (1, 0, 6, 14), (4, 2**64 - 1, 7, 3), (16, 42, 1, 1)]
 
 

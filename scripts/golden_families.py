@@ -58,7 +58,7 @@ EDGES = sorted(
     {k * P + d & M64 for k in range(9) for d in (-1, 0, 1)}
     | {(1 << k) + d & M64 for k in (29, 31, 32, 60, 61, 62, 63) for d in (-1, 0, 1)}
 )
-# (name, hashes, numbers of minima)
+# Columns: name, hashes, numbers of minima.
 SETS = [
     ("one hash", [0x0123456789ABCDEF], (1, 84, 4096)),
     ("zero", [0], (84,)),

@@ -108,7 +108,7 @@ TEXTS = COLLECTION + [
     " ".join(str(n % 37) for n in range(700)),
 ]
 
-# (width, seed, min_df, entries_max)
+# Columns: width, seed, min_df, entries_max.
 CHOICES = [(1, 0, 2, 1_000_000), (1, 0, 1, 1_000_000), (2, 7, 1, 6), (5, 2**64 - 1, 2, 1_000_000), (1, 3, 2, 3)]
 
 DOCUMENTS = [0, 1, 2, 3, 9, 99, 1000, 1023, 65_535, 1_000_000, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]

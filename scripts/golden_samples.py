@@ -59,7 +59,7 @@ TEXTS = sketches.TEXTS + [
     ("numbers, each often", " ".join(str(n * n % 97) for n in range(5000))),
 ]
 
-# (w, seed, t, m)
+# Columns: words in a shingle, seed, size of the bottom sample, modulus.
 CHOICES = [(5, 0, 100, 10), (1, 7, 64, 3), (2, 2**64 - 1, 1, 1), (3, 42, 4096, 1000)]
 
 

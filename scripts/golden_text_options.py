@@ -167,7 +167,7 @@ def shingles(found, widths, seed):
 
 NO = ("none", [], "none")
 
-# tokens, normal form, stop words, stemming, widths, seed
+# Columns: tokens, normal form, stop words, stemming, widths, seed.
 CHOICES = [
     ("words", *NO, [1, 2], 0),
     ("words", *NO, [2, 5, 16], 9),
@@ -184,7 +184,7 @@ CHOICES = [
     ("sentences", "nfkc", ["a", "of", "the"], "english", [1, 2], 0),
 ]
 
-# The same, and the folded characters.
+# The same columns, and the folded characters.
 SYMBOLS = [
     ("words-symbols", *NO, [1], 0, []),
     ("words-symbols", *NO, [2, 5], 3, []),
@@ -226,7 +226,7 @@ SYMBOL_TEXTS = [(name, text) for name, text in TEXTS if len(text) < 100_000] + [
     ("Indic and kana", "हिन्दी क़ \u0958 கோ கொ বাংলো ที่นี่ が か\u3099 ﾊﾞ 한국어 \u1112\u1161\u11ab\u302e"),
 ]
 
-# language, words
+# Columns: language, words.
 STEMS = [
     ("arabic", "الكتاب والمدرسة يكتبون المعلمون كتابها"),
     ("danish", "Undersøgelserne hestene løber venskaber"),

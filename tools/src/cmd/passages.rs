@@ -138,7 +138,6 @@ struct Find {
     #[arg(long, value_enum, value_name = "UNIT", default_value = "words")]
     unit: UnitArg,
     /// What must be equal in two passages: their tokens, or all bytes from the first token to the last
-    /// equal
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tokens")]
     exact: ExactArg,
     /// Also find passages that occur earlier in the same document

@@ -660,7 +660,7 @@ fn nanos_text(nanos: f64) -> String {
     }
 }
 
-/// Formats a mean value, with one decimal if it is small.
+/// Formats a mean value, with up to two decimals if it is below 100.
 fn mean_count(mean: f64) -> String {
     if mean > 0.0 && mean < 0.005 {
         return "<0.01".to_string();

@@ -178,7 +178,7 @@ fn pages_are_compared_by_visible_text_and_kept_unchanged() {
 
 #[test]
 #[cfg(not(feature = "html"))]
-fn pages_without_the_html_feature_are_refused_naming_it() {
+fn html_pages_are_refused_naming_the_missing_feature() {
     let bench = Bench::new();
     bench.write("in/a.html", "<h1>One two</h1><p>three four five six");
     bench.write("in/c.txt", "one two three four five six");

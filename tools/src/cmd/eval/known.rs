@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_every_kind_are_read() {
+    fn pair_tables_with_every_kind_of_score_are_read() {
         let known =
             read("#id_a\tid_b\tintersection\tunion\tjaccard\nx\ty\t8\t10\t0.8\ny\tz\t0\t0\t0\n").unwrap();
         assert_eq!(known.scale, ScoreScale::Resemblance);
