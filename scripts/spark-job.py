@@ -42,8 +42,8 @@ PASSAGES = {
         {"min_words": 3, "keep": ("max", "score"), "within": True, "exact": "bytes"},
     ),
 }
-# Columns of answers: query, key, distance, and the resemblance if it was requested.
-# Segments built by Spark have no sets, so both estimate resemblance.
+# Segments built by Spark have no sets, so both estimate resemblance. FIELDS is the number of columns of an answer that
+# are compared: query, key, distance, and the resemblance if it was requested.
 ESTIMATED = ["--sets", "none"]
 FIELDS = {"within": 3, "resembling": 4}
 

@@ -94,7 +94,7 @@ def test_keep_longest_keeps_the_longest_text():
         twindex.dedup(given, memory=1)
 
 
-def test_keep_by_numbers_and_inside_values():
+def test_keep_uses_numbers_and_inside_keeps_one_text_per_value():
     pa = pytest.importorskip("pyarrow")
     same = "one two three four five six seven eight"
     given = [same, same, same + " nine", same, same + " nine"]

@@ -127,7 +127,7 @@ fn lossily_decoded_text_is_a_duplicate_only_of_exact_copies() {
 }
 
 #[test]
-fn wrong_charset_label_makes_different_pages_no_copies() {
+fn pages_with_a_wrong_charset_label_are_not_copies() {
     let bench = Bench::new();
     let [one, two] = CYRILLIC;
     let page = |text: &[u8]| [b"<html><body><p>", text, b"</body></html>"].concat();

@@ -35,7 +35,7 @@ fn feature_sets_are_indexed_and_integers_equal_their_digits() {
 }
 
 #[test]
-fn feature_weights_equal_repetitions_and_pairs_equal_objects() {
+fn feature_weights_may_be_repetitions_pairs_or_objects() {
     let bench = Bench::new();
     let table = |lines: &str| {
         bench.write("in.jsonl", lines);
@@ -79,7 +79,7 @@ fn dedup_compares_sets_exactly_and_keeps_lines_verbatim() {
 }
 
 #[test]
-fn texts_and_features_never_collide() {
+fn texts_and_features_cannot_be_mixed_in_an_index() {
     let bench = Bench::new();
     sets(&bench);
     bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
@@ -177,7 +177,7 @@ fn documents_without_features_are_counted_and_reported() {
 }
 
 #[test]
-fn invalid_sets_are_refused_with_their_place_or_skipped() {
+fn invalid_sets_are_refused_with_their_position_or_skipped() {
     let bench = Bench::new();
     bench.write(
         "in.jsonl",

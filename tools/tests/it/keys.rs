@@ -202,7 +202,7 @@ fn records_without_keys_are_keyed_by_line() {
 }
 
 #[test]
-fn keys_that_restart_in_each_shard_are_numbered() {
+fn keys_repeated_in_several_shards_are_numbered() {
     let bench = Bench::new();
     for shard in ["shards/a.jsonl", "shards/b.jsonl"] {
         let texts = [0, 1].map(|i| (i.to_string(), format!("text {i} of {shard} and some words of its own")));

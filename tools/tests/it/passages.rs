@@ -208,7 +208,7 @@ fn span_offsets_are_bytes_of_the_original_text() {
 }
 
 #[test]
-fn exact_bytes_distinguishes_equal_tokens_and_units_are_complete() {
+fn exact_bytes_compares_bytes_and_unit_compares_whole_units() {
     let bench = Bench::new();
     let texts = [
         ("a", "Menu | Home\nOne two three. Four five.\n\nLast words here"),
@@ -235,7 +235,7 @@ fn exact_bytes_distinguishes_equal_tokens_and_units_are_complete() {
 }
 
 #[test]
-fn impossible_requests_are_refused_with_advice() {
+fn invalid_passage_options_are_refused_with_advice() {
     let bench = Bench::new();
     bench.write("a.jsonl", lines(&pieced(1, 3)));
     let usage = |line: &str| {

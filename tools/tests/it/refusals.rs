@@ -327,7 +327,7 @@ fn moved_index_works() {
 
 #[cfg(unix)]
 #[test]
-fn names_that_are_not_utf8_or_long_work() {
+fn non_utf8_and_long_file_names_work() {
     use std::os::unix::ffi::OsStrExt;
     let bench = indexed();
     let long = "n".repeat(240);

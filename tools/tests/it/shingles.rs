@@ -242,7 +242,7 @@ fn run(name: &str, options: &str) -> Option<(f64, f64, Value)> {
 }
 
 #[test]
-fn recall_on_real_pages_equals_the_sketches_recall() {
+fn precision_and_recall_on_real_pages_reach_their_minimum() {
     for (name, options, least_precision, least_recall) in [
         ("eips", "", 0.9, 0.9),
         ("eips", "--modulus 25", 0.9, 0.9),

@@ -162,7 +162,7 @@ fn differing_sketch_parameters_are_refused_by_name() {
 }
 
 #[test]
-fn sketch_files_are_read_only_by_build_from_regular_files() {
+fn only_build_reads_sketch_files_and_only_regular_files() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(6, 30)));
     bench.ok("sketch in.jsonl -o s -q");

@@ -277,7 +277,7 @@ fn changed_or_missing_input_is_reported() {
 }
 
 #[test]
-fn run_on_standard_input_asks_for_an_input() {
+fn results_from_standard_input_require_an_input() {
     let bench = Bench::new();
     succeeded("dedup", bench.command("dedup - -o out -q").write_stdin(jsonl(&near())));
     let mut command = bench.command("why out b");

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_a_table_are_reported_with_the_line() {
+    fn pair_table_errors_name_the_line() {
         for (table, parts) in [
             ("", &["empty"][..]),
             ("x\ty\n", &[":1:", "expected a header"]),

@@ -36,13 +36,14 @@ pub(crate) struct EvalArgs {
     /// Table of the known pairs
     #[arg(long, value_name = "TABLE")]
     truth: PathBuf,
-    /// Smallest resemblance of known pairs that are counted, the same for every row; for distances [default: 0.8]
+    /// Count only known pairs with at least this resemblance, in every row [default: the row's threshold, or 0.8 if the
+    /// rows are radii]
     #[arg(long, value_name = "J", value_parser = parse_resemblance)]
     relevant: Option<f64>,
-    /// Thresholds of the rows, for resemblances [default: 0.5 to 0.95 by 0.05]
+    /// Thresholds of the rows, if found pairs have resemblances [default: 0.5 to 0.95 by 0.05]
     #[arg(long, value_name = "J,J,..", value_delimiter = ',', value_parser = parse_resemblance)]
     thresholds: Vec<f64>,
-    /// Largest radius of the rows, for distances, 0 to 10 [default: 10]
+    /// Largest radius of the rows, if found pairs have distances, 0 to 10 [default: 10]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
     /// Also draw the rows as a figure in this file, which must not exist
