@@ -84,11 +84,11 @@ pub(crate) struct DedupArgs {
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
     /// Remove documents that are near one that an earlier run kept, before comparing the remaining documents with each
-    /// other. OUT is the result folder of that run, or an index. The index's sets are queried, which takes about as long
-    /// as the new documents do. If the index cannot be used for exact counts (no sets, a lower --threshold than its own,
-    /// other shingles, containment, --inside, --max-work), the texts in the folder, or those of --texts, are read
-    /// instead. With --verify signature and --method simhash, the index must have been made with the same options. May
-    /// be repeated
+    /// other. OUT is the result folder of that run, or an index. The sets of the index are queried, which costs about as
+    /// much as processing the new documents. If the index cannot be used for exact counts (no sets, a lower --threshold
+    /// than its own, other shingles, containment, --inside, --max-work), the texts in the folder, or those of --texts,
+    /// are read instead. With --verify signature and --method simhash, the index must have been made with the same
+    /// options. May be repeated
     #[arg(long, value_name = "OUT")]
     against: Vec<PathBuf>,
     /// The texts of the documents in the index named by --against, for exact counts
@@ -273,7 +273,7 @@ enum ListedPairsArg {
 enum Join {
     /// By comparing the sketches of all texts, or by prefixes if that is less work; finds all pairs
     Auto,
-    /// Keys were read from mapped files after the join: reports any error of these reads.
+    /// By the rarest shingles of each text; finds all pairs
     Prefix,
     /// By the bands of minima stored in the index; misses some pairs
     Bands,

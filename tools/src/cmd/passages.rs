@@ -46,7 +46,8 @@ pub(crate) struct PassagesArgs {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Find documents in an index of passages that share passages with texts; prints one line for each shared passage
+    /// Find the documents in an index of passages that share passages with the given texts; print one line per shared
+    /// passage
     #[command(after_help = "Examples:\n  \
         twindex passages query days.psg texts.jsonl\n  \
         twindex passages query days.psg essay.txt --json\n  \

@@ -181,7 +181,7 @@ impl EvalArgs {
 impl RecallRow {
     fn of(found: u64, right: u64, known: u64) -> Self {
         let share = |of: u64| (of > 0).then(|| right as f64 / of as f64);
-        // F1 is 2 P R / (P + R). This equal formula is also defined if P or R is not.
+        // F1 is 2 P R / (P + R). This equivalent form is also defined if P or R is not.
         let f1 = (found + known > 0).then(|| 2.0 * right as f64 / (found + known) as f64);
         Self {
             k: None,
