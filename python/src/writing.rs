@@ -143,7 +143,7 @@ impl PendingWriter {
         self.many = self.many.saturating_add(keys.len());
         self.writer.set_logged(self.many < MANY);
         let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);
-        // Each batch becomes a segment anyway, so merges run as in a live index.
+        // The documents put so far become a segment in any case; later merges run as in a live index.
         self.writer.set_logged(true);
         put
     }
