@@ -1,28 +1,29 @@
-//! Documents with planted near-duplicates, for measurements: the same seed gives the same bytes on every machine.
+//! Generates documents with planted near-duplicates for measurements. The same seed gives the same bytes on every
+//! machine.
 //!
 //! ```sh
 //! cargo run --release -p twindex-tools --example planted -- 600000 300 0.15 truth.tsv > documents.jsonl
 //! ```
 //!
-//! Words are drawn from 200,000, with the frequencies of Zipf's law (exponent 0.9). That share of the documents are copies of
-//! one of the 200,000 documents before, in which up to one word in 25 is replaced. The table has each copy, its original,
-//! and what their sets of shingles of five words share and have together.
+//! Words are drawn from 200,000 words with frequencies by Zipf's law (exponent 0.9). The given share of the documents
+//! are copies of one of the first 200,000 documents, in which up to one word in 25 is replaced. The table lists each
+//! copy, its original, and the sizes of the intersection and union of their sets of five-word shingles.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 
-/// The number of words to draw from.
+/// Number of different words.
 const VOCABULARY: usize = 200_000;
-/// The number of documents that may be copied.
+/// Number of documents that may be copied.
 const ORIGINALS: usize = 200_000;
-/// Words of a shingle.
+/// Number of words in a shingle.
 const WIDTH: usize = 5;
-/// Entries of the table by which words are drawn: a power of two.
+/// Number of entries in the table from which words are drawn. A power of two.
 const DRAWN: usize = 1 << 20;
 
-/// Numbers at random: splitmix64.
+/// A random number generator: splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -43,7 +44,7 @@ impl Random {
     }
 }
 
-/// The words by their frequencies.
+/// Returns a table in which each word occurs in proportion to its frequency.
 fn table() -> Vec<u32> {
     let mut sum = 0.0;
     let sums: Vec<f64> = (1..=VOCABULARY)
