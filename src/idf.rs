@@ -94,16 +94,16 @@ impl IdfBuilder {
         self
     }
 
-    /// Keeps at most this number of entries (default 1,000,000; the limit of the format is 2^27): the shingles with the
-    /// greatest frequencies and, among equal frequencies, the smallest hashes.
+    /// Keeps at most this number of entries (default 1,000,000): the shingles with the greatest frequencies and, among
+    /// equal frequencies, the smallest hashes. Numbers above 2^27, the limit of the format, are treated as 2^27.
     #[must_use]
     pub fn entries_max(mut self, entries: usize) -> Self {
         self.entries_max = entries.min(IDF_ENTRIES_MAX as usize);
         self
     }
 
-    /// Sets the memory budget for counting, in bytes: at least 4 KiB (default 256 MiB). A larger budget needs fewer
-    /// merges.
+    /// Sets the memory budget for counting, in bytes (default 256 MiB). Budgets below 4 KiB are treated as 4 KiB. A larger
+    /// budget needs fewer merges.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes.max(MEMORY_MIN);

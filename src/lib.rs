@@ -46,7 +46,7 @@
 //! | find near documents | [`Snapshot::near`], [`Query`], [`Hit`] |
 //! | know the leader of a document's group | [`Snapshot::leader`], [`Groups`] |
 //! | sketch without an index | [`sketch`], the crate `twindex-sketch` |
-//! | pair many documents with many, cluster | the crate `twindex-join` |
+//! | find all near pairs of many documents, cluster documents | the crate `twindex-join` |
 //! | remove near-duplicates from files | the crate `twindex-corpus`, the command `twindex dedup` |
 //! | check, repair, watch | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
 //!

@@ -53,33 +53,34 @@ const BUCKET_BITS: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DesignName {
-    /// The design `blocks-M`. The value is `M`, the number of blocks.
+    /// The design `blocks-M`. The value is `M`, the number of blocks, 1 to [`BLOCKS_MAX`].
     Blocks(u8),
     /// The design `choose-M-J`.
     Choose {
-        /// The number of blocks of the fingerprint.
+        /// The number of blocks of the fingerprint, 3 to [`BLOCKS_MAX`].
         blocks: u8,
-        /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`].
+        /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`], and less than
+        /// `blocks`.
         leading: u8,
     },
     /// The design `nested-A-B`.
     Nested {
-        /// The number of blocks of the fingerprint.
+        /// The number of blocks of the fingerprint, 2 to 8.
         outer: u8,
-        /// The number of blocks of the bits outside the outer block.
+        /// The number of blocks of the bits outside the outer block, 2 to 8.
         inner: u8,
     },
     /// The design `expansion`.
     Expansion,
-    /// The design `prefix-P`. The value is `P`, the number of leading bits.
+    /// The design `prefix-P`. The value is `P`, the number of leading bits, 1 to 64.
     Prefix(u8),
-    /// The design `reversed-P`. The value is `P`, the number of leading bits of each table.
+    /// The design `reversed-P`. The value is `P`, the number of leading bits of each table, 1 to 64.
     Reversed(u8),
     /// The design `random-T-P-S`.
     Random {
-        /// The number of tables.
+        /// The number of tables, 1 to [`TABLES_MAX`].
         tables: u8,
-        /// The number of leading bits of each table.
+        /// The number of leading bits of each table, 1 to 64.
         prefix: u8,
         /// The seed of the bit orders.
         seed: u64,
@@ -109,7 +110,7 @@ impl Table {
     }
 }
 
-/// Returns `floor(log2 rows) - 3`, limited to the range 0 to `max`.
+/// Returns `floor(log2 rows) - 3`, clamped to the range 0 to `max`; 0 if there are no rows.
 #[must_use]
 pub fn prefix_bits(rows: u64, max: u32) -> u32 {
     rows.checked_ilog2().unwrap_or(0).saturating_sub(BUCKET_BITS).min(max)

@@ -51,14 +51,14 @@ impl<T: Record + Copy> Sorter<T> {
         Ok(())
     }
 
-    /// Sorts the records in memory, and combines those that absorb each other.
+    /// Sorts the records in memory, and combines records that absorb each other.
     fn sort(&mut self) {
         self.held.sort_unstable();
         self.held.dedup_by(|next, kept| kept.absorb(next));
     }
 
-    /// Grows the capacity for records. If the limit is reached, sorts the records and combines those that absorb each other.
-    /// Then, if more than half of the capacity is still used, writes a run.
+    /// Grows the capacity for records. If the limit is reached, sorts the records and combines records that absorb each
+    /// other. Then, if more than half of the capacity is still used, writes a run.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let held = self.held.len();

@@ -29,7 +29,8 @@ pub const CODEC_PACKED: u16 = 2;
 /// Maximum number of bits of a directory.
 const DIRECTORY_BITS: u32 = 16;
 
-/// Returns the number of bits of a feature that these parameters store; [`KEY_BITS`] if they store no features.
+/// Returns the number of bits of each feature that an index with these parameters stores; [`KEY_BITS`] if it stores no
+/// features.
 #[must_use]
 pub fn bits_of(params: &Params) -> u32 {
     params.minhash.map_or(KEY_BITS, |minhash| minhash.feature_bits.into())

@@ -23,7 +23,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Returns the directory of a section of `rows` entries: over at most `max` bits, and at most 32.
+    /// Returns the directory of a section of `rows` rows: over [`prefix_bits`] bits, at most `max`.
     #[must_use]
     pub fn of(rows: u64, max: u32) -> Self {
         Self { bits: prefix_bits(rows, max), rows }

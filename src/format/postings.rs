@@ -1,8 +1,8 @@
 //! The postings section: the documents of each fingerprint.
 //!
 //! Each rank has an entry of 4 bytes. If the top bit of the entry is 0, only one document has the fingerprint, and the
-//! entry is the ordinal of this document. If the top bit is 1, the other bits are the position of a list in the list
-//! area after the entries, in units of 4 bytes. A list consists of a count (at least 2) and that number of ascending
+//! entry is the ordinal of this document. If the top bit is 1, the lower 31 bits are the position of a list in the
+//! list area after the entries, in units of 4 bytes. A list consists of a count (at least 2) and that number of ascending
 //! ordinals. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;

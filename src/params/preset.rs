@@ -124,8 +124,8 @@ impl Preset {
         scheme: FeatureScheme::new(20, 6, 1),
         source: "twindex: the most selective bands of 120 minima with a recall of 0.995 at 0.8",
     };
-    /// 128 minima; at resemblance 0.75 the curve is steeper than that of [`LSH_20X6`](Self::LSH_20X6). P(fungible) is 1.000;
-    /// at 0.8 it is 0.947.
+    /// 128 minima; at resemblance 0.75, P(fungible) rises more steeply than with [`LSH_20X6`](Self::LSH_20X6). P(fungible)
+    /// is 1.000; at 0.8 it is 0.947.
     pub const LSH_16X8: Self = Self {
         name: "lsh-16x8",
         scheme: FeatureScheme::new(16, 8, 1),

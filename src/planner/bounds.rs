@@ -115,8 +115,8 @@ fn bound(samples: u64, miss: Miss, (under, over): (f64, f64)) -> f64 {
 }
 
 /// Returns the smallest number of minima for which [`chernoff_bound`] is at most `failure`. `None` if J, delta or
-/// failure is not above 0; if J, failure or (except for [`Miss::Over`]) delta is above 1; or if no number of minima
-/// below 2^53 suffices.
+/// failure is not above 0; if J, failure or (except for [`Miss::Over`]) delta is above 1; or if more
+/// than 2^52 minima would be needed.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_chernoff};

@@ -81,7 +81,7 @@ fn names(within: u32) -> Vec<DesignName> {
     names
 }
 
-/// Returns the smallest choice among those whose query time is at most `twentieths / 20` times `min`. Ties are broken
+/// Returns the smallest choice among the choices with a query time of at most `twentieths / 20` times `min`. Ties are broken
 /// by query time, then by order.
 fn thrifty(choices: &[SchemeChoice], min: f64, twentieths: f64) -> Option<&SchemeChoice> {
     let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= min * twentieths);

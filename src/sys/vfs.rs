@@ -36,7 +36,7 @@ pub trait Vfs: Debug + Send + Sync {
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// Removes the name of a file. The file remains readable for those who have opened it.
+    /// Removes the name of a file. Readers that have already opened the file can continue to read it.
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// Returns the names of all files and directories in `dir`, in arbitrary order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;

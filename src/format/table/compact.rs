@@ -580,7 +580,7 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// Joins a low part from its three columns. The lowest bits of `rest` are those of this row; higher bits are ignored.
+/// Joins a low part from its three columns. The lowest bits of `rest` belong to this row; higher bits are ignored.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;

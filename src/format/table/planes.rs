@@ -4,8 +4,8 @@
 //! within the radius in these 16 bits.
 //!
 //! ```text
-//! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of bits
-//!            that lead the table
+//! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of
+//!            leading bits of the table
 //! first      rows x 2: bits 1 to 16; absent if d >= 16, because the directory determines them
 //! second     rows x 2: bits 17 to 32
 //! rest       rows x 4: bits 33 to 64
@@ -121,7 +121,7 @@ impl Planes {
         source.hint(last);
     }
 
-    /// Prefetches the bits of a row other than bits 17 to 32.
+    /// Prefetches bits 33 to 64 of a row and, if they have a plane, bits 1 to 16.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         let rest = self.rest + row * 4;
@@ -134,8 +134,8 @@ impl Planes {
         }
     }
 
-    /// Calls `each` with each row that may be within `radius` of `query` in bits 17 to 64, and with bits 17 to 32 of
-    /// its key. Skips only rows at a greater distance.
+    /// Calls `each` for the rows that may be within `radius` of `query` in bits 17 to 64. The arguments are the row and
+    /// bits 17 to 32 of its key. Rows within the radius are never skipped.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
