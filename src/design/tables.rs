@@ -94,16 +94,16 @@ pub struct Table {
     pub order: BitOrder,
     /// The number of leading bits of the key, which is the maximum number of bits of a probe.
     pub lead: u32,
-    /// The minimum number of bits of a probe: 0 if the results do not depend on the length of the prefix (block
-    /// designs), otherwise `lead`.
+    /// The minimum number of bits of a probe: 0 if the results do not depend on the length of the prefix (`blocks-M`,
+    /// `choose-M-J` and `nested-A-B`), otherwise `lead`.
     min: u32,
 }
 
 impl Table {
     /// Returns the number of bits of a probe in a table of `rows` entries: `floor(log2 rows) - 3`, so that a bucket contains
-    /// 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets, so block
-    /// designs remain exact. Probes of free designs and of `expansion` always use all the bits that the name of the design
-    /// specifies.
+    /// 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets, so
+    /// designs of blocks remain exact. Probes of `expansion` always use all 64 bits, and probes of free designs always
+    /// use the number of bits in the name of the design.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
         prefix_bits(rows, self.lead).max(self.min)
@@ -145,7 +145,7 @@ impl DesignName {
         !matches!(self, Self::Prefix(_) | Self::Reversed(_) | Self::Random { .. })
     }
 
-    /// Returns the largest radius that a query may have with this design.
+    /// Returns the largest radius that a query may have with this design, at most [`WITHIN_MAX`].
     #[must_use]
     pub fn within_max(self) -> u32 {
         let max = match self {
@@ -306,9 +306,9 @@ impl Design {
     /// Returns the radius of the probes of each table: the maximum number of differing bits in the probed prefix; `None` if
     /// the table is not probed. With these radii the probes of an exact design find every fingerprint within `within`.
     ///
-    /// The radii of block designs differ by at most 1, with the larger ones first. They sum to `within - M + 1`, where a
-    /// table that is not probed counts as -1. If the radius is below the maximum of a choose or nested design, only the
-    /// tables of its first blocks are probed.
+    /// The radii of `blocks-M` differ by at most 1, with the larger ones first. They sum to `within - M + 1`, where a table
+    /// that is not probed counts as -1. If the radius is below the maximum of a `choose-M-J` or `nested-A-B` design, only
+    /// the tables of the first blocks are probed.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius above [`DesignName::within_max`].

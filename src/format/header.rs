@@ -168,9 +168,11 @@ pub struct Header {
     /// Compatible features, which readers and writers may ignore.
     pub compatible: U32,
     /// Identifies the file. For a segment: the sum of the hashes of its records and the parameters' digest. For a
-    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest.
+    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest. For a file of
+    /// sketches: the parameters' digest.
     pub salt: U128,
-    /// The digest of the parameters: [`crate::Params::digest`].
+    /// The digest of the parameters: [`crate::Params::digest`]. For a table of document frequencies: the digest of the text
+    /// that specifies how documents are tokenized and shingled.
     pub params_digest: U128,
     /// Reserved; always zero.
     pub reserved: U32,

@@ -607,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn widths_without_any_width_are_refused() {
+    fn empty_list_of_widths_is_refused() {
         let error = Widths::union(&[]).unwrap_err().to_string();
         assert!(error.contains("no width"), "{error}");
     }

@@ -679,8 +679,8 @@ pub struct Raw {
     pub bytes: f64,
     /// Number of probes of a query.
     pub probes: u64,
-    /// For each distinct number of leading bits, ascending: this number, the number of tables that have it, and the
-    /// expected number of fingerprints that a probe of such a table finds by chance.
+    /// For each distinct number of leading bits, ascending: this number, the number of tables with this number of
+    /// leading bits, and the expected number of fingerprints that a probe of one of these tables finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 

@@ -25,8 +25,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Creates a goal with a required recall at a resemblance: features of 64 bits, threshold 1, at most [`MINIMA`]
-    /// minima, and no bound on false positives.
+    /// Creates a goal that requires this recall for pairs of this resemblance, with features of 64 bits, threshold 1, at
+    /// most [`MINIMA`] minima, and no bound on false positives.
     #[must_use]
     pub fn recall(recall: f64, resemblance: f64) -> Self {
         Self {

@@ -349,8 +349,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of as many next buckets as fit into `max` keys, or the first `max` keys of the next bucket if
-    /// it is larger. Returns `false` if the table is damaged.
+    /// Appends the keys of the next buckets that together have at most `max` keys, or the first `max` keys of the next
+    /// bucket if it is larger. Returns `false` if the table is damaged.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
@@ -392,7 +392,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // Iterates over the buckets that fit completely or, if none does, over the next bucket.
+        // Iterates over the buckets that fit completely or, if the next bucket does not fit, over this bucket.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;
