@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 
 /// Minimum memory of a sorter in bytes. With less memory, runs would be shorter than their read buffers.
 const LEAST: usize = 1 << 20;
-/// Minimum size of a run's read buffer in bytes. The memory divided by this is the maximum number of runs merged at once.
+/// Size in bytes of a run's read buffer when the runs of a level are merged: the memory divided by this size is the number
+/// of runs that are merged into one run.
 const BUFFER: usize = 1 << 12;
 
 /// Sorts records of fixed width. Records that [absorb](Record::absorb) each other are combined into one; by default these

@@ -57,7 +57,7 @@ pub struct NestedKeys {
 }
 
 impl NestedKeys {
-    /// Creates the nested keys for prefixes of `bits` bits.
+    /// Creates the nested keys for prefixes of `bits` bits, 0 to 64.
     ///
     /// # Panics
     /// Never: the number of blocks is the number of nested tables.

@@ -227,7 +227,8 @@ pub struct FrontEncoder {
 }
 
 impl FrontEncoder {
-    /// Appends the encoding of `key` to `data`. Returns the start of the group if the key is the first of a group.
+    /// Appends the encoding of `key` to `data`. If the key is the first of a group, returns the length in bytes of all
+    /// previously encoded keys, which is the offset of the group; otherwise returns `None`.
     pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
         debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
         let before = data.len();

@@ -48,14 +48,15 @@ pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault>
     }
 }
 
-/// Returns the byte range of the count of the list at position `place`. `rows` is the number of ranks in the section.
+/// Returns the byte range of the count of the list at position `place`, in units of 4 bytes. `rows` is the number of
+/// ranks in the section.
 #[must_use]
 pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     let start = rows * 4 + u64::from(place) * 4;
     start..start + 4
 }
 
-/// Returns the byte range of the ordinals of the list at position `place`. `head` are the bytes at [`list_head`].
+/// Returns the byte range of the ordinals of the list at position `place`, in units of 4 bytes. `head` are the bytes at [`list_head`].
 ///
 /// # Errors
 /// A [`Fault`] for a count below 2 or above `documents`, or if `head` is not 4 bytes long.

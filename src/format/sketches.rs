@@ -403,7 +403,7 @@ impl Decoder {
     }
 
     /// Returns the number of bytes to pass to [`feed`](Self::feed) next; 0 after the end. The maximum is the length of
-    /// a block: about 170,000 bytes, about 580,000 bytes with samples, and 134 million bytes with sets.
+    /// a block: about 156,000 bytes, about 574,000 bytes with samples, and 135 million bytes with sets.
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.next {

@@ -56,7 +56,8 @@ impl FromStr for Threshold {
     }
 }
 
-/// The condition under which two documents are near: a minimum resemblance, a maximum distance of fingerprints, or either.
+/// The condition under which two documents are near: a minimum resemblance or a maximum distance of fingerprints. If both
+/// are specified, documents are near if they satisfy at least one of them.
 ///
 /// ```
 /// use twindex::Params;

@@ -255,7 +255,7 @@ impl<T: Value> Column<T> {
     }
 }
 
-/// Minimum number of values for which memory is reserved.
+/// Minimum number of values for which memory is reserved, if the budget allows it.
 const LEAST_HELD: usize = 64;
 
 impl<T> Drop for Column<T> {

@@ -36,7 +36,7 @@ pub const CODEC: u16 = 2;
 const PARTS: usize = 6;
 /// Number of bits of a high part that the directory does not cover. With uniform values, a bucket has 64 to 128 rows.
 const BUCKET_BITS: u32 = 6;
-/// Number of bits of the stream for each sample. Also the maximum number of bits that are searched without a sample.
+/// Distance between two samples in bits of the stream. Also the maximum number of bits that are searched without a sample.
 const SAMPLE: u64 = 4096;
 /// Number of bits of a word of the stream.
 const WORD: u64 = 64;
