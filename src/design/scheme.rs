@@ -17,7 +17,7 @@ pub enum Complete {
     Planes,
     /// Elias-Fano coding: at most 1.1 times the entropy bound for 10,000 or more fingerprints.
     Compact,
-    /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
+    /// Huffman-coded differences of sorted fingerprints, in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
     Manku,
     /// Sorted whole fingerprints.
     Plain,

@@ -56,7 +56,8 @@ pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     start..start + 4
 }
 
-/// Returns the byte range of the ordinals of the list at position `place`, in units of 4 bytes. `head` are the bytes at [`list_head`].
+/// Returns the byte range of the ordinals of the list at position `place`, in units of 4 bytes. `head` are the bytes at
+/// [`list_head`].
 ///
 /// # Errors
 /// A [`Fault`] for a count below 2 or above `documents`, or if `head` is not 4 bytes long.

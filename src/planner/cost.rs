@@ -829,7 +829,8 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Four buckets of 1.5 kB in pages of 4 kB, the lookups in table 1, and the directories of both.
+        // Counts the pages of four buckets of 1.5 kB each, of the lookups in table 1, and of the directories. A page has
+        // 4 kB.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

@@ -27,7 +27,7 @@ use twindex_kernel::Simd;
 pub const CODEC: u16 = 1;
 /// The smallest radius for which a filter of 16 bits passes too many rows to save time.
 pub const WIDE: u32 = 5;
-/// The layout of the section of a table.
+/// The layout of the section of a table with the codec `planes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
     /// The directory over the first bits of the keys.
