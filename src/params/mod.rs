@@ -459,8 +459,8 @@ impl ParamsBuilder {
     /// [`minhash`](Self::minhash). With fewer bits, features of unrelated documents agree more often, with probability
     /// `2^-bits`, so a match is significant only if more features agree. Features of 8 bits are Broder's one-byte features;
     /// in a small collection 3 of 8 must agree ([`Preset::SMALL_8`]). Queries that need one common feature, such as
-    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find the same documents with
-    /// fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
+    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find at least the same
+    /// documents with fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
     ///
     /// ```
     /// use twindex::Params;

@@ -10,10 +10,10 @@
 //! ```
 //!
 //! The lecture from which these bounds are taken (*Duplicate detection*, 1.3) omits the exponent mu in the second bound,
-//! and has an error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives `-k J / 200`.
-//! According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000; the correct bound is 0.67, and the
-//! true probability is 0.020, so 100 minima do not reach the 1 % of the lecture's example. (In the lecture's exact sum,
-//! the binomial coefficient should be k choose j, with the summation index j.)
+//! and has an error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives
+//! `-k J / 200`. According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000; the correct bound is
+//! 0.67, and the true probability is 0.020, so 100 minima do not reach the 1 % of the lecture's example. (In the
+//! lecture's exact sum, the binomial coefficient should be k choose j, with the summation index j.)
 //!
 //! Number of minima for a probability of failure of at most 1 %, at J = 0.8 and delta = 0.1:
 //!

@@ -34,7 +34,8 @@ impl FileLock {
     /// Takes the lock without waiting.
     ///
     /// # Errors
-    /// [`LockFailure::Held`] if this process or another one already holds the lock, [`LockFailure::Io`].
+    /// [`LockFailure::Held`] if this process or another process already holds the lock, [`LockFailure::Io`] if an operation
+    /// on the file fails.
     #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
     pub fn acquire(path: &Path) -> Result<Self, LockFailure> {
         // Between opening and locking, another process may delete the file and create a new one. Then the lock is on a file

@@ -4,8 +4,8 @@
 //! read, map, list, link and unlink files, sync a directory, take a lock. All code that accesses index files uses [`Vfs`],
 //! so that tests can record any operation, let it fail or lose its effect. `clippy.toml` forbids other access.
 //!
-//! No operation changes bytes that have been written. Files are created, published by renaming, and unlinked. A log only
-//! grows, and only the writer that created it appends to it.
+//! No operation overwrites bytes. Files are created, published by renaming, and unlinked. A log only grows, except that the
+//! bytes of a failed append are removed. Only the writer that created a log appends to it.
 //!
 //! [`RealVfs`](super::RealVfs) is the file system of the operating system.
 
