@@ -92,7 +92,7 @@ impl Attached<'_> {
 /// The layout of a section that stores a byte string for each document: values or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// Length of an offset in bytes.
+    /// Length in bytes of an offset, which is the number of bytes before a document's byte string.
     pub offset_bytes: u64,
     /// Total length of all byte strings in bytes.
     rows: u64,
@@ -168,7 +168,7 @@ const _: () = assert!(size_of::<StampsHead>() == STAMPS_HEAD_BYTES as usize);
 pub struct Stamps {
     /// The lowest stamp.
     pub base: u64,
-    /// Length of a difference in bytes.
+    /// Length in bytes of the difference between a stamp and `base`, 0 to 8.
     pub width: u64,
     documents: u64,
 }

@@ -53,7 +53,7 @@ pub struct Band {
     pub key_bits: u32,
     /// Exclusive upper bound of the ordinals.
     pub below: u64,
-    /// Number of bits of an ordinal.
+    /// Number of bits of the ordinal in an entry.
     pub ordinal_bits: u32,
     /// Number of bits of an entry without padding.
     used_bits: u32,

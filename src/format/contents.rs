@@ -110,7 +110,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Entry {
-    /// The number of a [`Kind`].
+    /// The kind of the section: the number of a [`Kind`].
     pub kind: U16,
     /// The number of the table or band; 0 for other sections.
     pub index: U16,

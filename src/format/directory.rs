@@ -16,7 +16,7 @@ use crate::error::Result;
 /// A directory over `bits` bits, at the start of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// Number of bits of a prefix.
+    /// Number of bits of the prefixes that the directory maps to rows.
     pub bits: u32,
     /// Number of rows in the section.
     pub rows: u64,

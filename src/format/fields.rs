@@ -56,7 +56,7 @@ const TOGETHER: usize = 64;
 /// A set as encoded in the fields.
 #[derive(Clone, Copy)]
 struct CodedSet<'a> {
-    /// Number of hashes.
+    /// Number of hashes in the set.
     count: usize,
     /// Offset of the hashes in the document's fields.
     at: usize,

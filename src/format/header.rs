@@ -157,7 +157,7 @@ pub struct Header {
     pub magic: [u8; 8],
     /// The version of the format: [`super::VERSION`].
     pub version: U16,
-    /// The number of a [`Role`].
+    /// The kind of the file: the number of a [`Role`].
     pub role: u8,
     /// Number of bits in a fingerprint: [`FINGERPRINT_BITS`].
     pub fingerprint_bits: u8,

@@ -16,7 +16,7 @@ pub const CODEC: u16 = 1;
 /// The bit of an entry that distinguishes the position of a list (1) from the ordinal of a document (0).
 pub const LIST: u32 = 1 << 31;
 
-/// The entry of a rank.
+/// The entry of a rank, which specifies the documents whose fingerprint has this rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
     /// The ordinal of the only document with this fingerprint.

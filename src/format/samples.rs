@@ -125,7 +125,7 @@ pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Resu
 pub struct Samples {
     /// The kind of sample.
     pub choice: SampleChoice,
-    /// Length of an offset in bytes.
+    /// Length in bytes of an offset, which is the number of values before a document's values.
     pub offset_bytes: u64,
     rows: u64,
     values: u64,

@@ -349,7 +349,7 @@ pub struct Decoder {
     incompatible: u32,
     params: Option<Params>,
     shape: Option<RecordShape>,
-    /// The offset of the next part.
+    /// The offset of the next part in the file.
     offset: u64,
     /// Whether a block had fewer than [`BLOCK_BYTES`] bytes of records. Only the last block may have fewer.
     short: bool,

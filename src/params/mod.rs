@@ -46,8 +46,8 @@ pub struct SimhashParams {
     pub design: DesignChoice,
     /// The codecs of the permutation tables.
     pub codec: CodecChoice,
-    /// The maximum Hamming distance of near documents; by default the radius of the tables. If `None`, the distance does not
-    /// decide whether documents are near.
+    /// The Hamming distance up to which documents are near; by default the radius of the tables. If `None`, the distance
+    /// does not decide whether documents are near.
     pub near: Option<u8>,
 }
 
@@ -80,8 +80,8 @@ pub struct Params {
     /// The age at which a document expires, at least 1: the difference between the newest stamp in the index and the
     /// document's stamp, in the unit of stamps. If `None`, documents do not expire and no stamps are stored.
     pub expire_after: Option<u64>,
-    /// The minimum resemblance of near documents, used if minima are stored. If `None`, the resemblance does not decide
-    /// whether documents are near.
+    /// The resemblance at or above which documents are near, used if minima are stored. If `None`, the resemblance does not
+    /// decide whether documents are near.
     pub threshold: Option<Threshold>,
 }
 

@@ -28,7 +28,7 @@ pub const UNIONS_MAX: usize = 16;
 pub const SAMPLES: u32 = 1 << 16;
 const SEED: u64 = 0x7477_696E_6465_7821;
 
-/// A probability and its standard error.
+/// The probability that a query finds a fingerprint, and its standard error.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recall {
     /// The probability, 0 to 1.

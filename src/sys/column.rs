@@ -26,7 +26,7 @@ pub struct MemoryBudget(Arc<BudgetState>);
 #[derive(Debug)]
 struct BudgetState {
     dir: PathBuf,
-    /// The number of bytes that are not reserved.
+    /// The number of bytes of the budget that no column has reserved.
     left: AtomicUsize,
 }
 
