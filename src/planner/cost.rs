@@ -581,9 +581,9 @@ impl PricedTable {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius that
-        // remains for the pointer. The other differing prefix bits reduce it only if no pointer bit is a leading bit of
-        // the table.
+        // `inside` is the number of differing prefix bits that are also pointer bits. They always reduce the radius that
+        // remains for the other bits. The `ones - inside` differing prefix bits outside the pointer reduce this radius
+        // only in tables in which no pointer bit is a leading bit.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
