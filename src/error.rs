@@ -49,7 +49,7 @@ pub enum Error {
         /// The values that this version can read.
         supported: String,
     },
-    /// A sketch, an option or a segment was made with parameters that differ from those of the index.
+    /// A sketch, an option or a segment was made with parameters that differ from the parameters of the index.
     #[error(
         "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
     )]
@@ -61,7 +61,8 @@ pub enum Error {
         /// The value given by the caller.
         given: String,
     },
-    /// Bytes on disk differ from the bytes that were written. Older data is unaffected; `twindex verify` shows the extent.
+    /// The bytes of a file violate the format or do not match their checksum. `twindex verify` shows the extent of the
+    /// damage.
     #[error("{path}: damaged: {section} at offset {offset}: expected {expected}, found {found}")]
     Corrupt {
         /// The path of the damaged file.

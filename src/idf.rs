@@ -36,10 +36,11 @@ pub fn to_bytes(table: &IdfTable) -> Vec<u8> {
 ///
 /// The table depends only on the set of documents, not on their order or on [`memory`](Self::memory).
 ///
-/// Shingles are collected up to the memory budget, then sorted and counted. Counts that exceed a quarter of the budget are
-/// written to a scratch file as a *run*. The runs are merged at the end, at most 64 at a time. Let n be the number of pairs
-/// of a document and a distinct shingle in it: counting takes O(n log n) time and at most 12 bytes of scratch space for each
-/// pair. Besides the budget, the builder needs 32 bytes of memory for each entry of the table.
+/// Shingles are collected up to an eighth of the memory budget, then sorted and counted. Counts that exceed a quarter of the
+/// budget are written to a scratch file as a *run*. Every 64 runs are merged into a longer run, and all remaining runs are
+/// merged at the end. Let n be the number of pairs of a document and a distinct shingle in it: counting takes O(n log n)
+/// time and at most 12 bytes of scratch space for each pair, up to twice as much while runs are merged. Besides the budget,
+/// the builder needs 32 bytes of memory for each entry of the table.
 #[derive(Debug)]
 pub struct IdfBuilder {
     shingling: Shingling,
@@ -59,7 +60,7 @@ pub struct IdfBuilder {
     failed: bool,
 }
 
-/// The number of runs that are merged at a time.
+/// The number of runs that are merged into a longer run.
 const FAN_IN: usize = 64;
 /// The minimum memory budget, in bytes.
 const MEMORY_MIN: usize = 1 << 12;
@@ -94,16 +95,16 @@ impl IdfBuilder {
         self
     }
 
-    /// Keeps at most this number of entries (default 1,000,000; the limit of the format is 2^27): the shingles with the
-    /// greatest frequencies and, among equal frequencies, the smallest hashes.
+    /// Keeps at most this number of entries (default 1,000,000): the shingles with the greatest frequencies and, among
+    /// equal frequencies, the smallest hashes. Numbers above 2^27, the limit of the format, are treated as 2^27.
     #[must_use]
     pub fn entries_max(mut self, entries: usize) -> Self {
         self.entries_max = entries.min(IDF_ENTRIES_MAX as usize);
         self
     }
 
-    /// Sets the memory budget for counting, in bytes: at least 4 KiB (default 256 MiB). A larger budget needs fewer
-    /// merges.
+    /// Sets the memory budget for counting, in bytes (default 256 MiB). Budgets below 4 KiB are treated as 4 KiB. A larger
+    /// budget needs fewer merges.
     #[must_use]
     pub fn memory(mut self, bytes: usize) -> Self {
         self.memory = bytes.max(MEMORY_MIN);

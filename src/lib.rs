@@ -12,8 +12,8 @@
 //! ```
 //!
 //! A [`Sketcher`] computes the sketch of a text: a 64-bit [`Fingerprint`], and the minima from which features are computed.
-//! An [`Index`] is a folder of immutable files that stores sketches by key. One [`Writer`] at a time adds documents; after a
-//! crash a commit is either complete or absent. Any number of threads and processes query [`Snapshot`]s, which never change.
+//! An [`Index`] is a folder of files that stores sketches by key. One [`Writer`] at a time adds documents; after a crash a
+//! commit is either complete or absent. Any number of threads and processes query [`Snapshot`]s, which never change.
 //!
 //! ```
 //! use twindex::{Index, Params};
@@ -40,15 +40,15 @@
 //!
 //! | you want to | see |
 //! |---|---|
-//! | choose what is stored, and what is near | [`Params`], [`params`] |
-//! | make or open an index | [`Index`], [`OpenOptions`] |
+//! | choose which data is stored, and when documents are near | [`Params`], [`params`] |
+//! | create or open an index | [`Index`], [`OpenOptions`] |
 //! | add, replace, delete; look up and add in one step | [`Writer`], [`Writer::admit`] |
 //! | find near documents | [`Snapshot::near`], [`Query`], [`Hit`] |
-//! | know the leader of a document's group | [`Snapshot::leader`], [`Groups`] |
-//! | sketch without an index | [`sketch`], the crate `twindex-sketch` |
-//! | pair many documents with many, cluster | the crate `twindex-join` |
+//! | find the leader of a document's group | [`Snapshot::leader`], [`Groups`] |
+//! | compute sketches without an index | [`sketch`], the crate `twindex-sketch` |
+//! | find all near pairs of many documents, cluster documents | the crate `twindex-join` |
 //! | remove near-duplicates from files | the crate `twindex-corpus`, the command `twindex dedup` |
-//! | check, repair, watch | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
+//! | check, repair and monitor an index | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
 //!
 //! The README of the repository gives an introduction, the folder `docs` a guide and a glossary. `format-spec.md`
 //! specifies every byte of the files.

@@ -17,7 +17,7 @@ pub enum Complete {
     Planes,
     /// Elias-Fano coding: at most 1.1 times the entropy bound for 10,000 or more fingerprints.
     Compact,
-    /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
+    /// Huffman-coded differences of sorted fingerprints, in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
     Manku,
     /// Sorted whole fingerprints.
     Plain,
@@ -44,8 +44,9 @@ impl Complete {
 pub struct Codecs {
     /// The codec of table 1.
     pub first: Complete,
-    /// The codec of the other tables. If `Some(n)`, they are partial tables: each entry has `n` bytes (2 to 4) and points to
-    /// table 1. If `None`, they use the codec of table 1.
+    /// The codec of the other tables. If `Some(n)`, they are partial tables with entries of `n` bytes (2 to 4): the first 16
+    /// bits of the fingerprint, which locate it in table 1, and 0 to 2 further bytes. If `None`, the other tables use the
+    /// codec of table 1.
     pub partial: Option<u8>,
 }
 

@@ -53,33 +53,34 @@ const BUCKET_BITS: u32 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DesignName {
-    /// The design `blocks-M`. The value is `M`, the number of blocks.
+    /// The design `blocks-M`. The value is `M`, the number of blocks, 1 to [`BLOCKS_MAX`].
     Blocks(u8),
     /// The design `choose-M-J`.
     Choose {
-        /// The number of blocks of the fingerprint.
+        /// The number of blocks of the fingerprint, 3 to [`BLOCKS_MAX`].
         blocks: u8,
-        /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`].
+        /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`], and less than
+        /// `blocks`.
         leading: u8,
     },
     /// The design `nested-A-B`.
     Nested {
-        /// The number of blocks of the fingerprint.
+        /// The number of blocks of the fingerprint, 2 to 8.
         outer: u8,
-        /// The number of blocks of the bits outside the outer block.
+        /// The number of blocks of the bits outside the outer block, 2 to 8.
         inner: u8,
     },
     /// The design `expansion`.
     Expansion,
-    /// The design `prefix-P`. The value is `P`, the number of leading bits.
+    /// The design `prefix-P`. The value is `P`, the number of leading bits, 1 to 64.
     Prefix(u8),
-    /// The design `reversed-P`. The value is `P`, the number of leading bits of each table.
+    /// The design `reversed-P`. The value is `P`, the number of leading bits of each table, 1 to 64.
     Reversed(u8),
     /// The design `random-T-P-S`.
     Random {
-        /// The number of tables.
+        /// The number of tables, 1 to [`TABLES_MAX`].
         tables: u8,
-        /// The number of leading bits of each table.
+        /// The number of leading bits of each table, 1 to 64.
         prefix: u8,
         /// The seed of the bit orders.
         seed: u64,
@@ -93,23 +94,23 @@ pub struct Table {
     pub order: BitOrder,
     /// The number of leading bits of the key, which is the maximum number of bits of a probe.
     pub lead: u32,
-    /// The minimum number of bits of a probe: 0 if the results do not depend on the length of the prefix (block
-    /// designs), otherwise `lead`.
+    /// The minimum number of bits of a probe: 0 if the results do not depend on the length of the prefix (`blocks-M`,
+    /// `choose-M-J` and `nested-A-B`), otherwise `lead`.
     min: u32,
 }
 
 impl Table {
     /// Returns the number of bits of a probe in a table of `rows` entries: `floor(log2 rows) - 3`, so that a bucket contains
-    /// 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets, so block
-    /// designs remain exact. Probes of free designs and of `expansion` always use all the bits that the name of the design
-    /// specifies.
+    /// 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets, so
+    /// designs of blocks remain exact. Probes of `expansion` always use all 64 bits, and probes of free designs always
+    /// use the number of bits in the name of the design.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
         prefix_bits(rows, self.lead).max(self.min)
     }
 }
 
-/// Returns `floor(log2 rows) - 3`, limited to the range 0 to `max`.
+/// Returns `floor(log2 rows) - 3`, clamped to the range 0 to `max`; 0 if there are no rows.
 #[must_use]
 pub fn prefix_bits(rows: u64, max: u32) -> u32 {
     rows.checked_ilog2().unwrap_or(0).saturating_sub(BUCKET_BITS).min(max)
@@ -144,7 +145,7 @@ impl DesignName {
         !matches!(self, Self::Prefix(_) | Self::Reversed(_) | Self::Random { .. })
     }
 
-    /// Returns the largest radius that a query may have with this design.
+    /// Returns the largest radius that a query may have with this design, at most [`WITHIN_MAX`].
     #[must_use]
     pub fn within_max(self) -> u32 {
         let max = match self {
@@ -305,9 +306,9 @@ impl Design {
     /// Returns the radius of the probes of each table: the maximum number of differing bits in the probed prefix; `None` if
     /// the table is not probed. With these radii the probes of an exact design find every fingerprint within `within`.
     ///
-    /// The radii of block designs differ by at most 1, with the larger ones first. They sum to `within - M + 1`, where a
-    /// table that is not probed counts as -1. If the radius is below the maximum of a choose or nested design, only the
-    /// tables of its first blocks are probed.
+    /// The radii of `blocks-M` differ by at most 1, with the larger ones first. They sum to `within - M + 1`, where a table
+    /// that is not probed counts as -1. If the radius is below the maximum of a `choose-M-J` or `nested-A-B` design, only
+    /// the tables of the first blocks are probed.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a radius above [`DesignName::within_max`].

@@ -91,7 +91,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
     /// Returns the next item as [`next`](Self::next) does, but by value and without the index of its source.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Same as [`next`](Self::next).
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<S::Item>> {
         if !self.started {

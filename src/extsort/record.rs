@@ -74,9 +74,9 @@ fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64:
 /// A number and its count. Records with equal numbers are combined, and their counts are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NumberCount {
-    /// The number.
+    /// The number that is counted, such as a shingle hash.
     pub number: u64,
-    /// The count.
+    /// How often `number` was counted.
     pub count: u32,
 }
 

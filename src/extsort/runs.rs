@@ -41,8 +41,8 @@ impl Default for WordRecord {
 
 /// Sorted runs of records, stored in unnamed files in a directory.
 ///
-/// Records are appended to the current run until it is ended. Once a level has `fan_in` runs, which is the maximum that can
-/// be merged at once, these runs are merged into one run of the next level, in another file.
+/// Records are appended to the current run until it is ended. Once a level has `fan_in` runs, these runs are merged into one
+/// run of the next level, in another file. The merged runs are then deleted. So each level has fewer than `fan_in` runs.
 #[derive(Debug)]
 pub struct Runs<T> {
     dir: PathBuf,
@@ -118,8 +118,8 @@ impl RunLevel {
 }
 
 impl<T: Record> Runs<T> {
-    /// Creates an empty set of runs. At most `fan_in` runs are merged at once; a value below 2 is taken as 2. The read
-    /// buffers of the runs share `memory` bytes, but each buffer has at least 192 bytes.
+    /// Creates an empty set of runs. `fan_in` is the number of runs that are merged into one run of the next level; a value
+    /// below 2 is treated as 2. The read buffers of the runs share `memory` bytes, but each buffer has at least 192 bytes.
     #[must_use]
     pub fn new(dir: &Path, words: WordRecord, fan_in: usize, memory: usize) -> Self {
         Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![RunLevel::default()], of: PhantomData }

@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 
 /// Minimum memory of a sorter in bytes. With less memory, runs would be shorter than their read buffers.
 const LEAST: usize = 1 << 20;
-/// Minimum size of a run's read buffer in bytes. The memory divided by this is the maximum number of runs merged at once.
+/// Size in bytes of a run's read buffer when the runs of a level are merged: the memory divided by this size is the number
+/// of runs that are merged into one run.
 const BUFFER: usize = 1 << 12;
 
 /// Sorts records of fixed width. Records that [absorb](Record::absorb) each other are combined into one; by default these
@@ -51,14 +52,14 @@ impl<T: Record + Copy> Sorter<T> {
         Ok(())
     }
 
-    /// Sorts the records in memory, and combines those that absorb each other.
+    /// Sorts the records in memory, and combines records that absorb each other.
     fn sort(&mut self) {
         self.held.sort_unstable();
         self.held.dedup_by(|next, kept| kept.absorb(next));
     }
 
-    /// Grows the capacity for records. If the limit is reached, sorts the records and combines those that absorb each other.
-    /// Then, if more than half of the capacity is still used, writes a run.
+    /// Grows the capacity for records. If the limit is reached, sorts the records and combines records that absorb each
+    /// other. Then, if more than half of the capacity is still used, writes a run.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let held = self.held.len();

@@ -1,7 +1,7 @@
-//! The sections values and stamps: the value and the stamp of each document, if the parameters store them.
+//! The sections `values` and `stamps`: the value and the stamp of each document, if the index stores them.
 //!
 //! ```text
-//! values:  offsets  (documents + 1) x o     the number of bytes before each document's value; the last is their total
+//! values:  offsets  (documents + 1) x o     the number of bytes before each document's value, then the total number
 //!          bytes    rows                    the values of all documents, one after the other
 //! stamps:  head     16                      base, width
 //!          stamps   documents x width       the difference of each document's stamp to the base
@@ -42,7 +42,8 @@ pub struct Attached<'a> {
 }
 
 impl Attached<'_> {
-    /// Checks that the document has exactly the parts that an index with these parameters stores.
+    /// Checks that the document has the stamp and the fields that an index with these parameters requires, and no part
+    /// that the index does not store.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a part that is not stored or is missing; [`Error::Limit`] for a value that is too long.
@@ -70,8 +71,8 @@ impl Attached<'_> {
     }
 
     /// Appends the encoding used in logs, from which record hashes are computed too: the length of the value (4 bytes)
-    /// and the value, the stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that the
-    /// parameters do not store.
+    /// and the value, the stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that an
+    /// index with these parameters does not store.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
@@ -91,7 +92,7 @@ impl Attached<'_> {
 /// The layout of a section that stores a byte string for each document: values or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
-    /// Length of an offset in bytes.
+    /// Length in bytes of an offset, which is the number of bytes before a document's byte string.
     pub offset_bytes: u64,
     /// Total length of all byte strings in bytes.
     rows: u64,
@@ -167,7 +168,7 @@ const _: () = assert!(size_of::<StampsHead>() == STAMPS_HEAD_BYTES as usize);
 pub struct Stamps {
     /// The lowest stamp.
     pub base: u64,
-    /// Length of a difference in bytes.
+    /// Length in bytes of the difference between a stamp and `base`, 0 to 8.
     pub width: u64,
     documents: u64,
 }

@@ -29,7 +29,8 @@ pub const CODEC_PACKED: u16 = 2;
 /// Maximum number of bits of a directory.
 const DIRECTORY_BITS: u32 = 16;
 
-/// Returns the number of bits of a feature that these parameters store; [`KEY_BITS`] if they store no features.
+/// Returns the number of bits of each feature that an index with these parameters stores; [`KEY_BITS`] if it stores no
+/// features.
 #[must_use]
 pub fn bits_of(params: &Params) -> u32 {
     params.minhash.map_or(KEY_BITS, |minhash| minhash.feature_bits.into())
@@ -52,7 +53,7 @@ pub struct Band {
     pub key_bits: u32,
     /// Exclusive upper bound of the ordinals.
     pub below: u64,
-    /// Number of bits of an ordinal.
+    /// Number of bits of the ordinal in an entry.
     pub ordinal_bits: u32,
     /// Number of bits of an entry without padding.
     used_bits: u32,

@@ -27,11 +27,11 @@ pub enum Kind {
     Hot = 5,
     /// The table numbered `index`, from 1: whole fingerprints, sorted. A fingerprint's position in table 1 is its rank.
     Table = 6,
-    /// The table numbered `index`, from 2: entries that refer to table 1.
+    /// The partial table numbered `index`, from 2: some bytes of each key, by which table 1 is searched.
     FilterTable = 7,
     /// For each rank, the documents whose fingerprint has this rank.
     Postings = 8,
-    /// The band numbered `index`, from 1: buckets of documents with equal minima.
+    /// The band numbered `index`, from 1: the documents sorted by their band key, a hash of a group of minima.
     Band = 9,
     /// The signature of each document.
     Signatures = 10,
@@ -45,9 +45,9 @@ pub enum Kind {
     Stamps = 14,
     /// The fields of each document.
     Fields = 15,
-    /// The tags of shingle hashes that occur in many documents of the segment.
+    /// The tags (upper 32 bits) of the shingle hashes that occur in many documents of the segment.
     Common = 16,
-    /// Documents indexed by the tags in the prefixes of their sets.
+    /// The documents sorted by the tags (upper 32 bits) of the shingle hashes in the prefix of their set.
     Prefixes = 17,
     /// A checksum for each page of the file before this section.
     Checksums = 255,
@@ -110,7 +110,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Entry {
-    /// The number of a [`Kind`].
+    /// The kind of the section: the number of a [`Kind`].
     pub kind: U16,
     /// The number of the table or band; 0 for other sections.
     pub index: U16,

@@ -16,14 +16,14 @@ use crate::error::Result;
 /// A directory over `bits` bits, at the start of a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Directory {
-    /// Number of bits of a prefix.
+    /// Number of bits of the prefixes that the directory maps to rows.
     pub bits: u32,
     /// Number of rows in the section.
     pub rows: u64,
 }
 
 impl Directory {
-    /// Returns the directory of a section of `rows` entries: over at most `max` bits, and at most 32.
+    /// Returns the directory of a section of `rows` rows: over [`prefix_bits`] bits, at most `max`.
     #[must_use]
     pub fn of(rows: u64, max: u32) -> Self {
         Self { bits: prefix_bits(rows, max), rows }

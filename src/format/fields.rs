@@ -1,7 +1,7 @@
 //! The section fields: for each document, a list of fields (mark, set and priority) in addition to its value and stamp.
 //!
 //! ```text
-//! offsets  (documents + 1) x o     the number of bytes before each document's fields; the last is their total
+//! offsets  (documents + 1) x o     the number of bytes before each document's fields, then the total number
 //! bytes    rows                    the fields of all documents, one document after the other
 //!
 //! field    tag 1, length 4, and the bytes; the tags of a document ascend
@@ -56,7 +56,7 @@ const TOGETHER: usize = 64;
 /// A set as encoded in the fields.
 #[derive(Clone, Copy)]
 struct CodedSet<'a> {
-    /// Number of hashes.
+    /// Number of hashes in the set.
     count: usize,
     /// Offset of the hashes in the document's fields.
     at: usize,

@@ -25,11 +25,11 @@ const USE_NEWER: &str = "use a newer version";
 /// Number of bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
 
-/// Incompatible feature of manifests: the manifest lists logs.
+/// Incompatible feature of manifests: the manifest contains a list of logs.
 pub const FEATURE_LOG: u32 = 1;
-/// Incompatible feature of segments, manifests and logs: the parameters store values.
+/// Incompatible feature of segments, manifests and logs: documents have values ([`Params::values`] is set).
 pub const FEATURE_VALUES: u32 = 2;
-/// Incompatible feature of segments, manifests and logs: the parameters store stamps.
+/// Incompatible feature of segments, manifests and logs: documents have stamps ([`Params::expire_after`] is set).
 pub const FEATURE_STAMPS: u32 = 4;
 
 /// Incompatible feature of manifests: the manifest states the length of the active log.
@@ -37,31 +37,31 @@ pub const FEATURE_GROWN: u32 = 8;
 /// Incompatible feature of segments: band entries are packed [bit by bit](super::bands::CODEC_PACKED).
 pub const FEATURE_PACKED: u32 = 16;
 
-/// Incompatible feature of segments, manifests, logs and files of sketches: the parameters store fewer than
-/// [32](super::bands::KEY_BITS) bits of each feature of a document.
+/// Incompatible feature of segments, manifests, logs and files of sketches: fewer than [32](super::bands::KEY_BITS)
+/// bits of each feature of a document are stored (parameter `feature-bits`).
 pub const FEATURE_NARROW: u32 = 32;
 
-/// Incompatible feature of every file: the parameters use [tokens or folding](text_of) that were added to this version
-/// of the format after its first readers.
+/// Incompatible feature of every file except `CURRENT`: the parameters specify [tokens or folding](text_of) that the
+/// first readers of this version of the format do not know.
 pub const FEATURE_TEXT: u32 = 64;
 
 /// Incompatible feature of segments, manifests, logs and files of sketches: the parameters specify a near relation
 /// ([`Params::near`]) other than the default.
 pub const FEATURE_NEAR: u32 = 128;
 
-/// Incompatible feature of segments, manifests and logs whose parameters store [fields] (sets, marks or priorities),
-/// and of files of sketches with sets.
+/// Incompatible feature of segments, manifests and logs: documents can have [fields] (a set, a mark or a priority). In
+/// files of sketches: documents have sets.
 pub const FEATURE_FIELDS: u32 = 256;
 
-/// Incompatible feature of segments, manifests and logs: the parameters store [priorities](super::fields). Since these
-/// are fields, [`FEATURE_FIELDS`] is set too.
+/// Incompatible feature of segments, manifests and logs: documents can have [priorities](super::fields). Since a
+/// priority is a field, [`FEATURE_FIELDS`] is set too.
 pub const FEATURE_PRIORITIES: u32 = 512;
 
-/// Incompatible feature of every file except tables of document frequencies: the parameters
-/// [weight](twindex_sketch::params::MinhashWeights) minima, or compute them from [darts](twindex_sketch::darts).
+/// Incompatible feature of segments, manifests, logs and files of sketches: minima depend on
+/// [weights](twindex_sketch::params::MinhashWeights) of shingles, or are computed from [darts](twindex_sketch::darts).
 pub const FEATURE_WEIGHTS: u32 = 1024;
 
-/// Incompatible feature of every file: the parameters remove the spans of a list of boilerplate from texts
+/// Incompatible feature of every file except `CURRENT`: the spans of a list of boilerplate are removed from texts
 /// ([`Shingling::boilerplate`](twindex_sketch::params::Shingling::boilerplate)).
 pub const FEATURE_BOILERPLATE: u32 = 2048;
 
@@ -75,8 +75,8 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | fields | priorities | features_of_sketches(params)
 }
 
-/// Returns the incompatible features for the kinds of tokens, the folding and the removal of boilerplate that were
-/// added to version 3 of the format after its first readers.
+/// Returns the incompatible features of the kind of tokens, the folding and the removal of boilerplate: the features
+/// that the first readers of version 3 of the format do not know. Returns 0 if there are none.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
     let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
@@ -157,7 +157,7 @@ pub struct Header {
     pub magic: [u8; 8],
     /// The version of the format: [`super::VERSION`].
     pub version: U16,
-    /// The number of a [`Role`].
+    /// The kind of the file: the number of a [`Role`].
     pub role: u8,
     /// Number of bits in a fingerprint: [`FINGERPRINT_BITS`].
     pub fingerprint_bits: u8,
@@ -168,9 +168,11 @@ pub struct Header {
     /// Compatible features, which readers and writers may ignore.
     pub compatible: U32,
     /// Identifies the file. For a segment: the sum of the hashes of its records and the parameters' digest. For a
-    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest.
+    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest. For a file of
+    /// sketches: the parameters' digest.
     pub salt: U128,
-    /// The digest of the parameters: [`crate::Params::digest`].
+    /// The digest of the parameters: [`crate::Params::digest`]. For a table of document frequencies: the digest of the text
+    /// that specifies how documents are tokenized and shingled.
     pub params_digest: U128,
     /// Reserved; always zero.
     pub reserved: U32,

@@ -88,7 +88,7 @@ impl Idf<'_> {
     /// Converts the content to a table for lookups.
     ///
     /// # Errors
-    /// A [`Refusal`] for invalid columns. Files checked by [`decode`] have none.
+    /// A [`Refusal`] for invalid columns. The columns that [`decode`] returns are valid.
     pub fn table(self) -> Result<IdfTable, Refusal> {
         let hashes = self.hashes.iter().map(|hash| hash.get()).collect();
         let frequencies = self.frequencies.iter().map(|frequency| frequency.get()).collect();

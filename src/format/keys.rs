@@ -30,7 +30,7 @@ pub const GROUP: u64 = 16;
 pub struct FrameHead {
     /// The smallest key.
     pub base: U64,
-    /// Length of a difference in bytes.
+    /// Length in bytes of the difference between a key and the smallest key, 0 to 8.
     pub width: u8,
     /// Reserved; always zero.
     pub reserved: [u8; 7],
@@ -45,7 +45,7 @@ const _: () = assert!(size_of::<FrameHead>() as u64 == FRAME_HEAD_BYTES);
 pub struct Frame {
     /// The smallest key.
     pub base: u64,
-    /// Length of a difference in bytes; 0 if keys are consecutive.
+    /// Length in bytes of the difference between a key and the smallest key, 1 to 8; 0 if keys are consecutive.
     pub width: u64,
 }
 
@@ -227,7 +227,8 @@ pub struct FrontEncoder {
 }
 
 impl FrontEncoder {
-    /// Appends the encoding of `key` to `data`. Returns the start of the group if the key is the first of a group.
+    /// Appends the encoding of `key` to `data`. If the key is the first of a group, returns the length in bytes of all
+    /// previously encoded keys, which is the offset of the group; otherwise returns `None`.
     pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
         debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
         let before = data.len();

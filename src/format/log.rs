@@ -379,7 +379,7 @@ pub struct Operations<'a> {
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
-    /// Number of stored bits of a band key. These are its highest bits; its other bits are zero.
+    /// Number of stored bits of a band key: its highest bits. The lower bits are zero.
     feature_bits: u32,
     signature_bytes: usize,
     choices: [Option<SampleChoice>; 2],
@@ -479,7 +479,7 @@ impl<'a> Operations<'a> {
         let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // The stored bits are the upper 32 bits of a feature; its other bits are zero.
+        // A band key is the upper 32 bits of a feature. The lower 32 bits of the decoded feature are zero.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
         let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);

@@ -39,7 +39,7 @@ pub const SEGMENTS_MAX: u32 = 1 << 16;
 pub const LOGS_MAX: u32 = 64;
 /// The value of the payload's length that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
-/// The bit in the length of the active log that is set if the other bits contain a length (feature `grown`).
+/// The bit in the length of the active log that is set if the lower 63 bits contain the length (feature `grown`).
 const GROWS: u64 = 1 << 63;
 
 /// The content of a manifest.

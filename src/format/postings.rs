@@ -1,8 +1,8 @@
 //! The postings section: the documents of each fingerprint.
 //!
 //! Each rank has an entry of 4 bytes. If the top bit of the entry is 0, only one document has the fingerprint, and the
-//! entry is the ordinal of this document. If the top bit is 1, the other bits are the position of a list in the list
-//! area after the entries, in units of 4 bytes. A list consists of a count (at least 2) and that number of ascending
+//! entry is the ordinal of this document. If the top bit is 1, the lower 31 bits are the position of a list in the
+//! list area after the entries, in units of 4 bytes. A list consists of a count (at least 2) and that number of ascending
 //! ordinals. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;
@@ -16,7 +16,7 @@ pub const CODEC: u16 = 1;
 /// The bit of an entry that distinguishes the position of a list (1) from the ordinal of a document (0).
 pub const LIST: u32 = 1 << 31;
 
-/// The entry of a rank.
+/// The entry of a rank, which specifies the documents whose fingerprint has this rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
     /// The ordinal of the only document with this fingerprint.
@@ -48,14 +48,16 @@ pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault>
     }
 }
 
-/// Returns the byte range of the count of the list at position `place`. `rows` is the number of ranks in the section.
+/// Returns the byte range of the count of the list at position `place`, in units of 4 bytes. `rows` is the number of
+/// ranks in the section.
 #[must_use]
 pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     let start = rows * 4 + u64::from(place) * 4;
     start..start + 4
 }
 
-/// Returns the byte range of the ordinals of the list at position `place`. `head` are the bytes at [`list_head`].
+/// Returns the byte range of the ordinals of the list at position `place`, in units of 4 bytes. `head` are the bytes at
+/// [`list_head`].
 ///
 /// # Errors
 /// A [`Fault`] for a count below 2 or above `documents`, or if `head` is not 4 bytes long.

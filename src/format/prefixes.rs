@@ -1,9 +1,9 @@
 //! The sections `common` and `prefixes`, which find documents by their sets of shingle hashes.
 //!
-//! If the resemblance of two sets is J or more, they share an element among the first `|x| - ceil(J |x|) + 1` elements
-//! of each set `x`, in any total order of the elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo,
-//! Ma and Srikant 2007). So a document is indexed only by these few elements, its prefix. Queries are cheapest if the
-//! elements in prefixes are rare.
+//! The elements of a set are the distinct shingle hashes of a document. If the resemblance of two sets is J or more,
+//! they share an element among the first `|x| - ceil(J |x|) + 1` elements of each set `x`, in any total order of the
+//! elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo, Ma and Srikant 2007). So a document is
+//! indexed only by these few elements, its prefix. Queries are cheapest if the elements in prefixes are rare.
 //!
 //! A segment orders elements by the class of their tag, then by the element. A tag is the upper half of a hash. The
 //! section `common` lists the tags that occur in many documents of the segment, each with a class from 1 to 255, higher
@@ -17,7 +17,7 @@
 
 use crate::error::Result;
 
-/// Number of classes.
+/// Number of classes of tags. Class 0 contains the tags that are not in the section `common`.
 pub const CLASSES: u64 = 256;
 
 /// Returns the tag of a hash: its upper 32 bits.

@@ -1,7 +1,7 @@
-//! The sections bottom and modular: for each document, ordered by ordinal, a sample of its hashes.
+//! The sections `bottom` and `modular`: for each document, ordered by ordinal, a sample of its shingle hashes.
 //!
 //! ```text
-//! offsets  (documents + 1) x o    the number of values before each document's values; the last is the number of all values
+//! offsets  (documents + 1) x o    the number of values before each document's values, then the total number
 //! values   rows x 6               the values of all documents, one document after the other; they ascend within a document
 //! ```
 //!
@@ -31,7 +31,8 @@ pub enum SampleChoice {
 }
 
 impl SampleChoice {
-    /// Returns the kinds of samples that these parameters store: bottom, then modular.
+    /// Returns the samples that an index with these parameters stores: bottom, then modular; `None` for a sample that is
+    /// not stored.
     #[must_use]
     pub fn of(params: &Params) -> [Option<Self>; 2] {
         [
@@ -124,7 +125,7 @@ pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Resu
 pub struct Samples {
     /// The kind of sample.
     pub choice: SampleChoice,
-    /// Length of an offset in bytes.
+    /// Length in bytes of an offset, which is the number of values before a document's values.
     pub offset_bytes: u64,
     rows: u64,
     values: u64,

@@ -7,7 +7,7 @@
 //! parameters: length (4), the text, checksum (4)
 //! block:      records (4), length (4), the records, checksum (4)
 //! record:     key, flag 0 or 1; after a 1: fingerprint, features, signature, samples; then the length of the set (4) and
-//!             the set; each part only if the parameters store it
+//!             the set; parts that the parameters do not require are absent
 //! ```
 //!
 //! The file is written and read sequentially, so it can be piped; this module does no I/O. [`Encoded`] is a buffer of
@@ -70,7 +70,7 @@ impl SketchFileEnd {
     }
 }
 
-/// The sketch of one document, as stored in a file of sketches. Parts that the parameters do not store are empty or 0.
+/// The sketch of one document, as stored in a file of sketches. Parts that the parameters do not require are empty or 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Row<'a> {
     /// The fingerprint.
@@ -153,11 +153,12 @@ impl Encoded {
         self.push_with(key, row, Fields::default())
     }
 
-    /// Same as [`push`](Self::push), with the set of the document if the parameters store sets. The set is encoded [as
-    /// in an index](super::fields::encode).
+    /// Same as [`push`](Self::push), with the set of the document if [`Params::sets`] is set. The set is encoded [as in an
+    /// index](super::fields::encode).
     ///
     /// # Errors
-    /// Same as [`push`](Self::push), and [`Error::Invalid`] if a set is missing, or if the parameters store no sets.
+    /// Same as [`push`](Self::push), and [`Error::Invalid`] if the set is missing although the parameters
+    /// require sets, or if it is present although they do not.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
         if self.shape.sets
             && let Err(fault) = set.check_kept(true, false, false)
@@ -348,7 +349,7 @@ pub struct Decoder {
     incompatible: u32,
     params: Option<Params>,
     shape: Option<RecordShape>,
-    /// The offset of the next part.
+    /// The offset of the next part in the file.
     offset: u64,
     /// Whether a block had fewer than [`BLOCK_BYTES`] bytes of records. Only the last block may have fewer.
     short: bool,
@@ -402,7 +403,7 @@ impl Decoder {
     }
 
     /// Returns the number of bytes to pass to [`feed`](Self::feed) next; 0 after the end. The maximum is the length of
-    /// a block: about 170,000 bytes, about 580,000 bytes with samples, and 134 million bytes with sets.
+    /// a block: about 156,000 bytes, about 574,000 bytes with samples, and 135 million bytes with sets.
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.next {
@@ -626,7 +627,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 /// Iterates over the records of a block.
 #[derive(Clone, Debug)]
 pub struct Rows<'b> {
-    /// `None` only if there are no records.
+    /// The parts of each record; `None` only if there are no records.
     shape: Option<RecordShape>,
     bytes: &'b [u8],
     at: usize,

@@ -46,8 +46,8 @@ pub struct SimhashParams {
     pub design: DesignChoice,
     /// The codecs of the permutation tables.
     pub codec: CodecChoice,
-    /// The maximum Hamming distance of near documents; by default the radius of the tables. If `None`, the distance does not
-    /// decide whether documents are near.
+    /// The Hamming distance up to which documents are near; by default the radius of the tables. If `None`, the distance
+    /// does not decide whether documents are near.
     pub near: Option<u8>,
 }
 
@@ -80,8 +80,8 @@ pub struct Params {
     /// The age at which a document expires, at least 1: the difference between the newest stamp in the index and the
     /// document's stamp, in the unit of stamps. If `None`, documents do not expire and no stamps are stored.
     pub expire_after: Option<u64>,
-    /// The minimum resemblance of near documents, used if minima are stored. If `None`, the resemblance does not decide
-    /// whether documents are near.
+    /// The resemblance at or above which documents are near, used if minima are stored. If `None`, the resemblance does not
+    /// decide whether documents are near.
     pub threshold: Option<Threshold>,
 }
 
@@ -130,8 +130,8 @@ impl Params {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses `given` if its sketches would differ from those of these parameters. The kind of keys, the tables, stored
-    /// data other than sketches, and the near relation may differ.
+    /// Refuses `given` if its sketches would differ from the sketches of these parameters. The kind of keys, the tables,
+    /// stored data other than sketches, and the near relation may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -139,7 +139,7 @@ impl Params {
         self.check_same(given, &[])
     }
 
-    /// Refuses `given` if its minima or bands would differ from those of these parameters. Fingerprints and samples may
+    /// Refuses `given` if its minima or bands would differ from the ones of these parameters. Fingerprints and samples may
     /// differ or be absent, and the number of bits stored of each minimum may differ.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Params {
         self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
     }
 
-    /// Refuses `given` if its shingle hashes of a text would differ from those of these parameters.
+    /// Refuses `given` if the shingle hashes of a text could differ between `given` and these parameters.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -158,8 +158,8 @@ impl Params {
         self.check_same(given, &of_sketch)
     }
 
-    /// Refuses `given` if its fingerprints would differ from those of these parameters. Minima and samples may differ or be
-    /// absent, and the radius may differ.
+    /// Refuses `given` if its fingerprints would differ from the ones of these parameters. Minima and samples
+    /// may differ or be absent, and the radius may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -229,10 +229,11 @@ impl Params {
         params
     }
 
-    /// Checks the ranges of all parameters. Needed for parameters that were modified after [`ParamsBuilder::build`].
+    /// Checks the range of each parameter and the combination of parameters. Needed for parameters that were modified
+    /// after [`ParamsBuilder::build`].
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the parameter and its range.
+    /// [`Error::Invalid`] names the parameter, and its range or the parameter that it requires.
     pub fn check(&self) -> Result<()> {
         self.sketch().check()?;
         if let Some(simhash) = self.simhash {
@@ -406,11 +407,11 @@ impl ParamsBuilder {
         self
     }
 
-    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of their prefixes, about 4
-    /// bytes for each element of a prefix (a fifth of all elements at a threshold of 0.8). With sets,
+    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of the hashes in its prefix
+    /// (a fifth of its hashes at a threshold of 0.8), about 4 bytes each. With sets,
     /// [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
     /// [`Writer::admit`](crate::Writer::admit) compute exact resemblance, and find every document whose resemblance is at
-    /// least the threshold of the index. Requires [`minhash`](Self::minhash).
+    /// least the threshold of the index. Requires [`minhash`](Self::minhash), and a near relation with a threshold.
     pub fn sets(mut self) -> Self {
         self.params.sets = true;
         self
@@ -426,7 +427,7 @@ impl ParamsBuilder {
     /// Allows documents to have a priority: a number chosen by the caller, such as a quality or a time.
     /// [`Snapshot::leader`](crate::Snapshot::leader) returns the document of a group with the smallest number. A document
     /// without a priority is treated as if its priority were `u64::MAX`. Documents of equal priority are ordered by the hash
-    /// of their keys, smallest first; without this option, all documents are.
+    /// of their keys, smallest first. Without this option, all documents are ordered by this hash.
     pub fn priorities(mut self) -> Self {
         self.params.priorities = true;
         self
@@ -458,8 +459,8 @@ impl ParamsBuilder {
     /// [`minhash`](Self::minhash). With fewer bits, features of unrelated documents agree more often, with probability
     /// `2^-bits`, so a match is significant only if more features agree. Features of 8 bits are Broder's one-byte features;
     /// in a small collection 3 of 8 must agree ([`Preset::SMALL_8`]). Queries that need one common feature, such as
-    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find the same documents with
-    /// fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
+    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find at least the same
+    /// documents with fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
     ///
     /// ```
     /// use twindex::Params;
@@ -473,10 +474,10 @@ impl ParamsBuilder {
         self
     }
 
-    /// Checks the ranges of all parameters.
+    /// Builds the parameters after checking the range of each parameter and the combination of parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the parameter and its range.
+    /// [`Error::Invalid`] names the parameter, and its range or the parameter that it requires.
     pub fn build(mut self) -> Result<Params> {
         if let Some(width) = self.width {
             self.params.shingling.widths = Widths::one(width)?;
@@ -606,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn union_of_no_widths_is_refused() {
+    fn empty_list_of_widths_is_refused() {
         let error = Widths::union(&[]).unwrap_err().to_string();
         assert!(error.contains("no width"), "{error}");
     }

@@ -7,8 +7,8 @@ use super::{Params, in_range};
 use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
 
-/// The minimum resemblance of near documents, above 0 and at most 1. A decimal number is rounded to the nearest `f64`, as in
-/// [`Snapshot::resembling`](crate::Snapshot::resembling).
+/// The resemblance at or above which documents are near: above 0 and at most 1. A decimal number is rounded to the nearest
+/// `f64`, as in [`Snapshot::resembling`](crate::Snapshot::resembling).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u64);
 
@@ -56,7 +56,8 @@ impl FromStr for Threshold {
     }
 }
 
-/// The condition under which two documents are near: a minimum resemblance, a maximum distance of fingerprints, or either.
+/// The condition under which two documents are near: a minimum resemblance or a maximum distance of fingerprints. If both
+/// are specified, documents are near if they satisfy at least one of them.
 ///
 /// ```
 /// use twindex::Params;
@@ -72,9 +73,9 @@ impl FromStr for Threshold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Near {
-    /// The minimum resemblance of near documents; if `None`, resemblance is ignored.
+    /// The resemblance at or above which documents are near; if `None`, resemblance is ignored.
     pub threshold: Option<Threshold>,
-    /// The greatest Hamming distance of the fingerprints of near documents, in bits; if `None`, distance is ignored.
+    /// The Hamming distance of fingerprints, in bits, up to which documents are near; if `None`, distance is ignored.
     pub within: Option<u8>,
 }
 

@@ -105,7 +105,7 @@ impl Preset {
     ///
     /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs. So each of n documents has
     /// n / 304,000 accidental partners. With 50,000 documents one document in six has an accidental partner (4,112 pairs);
-    /// with 10,000 documents one in 30 (164 pairs). Above 50,000 documents, accidental pairs outnumber true pairs. From
+    /// with 10,000 documents one in 30 (164 pairs). Above 50,000 documents, accidental pairs can outnumber true pairs. From
     /// 304,000 documents on, each document has one accidental partner on average, and chains of accidental pairs join most
     /// of the collection into one cluster. If 7 of 8 bytes must agree, the first accidental pair is expected at 134 million
     /// documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9 (Broder: "filter is not so
@@ -124,8 +124,8 @@ impl Preset {
         scheme: FeatureScheme::new(20, 6, 1),
         source: "twindex: the most selective bands of 120 minima with a recall of 0.995 at 0.8",
     };
-    /// 128 minima; at resemblance 0.75 the curve is steeper than that of [`LSH_20X6`](Self::LSH_20X6). P(fungible) is 1.000;
-    /// at 0.8 it is 0.947.
+    /// 128 minima; at resemblance 0.75, P(fungible) rises more steeply than with [`LSH_20X6`](Self::LSH_20X6). P(fungible)
+    /// is 1.000; at 0.8 it is 0.947.
     pub const LSH_16X8: Self = Self {
         name: "lsh-16x8",
         scheme: FeatureScheme::new(16, 8, 1),

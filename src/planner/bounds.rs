@@ -9,11 +9,11 @@
 //! P[X > (1 + delta) mu] <= (e^delta / (1 + delta)^(1 + delta))^mu
 //! ```
 //!
-//! The lecture among our sources (*Duplicate detection*, 1.3) omits the exponent mu in the second bound, and has an
-//! error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives `-k J / 200`.
-//! According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000; the correct bound is 0.67, and the
-//! true probability is 0.020, so 100 minima do not reach the 1 % of the lecture's example. (In the lecture's exact sum,
-//! the binomial coefficient should be k choose j, with the summation index j.)
+//! The lecture from which these bounds are taken (*Duplicate detection*, 1.3) omits the exponent mu in the second bound,
+//! and has an error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives
+//! `-k J / 200`. According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000; the correct bound is
+//! 0.67, and the true probability is 0.020, so 100 minima do not reach the 1 % of the lecture's example. (In the
+//! lecture's exact sum, the binomial coefficient should be k choose j, with the summation index j.)
 //!
 //! Number of minima for a probability of failure of at most 1 %, at J = 0.8 and delta = 0.1:
 //!
@@ -115,8 +115,8 @@ fn bound(samples: u64, miss: Miss, (under, over): (f64, f64)) -> f64 {
 }
 
 /// Returns the smallest number of minima for which [`chernoff_bound`] is at most `failure`. `None` if J, delta or
-/// failure is not above 0; if J, failure or (except for [`Miss::Over`]) delta is above 1; or if no number of minima
-/// below 2^53 suffices.
+/// failure is not above 0; if J, failure or (except for [`Miss::Over`]) delta is above 1; or if more than
+/// 2^52 minima would be needed.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_chernoff};

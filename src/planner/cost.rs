@@ -7,8 +7,8 @@
 //! bits, the remaining distance is `l = k - i`, where `k` is the radius of the query. Each entry of a partial table
 //! within this distance leads to a bucket of `n / 2^16` entries in table 1. Memory accesses are counted in cache lines.
 //!
-//! The time is the sum over all kinds of work of the amount times the price. The [`PRICES`] are those of one reference
-//! machine, fitted to measurements by `scripts/fit-costs.py`. They are constants because the scheme chosen for a
+//! The time is the sum over all kinds of work of the amount times the price. The [`PRICES`] describe one reference
+//! machine and were fitted to measurements by `scripts/fit-costs.py`. They are constants because the scheme chosen for a
 //! segment is stored in the segment and must not depend on the machine. For the same reason, numbers that affect a
 //! choice are computed only with `+ - * /`, which give the same bits on all machines.
 
@@ -22,7 +22,7 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// Exact designs scan all fingerprints if there are at most this number of fingerprints per probe.
+/// Queries of exact designs scan all fingerprints if there are at most about this number of fingerprints per probe.
 pub const ROWS_A_PROBE: u64 = 128;
 /// Returns whether a scan of all `rows` fingerprints is less work than `probes` probes. Always `false` for free
 /// designs, because a scan would find more fingerprints than their tables.
@@ -33,8 +33,8 @@ pub fn scans(design: DesignName, rows: u64, probes: u64) -> bool {
 
 /// Number of bytes in a cache line.
 const LINE: f64 = 64.0;
-/// Cost of each further cache line of a run, as a fraction of the cost of its first line. Further lines cost less
-/// because the processor prefetches lines of the same page.
+/// Cost of each further cache line of a run of consecutive bytes, as a fraction of the cost of its first line. Further
+/// lines cost less because the processor prefetches lines of the same page.
 const FOLLOWING: f64 = 0.15;
 /// Number of bytes in a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
@@ -581,9 +581,9 @@ impl PricedTable {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius that
-        // remains for the pointer. The other differing prefix bits reduce it only if no pointer bit is a leading bit of
-        // the table.
+        // `inside` is the number of differing prefix bits that are also pointer bits. They always reduce the radius that
+        // remains for the other bits. The `ones - inside` differing prefix bits outside the pointer reduce this radius
+        // only in tables in which no pointer bit is a leading bit.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
@@ -614,7 +614,8 @@ struct FirstTableProbe {
 
 impl FirstTableProbe {
     /// Returns the probability that the probes of table 1 find an entry. The entry differs from the query in `inside`
-    /// of the `overlap` pointer bits by which the other table is probed, and in `outside` of the other pointer bits.
+    /// of the `overlap` pointer bits by which the other table is probed, and in
+    /// `outside` of the `16 - overlap` pointer bits by which the other table is not probed.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
         let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
         let free = POINTER_BITS - overlap;
@@ -678,8 +679,8 @@ pub struct Raw {
     pub bytes: f64,
     /// Number of probes of a query.
     pub probes: u64,
-    /// For each distinct number of leading bits, ascending: this number, the number of tables that have it, and the
-    /// expected number of fingerprints that a probe of such a table finds by chance.
+    /// For each distinct number of leading bits, ascending: this number, the number of tables with this number of
+    /// leading bits, and the expected number of fingerprints that a probe of one of these tables finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 
@@ -828,7 +829,8 @@ mod tests {
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Four buckets of 1.5 kB in pages of 4 kB, the lookups in table 1, and the directories of both.
+        // Counts the pages of four buckets of 1.5 kB each, of the lookups in table 1, and of the directories. A page has
+        // 4 kB.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 

@@ -82,7 +82,7 @@ impl FeatureScheme {
     }
 
     /// Returns the threshold T for which the probability that the full sketch accepts pairs of this resemblance is
-    /// nearest to that of the features; the smallest T if several are equally near. Evaluates O(log t) tails of
+    /// nearest to [`fungible`](Self::fungible); the smallest T if several are equally near. Evaluates O(log t) tails of
     /// [`Binomial`]. Returns 0 if the resemblance is NaN.
     #[must_use]
     pub fn full_sketch_threshold(&self, resemblance: f64) -> u32 {

@@ -7,19 +7,19 @@
 //! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
 //! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J,
-//! so the number of equal minima has a binomial distribution. It allows the following predictions before any document is
-//! sketched:
+//! so the number of equal minima has a binomial distribution. This distribution allows the following predictions before any
+//! document is sketched:
 //!
 //! | you want to know | see |
 //! |---|---|
 //! | How far off is an estimate from t minima? | [`standard_error`](twindex_sketch::standard_error), sqrt(J (1 - J) / t) |
-//! | How many minima keep it within a share of J? | [`samples_exact`]; [`samples_by_chernoff`] by the bound of the text books |
-//! | How likely are two documents *fungible*: r of their k features agree? | [`FeatureScheme::fungible`] |
-//! | How near is that to comparing whole sketches? | [`FeatureScheme::full_sketch`], and the tails of [`Binomial`] in logarithms |
+//! | How many minima limit its error to a fraction of J? | [`samples_exact`]; by the textbook bound [`samples_by_chernoff`] |
+//! | How likely are two documents *fungible* (r or more of k features agree)? | [`FeatureScheme::fungible`] |
+//! | How close do features come to a comparison of whole sketches? | [`FeatureScheme::full_sketch`], and the tails of [`Binomial`] in logarithms |
 //! | How many pairs agree by accident? | [`FeatureScheme::accidental_pairs`] |
 //! | How likely do two documents share a band? | [`Banding::recall`] |
-//! | What have others chosen? | [`Preset`] |
-//! | What should I choose? | [`choose`], for a recall and a bound on false positives |
+//! | Which parameters do other programs use? | [`Preset`] |
+//! | Which parameters should I choose? | [`choose`], for a recall and a bound on false positives |
 //!
 //! `docs/choosing.md` has tables of the results. The floating-point numbers computed here are not stored in files.
 //!

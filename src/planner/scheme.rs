@@ -81,7 +81,7 @@ fn names(within: u32) -> Vec<DesignName> {
     names
 }
 
-/// Returns the smallest choice among those whose query time is at most `twentieths / 20` times `min`. Ties are broken
+/// Returns the smallest choice among the choices with a query time of at most `twentieths / 20` times `min`. Ties are broken
 /// by query time, then by order.
 fn thrifty(choices: &[SchemeChoice], min: f64, twentieths: f64) -> Option<&SchemeChoice> {
     let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= min * twentieths);
@@ -100,12 +100,13 @@ impl Scheme {
     ///
     /// - `fast`: the smallest scheme among all schemes that are at most 5 % slower than the fastest one.
     /// - `auto`: the smallest scheme among the block designs that are at most 15 % slower than the fastest block design.
-    ///   Only block designs are considered because they answer every radius, not only radii up to `within`.
+    ///   Only block designs are considered because they answer every radius up to [`WITHIN_MAX`], not only up to `within`.
     /// - `small`: the smallest scheme among the block designs that take at most 6 times as long as the fastest one.
     ///
-    /// A named design and named codecs are used as given; parts that are not named are chosen as for `auto`. If there
-    /// are at most [`SIMPLE_ROWS`] fingerprints, or if a scan of all fingerprints is less work than the probes of any
-    /// design, these parts are taken from [`SIMPLE`]. A segment has at most [`DOCUMENTS_MAX`] rows; larger `rows` are
+    /// A named design and named codecs are used as given. If only the design is named, the codecs are chosen as for
+    /// `auto`; if only the codecs are named, the design is chosen as above. If there are at most [`SIMPLE_ROWS`]
+    /// fingerprints, or if a scan of all fingerprints is less work than the probes of any of these designs, the parts
+    /// that are not named are taken from [`SIMPLE`]. A segment has at most [`DOCUMENTS_MAX`] rows; larger `rows` are
     /// treated as [`DOCUMENTS_MAX`].
     #[must_use]
     pub fn choose(design: DesignChoice, codec: CodecChoice, within: u8, rows: u64) -> Self {

@@ -25,8 +25,8 @@ pub struct Goal {
 }
 
 impl Goal {
-    /// Creates a goal with a required recall at a resemblance: features of 64 bits, threshold 1, at most [`MINIMA`]
-    /// minima, and no bound on false positives.
+    /// Creates a goal that requires this recall for pairs of this resemblance, with features of 64 bits, threshold 1, at
+    /// most [`MINIMA`] minima, and no bound on false positives.
     #[must_use]
     pub fn recall(recall: f64, resemblance: f64) -> Self {
         Self {
@@ -119,14 +119,15 @@ impl From<Infeasible> for crate::error::Error {
 /// For each threshold r, starting with 1, tries all group sizes, starting with 1, as long as the recall can be reached.
 /// For each group size, uses the smallest number of groups that reaches the recall: more groups would need more minima
 /// and find more false positives. The result is monotonic: for a lower recall, a higher rate of false positives, or
-/// larger limits on minima or thresholds, it never has more minima. Increasing only the limit on minima never changes a
-/// result.
+/// larger limits on minima or thresholds, it never has more minima. Increasing only the limit on minima does not
+/// change a result, except that an infeasible goal may become feasible.
 ///
 /// Tries at most `thresholds x minima` schemes. Each takes time proportional to r times the logarithm of its number of
 /// groups.
 ///
 /// # Errors
-/// [`Infeasible`] names the requirement that cannot be satisfied and the features that come closest to it.
+/// [`Infeasible`] names the requirement that is out of range, or the requirement that cannot be satisfied with the
+/// features that come closest to it.
 ///
 /// ```
 /// use twindex::params::FeatureScheme;

@@ -1,8 +1,8 @@
 //! Columns of values of fixed width. They are in memory as long as the memory budget allows, then in a mapped scratch file.
 //!
-//! All data per document and per set is stored in columns, so the disk limits the number of documents, not the memory. The
-//! pages of a mapped file are not memory of the process: the operating system writes them to the file and reuses them when
-//! memory is short.
+//! All data per document and per set is stored in columns, so the number of documents is limited by the disk, not
+//! by the memory. The pages of a mapped file do not count as memory of the process: when memory is short, the operating
+//! system writes them to the file and reuses them.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -26,7 +26,7 @@ pub struct MemoryBudget(Arc<BudgetState>);
 #[derive(Debug)]
 struct BudgetState {
     dir: PathBuf,
-    /// The number of bytes that are not reserved.
+    /// The number of bytes of the budget that no column has reserved.
     left: AtomicUsize,
 }
 
@@ -110,7 +110,7 @@ impl<T: Value> Column<T> {
     /// Creates a column that contains `count` copies of `value`.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn filled(budget: &MemoryBudget, count: usize, value: T) -> Result<Self> {
         let mut column = Self::new(budget);
         column.resize(count, value)?;
@@ -120,7 +120,7 @@ impl<T: Value> Column<T> {
     /// Creates a column that contains these values.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn of(budget: &MemoryBudget, values: impl IntoIterator<Item = T>) -> Result<Self> {
         let mut column = Self::new(budget);
         values.into_iter().try_for_each(|value| column.push(value))?;
@@ -149,7 +149,7 @@ impl<T: Value> Column<T> {
     /// Appends all of `values`.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn extend(&mut self, values: &[T]) -> Result<()> {
         if self.is_room_for(values.len()) {
             self.held.extend_from_slice(values);
@@ -163,7 +163,7 @@ impl<T: Value> Column<T> {
     /// Resizes the column to `count` values, either by appending copies of `value` or by truncation.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn resize(&mut self, count: usize, value: T) -> Result<()> {
         let Some(more) = count.checked_sub(self.len()) else {
             self.truncate(count);
@@ -255,7 +255,7 @@ impl<T: Value> Column<T> {
     }
 }
 
-/// Minimum number of values for which memory is reserved.
+/// Minimum number of values for which memory is reserved, if the budget allows it.
 const LEAST_HELD: usize = 64;
 
 impl<T> Drop for Column<T> {

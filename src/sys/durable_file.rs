@@ -152,7 +152,7 @@ mod tests {
         let all: Vec<u8> = (0..3 * TOGETHER).map(|at| (at / 7) as u8).collect();
         let mut file = DurableFile { cached: 0, ..DurableFile::create_new(&path).unwrap() };
         file.write_all(&all[..1]).unwrap();
-        // Most disks reject writes from an odd address.
+        // Most disks reject writes from an unaligned address.
         if let Some(waiting) = &mut file.past_cache {
             waiting.misalign();
         }

@@ -34,7 +34,8 @@ impl FileLock {
     /// Takes the lock without waiting.
     ///
     /// # Errors
-    /// [`LockFailure::Held`] if this process or another one already holds the lock, [`LockFailure::Io`].
+    /// [`LockFailure::Held`] if this process or another process already holds the lock, [`LockFailure::Io`] if an operation
+    /// on the file fails.
     #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
     pub fn acquire(path: &Path) -> Result<Self, LockFailure> {
         // Between opening and locking, another process may delete the file and create a new one. Then the lock is on a file
@@ -88,7 +89,8 @@ impl FileLock {
         }
     }
 
-    /// Returns true if a file exists at the path. Only on Unix can an open file be deleted, so it is the locked file.
+    /// Returns true if a file exists at the path. Except on Unix, an open file cannot be deleted, so this file is the
+    /// locked file.
     #[cfg(not(unix))]
     fn is_at_path(&self) -> bool {
         self.path.exists()

@@ -10,7 +10,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::vfs::ReadFile;
 
-/// The alignment in bytes of lengths, offsets and addresses for bypassing the cache. No disk requires a larger one.
+/// The alignment in bytes of lengths, offsets and addresses for bypassing the cache. Common disks require at most
+/// this alignment.
 pub(super) const ALIGNED: usize = 1 << 12;
 /// Number of bytes of a write, and maximum number of bytes of a read, that bypasses the cache.
 pub(super) const TOGETHER: usize = 4 << 20;

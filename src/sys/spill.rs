@@ -256,7 +256,7 @@ mod tests {
             for piece in all.chunks(at_once) {
                 assert_eq!(spill.append(piece).unwrap(), written as u64);
                 written += piece.len();
-                // Most disks reject writes from an odd address. The bytes are then written through the cache.
+                // Most disks reject writes from an unaligned address. The bytes are then written through the cache.
                 if let (true, Some(waiting)) = (is_odd, &mut spill.past_cache) {
                     waiting.misalign();
                 }

@@ -4,8 +4,8 @@
 //! read, map, list, link and unlink files, sync a directory, take a lock. All code that accesses index files uses [`Vfs`],
 //! so that tests can record any operation, let it fail or lose its effect. `clippy.toml` forbids other access.
 //!
-//! No operation changes bytes that have been written. Files are created, published by renaming, and unlinked. A log only
-//! grows, and only the writer that created it appends to it.
+//! No operation overwrites bytes. Files are created, published by renaming, and unlinked. A log only grows, except that the
+//! bytes of a failed append are removed. Only the writer that created a log appends to it.
 //!
 //! [`RealVfs`](super::RealVfs) is the file system of the operating system.
 
@@ -36,7 +36,7 @@ pub trait Vfs: Debug + Send + Sync {
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()>;
     /// Removes an empty directory.
     fn remove_dir(&self, path: &Path) -> io::Result<()>;
-    /// Removes the name of a file. The file remains readable for those who have opened it.
+    /// Removes the name of a file. Readers that have already opened the file can continue to read it.
     fn unlink(&self, path: &Path) -> io::Result<()>;
     /// Returns the names of all files and directories in `dir`, in arbitrary order.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;

@@ -54,7 +54,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
     /// memory in parallel; with a single thread, this takes a tenth of the time of a join.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Same as [`new`](Self::new).
     pub fn shared(count: usize, threads: usize) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>());
         let memory = if bytes < MANY {

@@ -36,7 +36,7 @@ pub const CODEC: u16 = 2;
 const PARTS: usize = 6;
 /// Number of bits of a high part that the directory does not cover. With uniform values, a bucket has 64 to 128 rows.
 const BUCKET_BITS: u32 = 6;
-/// Number of bits of the stream for each sample. Also the maximum number of bits that are searched without a sample.
+/// Distance between two samples in bits of the stream. Also the maximum number of bits that are searched without a sample.
 const SAMPLE: u64 = 4096;
 /// Number of bits of a word of the stream.
 const WORD: u64 = 64;
@@ -580,7 +580,7 @@ fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// Joins a low part from its three columns. The lowest bits of `rest` are those of this row; higher bits are ignored.
+/// Joins a low part from its three columns. The lowest bits of `rest` belong to this row; higher bits are ignored.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the table's keys; d = floor(log2 rows) - 3, from 0 to the number
-//!            of bits that lead the table
+//!            of leading bits of the table
 //! pointer    rows x 2
 //! filter     rows x (0, 1 or 2); absent for entries of 2 bytes
 //! ```

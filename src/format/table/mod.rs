@@ -43,7 +43,8 @@ pub use source::{Columns, Probe, Source};
 pub enum Codec {
     /// Whole keys, encoded with the given codec.
     Complete(Complete),
-    /// Entries of 2 to 4 bytes, which refer to table 1. The value is the number of bytes.
+    /// Entries of 2 to 4 bytes, which contain a part of each fingerprint; table 1 contains the whole fingerprint. The value
+    /// is the number of bytes.
     Partial(u8),
 }
 

@@ -4,8 +4,8 @@
 //! within the radius in these 16 bits.
 //!
 //! ```text
-//! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of bits
-//!            that lead the table
+//! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of
+//!            leading bits of the table
 //! first      rows x 2: bits 1 to 16; absent if d >= 16, because the directory determines them
 //! second     rows x 2: bits 17 to 32
 //! rest       rows x 4: bits 33 to 64
@@ -27,7 +27,7 @@ use twindex_kernel::Simd;
 pub const CODEC: u16 = 1;
 /// The smallest radius for which a filter of 16 bits passes too many rows to save time.
 pub const WIDE: u32 = 5;
-/// The layout of the section of a table.
+/// The layout of the section of a table with the codec `planes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
     /// The directory over the first bits of the keys.
@@ -121,7 +121,7 @@ impl Planes {
         source.hint(last);
     }
 
-    /// Prefetches the bits of a row other than bits 17 to 32.
+    /// Prefetches bits 33 to 64 of a row and, if they have a plane, bits 1 to 16.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         let rest = self.rest + row * 4;
@@ -134,8 +134,8 @@ impl Planes {
         }
     }
 
-    /// Calls `each` with each row that may be within `radius` of `query` in bits 17 to 64, and with bits 17 to 32 of
-    /// its key. Skips only rows at a greater distance.
+    /// Calls `each` for the rows that may be within `radius` of `query` in bits 17 to 64. The arguments are the row and
+    /// bits 17 to 32 of its key. Rows within the radius are never skipped.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the section is damaged.
@@ -349,8 +349,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of as many next buckets as fit into `max` keys, or the first `max` keys of the next bucket if
-    /// it is larger. Returns `false` if the table is damaged.
+    /// Appends the keys of the next buckets that together have at most `max` keys, or the first `max` keys of the next
+    /// bucket if it is larger. Returns `false` if the table is damaged.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
@@ -392,7 +392,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // Iterates over the buckets that fit completely or, if none does, over the next bucket.
+        // Iterates over the buckets that fit completely or, if the next bucket does not fit, over this bucket.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;

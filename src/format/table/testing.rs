@@ -196,7 +196,7 @@ fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
 
 /// Checks that values are found by row, by value and in a pass over all rows, and that encoding them again gives the
 /// same bytes.
-pub(super) fn values_round_trip_by_row_value_and_pass<C: Codec>(values: &[u64], name: &str) {
+pub(super) fn values_are_found_by_row_by_value_and_by_for_each<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     let found = decode(&codec, &bytes).unwrap();
@@ -361,11 +361,11 @@ pub(super) fn any_values() -> impl Strategy<Value = Vec<u64>> {
 macro_rules! codec_tests {
     ($codec:ty) => {
         #[test]
-        fn values_round_trip_by_row_value_and_pass() {
+        fn values_are_found_by_row_by_value_and_by_for_each() {
             for (name, values) in testing::sets() {
-                testing::values_round_trip_by_row_value_and_pass::<$codec>(&values, &name);
+                testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(&values, &name);
             }
-            testing::values_round_trip_by_row_value_and_pass::<$codec>(&testing::uniform(100_000, 100), "uniform 100,000");
+            testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(&testing::uniform(100_000, 100), "uniform 100,000");
         }
 
         #[test]
@@ -419,7 +419,7 @@ macro_rules! codec_tests {
         proptest::proptest! {
             #[test]
             fn arbitrary_values_round_trip(values in testing::any_values()) {
-                testing::values_round_trip_by_row_value_and_pass::<$codec>(&values, "any");
+                testing::values_are_found_by_row_by_value_and_by_for_each::<$codec>(&values, "any");
             }
 
             #[test]
