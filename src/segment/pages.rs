@@ -80,7 +80,8 @@ impl CheckedPages<'_> {
     }
 }
 
-/// A range of consecutive pages, for example those of all tables, and a position before which all of them have been checked.
+/// A range of consecutive pages, for example the pages of all tables. `reached` is a page number; all pages of the range
+/// before it have been checked.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pages: Range<u64>,

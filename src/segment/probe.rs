@@ -6,7 +6,7 @@
 //!
 //! 1. Read the directory entry of each probe, which contains the range of rows of its bucket.
 //! 2. Compare 16 bits of each row of the bucket (from the plane or the pointer) with the query, and drop distant rows.
-//! 3. Compare the other bits of the remaining rows: whole keys in complete tables, filters in partial tables.
+//! 3. Compare further bits of the remaining rows: the whole key in a complete table, the filter in a partial table.
 //! 4. An entry of a partial table has a pointer to a bucket of table 1. Look up the buckets of the remaining entries.
 //!    Entries with equal pointers are adjacent, so a probe looks up each of these buckets once.
 //! 5. In these buckets, find the fingerprints that are near the query and have the prefix of the probe.
@@ -112,11 +112,12 @@ impl SearchScratch {
     }
 }
 
-/// A probe on its way through the stages.
+/// The state of a probe between two stages.
 #[derive(Clone, Copy, Debug, Default)]
 struct ActiveProbe {
     prefix: u64,
-    /// The bucket to search. `left` is the number of bits that may differ among those that are still to be compared.
+    /// The bucket to search. Its field `left` is the maximum number of differing bits among the bits that have not been
+    /// compared yet.
     bucket: FilteredBucket,
     query: u32,
     /// The index of the probe's step in the plan.
@@ -247,7 +248,7 @@ impl TableScan<'_, '_> {
     }
 }
 
-/// Stage 3, compiled for each SIMD level: compares the other bits of the candidates.
+/// Stage 3, compiled for each SIMD level: compares the bits of the candidates that stage 2 has not compared.
 struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for CompleteRows<'_, '_, '_> {
@@ -375,7 +376,7 @@ impl OpenTable {
     }
 
     /// Returns the number of bits that may differ among the bits of a row that are still to be compared. `mask` has the bits
-    /// in which the prefix of the probe differs from that of the query.
+    /// in which the prefix of the probe differs from the prefix of the query.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
@@ -720,7 +721,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 3: compares the other bits of the candidates.
+    /// Stage 3: compares the bits of the candidates that stage 2 has not compared. A near row of a complete table is a hit.
+    /// For a near row of a partial table, queues the bucket of table 1 to which its pointer refers.
     #[inline(always)]
     fn complete(&mut self) -> Result<()> {
         let (at, tables) = (self.at, self.tables());
@@ -896,7 +898,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5 for other codecs of table 1 and for large radii: scans the buckets one after the other.
+    /// Stage 5 if there is no raw layout for the followed buckets, or if the radius is large: scans the buckets one after
+    /// the other.
     #[inline(never)]
     fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -944,7 +947,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Drops hits that an earlier table also finds. In the other hits, replaces the row by the rank in table 1.
+    /// Drops hits that an earlier table also finds. In the remaining hits, replaces the row by the rank in table 1.
     #[inline(always)]
     fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();

@@ -131,7 +131,7 @@ impl Records {
         }
     }
 
-    /// Returns the number of records. Records with the same key are counted separately.
+    /// Returns the number of records, including deletes. Records with the same key are counted separately.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kinds.len()

@@ -27,7 +27,8 @@ impl Segment {
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
-    /// Divides the distinct fingerprints into at most `max` ranges of ranks, which can be read in parallel.
+    /// Divides the distinct fingerprints into at most `max` ranges of ranks, or one range if `max` is 0. The ranges can be
+    /// read in parallel. Empty if the index stores no fingerprints.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).

@@ -9,8 +9,9 @@ pub struct SearchOptions {
     pub within: u32,
     /// The strategy for finding the bucket of a prefix. `None` selects the fastest one of the codec.
     pub probe: Option<Probe>,
-    /// Maximum number of rows that a query may check. Buckets that would exceed it are skipped, and counted by
-    /// [`SearchScratch::left_out`](super::SearchScratch::left_out). Without a limit (`None`), the results are complete.
+    /// Maximum number of table rows that a query may check in a segment, not counting most rows of hot buckets. Buckets that
+    /// would exceed it are skipped, and counted by [`SearchScratch::left_out`](super::SearchScratch::left_out). `None` means
+    /// no limit. Without effect if a scan of all fingerprints is less work than probing the tables.
     pub visits: Option<u64>,
 }
 
