@@ -66,7 +66,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// Like [`write`], but does not sync the directory `dir`. The name becomes durable when the caller does.
+/// Like [`write`], but does not sync the directory `dir`. The name becomes durable when the caller syncs the directory.
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;

@@ -262,7 +262,7 @@ impl Snapshot {
         Ok(false)
     }
 
-    /// Returns the keys of documents whose feature in this band (counted from 0) has the same stored bits as `feature`.
+    /// Returns the keys of live documents whose feature in this band (counted from 0) has the same stored bits as `feature`.
     /// They are unverified candidates for resemblance, in no particular order.
     ///
     /// # Errors
@@ -300,7 +300,8 @@ impl Snapshot {
         segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }
 
-    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits; misses none.
+    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits. Finds all of them, unless
+    /// the table design is a free one.
     ///
     /// # Errors
     /// When the query is run: [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index
@@ -311,9 +312,9 @@ impl Snapshot {
 
     /// Finds the documents whose resemblance to the document of this sketch is at least `threshold`.
     ///
-    /// If the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is computed exactly and no document
-    /// is missed. In this case a threshold below that of the index is refused, and a document without tokens is near
-    /// documents with the same bytes.
+    /// If the index stores [sets](crate::params::ParamsBuilder::sets) and `threshold` is above 0, resemblance is computed
+    /// exactly and no document is missed. In this case a threshold below that of the index is refused, and a document
+    /// without tokens is near documents with the same bytes.
     ///
     /// Otherwise the hits are the documents that share a band with the sketch and whose resemblance, estimated from the
     /// stored signatures, is at least `threshold`. Without signatures there is no estimate, and the query fails unless
@@ -323,7 +324,8 @@ impl Snapshot {
     /// have a band in common with the sketch. Choose bands for the lowest threshold of your queries.
     ///
     /// A sketch made with other parameters is accepted if all parameters that determine the bands agree
-    /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment.
+    /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment. If the
+    /// index stores sets, the query must also be [estimated](Query::estimated).
     ///
     /// # Errors
     /// When the query is run: [`Error::ParamsMismatch`] for a sketch whose bands were computed with other parameters,
@@ -394,8 +396,9 @@ impl Snapshot {
 
     /// Finds the documents that are near according to the parameters of the index ([`Params::near`]). By default these are
     /// the documents [`within`](Self::within) the radius of the tables, if the index stores fingerprints, and the documents
-    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near no document. A
-    /// sketch made with other parameters makes the query fail.
+    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near no document,
+    /// except documents with the same bytes if the index stores sets. A sketch made with other parameters makes the query
+    /// fail.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }
@@ -464,9 +467,9 @@ impl Snapshot {
         .map(drop)
     }
 
-    /// Like [`for_each_within_any`](Self::for_each_within_any), with all search options: how tables are probed, and how many
-    /// rows a query may visit in each segment. If `each` returns `Break`, the search for that fingerprint ends in the
-    /// current segment. Returns the number of skipped buckets.
+    /// Like [`for_each_within_any`](Self::for_each_within_any), with all search options: the radius, the strategy for
+    /// probing tables, and the limit on the rows that a query checks in each segment. If `each` returns `Break`, the search
+    /// for that fingerprint ends in the current segment. Returns the number of skipped buckets.
     ///
     /// # Errors
     /// Same as [`Segment::search`].

@@ -27,15 +27,15 @@ use crate::sys::{Access, Vfs};
 /// require more memory: an empty document takes only four bytes in a log.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
-/// The live documents at a commit: those of the segments of a generation without later deletes, and those in the first rows
-/// of the memtable.
+/// The live documents at a commit: the documents in the segments of a generation, without later deletes, and the documents
+/// in the first rows of the memtable.
 #[derive(Clone, Debug)]
 pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
     /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
-    /// The frozen memtable that is being flushed. Its rows are older than those of `table`, and newer than all segments that
-    /// may contain the same keys.
+    /// The frozen memtable that is being flushed. Its rows are older than the rows of `table`, and newer than all segments
+    /// that may contain the same keys.
     pub(super) frozen: Option<FrozenMemtable>,
     pub(super) table: Arc<Memtable>,
     /// The number of memtable rows that belong to this view.
@@ -445,7 +445,7 @@ pub(super) struct State {
     pub(super) view: LiveView,
     /// How far the last log has been read or written; `None` if there is no log.
     pub(super) position: Option<Position>,
-    /// The digest of the sketch parameters, which is compared with that of each new sketch.
+    /// The digest of the sketch parameters, which is compared with the digest of each new sketch's parameters.
     pub(super) sketch_digest: u128,
     /// The live rows of the memtables as a segment, built at the first use.
     as_segment: OnceLock<Segment>,
