@@ -47,7 +47,7 @@ const MANY: usize = 1 << 10;
 /// and 409..463 ns in the small ones.
 const ORDERED_MAX: usize = 1 << 18;
 /// Size in bytes of tables that fit into the CPU caches. With smaller tables, sorting the queries does not pay. 0 in tests,
-/// so that queries are always sorted.
+/// so that small tables are tested with sorted queries, too.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
 /// Maximum number of rows of a bucket whose keys and postings are prefetched. They take two or three cache lines each.
@@ -56,9 +56,9 @@ const SHORT: u64 = 32;
 /// Scratch memory of a search. Reuse it for the next search to save allocations.
 #[derive(Debug, Default)]
 pub struct SearchScratch {
-    /// The current probes.
+    /// The probes whose buckets are searched now (stages 2 to 5).
     probes: Vec<ActiveProbe>,
-    /// The next probes.
+    /// The next probes, whose directory entries are read meanwhile (stage 1).
     ahead: Vec<ActiveProbe>,
     survivors: Vec<Survivors>,
     candidates: Vec<RowCandidate>,
@@ -190,8 +190,8 @@ impl VisitBudget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Subtracts the number of rows in `rows` from the budget. If the budget is too small, empties `rows` instead. A hot
-    /// bucket costs as much as the largest bucket that is not hot.
+    /// Subtracts the number of rows in `rows` from the budget. If the budget is too small, empties `rows` instead. More than
+    /// [`HOT_ROWS`] rows count as `HOT_ROWS` rows, because a hot bucket is searched with its nested tables.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {

@@ -12,7 +12,7 @@
 //! 6. samples are stored without gaps, ascend, and have only valid values;
 //! 7. values and fields are stored without gaps; the order of stamps ascends and has each document once;
 //! 8. fields are those that the parameters require; common tags and prefixes match the stored sets;
-//! 9. the salt is the sum of the records' hashes.
+//! 9. the salt is the sum of the parameters' digest and the records' hashes.
 //!
 //! After an error, the remaining steps still run, except that a damaged page ends the verification after step 1.
 

@@ -99,7 +99,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// Returns the highest stamp of a document that has expired at the time `now`; `None` if no document can have expired.
+    /// Returns the highest stamp at which a document is expired at the time `now`; `None` if no document can have expired.
     fn expired(&self, now: Option<u64>) -> Option<u64> {
         // guard: a document expires at its age and not a tick before
         // without it: now?.checked_sub(self.expire_after?) -> now?.checked_sub(self.expire_after?)?.checked_add(1)
