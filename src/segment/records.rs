@@ -143,7 +143,7 @@ impl Records {
         self.kinds.is_empty()
     }
 
-    /// Adds a record. `kept` is `None` for a document without tokens, which is found by its key only.
+    /// Adds a record. `kept` is `None` for a document without tokens, which has no sketch.
     ///
     /// # Errors
     /// Fails for a key of the wrong kind or length, a sketch of the wrong shape, or more than 2^30 records.

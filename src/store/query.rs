@@ -314,7 +314,7 @@ impl Query {
     /// Limits the number of rows that the query checks in the fingerprint tables of each segment, to bound the cost of the
     /// query. Buckets that would exceed the limit are skipped, and [`Answers::unvisited`] is their number. A bucket of more
     /// than 4,096 rows counts as 4,096 rows. The limit has no effect if a scan of all fingerprints is less work than probing
-    /// the tables. The same query always visits the same buckets.
+    /// the tables. The same query on the same snapshot always visits the same buckets.
     pub fn visit_limit(mut self, rows: u64) -> Self {
         self.visits = Some(rows);
         self

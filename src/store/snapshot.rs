@@ -304,8 +304,8 @@ impl Snapshot {
     /// the table design is a free one.
     ///
     /// # Errors
-    /// When the query is run: [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index
-    /// without fingerprints.
+    /// When the query is run: [`Error::Invalid`] for a radius that the table design does not support (none supports more
+    /// than [`WITHIN_MAX`](crate::design::WITHIN_MAX)), or for an index without fingerprints.
     pub fn within(&self, fingerprint: Fingerprint, within: u32) -> Query {
         Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
     }
@@ -313,8 +313,8 @@ impl Snapshot {
     /// Finds the documents whose resemblance to the document of this sketch is at least `threshold`.
     ///
     /// If the index stores [sets](crate::params::ParamsBuilder::sets) and `threshold` is above 0, resemblance is computed
-    /// exactly and no document is missed. In this case a threshold below that of the index is refused, and a document
-    /// without tokens is near documents with the same bytes.
+    /// exactly and no document is missed. In this case a threshold below the threshold of the index is refused, and a
+    /// document without tokens is near documents with the same bytes.
     ///
     /// Otherwise the hits are the documents that share a band with the sketch and whose resemblance, estimated from the
     /// stored signatures, is at least `threshold`. Without signatures there is no estimate, and the query fails unless
@@ -375,8 +375,8 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// When the query is run: [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), for
-    /// hashes that do not ascend, and for a threshold that is not above 0 and at most 1 or is below that of the index.
+    /// When the query is run: [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), for hashes
+    /// that do not ascend, and for a threshold that is 0 or less, more than 1, or less than the threshold of the index.
     pub fn resembling_set(&self, set: &[u64], threshold: f64) -> Query {
         self.by_set(set, threshold).unwrap_or_else(|error| self.refused(error))
     }
@@ -427,7 +427,8 @@ impl Snapshot {
         self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
-    /// Returns an error if the index has no fingerprints or cannot search within this radius.
+    /// Returns an error if the index has no fingerprints, or for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX).
+    /// Some table designs support only smaller radii; a query with a larger one then fails when it is run.
     pub fn check_within(&self, within: u32) -> Result<()> {
         self.state.check_within(within)
     }
@@ -500,8 +501,8 @@ impl Snapshot {
     /// order. Finds the same documents as [`within`](Self::within), but neither sorts them nor reads their keys.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index without
-    /// fingerprints, [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a radius that the table design does not support (none supports more than
+    /// [`WITHIN_MAX`](crate::design::WITHIN_MAX)), or for an index without fingerprints; [`Error::Corrupt`].
     #[inline]
     pub fn for_each_within(
         &self,

@@ -483,7 +483,7 @@ impl State {
         self.view.parts(&self.manifest.params)
     }
 
-    /// Returns an error if this index has no fingerprints or cannot search within this radius.
+    /// Returns an error if this index has no fingerprints, or for a radius that no table design supports.
     pub(super) fn check_within(&self, within: u32) -> Result<()> {
         if self.manifest.params.simhash.is_none() {
             return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));

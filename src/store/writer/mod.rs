@@ -265,8 +265,8 @@ impl Writer {
     }
 
     /// Sets whether small batches are appended to the log (the default). If true, a commit costs one sync, and documents
-    /// become a segment once there are 131,072 of them ([`set_memtable`](Self::set_memtable)). If false, each commit writes
-    /// a segment, which suits few large batches.
+    /// become a segment when the memtable is full ([`set_memtable`](Self::set_memtable)). If false, each commit writes a
+    /// segment, which suits few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.settings.logged = logged;
     }
