@@ -126,7 +126,7 @@ impl Segment {
     /// in the order of keys.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_bucket(
         &self,
         band: usize,
@@ -154,7 +154,7 @@ impl Segment {
     /// Calls `each` with the band key and the ordinal of each entry of a band, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_band_entry(
         &self,
         band: usize,

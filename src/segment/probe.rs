@@ -260,7 +260,7 @@ impl Kernel for CompleteRows<'_, '_, '_> {
     }
 }
 
-/// The end of stage 2, compiled for each SIMD level: queues the rows that passed the filter for the next stage.
+/// The last step of stage 2, compiled for each SIMD level: queues the rows that passed the filter for the next stage.
 struct PassSurvivors<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     first: u32,
@@ -292,7 +292,8 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
     }
 }
 
-/// The end of stage 5, compiled for each SIMD level: checks the rows that passed the filter in the buckets of table 1.
+/// The last step of stage 5, compiled for each SIMD level: compares the rows of the buckets of table 1 that passed the
+/// filter.
 struct FinishComplete<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: RawLayout,
@@ -823,7 +824,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5: checks the rows that passed the filter in the buckets to which the pointers refer.
+    /// Stage 5: compares the rows of the followed buckets that passed the filter with the query.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -854,7 +855,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Searches the hot buckets to which pointers refer, and sets their row ranges to empty so that the next step skips
+    /// Searches the hot buckets to which pointers refer, and sets their row ranges to empty so that the bucket scan skips
     /// them.
     #[inline(never)]
     fn follow_hot(&mut self, open: &'a OpenHot) -> Result<()> {

@@ -454,7 +454,7 @@ fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_
     ends.extend(other_ends.iter().map(|end| start + end));
 }
 
-/// The part of a record's sketch that is hashed: exactly the data that a segment stores.
+/// The part of a record's sketch that the record's hash covers: exactly the data that the index stores.
 pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],

@@ -19,7 +19,7 @@ impl Segment {
     /// Calls `each` with the rank and the value of each distinct fingerprint, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `each` returns.
     pub fn for_each_fingerprint(&self, mut each: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let table = &fingerprints.tables.all[0];
@@ -73,7 +73,7 @@ impl Segment {
     /// fingerprint for each row of the stretch.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `each` returns.
     pub fn for_each_slice_of(
         &self,
         stretch: &FingerprintStretch,
@@ -113,7 +113,7 @@ impl Segment {
     /// nothing if there is no such table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `each` returns.
     pub fn for_each_table_row(&self, table: usize, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         let tables = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all);
         let Some(table) = tables.and_then(|all| all.get(table.checked_sub(1)?)) else { return Ok(()) };
@@ -124,7 +124,7 @@ impl Segment {
     /// [`rank`](Self::rank) for each.
     ///
     /// # Errors
-    /// As [`rank`](Self::rank), or what `each` returns.
+    /// As [`rank`](Self::rank), or the error that `each` returns.
     pub(super) fn for_each_rank(
         &self,
         ordinals: Range<u64>,
@@ -262,7 +262,7 @@ impl<'a> HeldPostings<'a> {
     /// documents. Reads them as [`Segment::postings`] does, but with almost no work for ranks with a single document.
     ///
     /// # Errors
-    /// As [`Segment::postings`], or what `each` returns.
+    /// As [`Segment::postings`], or the error that `each` returns.
     pub fn for_each_shared(
         self,
         ranks: Range<u64>,

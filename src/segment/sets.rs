@@ -232,7 +232,7 @@ impl Segment {
     /// Calls `each` with each common tag and its class, in the order of tags.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_common_tag(&self, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
         let Some([(section, layout), _]) = &self.sets else { return Ok(()) };
         self.for_each_entry(section, layout, each)
@@ -241,7 +241,7 @@ impl Segment {
     /// Calls `each` with the key and the ordinal of each entry of the prefix section, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_prefix_entry(&self, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
         let Some([_, (section, layout)]) = &self.sets else { return Ok(()) };
         self.for_each_entry(section, layout, each)
