@@ -13,7 +13,7 @@ use crate::format::fields::Fields;
 use crate::format::samples::offset_bytes;
 use crate::format::wire::{self, Fault};
 
-/// The part of a record's hash input that follows key and sketch: exactly the data that a segment stores.
+/// The values, fields and stamp that the hash of a record covers; `None` for data that the index does not store.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordAttached<'a> {
     pub(super) value: Option<&'a [u8]>,
@@ -28,8 +28,8 @@ const CHUNK: usize = 1 << 16;
 /// repeatedly.
 type ItemSource<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
 
-/// Writes a section of values or fields. `lengths` yields the number of bytes of each document, and `values` writes the
-/// bytes.
+/// Writes a section of values or fields. `lengths` yields the number of bytes of each document, and is called twice.
+/// `values` writes the bytes of all documents.
 pub(super) fn write_values(
     out: &mut SegmentOutput,
     (kind, codec): (Kind, u16),
@@ -181,7 +181,7 @@ impl Segment {
         layout.decode(bytes, ordinal).map(Some).map_err(|e| self.corrupt_at(section, e))
     }
 
-    /// Returns the ordinal at index `place` in the order of stamps.
+    /// Returns the ordinal of the document at index `place` in the order of stamps.
     fn stamped_at(&self, place: u64) -> Result<u32> {
         let (section, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
         let range = layout.ordinal(place);

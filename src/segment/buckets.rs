@@ -89,8 +89,9 @@ impl Segment {
     }
 
     /// Does the same as [`same_feature`](Self::same_feature), but compares only the first `bits` bits of the feature, and
-    /// reports the documents in no particular order. `bits` is between 1 and the number of stored bits; 8 bits are Broder's
-    /// one-byte feature. For n documents, reads `n / 2^bits` entries, or one bucket if a bucket has more entries.
+    /// reports the documents in no particular order. `bits` must be at least 1. All stored bits are compared if `bits`
+    /// exceeds their number. 8 bits are Broder's one-byte feature. For n documents, reads about `n / 2^bits` entries, or one
+    /// bucket if a bucket has more entries.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -108,7 +109,8 @@ impl Segment {
         let (prefix, known) = layout.leading(key, bits);
         let rows = layout.directory.rows(self.at(section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
-        // The bits of the tag that must agree. Ignored if the prefix of the directory already covers all `bits`.
+        // The compared bits of the tag, which is the part of a key that its entry stores. Not used if the directory prefix
+        // already covers all `bits`.
         let tag = u64::from(layout.tag(key)) >> shift;
         for entry in layout.decode(bytes, &rows) {
             if known < bits && u64::from(entry.tag) >> shift != tag {
@@ -124,7 +126,7 @@ impl Segment {
     /// in the order of keys.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_bucket(
         &self,
         band: usize,
@@ -152,7 +154,7 @@ impl Segment {
     /// Calls `each` with the band key and the ordinal of each entry of a band, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_band_entry(
         &self,
         band: usize,
@@ -274,8 +276,8 @@ impl Segment {
     }
 }
 
-/// Returns the index of the first entry of a bucket for whose tag `before` is false, or the number of entries if there is
-/// none. Uses binary search, because entries ascend by tag.
+/// Returns the index in a bucket of the first entry for whose tag `before` returns false, or the number of entries if there
+/// is none. The tag is the part of a key that its entry stores. Uses binary search, because entries ascend by tag.
 fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u32) -> bool) -> usize {
     let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
     while low < high {

@@ -4,7 +4,7 @@
 //!
 //! 1. Sort the records by key; the ordinal of a record is the rank of its key. Of repeated keys, only the last record is
 //!    kept.
-//! 2. Compute the salt: the sum of the records' hashes.
+//! 2. Compute the salt: the sum of the parameters' digest and the records' hashes.
 //! 3. Sort (fingerprint, ordinal). This yields table 1, the ranks and the postings.
 //! 4. For each other table, distribute the rows of table 1 by the leading bits of their keys in that table. Table 1 is read
 //!    in order, so rows with equal leading bits are already nearly sorted.

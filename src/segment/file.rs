@@ -146,7 +146,7 @@ impl SegmentFile {
 pub(super) struct SectionReader<'a> {
     pub(super) file: &'a SegmentFile,
     section: &'a Section,
-    /// The result of [`SegmentFile::whole`].
+    /// The whole file if it is mapped or in memory, otherwise empty.
     pub(super) whole: &'a [u8],
     /// The bytes of all tables, which start at offset `base` of the file. Empty until all of their pages have been checked.
     pub(super) sound: &'a [u8],

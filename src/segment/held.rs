@@ -1,4 +1,4 @@
-//! Cached orders of buckets by priority.
+//! Caches the documents of long buckets in the order of priority.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,8 @@ const HELD_MIN: usize = 1 << 16;
 pub enum Bucket {
     /// The documents whose fingerprint has this rank.
     Fingerprint(u32),
-    /// The documents whose set has this key in its prefix.
+    /// The documents with this key in the prefix section: a tag (the upper 32 bits of a shingle hash), inverted for a marked
+    /// document.
     Prefix(u32),
     /// The documents that have this key (second field) in this band (first field, from 0).
     Band(usize, u32),

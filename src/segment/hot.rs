@@ -60,8 +60,8 @@ impl Kernel for NestedSearch<'_, '_> {
                         let row = base + u64::from(near.trailing_zeros());
                         near &= near - 1;
                         let rank = bucket.rank(source, j, row, tables.rows)?;
-                        // If bits 1 to 16 of a key are expensive to decode, compare the other bits first. They exclude most
-                        // keys.
+                        // Bits 1 to 16 of a key may be expensive to decode. In this case, compare the other bits first,
+                        // which excludes most keys.
                         if let Layout::Planes(planes) = &first.layout
                             && !planes.has_first()
                         {
@@ -117,7 +117,7 @@ pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     fingerprints: impl Fn() -> Result<I>,
 ) -> Result<HotMembers> {
     let bits = table.probe_bits(rows);
-    // A prefix longer than that of a directory is shared by few fingerprints, so no bucket is hot.
+    // If a prefix has more bits than a directory can have, few fingerprints share it, so no bucket is hot.
     if rows <= hot::HOT_ROWS || bits > crate::design::prefix_bits(rows, 64) {
         return Ok(HotMembers::new());
     }
@@ -144,7 +144,7 @@ pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     Ok(buckets)
 }
 
-/// Writes the section of hot buckets of table `place`, unless the table has none.
+/// Writes the section of hot buckets of table `place` (from 0), unless the table has none.
 pub(super) fn write_hot<I: Iterator<Item = Result<u64>>, C: Columns>(
     out: &mut SegmentOutput,
     design: &Design,

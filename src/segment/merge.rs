@@ -3,7 +3,7 @@
 //!
 //! 1. Merge the keys. The ordinal of a record is the rank of its key, so the old ordinals of each input map to new ordinals
 //!    in ascending order.
-//! 2. Compute the salt. A salt is a sum of hashes: add the salts of the inputs, and subtract the hashes of dropped records.
+//! 2. Compute the salt, which is a sum of hashes: add the salts of the inputs, and subtract the hashes of dropped records.
 //! 3. Replace the ordinals of each input's table 1 by new ones. This yields an ascending run of (fingerprint, ordinal) for
 //!    each input, which is read lazily if its map is in memory. Merging the runs yields distinct fingerprints, ranks and
 //!    postings.
@@ -633,7 +633,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(())
     }
 
-    /// Returns the salt of the output: the sum of the inputs' salts without the hashes of dropped records.
+    /// Returns the salt of the output: the parameters' digest plus the hashes of all live records. Derives it from the
+    /// inputs' salts.
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
         for input in &self.inputs {

@@ -58,20 +58,21 @@ pub struct Segment {
     pub(super) fingerprints: Option<Fingerprints>,
     pub(super) bands: Vec<(Section, Band)>,
     pub(super) signatures: Option<(Section, u64)>,
-    /// The bottom and the modular samples; `None` if they are not stored.
+    /// The sections of the bottom and the modular samples; `None` if they are not stored.
     pub(super) samples: [Option<(Section, Samples)>; 2],
     pub(super) values: Option<(Section, Values)>,
     pub(super) stamps: Option<(Section, Stamps)>,
     pub(super) fields: Option<(Section, Values)>,
-    /// The sections of common tags and of prefixes.
+    /// The sections of common tags and of prefixes, which are used to find near sets; `None` if the index stores no sets.
     pub(super) sets: Option<[(Section, Band); 2]>,
-    /// The smallest and the largest key, or `None` if the segment has no documents; computed at their first use.
+    /// The smallest and the largest key, computed at the first use. The inner `None` means that the segment has no
+    /// documents.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
     /// The band keys by document; read at their first use.
     pub(super) features: OnceLock<FeatureColumn>,
     /// The priority of each document; computed at its first use.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
-    /// The total number of reads that [`prepare_priorities`](Self::prepare_priorities) was called for.
+    /// The sum of the arguments of all calls of [`prepare_priorities`](Self::prepare_priorities).
     pub(super) priority_reads: AtomicU64,
     /// The documents of long buckets, ordered by priority.
     pub(super) ordered: Mutex<HeldOrders>,
@@ -478,7 +479,7 @@ impl Entries<'_> {
         Ok((section, layout))
     }
 
-    /// Takes the sections of common tags and prefixes, by which similar sets are found.
+    /// Takes the sections of common tags and prefixes, which are used to find near sets. `None` if the index stores no sets.
     fn sets(&mut self) -> Result<Option<[(Section, Band); 2]>> {
         if !self.parsed.params.sets {
             return Ok(None);
@@ -488,7 +489,7 @@ impl Entries<'_> {
         Ok(Some([common, prefixes]))
     }
 
-    /// Takes a section that is encoded as a band. Its ordinals are below `below`.
+    /// Takes a section that is encoded as a band. `below` is an upper bound (exclusive) on the ordinals in its entries.
     fn coded_as_band(&mut self, kind: Kind, below: u64) -> Result<(Section, Band)> {
         let section = self.take(kind, 0, bands::CODEC_PACKED, None)?;
         if section.rows > u32::MAX.into() {

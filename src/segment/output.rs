@@ -15,9 +15,9 @@ use crate::format::{self, align};
 use crate::params::Params;
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Number of bytes that are buffered before they are written. It is the size of a huge page and a multiple of the page size,
-/// and each write starts at a multiple of it. So file systems with large folios keep the file in huge pages, and maps of the
-/// file need few TLB entries.
+/// Number of bytes that are buffered before they are written. This is the size of a huge page and a multiple of the page
+/// size, and each write starts at a multiple of this size. So file systems with large folios keep the file in huge pages,
+/// and maps of the file need few TLB entries.
 const BUFFER: usize = 2 << 20;
 
 /// Writes a segment from front to back. The file gets its name only after [`SegmentOutput::finish`] has synced it.

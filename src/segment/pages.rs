@@ -20,7 +20,7 @@ const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked
 /// read at random, one new page in 256 is mistaken for a part of a scan.
 const WALK: u64 = 8;
 /// Number of pages ahead of a scan that the operating system is advised to read: 1 MiB, which is more than devices transfer
-/// at once. At least half of them are always in flight.
+/// at once. The advice is repeated when less than half of these pages are still in flight.
 const AHEAD: u64 = 256;
 /// Maximum number of pages that one read fetches, for a scan or for a large request.
 const RUN: u64 = 64;
@@ -80,7 +80,8 @@ impl CheckedPages<'_> {
     }
 }
 
-/// A range of consecutive pages, for example those of all tables, and a position before which all of them have been checked.
+/// A range of consecutive pages, for example the pages of all tables. `reached` is a page number; all pages of the range
+/// before it have been checked.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pages: Range<u64>,

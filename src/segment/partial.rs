@@ -189,9 +189,9 @@ impl<T: PartRemainder> Distributed<T> {
     }
 }
 
-/// Builds the partial tables `places` of the design from ascending fingerprints, with entries of `width` bytes, in at most
-/// `bytes` bytes of memory. Returns false if the memory is too small for even one of the remaining tables. Writes each table
-/// to `columns` and then calls `each`, which must clear `columns`.
+/// Builds the partial tables `places` (from 0) of the design from ascending fingerprints, with entries of `width` bytes, in
+/// at most `bytes` bytes of memory. Returns false if the memory is too small for even one of the remaining tables. Writes
+/// each table to `columns` and then calls `each`, which must clear `columns`.
 pub(super) fn encode_partial<C: Columns>(
     design: &Design,
     places: std::ops::Range<usize>,

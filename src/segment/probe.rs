@@ -6,7 +6,7 @@
 //!
 //! 1. Read the directory entry of each probe, which contains the range of rows of its bucket.
 //! 2. Compare 16 bits of each row of the bucket (from the plane or the pointer) with the query, and drop distant rows.
-//! 3. Compare the other bits of the remaining rows: whole keys in complete tables, filters in partial tables.
+//! 3. Compare further bits of the remaining rows: the whole key in a complete table, the filter in a partial table.
 //! 4. An entry of a partial table has a pointer to a bucket of table 1. Look up the buckets of the remaining entries.
 //!    Entries with equal pointers are adjacent, so a probe looks up each of these buckets once.
 //! 5. In these buckets, find the fingerprints that are near the query and have the prefix of the probe.
@@ -47,7 +47,7 @@ const MANY: usize = 1 << 10;
 /// and 409..463 ns in the small ones.
 const ORDERED_MAX: usize = 1 << 18;
 /// Size in bytes of tables that fit into the CPU caches. With smaller tables, sorting the queries does not pay. 0 in tests,
-/// so that queries are always sorted.
+/// so that small tables are tested with sorted queries, too.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
 /// Maximum number of rows of a bucket whose keys and postings are prefetched. They take two or three cache lines each.
@@ -56,9 +56,9 @@ const SHORT: u64 = 32;
 /// Scratch memory of a search. Reuse it for the next search to save allocations.
 #[derive(Debug, Default)]
 pub struct SearchScratch {
-    /// The current probes.
+    /// The probes whose buckets are searched now (stages 2 to 5).
     probes: Vec<ActiveProbe>,
-    /// The next probes.
+    /// The next probes, whose directory entries are read meanwhile (stage 1).
     ahead: Vec<ActiveProbe>,
     survivors: Vec<Survivors>,
     candidates: Vec<RowCandidate>,
@@ -112,11 +112,12 @@ impl SearchScratch {
     }
 }
 
-/// A probe on its way through the stages.
+/// The state of a probe between two stages.
 #[derive(Clone, Copy, Debug, Default)]
 struct ActiveProbe {
     prefix: u64,
-    /// The bucket to search. `left` is the number of bits that may differ among those that are still to be compared.
+    /// The bucket to search. Its field `left` is the maximum number of differing bits among the bits that have not been
+    /// compared yet.
     bucket: FilteredBucket,
     query: u32,
     /// The index of the probe's step in the plan.
@@ -189,8 +190,8 @@ impl VisitBudget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Subtracts the number of rows in `rows` from the budget. If the budget is too small, empties `rows` instead. A hot
-    /// bucket costs as much as the largest bucket that is not hot.
+    /// Subtracts the number of rows in `rows` from the budget. If the budget is too small, empties `rows` instead. More than
+    /// [`HOT_ROWS`] rows count as `HOT_ROWS` rows, because a hot bucket is searched with its nested tables.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {
@@ -247,7 +248,7 @@ impl TableScan<'_, '_> {
     }
 }
 
-/// Stage 3, compiled for each SIMD level: compares the other bits of the candidates.
+/// Stage 3, compiled for each SIMD level: compares the bits of the candidates that stage 2 has not compared.
 struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for CompleteRows<'_, '_, '_> {
@@ -259,7 +260,7 @@ impl Kernel for CompleteRows<'_, '_, '_> {
     }
 }
 
-/// The end of stage 2, compiled for each SIMD level: queues the rows that passed the filter for the next stage.
+/// The last step of stage 2, compiled for each SIMD level: queues the rows that passed the filter for the next stage.
 struct PassSurvivors<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     first: u32,
@@ -291,7 +292,8 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
     }
 }
 
-/// The end of stage 5, compiled for each SIMD level: checks the rows that passed the filter in the buckets of table 1.
+/// The last step of stage 5, compiled for each SIMD level: compares the rows of the buckets of table 1 that passed the
+/// filter.
 struct FinishComplete<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: RawLayout,
@@ -375,7 +377,7 @@ impl OpenTable {
     }
 
     /// Returns the number of bits that may differ among the bits of a row that are still to be compared. `mask` has the bits
-    /// in which the prefix of the probe differs from that of the query.
+    /// in which the prefix of the probe differs from the prefix of the query.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
@@ -720,7 +722,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 3: compares the other bits of the candidates.
+    /// Stage 3: compares the bits of the candidates that stage 2 has not compared. A near row of a complete table is a hit.
+    /// For a near row of a partial table, queues the bucket of table 1 to which its pointer refers.
     #[inline(always)]
     fn complete(&mut self) -> Result<()> {
         let (at, tables) = (self.at, self.tables());
@@ -821,7 +824,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5: checks the rows that passed the filter in the buckets to which the pointers refer.
+    /// Stage 5: compares the rows of the followed buckets that passed the filter with the query.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -852,7 +855,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Searches the hot buckets to which pointers refer, and sets their row ranges to empty so that the next step skips
+    /// Searches the hot buckets to which pointers refer, and sets their row ranges to empty so that the bucket scan skips
     /// them.
     #[inline(never)]
     fn follow_hot(&mut self, open: &'a OpenHot) -> Result<()> {
@@ -896,7 +899,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5 for other codecs of table 1 and for large radii: scans the buckets one after the other.
+    /// Stage 5 if there is no raw layout for the followed buckets, or if the radius is large: scans the buckets one after
+    /// the other.
     #[inline(never)]
     fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -944,7 +948,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Drops hits that an earlier table also finds. In the other hits, replaces the row by the rank in table 1.
+    /// Drops hits that an earlier table also finds. In the remaining hits, replaces the row by the rank in table 1.
     #[inline(always)]
     fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();

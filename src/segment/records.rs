@@ -131,7 +131,7 @@ impl Records {
         }
     }
 
-    /// Returns the number of records. Records with the same key are counted separately.
+    /// Returns the number of records, including deletes. Records with the same key are counted separately.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kinds.len()
@@ -143,7 +143,7 @@ impl Records {
         self.kinds.is_empty()
     }
 
-    /// Adds a record. `kept` is `None` for a document without tokens, which is found by its key only.
+    /// Adds a record. `kept` is `None` for a document without tokens, which has no sketch.
     ///
     /// # Errors
     /// Fails for a key of the wrong kind or length, a sketch of the wrong shape, or more than 2^30 records.
@@ -454,7 +454,7 @@ fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_
     ends.extend(other_ends.iter().map(|end| start + end));
 }
 
-/// The part of a record's sketch that is hashed: exactly the data that a segment stores.
+/// The part of a record's sketch that the record's hash covers: exactly the data that the index stores.
 pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],

@@ -19,7 +19,7 @@ impl Segment {
     /// Calls `each` with the rank and the value of each distinct fingerprint, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `each` returns.
     pub fn for_each_fingerprint(&self, mut each: impl FnMut(u32, u64) -> Result<()>) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let table = &fingerprints.tables.all[0];
@@ -27,7 +27,8 @@ impl Segment {
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
-    /// Divides the distinct fingerprints into at most `max` ranges of ranks, which can be read in parallel.
+    /// Divides the distinct fingerprints into at most `max` ranges of ranks, or one range if `max` is 0. The ranges can be
+    /// read in parallel. Empty if the index stores no fingerprints.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -72,7 +73,7 @@ impl Segment {
     /// fingerprint for each row of the stretch.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `each` returns.
     pub fn for_each_slice_of(
         &self,
         stretch: &FingerprintStretch,
@@ -112,7 +113,7 @@ impl Segment {
     /// nothing if there is no such table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
+    /// [`Error::Corrupt`](crate::Error::Corrupt), or the error that `each` returns.
     pub fn for_each_table_row(&self, table: usize, each: impl FnMut(u64, u64) -> Result<()>) -> Result<()> {
         let tables = self.fingerprints.as_ref().map(|fingerprints| &fingerprints.tables.all);
         let Some(table) = tables.and_then(|all| all.get(table.checked_sub(1)?)) else { return Ok(()) };
@@ -123,7 +124,7 @@ impl Segment {
     /// [`rank`](Self::rank) for each.
     ///
     /// # Errors
-    /// As [`rank`](Self::rank), or what `each` returns.
+    /// As [`rank`](Self::rank), or the error that `each` returns.
     pub(super) fn for_each_rank(
         &self,
         ordinals: Range<u64>,
@@ -261,7 +262,7 @@ impl<'a> HeldPostings<'a> {
     /// documents. Reads them as [`Segment::postings`] does, but with almost no work for ranks with a single document.
     ///
     /// # Errors
-    /// As [`Segment::postings`], or what `each` returns.
+    /// As [`Segment::postings`], or the error that `each` returns.
     pub fn for_each_shared(
         self,
         ranks: Range<u64>,

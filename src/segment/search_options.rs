@@ -9,8 +9,10 @@ pub struct SearchOptions {
     pub within: u32,
     /// The strategy for finding the bucket of a prefix. `None` selects the fastest one of the codec.
     pub probe: Option<Probe>,
-    /// Maximum number of rows that a query may check. Buckets that would exceed it are skipped, and counted by
-    /// [`SearchScratch::left_out`](super::SearchScratch::left_out). Without a limit (`None`), the results are complete.
+    /// Maximum number of table rows that a query may check in a segment. A bucket of more than 4,096 rows counts as 4,096
+    /// rows. Buckets that would exceed the limit are skipped, and counted by
+    /// [`SearchScratch::left_out`](super::SearchScratch::left_out). `None` means no limit. The limit has no effect if a scan
+    /// of all fingerprints is less work than probing the tables.
     pub visits: Option<u64>,
 }
 
@@ -27,7 +29,7 @@ impl SearchOptions {
 pub struct FingerprintMatch {
     /// The rank of the fingerprint, which is its row in table 1.
     pub rank: u32,
-    /// The fingerprint.
+    /// The value of the fingerprint.
     pub fingerprint: u64,
     /// The number of bits in which the fingerprint differs from the query.
     pub distance: u32,

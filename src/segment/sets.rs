@@ -1,14 +1,15 @@
-//! Sets of shingle hashes: finds the documents of a segment whose set may be near a given one, and writes the sections for
+//! Sets of shingle hashes: finds the documents of a segment whose set may be near a given set, and writes the sections for
 //! this search.
 //!
-//! The section `common` lists the common tags, which two passes over all sets determine. The first pass counts tags in two
-//! tables of `2^k` counters. The index into the first table is the first k bits of the tag, and the index into the second is
-//! the first k bits of the tag times 0x9e3779b1. k is chosen so that a table has at least as many counters as there are
-//! elements, but is at most 18. The smaller of a tag's two counters is its count. It is at least the number of documents
-//! that have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass selects the tags whose count is at least
-//! 32 and at least the number of elements of all sets divided by `2^16`. Only the first 2^17 tags are selected, in the order
-//! of documents and elements. The class of a tag is the number of bits of its count. A segment of fewer than 32 documents
-//! has no common tags.
+//! An element of a set is a 64-bit shingle hash. Its tag is its upper 32 bits. The section `common` lists the common tags,
+//! which are determined in two passes over all sets. The first pass counts tags in two tables of `2^k` counters. The index
+//! into the first table is the first k bits of the tag, and the index into the second is the first k bits of the tag times
+//! 0x9e3779b1. k is the smallest number from 1 to 18 for which a table has at least as many counters as all sets together
+//! have elements, or 18 if there is none. The smaller of a tag's two counters is its count. It is at least the number of
+//! documents that have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass selects the tags whose count is
+//! at least 32 and at least the number of elements of all sets divided by `2^16`. It selects at most 2^17 tags: the first
+//! ones in the order of documents and elements. The class of a tag is the number of bits of its count. A segment of fewer
+//! than 32 documents has no common tags.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +38,7 @@ const SPREAD: u32 = 0x9E37_79B1;
 /// Maximum number of bits of an index into a table of counters.
 const COUNT_BITS: u32 = 18;
 
-/// Returns the indices of a tag's counters in the two tables.
+/// Returns the indices of a tag's counters in the two tables, which have `2^bits` counters each.
 fn places(tag: u32, bits: u32) -> [usize; 2] {
     [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize)
 }
@@ -118,7 +119,8 @@ impl CommonTags {
         self.classes.iter().map(|(&tag, &class)| u64::from(tag) << 32 | u64::from(class)).collect()
     }
 
-    /// Calls `each` with each entry of the prefix section, in the order of documents.
+    /// Calls `each` with each entry of the prefix section, in the order of documents: the key in the upper 32 bits, and the
+    /// ordinal in the lower 32 bits.
     fn prefixes(
         &self,
         params: &Params,
@@ -172,11 +174,18 @@ pub(super) fn write_sets(
 }
 
 impl Segment {
-    /// Calls `each` with the ordinals of documents whose set may be near `set`, in no particular order. Includes all
-    /// documents that are near, and others. Marked documents are included only if `marked` is true. A document is passed
-    /// once for each tag that it shares with the prefix of `set`. The second argument of `each` is the
-    /// [position](crate::format::prefixes::fewest_missing) of the tag in the prefix, or 0 if `marked` is true. `near` must
-    /// require at least the resemblance in the parameters.
+    /// Calls `each` with candidates for documents near `set`, in no particular order. A candidate has a tag (the upper 32
+    /// bits of a shingle hash) in common with the prefix of `set`, and is passed once for each such tag. The arguments of
+    /// `each` are the ordinal of the candidate and the position of the tag.
+    ///
+    /// No near document without a mark is missed. If `marked` is true, no near document with a mark is missed either. Other
+    /// documents may be passed, too: documents that are not near, deleted documents and, even if `marked` is false, a marked
+    /// document if its inverted tag happens to equal a tag of the prefix. Passes no document if the index stores no sets.
+    ///
+    /// The position is the index of the tag in the prefix of `set`, from 0, for
+    /// [`fewest_missing`](crate::format::prefixes::fewest_missing). It is always 0 if `marked` is true and the index stores
+    /// marks. `near` must require at least the resemblance in the parameters.
+    ///
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn sharing_prefix(
@@ -192,8 +201,8 @@ impl Segment {
             .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
     }
 
-    /// Returns the keys that [`sharing_prefix`](Self::sharing_prefix) looks up, as (position, key), and prefetches the
-    /// entries of these keys.
+    /// Returns the keys that [`sharing_prefix`](Self::sharing_prefix) looks up, each with the position that it reports:
+    /// (position, key). A key is a tag, or an inverted tag for marked documents. Prefetches the entries of these keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -210,8 +219,8 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // If keys of marked and unmarked documents are looked up, a key of one kind may equal a key of the other. The
-        // position of such a key would be meaningless, so it is 0.
+        // If keys of both kinds are looked up, the inverted tag of a marked document may equal the tag of an unmarked one.
+        // So a match does not determine the position of a tag, and position 0 is reported.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
@@ -223,7 +232,7 @@ impl Segment {
     /// Calls `each` with each common tag and its class, in the order of tags.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_common_tag(&self, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
         let Some([(section, layout), _]) = &self.sets else { return Ok(()) };
         self.for_each_entry(section, layout, each)
@@ -232,15 +241,15 @@ impl Segment {
     /// Calls `each` with the key and the ordinal of each entry of the prefix section, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or what `each` returns.
+    /// [`Error::Corrupt`], or the error that `each` returns.
     pub fn for_each_prefix_entry(&self, each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
         let Some([_, (section, layout)]) = &self.sets else { return Ok(()) };
         self.for_each_entry(section, layout, each)
     }
 
     /// Checks the sections of fields and sets for [`verify`](Self::verify): fields are valid, and common tags and prefixes
-    /// are those of the stored sets. To save memory, the sums of the hashes of all prefix entries are compared, not the
-    /// entries.
+    /// match the stored sets. To save memory, it does not compare the prefix entries, but their number and the sum of their
+    /// hashes.
     pub(super) fn verify_sets(&self) -> Result<()> {
         if self.fields.is_none() {
             return Ok(());

@@ -33,7 +33,8 @@ pub(super) struct RawLayout {
 }
 
 impl RawLayout {
-    /// Returns `None` if the codec has no plane of 16-bit values, or if probes do not use exactly the bits of the directory.
+    /// Returns the raw layout of a table. Returns `None` if the codec has no plane of 16-bit values, or if probes do not use
+    /// exactly the bits of the directory.
     fn of(entry: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
             Layout::Planes(planes) => (planes.directory, planes.scanned()),
@@ -278,11 +279,11 @@ pub(super) struct OpenTables {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanStep {
     pub(super) table: u32,
-    /// The maximum number of bits in which probed prefixes differ from that of the query.
+    /// The maximum number of bits in which probed prefixes differ from the prefix of the query.
     pub(super) radius: u32,
     /// The raw layout of the table; `None` if it has none.
     pub(super) front: Option<RawLayout>,
-    /// The raw layout by whose plane the buckets are filtered; `None` if they are not filtered.
+    /// The raw layout whose plane is used to filter the rows of a bucket; `None` if buckets are not filtered.
     pub(super) filter: Option<RawLayout>,
 }
 

@@ -11,8 +11,8 @@
 //! 5. the entries of each band ascend, and all bands have the same documents, each once;
 //! 6. samples are stored without gaps, ascend, and have only valid values;
 //! 7. values and fields are stored without gaps; the order of stamps ascends and has each document once;
-//! 8. fields are those that the parameters require; common tags and prefixes are those of the stored sets;
-//! 9. the salt is the sum of the records' hashes.
+//! 8. fields are those that the parameters require; common tags and prefixes match the stored sets;
+//! 9. the salt is the sum of the parameters' digest and the records' hashes.
 //!
 //! After an error, the remaining steps still run, except that a damaged page ends the verification after step 1.
 
@@ -210,7 +210,8 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // Several codecs encode a few fingerprints in the same bytes, so compare the codec with that of the parameters.
+        // Several codecs encode a few fingerprints in the same bytes, so compare the codec with the codec that the
+        // parameters name.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {
@@ -392,7 +393,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks that the signature of a document without a sketch is all zeros. The hash of such a document does not cover it.
+    /// Checks that the signature of a document without a sketch is all zeros, because the hash of such a document does not
+    /// cover its signature.
     fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
         if let Some((section, width)) = &self.signatures
             && self.signature(ordinal)?.iter().any(|&byte| byte != 0)

@@ -141,9 +141,9 @@ impl Index {
         Ok(manifest)
     }
 
-    /// Merges indexes with the same parameters into a new index with a single segment. The segment is identical to that of a
-    /// single index that contains all their documents and was [compacted](Self::compact). `memory` is the budget in bytes
-    /// for keys and tables. The shards are not changed.
+    /// Merges indexes with the same parameters into a new index with a single segment. The segment is identical to the
+    /// segment of a single index that contains all their documents and was [compacted](Self::compact). `memory` is the
+    /// budget in bytes for keys and tables. The shards are not changed.
     ///
     /// Two records are equal if [`Snapshot::get`] returns equal values for them. If the index stores bands but no
     /// signatures, it is unknown whether records are equal, and every key that is in several shards is a conflict.

@@ -22,7 +22,8 @@ pub fn open_idf(path: impl AsRef<Path>) -> Result<IdfTable> {
     read(&RealVfs, path.as_ref())
 }
 
-/// Writes a table to a file, atomically and durably. After a failure the file is unchanged.
+/// Writes a table to a file, atomically and durably. After a failure, the file has either its old contents or the whole
+/// table.
 ///
 /// ```
 /// use twindex::{IdfBuilder, Params, open_idf, save_idf};
@@ -53,7 +54,8 @@ pub fn read(vfs: &dyn Vfs, path: &Path) -> Result<IdfTable> {
     from_bytes(&read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
 }
 
-/// Writes a table under a temporary name in the same directory, then renames it. After a failure the file is unchanged.
+/// Writes a table under a temporary name in the same directory, then renames it. After a failure, the file has either its
+/// old contents or the whole table.
 ///
 /// # Errors
 /// [`Error::Io`], also if the file exists and `replace` is false.
@@ -66,7 +68,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// Like [`write`], but does not sync the directory `dir`. The name becomes durable when the caller does.
+/// Like [`write`], but does not sync the directory `dir`. The name becomes durable when the caller syncs the directory.
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;

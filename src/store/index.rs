@@ -120,8 +120,8 @@ impl<'a> OpenOptions<'a> {
         self
     }
 
-    /// Sets a callback that is called ten times a second if opening takes longer than a second. Its arguments are the
-    /// number of log bytes read so far and the total number of log bytes. The time to open grows with the length of the
+    /// Sets a callback that is called at most ten times a second if opening takes longer than a second. Its arguments are
+    /// the number of log bytes read so far and the total number of log bytes. The time to open grows with the length of the
     /// logs, which are short unless a writer commits for a long time without making a segment.
     ///
     /// ```

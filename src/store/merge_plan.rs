@@ -18,7 +18,8 @@ pub struct Size {
 const FACTOR: usize = 4;
 /// The maximum number of segments after all due merges.
 pub const SEGMENTS_MAX: usize = 8;
-/// All segments are merged when all but the largest have together at least 1/`SHARE` of the live documents of the largest.
+/// All segments are merged when at least [`FACTOR`] segments besides the largest have together at least 1/`SHARE` of the
+/// live documents of the largest.
 const SHARE: u64 = 2;
 /// A segment is rewritten on its own if fewer than 1/`DEAD` of its documents are live.
 const DEAD: u64 = 2;

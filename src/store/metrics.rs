@@ -36,7 +36,7 @@ pub struct Metrics {
     pub memtable_bytes: u64,
     /// Bytes of segment and log files.
     pub disk_bytes: u64,
-    /// Bytes of segment pages whose checksums have been verified. Each page is verified once.
+    /// Bytes of segment pages whose checksums have been verified. Each page is counted once.
     pub verified_bytes: u64,
     /// Commits to the log, and the bytes appended to the log.
     pub commits: Activity,

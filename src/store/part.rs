@@ -58,7 +58,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with each document that has this feature in this band, including documents that are no longer live.
+    /// Calls `each` with each document that has this feature in this band. The documents may include some that are no longer
+    /// live.
     pub(super) fn same_feature(&self, band: usize, feature: u64, each: impl FnMut(u32)) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.same_feature(band, feature, each),
@@ -104,7 +105,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with the ordinal of each document that can be near a set, and a position in the prefix of the set; see
+    /// Calls `each` with the ordinal of each document that can be near a set, and the position of the tag by which the
+    /// document was found in the prefix of the set; see
     /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment also passes documents that are no
     /// longer live. A memtable always passes position 0.
     pub(super) fn sharing_prefix(

@@ -266,8 +266,8 @@ impl Query {
     }
 
     /// For queries by resemblance: returns all documents that share a band, whatever their resemblance. Hits have a
-    /// resemblance if signatures are stored. An index without signatures needs this for thresholds above 0, because it
-    /// cannot check the resemblance of the documents that it finds.
+    /// resemblance if signatures are stored. An index with neither signatures nor sets needs this for thresholds above 0,
+    /// because it cannot check the resemblance of the documents that it finds.
     ///
     /// ```
     /// use twindex::{Error, Index, Params};
@@ -311,8 +311,10 @@ impl Query {
         self
     }
 
-    /// Visits at most `rows` rows in each segment when it searches the fingerprint tables. This bounds the cost of a query.
-    /// [`Answers::unvisited`] is the number of skipped buckets. The same query always visits the same buckets.
+    /// Limits the number of rows that the query checks in the fingerprint tables of each segment, to bound the cost of the
+    /// query. Buckets that would exceed the limit are skipped, and [`Answers::unvisited`] is their number. A bucket of more
+    /// than 4,096 rows counts as 4,096 rows. The limit has no effect if a scan of all fingerprints is less work than probing
+    /// the tables. The same query on the same snapshot always visits the same buckets.
     pub fn visit_limit(mut self, rows: u64) -> Self {
         self.visits = Some(rows);
         self

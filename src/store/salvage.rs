@@ -30,8 +30,8 @@ pub struct SalvagedFile {
     pub path: PathBuf,
     /// Number of its documents that were written to the new index, including documents that a later file replaced.
     pub saved: u64,
-    /// Number of lost documents. If a segment cannot be opened, the number of its live documents in the manifest, if there
-    /// is one.
+    /// Number of lost documents. If a segment cannot be opened, this is the number of its live documents according to the
+    /// manifest, or 0 if there is no manifest.
     pub lost: u64,
     /// Keys of lost documents that could be read, at most a thousand.
     pub lost_keys: Vec<KeyBuf>,

@@ -262,7 +262,7 @@ impl Snapshot {
         Ok(false)
     }
 
-    /// Returns the keys of documents whose feature in this band (counted from 0) has the same stored bits as `feature`.
+    /// Returns the keys of live documents whose feature in this band (counted from 0) has the same stored bits as `feature`.
     /// They are unverified candidates for resemblance, in no particular order.
     ///
     /// # Errors
@@ -300,20 +300,21 @@ impl Snapshot {
         segments.iter().try_for_each(|(segment, _)| segment.check_map())
     }
 
-    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits; misses none.
+    /// Finds the documents whose fingerprints differ from `fingerprint` in at most `within` bits. Finds all of them, unless
+    /// the table design is a free one.
     ///
     /// # Errors
-    /// When the query is run: [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index
-    /// without fingerprints.
+    /// When the query is run: [`Error::Invalid`] for a radius that the table design does not support (none supports more
+    /// than [`WITHIN_MAX`](crate::design::WITHIN_MAX)), or for an index without fingerprints.
     pub fn within(&self, fingerprint: Fingerprint, within: u32) -> Query {
         Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
     }
 
     /// Finds the documents whose resemblance to the document of this sketch is at least `threshold`.
     ///
-    /// If the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is computed exactly and no document
-    /// is missed. In this case a threshold below that of the index is refused, and a document without tokens is near
-    /// documents with the same bytes.
+    /// If the index stores [sets](crate::params::ParamsBuilder::sets) and `threshold` is above 0, resemblance is computed
+    /// exactly and no document is missed. In this case a threshold below the threshold of the index is refused, and a
+    /// document without tokens is near documents with the same bytes.
     ///
     /// Otherwise the hits are the documents that share a band with the sketch and whose resemblance, estimated from the
     /// stored signatures, is at least `threshold`. Without signatures there is no estimate, and the query fails unless
@@ -323,7 +324,8 @@ impl Snapshot {
     /// have a band in common with the sketch. Choose bands for the lowest threshold of your queries.
     ///
     /// A sketch made with other parameters is accepted if all parameters that determine the bands agree
-    /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment.
+    /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment. If the
+    /// index stores sets, the query must also be [estimated](Query::estimated).
     ///
     /// # Errors
     /// When the query is run: [`Error::ParamsMismatch`] for a sketch whose bands were computed with other parameters,
@@ -373,8 +375,8 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// When the query is run: [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), for
-    /// hashes that do not ascend, and for a threshold that is not above 0 and at most 1 or is below that of the index.
+    /// When the query is run: [`Error::Invalid`] for an index without [sets](crate::params::ParamsBuilder::sets), for hashes
+    /// that do not ascend, and for a threshold that is 0 or less, more than 1, or less than the threshold of the index.
     pub fn resembling_set(&self, set: &[u64], threshold: f64) -> Query {
         self.by_set(set, threshold).unwrap_or_else(|error| self.refused(error))
     }
@@ -394,8 +396,9 @@ impl Snapshot {
 
     /// Finds the documents that are near according to the parameters of the index ([`Params::near`]). By default these are
     /// the documents [`within`](Self::within) the radius of the tables, if the index stores fingerprints, and the documents
-    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near no document. A
-    /// sketch made with other parameters makes the query fail.
+    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near no document,
+    /// except documents with the same bytes if the index stores sets. A sketch made with other parameters makes the query
+    /// fail.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }
@@ -424,7 +427,8 @@ impl Snapshot {
         self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
-    /// Returns an error if the index has no fingerprints or cannot search within this radius.
+    /// Returns an error if the index has no fingerprints, or for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX).
+    /// Some table designs support only smaller radii; a query with a larger one then fails when it is run.
     pub fn check_within(&self, within: u32) -> Result<()> {
         self.state.check_within(within)
     }
@@ -464,9 +468,9 @@ impl Snapshot {
         .map(drop)
     }
 
-    /// Like [`for_each_within_any`](Self::for_each_within_any), with all search options: how tables are probed, and how many
-    /// rows a query may visit in each segment. If `each` returns `Break`, the search for that fingerprint ends in the
-    /// current segment. Returns the number of skipped buckets.
+    /// Like [`for_each_within_any`](Self::for_each_within_any), with all search options: the radius, the strategy for
+    /// probing tables, and the limit on the rows that a query checks in each segment. If `each` returns `Break`, the search
+    /// for that fingerprint ends in the current segment. Returns the number of skipped buckets.
     ///
     /// # Errors
     /// Same as [`Segment::search`].
@@ -497,8 +501,8 @@ impl Snapshot {
     /// order. Finds the same documents as [`within`](Self::within), but neither sorts them nor reads their keys.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius over [`WITHIN_MAX`](crate::design::WITHIN_MAX) or an index without
-    /// fingerprints, [`Error::Corrupt`].
+    /// [`Error::Invalid`] for a radius that the table design does not support (none supports more than
+    /// [`WITHIN_MAX`](crate::design::WITHIN_MAX)), or for an index without fingerprints; [`Error::Corrupt`].
     #[inline]
     pub fn for_each_within(
         &self,

@@ -27,15 +27,15 @@ use crate::sys::{Access, Vfs};
 /// require more memory: an empty document takes only four bytes in a log.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
-/// The live documents at a commit: those of the segments of a generation without later deletes, and those in the first rows
-/// of the memtable.
+/// The live documents at a commit: the documents in the segments of a generation, without later deletes, and the documents
+/// in the first rows of the memtable.
 #[derive(Clone, Debug)]
 pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
     /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
-    /// The frozen memtable that is being flushed. Its rows are older than those of `table`, and newer than all segments that
-    /// may contain the same keys.
+    /// The frozen memtable that is being flushed. Its rows are older than the rows of `table`, and newer than all segments
+    /// that may contain the same keys.
     pub(super) frozen: Option<FrozenMemtable>,
     pub(super) table: Arc<Memtable>,
     /// The number of memtable rows that belong to this view.
@@ -99,7 +99,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// Returns the highest stamp of a document that has expired at the time `now`; `None` if no document can have expired.
+    /// Returns the highest stamp at which a document is expired at the time `now`; `None` if no document can have expired.
     fn expired(&self, now: Option<u64>) -> Option<u64> {
         // guard: a document expires at its age and not a tick before
         // without it: now?.checked_sub(self.expire_after?) -> now?.checked_sub(self.expire_after?)?.checked_add(1)
@@ -445,7 +445,7 @@ pub(super) struct State {
     pub(super) view: LiveView,
     /// How far the last log has been read or written; `None` if there is no log.
     pub(super) position: Option<Position>,
-    /// The digest of the sketch parameters, which is compared with that of each new sketch.
+    /// The digest of the sketch parameters, which is compared with the digest of each new sketch's parameters.
     pub(super) sketch_digest: u128,
     /// The live rows of the memtables as a segment, built at the first use.
     as_segment: OnceLock<Segment>,
@@ -483,7 +483,7 @@ impl State {
         self.view.parts(&self.manifest.params)
     }
 
-    /// Returns an error if this index has no fingerprints or cannot search within this radius.
+    /// Returns an error if this index has no fingerprints, or for a radius that no table design supports.
     pub(super) fn check_within(&self, within: u32) -> Result<()> {
         if self.manifest.params.simhash.is_none() {
             return Err(Error::Invalid("this index keeps no fingerprints: distance is not answered".into()));

@@ -174,7 +174,8 @@ impl Neighbourhood {
     }
 }
 
-/// Returns the number of leading entries of a list for which `is_before` is true. The list must be sorted accordingly.
+/// Returns the number of leading entries of a list for which `is_before` is true. All these entries must precede the entries
+/// for which it is false.
 fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, list.len());
     while low < high {

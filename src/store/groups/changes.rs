@@ -22,9 +22,9 @@ use crate::store::snapshot::Snapshot;
 pub struct LeaderChange {
     /// The key of the document.
     pub key: KeyBuf,
-    /// The key of the leader in the snapshot `since`; `None` if `since` does not have the document.
+    /// The key of the leader in the snapshot `since`; `None` if `since` does not contain the document.
     pub before: Option<KeyBuf>,
-    /// The key of the leader in the other snapshot; `None` if that does not have the document.
+    /// The key of the leader in the other snapshot; `None` if the other snapshot does not contain the document.
     pub after: Option<KeyBuf>,
 }
 

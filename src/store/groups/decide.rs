@@ -5,7 +5,8 @@
 //! finds the documents near one document. Those that precede it are decided in order, until one of them is a leader.
 //!
 //! A waiting document keeps only its next few neighbours, and searches for more once these are decided. So each document of
-//! a chain takes at most 32 KiB, even if it has many neighbours.
+//! a chain takes at most 32 KiB for neighbours, even if it has many, plus about 32 bytes for each neighbour that is known
+//! not to be a leader.
 //!
 //! Queries are counted as if no result were cached: for a cached result, the number of queries that computed it is added. So
 //! the number of queries for a document depends only on the snapshot, and a limit on queries always gives the same result.

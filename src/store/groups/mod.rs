@@ -63,8 +63,9 @@ impl Snapshot {
     /// The leader depends only on the live documents: not on the order in which they were added, nor on segments, logs and
     /// merges. [`GROUP_QUESTIONS`] is a limit that suits most uses. The snapshot caches leaders, but counts queries as if it
     /// did not; so whether a document is [`Undecided`](Decision::Undecided) depends only on the snapshot, the key and the
-    /// limit. While a chain of documents waits for decisions, it takes at most 32 KiB of heap memory per document, and no
-    /// thread stack. Documents with the same fingerprint, or the same set, share one query.
+    /// limit. While a chain of documents waits for decisions, each of them takes up to about 32 KiB of heap memory, plus
+    /// about 32 bytes for each neighbour that is known not to be a leader; the chain takes no thread stack. Documents with
+    /// the same fingerprint, or the same set, share one query.
     ///
     /// If resemblance is [estimated](GroupRule::Estimated), the first query reads the bands of all segments, which then
     /// keep 4 bytes per document and band in memory.

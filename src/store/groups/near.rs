@@ -195,7 +195,7 @@ impl Neighbourhood {
     }
 
     /// Calls `each` with each live document that is near `of` and for which `is_wanted` returns true. Other documents are
-    /// not compared. The document itself is included, unless it is near no document.
+    /// not compared. `of` itself is included, unless it is near no document (for example, because it has no tokens).
     pub(super) fn for_each_near(
         &self,
         of: DocRef,

@@ -76,7 +76,7 @@ impl Numbering {
     }
 }
 
-/// A document as passed by [`PriorityOrder::for_each`].
+/// A document that [`PriorityOrder::for_each`] passes to its callback.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) number: u32,

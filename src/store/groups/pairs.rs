@@ -1,4 +1,5 @@
-//! Computes all groups from the near pairs that a join found. The result is that of the sweep, but no queries are made.
+//! Computes all groups from the near pairs that a join found. The groups are the same as the groups of a sweep, but no
+//! queries are made.
 
 use super::answer::Resources;
 use super::listing::Groups;

@@ -112,9 +112,9 @@ impl Chains {
         before
     }
 
-    /// Adds an entry for each of at most `count` hashes to an empty table. The result is the same as that of one
-    /// [`push`](Self::push) per hash, if entries with equal hashes are equal. Faster than `push`, because it fills ranges of
-    /// buckets that fit in the caches one after the other, so most insertions do not wait for memory.
+    /// Adds an entry for each of at most `count` hashes to an empty table. If entries with equal hashes are equal, the
+    /// result is the same as after one [`push`](Self::push) per hash. Faster than `push`, because it fills ranges of buckets
+    /// that fit in the caches one after the other, so most insertions do not wait for memory.
     pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
         debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
         // Enough buckets for distinct hashes. If hashes repeat, the unneeded buckets only use more memory.

@@ -10,8 +10,9 @@
 //!   bits form a chain; a hash table chains the rows of each fingerprint. If there are few rows, or if the radius is above
 //!   3, all rows are scanned.
 //! - Features: a hash table that chains the rows of each (band, band key).
-//! - Sets: a hash table that chains the rows of each tag. For a new set, only the tags of its rarest elements are indexed,
-//!   enough of them that every near set contains at least one. A query looks up all elements of its set.
+//! - Sets: a hash table that chains the rows of each tag (the upper 32 bits of a shingle hash). For a new set, only the tags
+//!   of its rarest elements are indexed, enough of them that every near set contains at least one. A query looks up all
+//!   elements of its set.
 //! - Stamps: a tree, smallest first. When a row expires, a delete of its key is appended to the rows, but not to the log. So
 //!   the row is live only in views that end before this delete.
 //!
@@ -169,12 +170,14 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Returns the hash of a prefix key. The key is part of a hash already, so it only has to be shifted.
+/// Returns the hash of a prefix key: a tag (the upper 32 bits of a shingle hash), inverted for a marked document. A tag is a
+/// part of a hash already, so it is only shifted.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
 
-/// Approximate number of sets that contain an element. Counters are indexed by the element's tag modulo [`Self::CELLS`].
+/// Counts, for each element, the sets that contain it; approximately, because elements share counters. Counters are indexed
+/// by the tag of the element (its upper 32 bits) modulo [`Self::CELLS`].
 #[derive(Clone, Debug, Default)]
 struct TagCounts(Vec<u16>);
 

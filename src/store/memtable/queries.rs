@@ -140,7 +140,8 @@ impl Rows {
         )
     }
 
-    /// Returns the hashes to look up to find the rows that can be near a set. Marked rows are included if `marked` is true.
+    /// Returns the hashes to look up to find the rows that can be near a set. If `marked` is true, the hashes of marked rows
+    /// are included.
     pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
         let hashes = set.iter().flat_map(|&hash| {

@@ -62,7 +62,7 @@ impl Writer {
     pub fn sync(&mut self) -> Result<()> {
         self.check_process()?;
         if self.log.is_none() && self.retired.is_none() && self.is_torn() {
-            // The unsynced commits are those of the previous writer. They are copied to a new log and published with a
+            // The unsynced commits were made by the previous writer. They are copied to a new log and published with a
             // generation.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
@@ -167,7 +167,7 @@ impl Writer {
             let logs = self.next.logged.as_ref().map_or(0, |logged| logged.logs.len());
             if logs >= if self.settings.background { LOGS_MAX } else { LOGS } {
                 self.flush_table()?;
-                // A batch with only deletes or only a payload has no rows, and the manifest contains all of it.
+                // A batch that has only deletes or only a payload has no rows, and the manifest contains the whole batch.
                 if self.is_torn() {
                     self.owed = PendingSync::Sync;
                 }

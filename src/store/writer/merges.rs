@@ -72,9 +72,9 @@ impl Writer {
     }
 
     /// Merges all segments and the batch into one segment, and makes it visible and durable as [`commit`](Self::commit)
-    /// does. Query results do not change. The segment is byte for byte identical to that of an index to which the live
-    /// documents were added in one batch. If no document is live, no segment is written. An index that already consists of
-    /// one such segment is not changed.
+    /// does. Query results do not change. The segment is byte for byte identical to the segment of an index to which the
+    /// live documents were added in one batch. If no document is live, no segment is written. An index that already consists
+    /// of one such segment is not changed.
     ///
     /// Takes as long as building the segment. Uses up to twice the bytes of [`set_memory`](Self::set_memory), plus a
     /// thousandth of the size of the files; the disk temporarily needs space for a second copy. The old files are removed

@@ -265,8 +265,8 @@ impl Writer {
     }
 
     /// Sets whether small batches are appended to the log (the default). If true, a commit costs one sync, and documents
-    /// become a segment once there are 131,072 of them ([`set_memtable`](Self::set_memtable)). If false, each commit writes
-    /// a segment, which suits few large batches.
+    /// become a segment when the memtable is full ([`set_memtable`](Self::set_memtable)). If false, each commit writes a
+    /// segment, which suits few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.settings.logged = logged;
     }
@@ -287,8 +287,8 @@ impl Writer {
         self.settings.drop_duplicates = drop;
     }
 
-    /// Sets the near relation for later calls of [`admit`](Self::admit). The default is that of the index's parameters
-    /// ([`Params::near`]).
+    /// Sets the near relation for later calls of [`admit`](Self::admit). The default is the near relation of the index's
+    /// parameters ([`Params::near`]).
     ///
     /// If `near` has a lower resemblance than the bands were chosen for, the bands find only a part of the near documents
     /// ([`Banding::recall`](crate::Banding::recall)). By distance, all near documents are found for any radius.
@@ -325,8 +325,8 @@ impl Writer {
 
     /// Sets whether [`admit`](Self::admit) estimates the resemblance of documents that share a band from their signatures;
     /// the default is false. If false, and the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is
-    /// computed exactly. If false and the index stores no sets, `admit` only reports near documents by an estimate, and
-    /// fails if a document would be dropped or marked because of the estimate.
+    /// computed exactly. If false and the index stores no sets, `admit` reports near documents by an estimate, but fails if
+    /// it is to drop duplicates ([`set_drop_duplicates`](Self::set_drop_duplicates)) or if the index stores marks.
     pub fn set_estimated(&mut self, estimated: bool) {
         self.settings.estimated = estimated;
     }
@@ -338,9 +338,9 @@ impl Writer {
         self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near no document.
-    /// If the document has already expired by its stamp, the document with this key is removed, and the new one is not
-    /// visible.
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key. It is near no document,
+    /// except documents with the same bytes if the index stores sets. If the document has already expired by its stamp, the
+    /// document with this key is removed, and the new one is not visible.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`] for a key,

@@ -59,7 +59,7 @@ impl Writer {
         })
     }
 
-    /// Returns the leader of a document, including the changes of the batch. The result is the same as that of
+    /// Returns the leader of a document, including the changes of the batch. The result is the same as the result of
     /// [`Snapshot::leader`] after a commit: the stamps of the batch advance the time before the lookup, as in
     /// [`admit`](Self::admit).
     ///
@@ -71,8 +71,8 @@ impl Writer {
     }
 
     /// Like [`admit`](Self::admit), but also returns the leader and the size of the document's group, including the changes
-    /// of the batch. The result is the same as that of [`Snapshot::membership`] after a commit. `None` for a duplicate that
-    /// was dropped.
+    /// of the batch. The result is the same as the result of [`Snapshot::membership`] after a commit. `None` for a duplicate
+    /// that was dropped.
     ///
     /// ```
     /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};
@@ -105,7 +105,7 @@ impl Writer {
         Ok((admitted, membership))
     }
 
-    /// Returns the group of a document, including the changes of the batch. The result is the same as that of
+    /// Returns the group of a document, including the changes of the batch. The result is the same as the result of
     /// [`Snapshot::group`] after a commit.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Writer {
     }
 
     /// Returns the number of documents in a document's group, including the changes of the batch. The result is the same as
-    /// that of [`Snapshot::group_size`] after a commit.
+    /// the result of [`Snapshot::group_size`] after a commit.
     ///
     /// # Errors
     /// Same as [`leader`](Self::leader).

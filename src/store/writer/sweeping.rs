@@ -43,8 +43,8 @@ impl Drop for Sweeping {
 }
 
 impl Writer {
-    /// Removes the files that the published generation does not need, except those of the previous generation `kept`, and
-    /// drops the state `before`. If a file cannot be removed, the next sweep tries again.
+    /// Removes the files that the published generation does not need, except the files of the previous generation `kept`,
+    /// and drops the state `before`. If a file cannot be removed, the next sweep tries again.
     pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
         let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
