@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn no_features_without_minima_or_rows() {
+    fn signature_without_minima_or_rows_has_no_features() {
         assert_eq!(of(&[], 3), []);
         assert_eq!(of(&[1, 2], 3), []);
         assert_eq!(of(&[1, 2], 0), []);

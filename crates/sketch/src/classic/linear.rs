@@ -18,7 +18,7 @@
 //! All 61 bits are compared to find the least value, so there are no ties.
 //!
 //! **Accuracy.** No linear family is exactly min-wise independent: in a set of consecutive numbers 0, 1, .. n - 1, the
-//! element 0 is the least too often, by a factor that grows with log n. For sets of mixed hashes, as here, the minima show
+//! element 0 has the least value too often, by a factor that grows with log n. For sets of mixed hashes, as here, the minima show
 //! no measurable difference from independent ones (`tests/it/sketch_accuracy.rs`).
 //!
 //! Time: 4 multiplications of 32 bits for each shingle and minimum. Memory: 24 bytes per minimum.
@@ -86,8 +86,8 @@ impl Linear {
     /// Updates `minima`, the components from `start` on, with the values of `hashes`. Each stored value is one more than the
     /// minimum. The inner loop runs over the components.
     ///
-    /// Below, x = x1 2^31 + x0 and c = 2^31 a mod p, so that a x = a x0 + c x1 modulo p; and a = a1 2^32 + a0
-    /// and c likewise. Because 2^61 = 1 modulo p,
+    /// Below, x = x1 2^31 + x0 and c = 2^31 a mod p, so that a x = a x0 + c x1 modulo p. The halves of the coefficients
+    /// are a = a1 2^32 + a0 and c = c1 2^32 + c0. Because 2^61 = 1 modulo p,
     ///
     /// ```text
     /// a x0 + c x1 = high 2^32 + low,                           high = a1 x0 + c1 x1,  low = a0 x0 + c0 x1

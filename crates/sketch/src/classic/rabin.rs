@@ -125,8 +125,8 @@ pub struct Rabin {
 
 struct Tables {
     modulus: Modulus,
-    /// `up[i][v]` is the product of x^64 and the polynomial whose only non-zero byte is v. It is byte i, counted from the
-    /// lowest.
+    /// `up[i][v]` is the product of x^64 and the polynomial whose byte i, counted from the lowest, is v and whose other
+    /// bytes are 0.
     up: [[u64; 256]; 8],
     /// The powers x^(8n) for n from 0 to 255.
     powers: [u64; 256],
@@ -610,7 +610,7 @@ mod tests {
         }
 
         #[test]
-        fn products_of_powers_are_powers_of_the_sum(a: u32, b: u32) {
+        fn multiplying_powers_adds_their_exponents(a: u32, b: u32) {
             let rabin = Rabin::new(1);
             let product = rabin.concat(rabin.power(a.into()), 0, b.into());
             prop_assert_eq!(product, rabin.power(u64::from(a) + u64::from(b)));

@@ -24,7 +24,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Returns true if the document has no tokens.
+    /// Returns true if the sketch has neither a fingerprint nor features, as for a document without tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fingerprint.is_none() && self.features.is_empty()

@@ -353,7 +353,7 @@ fn weights_in_units_are_elements_of_sets_samples_and_minima() {
 }
 
 #[test]
-fn unit_of_one_gives_a_text_its_occurrences_as_elements() {
+fn elements_of_a_text_with_unit_one_are_its_occurrences() {
     let of = |unit| {
         let mut params = weighted_params(Family::OnePermutationFilled, MinhashWeights::Frequencies);
         (params.minhash.as_mut().unwrap().unit, params.sets) = (unit, true);
