@@ -129,8 +129,8 @@ fn run(query: Query, limit: usize, slot: Slot<'_, *mut Hits>) -> Result<()> {
     Ok(())
 }
 
-/// Finds at most `limit` documents near a sketch, the nearest ones, by the rule of the index. The caller must free the
-/// hits.
+/// Finds the documents that are near a sketch by the rule of the index. Returns at most the `limit` nearest ones. The
+/// caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_near(

@@ -1,5 +1,5 @@
-//! Finds where a candidate holds: divides the pages of a site into sets in which no normal form merges pages that are not
-//! near.
+//! Finds the URLs to which a candidate applies: divides the pages of a site into sets in which no normal form merges
+//! pages that are not near each other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -34,7 +34,7 @@ impl NormalForm {
     }
 }
 
-/// The normal forms of the pages that have ignored parts.
+/// The normal forms of the pages whose URLs have ignored parts.
 pub(crate) struct NormalForms {
     pub(crate) forms: Vec<NormalForm>,
     /// The pages that have at least one of the ignored parts, each with the index of its form.
@@ -70,7 +70,7 @@ impl NormalForms {
             }
         }
         if rarest.is_none() {
-            // Adds the pages that have the same form but none of the ignored parameters.
+            // Adds the pages that have none of the ignored parameters but otherwise the same URL.
             let mut all: Vec<(u128, u32)> = numbers.into_iter().collect();
             all.sort_unstable_by_key(|&(_, form)| form);
             for (rest, form) in all {

@@ -133,7 +133,7 @@ proptest! {
 
     /// Texts consist of long pieces. The list must not depend on the number of false positives of the filter.
     #[test]
-    fn list_does_not_depend_on_the_memory(
+    fn list_of_spans_does_not_depend_on_filter_size(
         pieces in proptest::collection::vec((0..3_usize, 0..40_usize, 1..30_usize, any::<bool>()), 1..40),
         (t, more_than) in (1..12_usize, 1..4_u32),
     ) {
