@@ -489,7 +489,8 @@ twindex_code twindex_sketcher_sketch(const twindex_sketcher *sketcher,
 // Frees a sketcher. `sketcher` may be null.
 void twindex_sketcher_free(twindex_sketcher *sketcher);
 
-// Returns whether the text had no tokens. Such a sketch is near no document. Returns true if `sketch` is null.
+// Returns whether the text had no tokens; true if `sketch` is null. If the index stores sets, such a text is near
+// documents with the same bytes; otherwise it is near no document.
 bool twindex_sketch_is_empty(const twindex_sketch *sketch);
 
 // Sets `fingerprint`, which may be null, to the simhash fingerprint. Returns false if the sketch has none.
@@ -545,8 +546,9 @@ twindex_code twindex_snapshot_near(const twindex_snapshot *snapshot,
                                    twindex_hits **hits,
                                    twindex_error **error);
 
-// Finds at most `limit` documents whose resemblance to a sketch is at least `threshold`. `flags` is 0 or a combination of
-// `TWINDEX_QUERY_...`. The caller must free the hits.
+// Finds documents whose resemblance to a sketch is at least `threshold`. Returns at most the `limit` nearest ones.
+// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document is
+// missed, and a threshold below that of the index is refused. The caller must free the hits.
 twindex_code twindex_snapshot_resembling(const twindex_snapshot *snapshot,
                                          const twindex_sketch *sketch,
                                          double threshold,
@@ -555,8 +557,8 @@ twindex_code twindex_snapshot_resembling(const twindex_snapshot *snapshot,
                                          twindex_hits **hits,
                                          twindex_error **error);
 
-// Finds at most `limit` documents whose fingerprints differ from `fingerprint` in at most `within` bits. No document is
-// missed. The caller must free the hits.
+// Finds documents whose fingerprints differ from `fingerprint` in at most `within` bits. Returns at most the `limit`
+// nearest ones. No such document is missed. The caller must free the hits.
 twindex_code twindex_snapshot_within(const twindex_snapshot *snapshot,
                                      uint64_t fingerprint,
                                      uint32_t within,
@@ -673,8 +675,8 @@ twindex_code twindex_writer_near(const twindex_writer *writer,
                                  int32_t within,
                                  twindex_error **error);
 
-// Sets the number of bytes of uncommitted records that are held in memory. A larger batch is written as several
-// segments.
+// Sets the memory budget for the records of a batch, in bytes (default 1 GiB). A larger batch is written as several
+// segments, but still becomes visible as a whole.
 twindex_code twindex_writer_memory(const twindex_writer *writer, size_t bytes, twindex_error **error);
 
 // Frees a writer. `writer` may be null. Uncommitted changes are lost.

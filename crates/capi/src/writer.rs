@@ -380,8 +380,8 @@ pub extern "C" fn twindex_writer_near(
     with(writer, error, |inner| Ok(inner.writer.set_near(near(threshold, within)?)?))
 }
 
-/// Sets the number of bytes of uncommitted records that are held in memory. A larger batch is written as several
-/// segments.
+/// Sets the memory budget for the records of a batch, in bytes (default 1 GiB). A larger batch is written as several
+/// segments, but still becomes visible as a whole.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_memory(

@@ -185,7 +185,7 @@ impl WeightedMinHasher {
         Ok(())
     }
 
-    /// Creates a hasher for a number of minima that was checked with the parameters.
+    /// Creates a hasher for a number of minima that was already checked as a part of the parameters.
     pub(crate) fn of_minima(minima: usize) -> Self {
         Self { minima }
     }

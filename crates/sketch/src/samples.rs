@@ -43,7 +43,7 @@ use super::estimate::Resemblance;
 use super::hash::mix;
 use crate::params::{HASH_BITS, MODULAR_MAX};
 
-/// The sixth 64 bits of the fraction of pi. It makes sampled hashes independent of shingle hashes.
+/// The sixth 64-bit word of the fractional part of pi. It makes sampled hashes independent of shingle hashes.
 const SAMPLES: u64 = 0xbe54_66cf_34e9_0c6c;
 
 /// Returns the 48-bit sampled hash of a shingle hash; see the [module](self).
@@ -74,9 +74,10 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
     if t == 0 || shingles.is_empty() {
         return;
     }
-    // At most the number of hashes, so that no sum below overflows and memory is limited by the size of the document.
+    // Limits t to the number of hashes, so that no sum below overflows and memory is limited by the size of the document.
     let t = t.min(shingles.len());
-    // A margin over t of several standard deviations, which also allows for a few repetitions.
+    // Number of hashes expected below the first threshold: t plus several standard deviations, which also allows for a
+    // few repetitions.
     let wanted = t as u64 + t as u64 / 4 + 4 * u64::from(t.ilog2()) + 16;
     let share = (1_u64 << HASH_BITS) / shingles.len() as u64;
     let first = share.saturating_mul(wanted);

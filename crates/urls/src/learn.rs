@@ -228,7 +228,7 @@ fn supported(set: &[u32], forms: &NormalForms, options: Options) -> Vec<Vec<u32>
     set.iter().filter(enough).map(|&form| vec![form]).collect()
 }
 
-/// Returns the rule with the narrowest template that matches all pages of the forms.
+/// Returns the rule with the narrowest template that matches the URLs of all pages with these normal forms.
 fn rule_of(
     site: &str,
     pages: &SitePages<'_>,
@@ -258,7 +258,7 @@ fn rule_of(
     Rule { site, body: RuleBody::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
 }
 
-/// Returns the narrowest pattern of a segment that matches these pages.
+/// Returns the narrowest pattern that matches this segment of the URLs of these pages.
 fn segment_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -308,7 +308,7 @@ fn segment_of(
     PatternSegment::Of(pieces)
 }
 
-/// Adds to `pattern` the parameters that all these pages have, and the ignored parameters.
+/// Adds to `pattern` the parameters that the URLs of all these pages have, and the ignored parameters.
 fn parameters_of(
     pages: &SitePages<'_>,
     firsts: &[u32],

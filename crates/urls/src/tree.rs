@@ -144,6 +144,7 @@ pub(crate) struct Tree<'t, 'u> {
     pub(crate) forms: &'t [NormalForm],
     /// The ignored positions, which do not divide forms.
     pub(crate) ignored: HashSet<u32>,
+    /// The preferred minimum number of near forms in a set.
     pub(crate) min: usize,
 }
 

@@ -68,7 +68,7 @@ impl Limits {
     pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
 }
 
-/// A document that may be one of those with the most shared units. Better documents are ordered first.
+/// A document that shares runs with a text. Documents with more shared units are ordered first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedDocument {
     words: Reverse<u32>,
@@ -76,12 +76,12 @@ struct RankedDocument {
     runs: Vec<Run>,
 }
 
-/// The state of a search.
+/// The intermediate result of a search.
 struct FindState {
     answer: Answer,
     /// For each unit of the text, whether it is in a run shared with any document so far.
     covered: Vec<bool>,
-    /// The best documents found so far, as a heap with the worst of them on top.
+    /// The documents with the most shared units so far. The top of the heap is the one with the fewest shared units.
     best: BinaryHeap<RankedDocument>,
 }
 

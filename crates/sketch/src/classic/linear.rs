@@ -18,8 +18,8 @@
 //! All 61 bits are compared to find the least value, so there are no ties.
 //!
 //! **Accuracy.** No linear family is exactly min-wise independent: in a set of consecutive numbers 0, 1, .. n - 1, the
-//! element 0 has the least value too often, by a factor that grows with log n. For sets of mixed hashes, as here, the minima show
-//! no measurable difference from independent ones (`tests/it/sketch_accuracy.rs`).
+//! element 0 has the least value too often, by a factor that grows with log n. For sets of mixed hashes, as here, the
+//! minima show no measurable difference from independent ones (`tests/it/sketch_accuracy.rs`).
 //!
 //! Time: 4 multiplications of 32 bits for each shingle and minimum. Memory: 24 bytes per minimum.
 
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::hash::mix;
 
-/// The seed of the coefficients: the fifth 64 bits of the fraction of pi.
+/// The seed of the coefficients: the fifth 64-bit word of the fractional part of pi.
 const LINEAR: u64 = 0x4528_21e6_38d0_1377;
 
 /// The modulus, 2^61 - 1.
@@ -43,9 +43,9 @@ const BLOCK: usize = 256;
 /// are split into a low half of 32 bits and a high half of 29 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Linear {
-    /// The coefficients a.
+    /// The low and the high halves of the coefficients a.
     a: [Arc<[u32]>; 2],
-    /// The coefficients 2^31 a mod p.
+    /// The low and the high halves of the coefficients 2^31 a mod p.
     raised: [Arc<[u32]>; 2],
     /// The coefficients b + 1; [`lower`](Self::lower) explains the 1.
     next_b: Arc<[u64]>,
@@ -135,7 +135,7 @@ fn coefficients(j: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// Computes the minima from the definition of the module.
+    /// Computes the minima by the definition at the top of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let p = u128::from(PRIME);
         let of = |x: u64, (a, b): (u64, u64)| (u128::from(a) * (u128::from(x) % p) + u128::from(b)) % p;
