@@ -170,7 +170,7 @@ typedef struct {
     size_t struct_size;
     // The sketch of the document's text, or null.
     const twindex_sketch *sketch;
-    // The fingerprint, or null. Only without a sketch, for an index that stores only fingerprints.
+    // The fingerprint, or null. Only for an index that stores only fingerprints; `sketch` must then be null.
     const uint64_t *fingerprint;
     // The value of the document, or null if it has none.
     const uint8_t *value;

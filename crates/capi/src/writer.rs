@@ -75,7 +75,7 @@ pub struct Document {
     pub struct_size: usize,
     /// The sketch of the document's text, or null.
     pub sketch: *const Sketch,
-    /// The fingerprint, or null. Only without a sketch, for an index that stores only fingerprints.
+    /// The fingerprint, or null. Only for an index that stores only fingerprints; `sketch` must then be null.
     pub fingerprint: *const u64,
     /// The value of the document, or null if it has none.
     pub value: *const u8,

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_minima_are_unbiased_with_the_variance_of_independent_minima() {
+    fn fraction_of_equal_minima_is_unbiased_with_expected_variance() {
         const TRIALS: u64 = 20_000;
         const MINIMA: usize = 16;
         let hasher = WeightedMinHasher::new(MINIMA).unwrap();

@@ -9,9 +9,9 @@ pub(crate) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes the bits of `x`: every bit of the result depends on every bit of `x`. The function is a bijection.
 ///
-/// Shifts and multipliers are variant 13 by Stafford of the finalizer of `MurmurHash3`, as in Steele, Lea and Flood, *Fast
-/// splittable pseudorandom number generators*, 2014. Only the low halves of products are used, which vector instructions can
-/// compute.
+/// The shifts and multipliers are Stafford's variant 13 of the finalizer of `MurmurHash3`, as in Steele, Lea and Flood,
+/// *Fast splittable pseudorandom number generators*, 2014. Only the low halves of products are used, which vector
+/// instructions can compute.
 #[inline(always)]
 #[must_use]
 pub const fn mix(mut x: u64) -> u64 {

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn least_intersection_is_the_first_to_reach_the_threshold() {
+    fn least_intersection_is_the_smallest_that_reaches_the_threshold() {
         for hundredths in 1..=100_usize {
             let threshold = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
             for sum in 0..400_usize {

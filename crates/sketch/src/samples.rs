@@ -15,11 +15,11 @@
 //! s(x) = mix(x ^ 0xbe5466cf34e90c6c) >> 16
 //! ```
 //!
-//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection. It makes s, for all
-//! practical purposes, independent of the minima and of the fingerprint, for every shingle hash, including affine ones. Only
-//! 48 bits are kept, which saves a quarter of the space. When n hashes of one document are compared with t hashes of
-//! another, a wrong match of two different shingles occurs in less than one comparison in `2^48 / (n t)`, which is 1 in 3 *
-//! 10^7 for a million shingles and t = 10.
+//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection. It makes s, for
+//! all practical purposes, independent of the minima and of the fingerprint, for every shingle hash function, even for
+//! linear ones such as Rabin's fingerprints. Only 48 bits are kept, which saves a quarter of the space. When n hashes of
+//! one document are compared with t hashes of another, two different shingles have the same s in less than one comparison
+//! in `2^48 / (n t)`. This is one in about 28 million for a million shingles and t = 10.
 //!
 //! - The bottom-t sketch of a document is the t least distinct values of s, ascending, or all of them if there are fewer.
 //! - The 0-mod-m sketch is all distinct values of s that are divisible by m, ascending. If there are more than

@@ -234,10 +234,10 @@ impl PassageIndex {
         index.merge_from(0, &mut change, memory).map(Some)
     }
 
-    /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many parts of similar
-    /// size. Call this after each [`append`](Self::append). The sizes of parts are divided into tiers that grow by a factor
-    /// of 8. The index then has at most 8 parts per tier, and each byte is written about once per tier. Returns `None` if
-    /// nothing was merged.
+    /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many parts of
+    /// similar size. Call this after each [`append`](Self::append). The sizes of parts are divided into tiers that grow
+    /// by a factor of 8. The index then has at most 8 parts per tier. Each byte is written fewer than 8 times per tier,
+    /// and about once if all appended parts have the same size. Returns `None` if nothing was merged.
     ///
     /// # Errors
     ///

@@ -479,7 +479,8 @@ mod tests {
         for known in [&[64, 4, 3, 1, 0][..], &[64, 63, 61, 60, 0]] {
             assert!(is_irreducible(terms(known)), "{known:?}");
         }
-        // x^64 + 1 = (x + 1)^64; x^64 + x = x (x^63 + 1); a polynomial with an even number of terms; a square.
+        // Reducible polynomials: x^64 + 1 = (x + 1)^64; x^64 + x = x (x^63 + 1); a polynomial with an even number of
+        // terms; a square.
         for known in [&[64, 0][..], &[64, 1], &[64, 4, 3, 0], &[64, 8, 6, 2, 0]] {
             assert!(!is_irreducible(terms(known)), "{known:?}");
         }

@@ -56,7 +56,7 @@ fn invalid_utf8_is_refused_with_its_offset() {
 }
 
 #[test]
-fn no_state_of_the_previous_document_remains() {
+fn sketch_does_not_depend_on_the_previous_document() {
     let sketcher = Sketcher::new(both()).unwrap();
     let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
     for text in ["a b c d e f g h", "", "a", "Ä ö ü ß x y", "a b c d e f g h"] {
