@@ -233,8 +233,8 @@ impl Tree<'_, '_> {
         (values.len() > 1 && near > 0).then_some(near)
     }
 
-    /// Returns the number of forms whose value no near form has. `None` if near forms have too many values, if one of these
-    /// values has fewer than `min` near forms, or if the result is less than `min`.
+    /// Returns the number of forms with values that no near form has. `None` if near forms have too many values, if one
+    /// of these values has fewer than `min` near forms, or if the result is less than `min`.
     fn confines(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let near = values.values().filter(|counts| counts.near > 0);
         let is_few = near.clone().count() <= VALUES_MAX && near.clone().all(|counts| counts.near >= self.min);

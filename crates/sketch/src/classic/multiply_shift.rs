@@ -14,9 +14,9 @@
 //! wrap.
 //!
 //! **Why not the upper half of a 128-bit product.** In `(a * x) >> 64`, the coefficient a only scales x: the result grows
-//! with x, so every component has its minimum at the same element. Then t minima say no more than one, and the variance is t
-//! times the variance of independent minima. Here the product is taken modulo 2^64 and wraps around many times, and no
-//! second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
+//! with x, so every component has its minimum at the same element. Then t minima carry no more information than one, and
+//! the variance is t times the variance of independent minima. Here the product is taken modulo 2^64 and wraps around
+//! many times, and no second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
 //!
 //! **Which bits are kept.** All 32 bits that are compared. The least of n values has about log2(n) leading zeros; its low b
 //! bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie for the minimum with a

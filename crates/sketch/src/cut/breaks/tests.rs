@@ -1,4 +1,5 @@
-//! Compares boundaries with those of the crate `unicode-segmentation`, in the version that was used for the first indexes.
+//! Compares boundaries with the boundaries of the crate `unicode-segmentation`, in the version that was used for the
+//! first indexes.
 
 use std::collections::BTreeSet;
 

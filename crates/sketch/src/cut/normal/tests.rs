@@ -1,5 +1,5 @@
-//! Compares normal forms with those of the crate `unicode-normalization`, in the version that was used for the first
-//! indexes.
+//! Compares normal forms with the results of the crate `unicode-normalization`, in the version that was used for the
+//! first indexes.
 
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
