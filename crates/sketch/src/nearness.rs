@@ -17,8 +17,8 @@ use super::estimate::{Resemblance, intersection_from};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nearness {
-    /// The resemblance is at least the threshold: the number of shared shingles divided by the number of shingles in the
-    /// union.
+    /// The resemblance, that is, the number of shared shingles divided by the number of shingles in the union, is at
+    /// least the threshold.
     Resemblance(f64),
     /// The other document contains at least this fraction of the document's shingles, and has at least as many shingles.
     Containment(f64),

@@ -168,7 +168,7 @@ impl Tree<'_, '_> {
                 }
             }
             None if is_pure => found.push(near),
-            // A separate set for each near form, because a rule for one form cannot merge other pages.
+            // Adds a separate set for each near form, because a rule for one form cannot merge other pages.
             None => found.extend(near.into_iter().map(|form| vec![form])),
         }
     }

@@ -64,7 +64,7 @@ pub(crate) struct Matrix {
 }
 
 impl fmt::Debug for Matrix {
-    /// Omits the tables, which are megabytes.
+    /// Formats the number of minima. Omits the tables, which take megabytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Matrix").field("minima", &self.minima).finish_non_exhaustive()
     }

@@ -57,7 +57,7 @@ pub struct RabinKarp {
 }
 
 impl RabinKarp {
-    /// The prime 2^61 - 1, modulo which remainders are computed without a division.
+    /// The prime 2^61 - 1. Remainders modulo this prime are computed without a division.
     pub const MERSENNE_61: u64 = (1 << 61) - 1;
 
     /// Creates the hash with base d = `base` and modulus q = `modulus`, which may be any 64-bit prime.
