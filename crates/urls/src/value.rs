@@ -55,7 +55,7 @@ impl Charset {
 pub enum Kind {
     /// The id of a session or of a user: the "cookie crumb".
     Session,
-    /// A number.
+    /// A number, such as a page number or a counter.
     Counter,
     /// A date, or a time in seconds or milliseconds since 1970.
     Date,

@@ -130,8 +130,9 @@ fn agreeing(
 }
 
 impl PassageIndex {
-    /// Passes each posting of a fingerprint to `each`, for all parts and except for deleted documents, until `each` returns
-    /// false. Arguments of `each`: the document, the position, and the part with the document's number in this part.
+    /// Passes each posting of a fingerprint in any part, except postings of deleted documents, to `each`, until `each`
+    /// returns false. Arguments of `each`: the document, the position, and the part with the document's number in this
+    /// part.
     fn for_each_posting(
         &self,
         fingerprint: u64,

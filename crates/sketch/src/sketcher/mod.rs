@@ -275,7 +275,8 @@ impl Sketcher {
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for features supplied by the caller ([`Tokens::Features`]) and not for
     /// texts. With weights in [units](crate::params::MinhashParams::unit), also if the text has more than
-    /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units.
+    /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units, or more than the maximum set by
+    /// [`with_elements_max`](Self::with_elements_max).
     pub fn sketch(&self, text: &str) -> Result<Sketch> {
         let mut sketch = Sketch::default();
         self.sketch_into(text, &mut Scratch::default(), &mut sketch)?;
@@ -705,7 +706,8 @@ impl Sketcher {
 }
 
 /// Converts a number of units to a weight of darts. The unit does not matter, because only ratios of weights do. Numbers
-/// above the range were already refused when the elements were created.
+/// of 2^24 or more give the greatest weight; documents of more than 2^24 units are refused when their elements are
+/// created.
 fn whole_weight(count: u128) -> u64 {
     u64::try_from(count << 16).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX)
 }
