@@ -170,7 +170,7 @@ typedef struct {
     size_t struct_size;
     // The sketch of the document's text, or null.
     const twindex_sketch *sketch;
-    // The fingerprint, or null. Only without a sketch, for an index that stores only fingerprints.
+    // The fingerprint, or null. Only for an index that stores only fingerprints; `sketch` must then be null.
     const uint64_t *fingerprint;
     // The value of the document, or null if it has none.
     const uint8_t *value;
@@ -207,7 +207,7 @@ void twindex_error_free(twindex_error *error);
 // Returns the number of hits; 0 if `hits` is null.
 size_t twindex_hits_len(const twindex_hits *hits);
 
-// Returns the number of near documents that were omitted because of the limit.
+// Returns the number of near documents that were omitted because of the limit of the query; 0 if `hits` is null.
 uint64_t twindex_hits_left_out(const twindex_hits *hits);
 
 // Returns the key of hit `at`, counted from 0, and sets `len` to its length. Returns null if there is no such hit. A
@@ -219,8 +219,8 @@ const uint8_t *twindex_hits_key(const twindex_hits *hits,
 // Returns the number of bits in which the fingerprints of the query and of hit `at` differ; -1 if it is unknown.
 int32_t twindex_hits_distance(const twindex_hits *hits, size_t at);
 
-// Returns the resemblance of hit `at`, from 0 to 1; -1 if it is unknown. It is exact if the index stores sets, otherwise
-// estimated.
+// Returns the resemblance of hit `at`, from 0 to 1; -1 if it is unknown. It is exact if the index stores sets and the
+// query did not set `TWINDEX_QUERY_ESTIMATED`, otherwise estimated.
 double twindex_hits_resemblance(const twindex_hits *hits, size_t at);
 
 // Frees hits. `hits` may be null.
@@ -248,10 +248,10 @@ const char *twindex_idf_digest(const twindex_idf *idf);
 // Frees a table. `idf` may be null. Parameters, sketchers and indexes that use the table remain valid.
 void twindex_idf_free(twindex_idf *idf);
 
-// Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles of fewer
-// than `min_df` texts, and keep at most the `entries_max` most frequent ones of the others. A shingle without an entry is
-// weighted as if it had the lowest frequency that was omitted. The command-line tool uses 2 and 1,000,000. The caller must
-// free the counter.
+// Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles that
+// occur in fewer than `min_df` texts. Of the other shingles, it will contain at most `entries_max`, the most frequent
+// ones. A shingle without an entry is weighted as if it had the lowest frequency that was omitted. The command-line tool
+// uses 2 and 1,000,000. The caller must free the counter.
 twindex_code twindex_idf_counter_new(const twindex_params *params,
                                      uint32_t min_df,
                                      size_t entries_max,
@@ -376,34 +376,38 @@ twindex_code twindex_params_words(const twindex_params *params, uint8_t width, t
 // Sets the seed of all hash functions. The default is 0.
 twindex_code twindex_params_seed(const twindex_params *params, uint64_t seed, twindex_error **error);
 
-// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`.
+// Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
+// `within`.
 twindex_code twindex_params_simhash(const twindex_params *params, uint8_t within, twindex_error **error);
 
-// Stores MinHash features in `bands` bands of `rows` minima each.
+// Makes the index store MinHash features in `bands` bands of `rows` minima each.
 twindex_code twindex_params_minhash(const twindex_params *params,
                                     uint16_t bands,
                                     uint16_t rows,
                                     twindex_error **error);
 
-// Stores MinHash features with a preset, such as "lsh-20x6" or "broder-84".
+// Makes the index store MinHash features with the bands and rows of a preset, such as "lsh-20x6" or "broder-84".
 twindex_code twindex_params_preset(const twindex_params *params, const char *name, twindex_error **error);
 
-// Sets the number of bits that signatures store of each minimum, for estimates. With 0, no signatures are stored.
+// Sets the number of bits of each minimum that the index stores, for estimates of resemblance. With 0, no signatures are
+// stored.
 twindex_code twindex_params_signature_bits(const twindex_params *params, uint8_t bits, twindex_error **error);
 
-// Stores the `t` smallest shingle hashes of each document, for containment.
+// Makes the index store the `t` smallest sampled shingle hashes of each document, from which containment is estimated.
 twindex_code twindex_params_bottom(const twindex_params *params, uint16_t t, twindex_error **error);
 
-// Stores the shingle hashes of each document that are divisible by `modulus`, for containment.
+// Makes the index store the sampled shingle hashes of each document that are divisible by `modulus`, from which
+// containment is estimated.
 twindex_code twindex_params_modulus(const twindex_params *params, uint32_t modulus, twindex_error **error);
 
-// Stores the distinct shingle hashes of each document, so that resemblance is exact and no near document is missed.
+// Makes the index store the distinct shingle hashes of each document. Resemblance is then exact, and queries find all
+// documents whose resemblance is at least the threshold of the index.
 twindex_code twindex_params_sets(const twindex_params *params,
                                  twindex_error **error);
 
-// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`. Each occurrence of a shingle is
-// weighted by its inverse document frequency. Texts are split into shingles as when the table was built, regardless of
-// other options.
+// Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
+// `within`. Each occurrence of a shingle is weighted by its inverse document frequency. Texts are split into shingles as
+// when the table was built, regardless of other options.
 twindex_code twindex_params_simhash_idf(const twindex_params *params,
                                         uint8_t within,
                                         const twindex_idf *idf,
@@ -431,22 +435,24 @@ twindex_code twindex_params_sketcher(const twindex_params *params,
                                      twindex_sketcher **sketcher,
                                      twindex_error **error);
 
-// Stores a mark for each duplicate, so that documents are compared only with unmarked documents.
+// Lets documents be marked as duplicates. `twindex_writer_admit` marks the duplicates that it adds, and compares
+// documents only with unmarked ones.
 twindex_code twindex_params_marks(const twindex_params *params, twindex_error **error);
 
-// Stores a value of up to 65,536 bytes with each document.
+// Lets each document have a value: up to 65,536 bytes of the caller's data, which the index stores.
 twindex_code twindex_params_values(const twindex_params *params, twindex_error **error);
 
-// Stores a priority with each document, for groups.
+// Lets each document have a priority. A group of near-duplicates is represented by its document with the smallest
+// priority.
 twindex_code twindex_params_priorities(const twindex_params *params, twindex_error **error);
 
-// Sets the age at which documents expire: a document expires when the highest stamp exceeds its stamp by `age` or more.
-// Stamps may have any unit.
+// Lets each document have a stamp, and sets the age at which documents expire, at least 1: a document expires when the
+// highest stamp in the index exceeds its own stamp by `age` or more. Stamps may have any unit.
 twindex_code twindex_params_expire_after(const twindex_params *params, uint64_t age, twindex_error **error);
 
-// Specifies which documents are near: documents with a resemblance of at least `threshold`, above 0 and at most 1, or with
-// fingerprints that differ in at most `within` bits. A threshold of 0 or a negative `within` disables the condition; at
-// least one condition is required.
+// Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
+// fingerprints that differ in at most `within` bits, at most 64. A threshold of 0 disables the first condition, and a
+// negative `within` the second; at least one condition is required.
 twindex_code twindex_params_near(const twindex_params *params,
                                  double threshold,
                                  int32_t within,
@@ -483,7 +489,8 @@ twindex_code twindex_sketcher_sketch(const twindex_sketcher *sketcher,
 // Frees a sketcher. `sketcher` may be null.
 void twindex_sketcher_free(twindex_sketcher *sketcher);
 
-// Returns whether the text had no tokens. Such a sketch is near no document. Returns true if `sketch` is null.
+// Returns whether the text had no tokens; true if `sketch` is null. If the index stores sets, such a text is near
+// documents with the same bytes; otherwise it is near no document.
 bool twindex_sketch_is_empty(const twindex_sketch *sketch);
 
 // Sets `fingerprint`, which may be null, to the simhash fingerprint. Returns false if the sketch has none.
@@ -531,16 +538,17 @@ twindex_code twindex_snapshot_keys(const twindex_snapshot *snapshot,
                                    twindex_keys **keys,
                                    twindex_error **error);
 
-// Finds at most `limit` documents near a sketch, the nearest ones, by the rule of the index. The caller must free the
-// hits.
+// Finds the documents that are near a sketch by the rule of the index. Returns at most the `limit` nearest ones. The
+// caller must free the hits.
 twindex_code twindex_snapshot_near(const twindex_snapshot *snapshot,
                                    const twindex_sketch *sketch,
                                    size_t limit,
                                    twindex_hits **hits,
                                    twindex_error **error);
 
-// Finds at most `limit` documents whose resemblance to a sketch is at least `threshold`. `flags` is 0 or a combination of
-// `TWINDEX_QUERY_...`. The caller must free the hits.
+// Finds documents whose resemblance to a sketch is at least `threshold`. Returns at most the `limit` nearest ones.
+// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document is
+// missed, and a threshold below that of the index is refused. The caller must free the hits.
 twindex_code twindex_snapshot_resembling(const twindex_snapshot *snapshot,
                                          const twindex_sketch *sketch,
                                          double threshold,
@@ -549,8 +557,8 @@ twindex_code twindex_snapshot_resembling(const twindex_snapshot *snapshot,
                                          twindex_hits **hits,
                                          twindex_error **error);
 
-// Finds at most `limit` documents whose fingerprints differ from `fingerprint` in at most `within` bits. No document is
-// missed. The caller must free the hits.
+// Finds documents whose fingerprints differ from `fingerprint` in at most `within` bits. Returns at most the `limit`
+// nearest ones. No such document is missed. The caller must free the hits.
 twindex_code twindex_snapshot_within(const twindex_snapshot *snapshot,
                                      uint64_t fingerprint,
                                      uint32_t within,
@@ -595,7 +603,8 @@ twindex_code twindex_writer_put_text(const twindex_writer *writer,
                                      size_t text_len,
                                      twindex_error **error);
 
-// Finds the nearest document and adds this document, as one atomic step. For `TWINDEX_ADMITTED_KNOWN` and
+// Finds the nearest other document and adds this document, as one atomic step. Does not add a document that has expired,
+// nor a duplicate if `twindex_writer_drop_duplicates` was set. For `TWINDEX_ADMITTED_KNOWN` and
 // `TWINDEX_ADMITTED_DUPLICATE`, sets `near`, which may be null, to the nearest document, otherwise to null. The caller
 // must free the hits.
 twindex_code twindex_writer_admit(const twindex_writer *writer,
@@ -666,7 +675,8 @@ twindex_code twindex_writer_near(const twindex_writer *writer,
                                  int32_t within,
                                  twindex_error **error);
 
-// Sets the number of bytes of records to hold in memory. A larger batch is written as several segments.
+// Sets the memory budget for the records of a batch, in bytes (default 1 GiB). A larger batch is written as several
+// segments, but still becomes visible as a whole.
 twindex_code twindex_writer_memory(const twindex_writer *writer, size_t bytes, twindex_error **error);
 
 // Frees a writer. `writer` may be null. Uncommitted changes are lost.

@@ -28,7 +28,7 @@ pub extern "C" fn twindex_hits_len(hits: Option<&Hits>) -> usize {
     hits.map_or(0, |hits| hits.hits.len())
 }
 
-/// Returns the number of near documents that were omitted because of the limit.
+/// Returns the number of near documents that were omitted because of the limit of the query; 0 if `hits` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_left_out(hits: Option<&Hits>) -> u64 {
@@ -57,8 +57,8 @@ pub extern "C" fn twindex_hits_distance(hits: Option<&Hits>, at: usize) -> i32 {
     hit(hits, at).and_then(|hit| hit.distance).and_then(|bits| i32::try_from(bits).ok()).unwrap_or(-1)
 }
 
-/// Returns the resemblance of hit `at`, from 0 to 1; -1 if it is unknown. It is exact if the index stores sets, otherwise
-/// estimated.
+/// Returns the resemblance of hit `at`, from 0 to 1; -1 if it is unknown. It is exact if the index stores sets and the
+/// query did not set `TWINDEX_QUERY_ESTIMATED`, otherwise estimated.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_resemblance(hits: Option<&Hits>, at: usize) -> f64 {

@@ -26,10 +26,10 @@ struct Counting {
     shingles: Vec<u64>,
 }
 
-/// Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles of fewer
-/// than `min_df` texts, and keep at most the `entries_max` most frequent ones of the others. A shingle without an entry is
-/// weighted as if it had the lowest frequency that was omitted. The command-line tool uses 2 and 1,000,000. The caller must
-/// free the counter.
+/// Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles that
+/// occur in fewer than `min_df` texts. Of the other shingles, it will contain at most `entries_max`, the most frequent
+/// ones. A shingle without an entry is weighted as if it had the lowest frequency that was omitted. The command-line tool
+/// uses 2 and 1,000,000. The caller must free the counter.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_new(

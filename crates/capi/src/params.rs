@@ -48,7 +48,7 @@ impl Params {
         Ok((self.build()?, lock(&self.table)?.clone()))
     }
 
-    /// Returns how texts are split into shingles, which does not depend on what the index stores.
+    /// Returns the rules by which texts are split into shingles. They do not depend on what the index stores.
     pub(crate) fn shingling(&self) -> Result<Shingling> {
         match &*lock(&self.choices)? {
             // `build` requires at least one kind of sketch. The choice does not affect the shingling, so any is chosen.
@@ -177,7 +177,8 @@ pub extern "C" fn twindex_params_seed(
     set(params, error, |builder| Ok(builder.seed(seed)))
 }
 
-/// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`.
+/// Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
+/// `within`.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash(
@@ -188,7 +189,7 @@ pub extern "C" fn twindex_params_simhash(
     set(params, error, |builder| Ok(builder.simhash(within)))
 }
 
-/// Stores MinHash features in `bands` bands of `rows` minima each.
+/// Makes the index store MinHash features in `bands` bands of `rows` minima each.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash(
@@ -200,7 +201,7 @@ pub extern "C" fn twindex_params_minhash(
     set(params, error, |builder| Ok(builder.minhash(bands, rows)))
 }
 
-/// Stores MinHash features with a preset, such as "lsh-20x6" or "broder-84".
+/// Makes the index store MinHash features with the bands and rows of a preset, such as "lsh-20x6" or "broder-84".
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_preset(
@@ -219,7 +220,8 @@ pub unsafe extern "C" fn twindex_params_preset(
     })
 }
 
-/// Sets the number of bits that signatures store of each minimum, for estimates. With 0, no signatures are stored.
+/// Sets the number of bits of each minimum that the index stores, for estimates of resemblance. With 0, no signatures are
+/// stored.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_signature_bits(
@@ -230,7 +232,7 @@ pub extern "C" fn twindex_params_signature_bits(
     set(params, error, |builder| Ok(builder.signature_bits(bits)))
 }
 
-/// Stores the `t` smallest shingle hashes of each document, for containment.
+/// Makes the index store the `t` smallest sampled shingle hashes of each document, from which containment is estimated.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_bottom(
@@ -241,7 +243,8 @@ pub extern "C" fn twindex_params_bottom(
     set(params, error, |builder| Ok(builder.bottom(t)))
 }
 
-/// Stores the shingle hashes of each document that are divisible by `modulus`, for containment.
+/// Makes the index store the sampled shingle hashes of each document that are divisible by `modulus`, from which
+/// containment is estimated.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_modulus(
@@ -252,7 +255,8 @@ pub extern "C" fn twindex_params_modulus(
     set(params, error, |builder| Ok(builder.modulus(modulus)))
 }
 
-/// Stores the distinct shingle hashes of each document, so that resemblance is exact and no near document is missed.
+/// Makes the index store the distinct shingle hashes of each document. Resemblance is then exact, and queries find all
+/// documents whose resemblance is at least the threshold of the index.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_sets(
@@ -262,9 +266,9 @@ pub extern "C" fn twindex_params_sets(
     set(params, error, |builder| Ok(builder.sets()))
 }
 
-/// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`. Each occurrence of a shingle is
-/// weighted by its inverse document frequency. Texts are split into shingles as when the table was built, regardless of
-/// other options.
+/// Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
+/// `within`. Each occurrence of a shingle is weighted by its inverse document frequency. Texts are split into shingles as
+/// when the table was built, regardless of other options.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash_idf(
@@ -354,7 +358,8 @@ pub extern "C" fn twindex_params_sketcher(
     })
 }
 
-/// Stores a mark for each duplicate, so that documents are compared only with unmarked documents.
+/// Lets documents be marked as duplicates. `twindex_writer_admit` marks the duplicates that it adds, and compares
+/// documents only with unmarked ones.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_marks(
@@ -364,7 +369,7 @@ pub extern "C" fn twindex_params_marks(
     set(params, error, |builder| Ok(builder.marks()))
 }
 
-/// Stores a value of up to 65,536 bytes with each document.
+/// Lets each document have a value: up to 65,536 bytes of the caller's data, which the index stores.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_values(
@@ -374,7 +379,8 @@ pub extern "C" fn twindex_params_values(
     set(params, error, |builder| Ok(builder.values()))
 }
 
-/// Stores a priority with each document, for groups.
+/// Lets each document have a priority. A group of near-duplicates is represented by its document with the smallest
+/// priority.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_priorities(
@@ -384,8 +390,8 @@ pub extern "C" fn twindex_params_priorities(
     set(params, error, |builder| Ok(builder.priorities()))
 }
 
-/// Sets the age at which documents expire: a document expires when the highest stamp exceeds its stamp by `age` or more.
-/// Stamps may have any unit.
+/// Lets each document have a stamp, and sets the age at which documents expire, at least 1: a document expires when the
+/// highest stamp in the index exceeds its own stamp by `age` or more. Stamps may have any unit.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_expire_after(
@@ -396,9 +402,9 @@ pub extern "C" fn twindex_params_expire_after(
     set(params, error, |builder| Ok(builder.expire_after(age)))
 }
 
-/// Specifies which documents are near: documents with a resemblance of at least `threshold`, above 0 and at most 1, or with
-/// fingerprints that differ in at most `within` bits. A threshold of 0 or a negative `within` disables the condition; at
-/// least one condition is required.
+/// Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
+/// fingerprints that differ in at most `within` bits, at most 64. A threshold of 0 disables the first condition, and a
+/// negative `within` the second; at least one condition is required.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_near(

@@ -54,7 +54,8 @@ pub extern "C" fn twindex_sketcher_free(sketcher: Option<Box<Sketcher>>) {
     border::free(sketcher);
 }
 
-/// Returns whether the text had no tokens. Such a sketch is near no document. Returns true if `sketch` is null.
+/// Returns whether the text had no tokens; true if `sketch` is null. If the index stores sets, such a text is near
+/// documents with the same bytes; otherwise it is near no document.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_is_empty(sketch: Option<&Sketch>) -> bool {

@@ -129,8 +129,8 @@ fn run(query: Query, limit: usize, slot: Slot<'_, *mut Hits>) -> Result<()> {
     Ok(())
 }
 
-/// Finds at most `limit` documents near a sketch, the nearest ones, by the rule of the index. The caller must free the
-/// hits.
+/// Finds the documents that are near a sketch by the rule of the index. Returns at most the `limit` nearest ones. The
+/// caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_near(
@@ -146,8 +146,9 @@ pub extern "C" fn twindex_snapshot_near(
     })
 }
 
-/// Finds at most `limit` documents whose resemblance to a sketch is at least `threshold`. `flags` is 0 or a combination of
-/// `TWINDEX_QUERY_...`. The caller must free the hits.
+/// Finds documents whose resemblance to a sketch is at least `threshold`. Returns at most the `limit` nearest ones.
+/// `flags` is 0 or a combination of `TWINDEX_QUERY_...`. With flags 0 and an index that stores sets, no such document is
+/// missed, and a threshold below that of the index is refused. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_resembling(
@@ -180,8 +181,8 @@ pub extern "C" fn twindex_snapshot_resembling(
     })
 }
 
-/// Finds at most `limit` documents whose fingerprints differ from `fingerprint` in at most `within` bits. No document is
-/// missed. The caller must free the hits.
+/// Finds documents whose fingerprints differ from `fingerprint` in at most `within` bits. Returns at most the `limit`
+/// nearest ones. No such document is missed. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_within(

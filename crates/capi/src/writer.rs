@@ -75,7 +75,7 @@ pub struct Document {
     pub struct_size: usize,
     /// The sketch of the document's text, or null.
     pub sketch: *const Sketch,
-    /// The fingerprint, or null. Only without a sketch, for an index that stores only fingerprints.
+    /// The fingerprint, or null. Only for an index that stores only fingerprints; `sketch` must then be null.
     pub fingerprint: *const u64,
     /// The value of the document, or null if it has none.
     pub value: *const u8,
@@ -183,7 +183,8 @@ pub unsafe extern "C" fn twindex_writer_put_text(
     })
 }
 
-/// Finds the nearest document and adds this document, as one atomic step. For `TWINDEX_ADMITTED_KNOWN` and
+/// Finds the nearest other document and adds this document, as one atomic step. Does not add a document that has expired,
+/// nor a duplicate if `twindex_writer_drop_duplicates` was set. For `TWINDEX_ADMITTED_KNOWN` and
 /// `TWINDEX_ADMITTED_DUPLICATE`, sets `near`, which may be null, to the nearest document, otherwise to null. The caller
 /// must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
@@ -379,7 +380,8 @@ pub extern "C" fn twindex_writer_near(
     with(writer, error, |inner| Ok(inner.writer.set_near(near(threshold, within)?)?))
 }
 
-/// Sets the number of bytes of records to hold in memory. A larger batch is written as several segments.
+/// Sets the memory budget for the records of a batch, in bytes (default 1 GiB). A larger batch is written as several
+/// segments, but still becomes visible as a whole.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_memory(

@@ -3,7 +3,7 @@
 //! ```text
 //! Level::chosen() --+-- scalar   the definition: a plain loop
 //!                   +-- avx2     the same loop, compiled for AVX2; or a version with intrinsics
-//!                   +-- avx512   likewise, for AVX-512
+//!                   +-- avx512   the same for AVX-512
 //! ```
 //!
 //! A kernel is a plain loop, which defines its result. [`Level::run`] takes a loop of the caller, compiles it once for each

@@ -4,7 +4,7 @@ use std::hint::select_unpredictable;
 
 use super::Simd;
 
-/// Number of elements that are compared with a hash at once.
+/// Number of elements of the set that are compared with a hash at once.
 pub(super) const WINDOW: usize = 8;
 
 /// A sorted set of hashes, with a directory that maps each hash prefix to the position of its first hash.

@@ -508,7 +508,8 @@ mod tests {
     fn distances_at_the_radius_are_exact_for_every_length() {
         let query = 0x1234_5678_9abc_def0_u64;
         for len in 0..=130 {
-            // The lanes differ from the query in 0 to 16, 0 to 32 and 0 to 48 bits, at other positions for each length.
+            // The lanes differ from the query in 0 to 16, 0 to 32 or 0 to 48 bits. The number of bits depends on the
+            // position of the lane and on the number of lanes.
             let ones = |place: usize, bits: u64| (1_u64 << ((place + len) as u64 % (bits + 1))) - 1;
             let high: Vec<U16> = (0..len).map(|p| U16::new(((query >> 32) ^ ones(p, 16)) as u16)).collect();
             let low: Vec<U32> = (0..len).map(|p| U32::new((query ^ ones(p, 32)) as u32)).collect();

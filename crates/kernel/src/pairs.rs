@@ -307,15 +307,15 @@ pub(super) mod x86 {
         all
     };
 
-    /// For each bit of a word of results: the positions of the two lanes of its pair, `i` relative to the first lane of one
-    /// side and `j` relative to the first lane of the other.
+    /// For each bit of a 64-bit result word, the positions of the two lanes that it compares, each counted from the first
+    /// lane of its side.
     struct PairBits {
         i: [u8; 64],
         j: [u8; 64],
     }
 
     impl PairBits {
-        /// Bit k is lane k.
+        /// Bit k compares lane k with the row.
         const LANES: [u8; 64] = {
             let mut lanes = [0; 64];
             let mut bit = 0;

@@ -9,7 +9,8 @@
 
 use super::{Kernel, Level, Simd, vectorized};
 
-/// Maximum number of hashes in one call. With this number, the sums cannot overflow, even if all weights are the maximum.
+/// Maximum number of hashes in one call. With at most this number, sums that are 0 before the call cannot overflow, even
+/// if all weights are the maximum.
 pub const ITEMS_MAX: usize = 256;
 /// Maximum weight that [`ones_wide`] accepts.
 pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;

@@ -11,10 +11,11 @@ const COUNTERS: u64 = 32;
 
 /// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with 2-bit counters that saturate at two.
 ///
-/// Each fingerprint has two counters, in the same block of 64 bytes. Several threads may count at the same time; the result
-/// does not depend on their order. A fingerprint that was counted at least twice is always reported. A fingerprint that was
-/// counted once is reported if others share both of its counters. Such false positives cost time but change no result. With
-/// `n` fingerprints and `m` counters, their probability is about (1 - exp(-2 n / m))^2.
+/// Each fingerprint has two counters, in the same block of 64 bytes. Several threads may count at the same time; the
+/// result does not depend on their order. A fingerprint that was counted at least twice is always reported. A fingerprint
+/// that was counted once is reported, too, if each of its counters was also increased for another fingerprint. Such false
+/// positives cost time but change no result. With `n` fingerprints and `m` counters, their probability is about
+/// (1 - exp(-2 n / m))^2.
 #[derive(Debug)]
 pub struct Recurring {
     /// Two bits per counter c: bit 2 c is set if the counter is at least one, bit 2 c + 1 if it is at least two.

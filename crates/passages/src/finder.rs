@@ -88,7 +88,7 @@ pub struct FinderScratch {
     fingerprints: Vec<u64>,
     selected: Vec<u64>,
     powers: [[u64; 2]; 2],
-    /// The numbers of hashed values per fingerprint and per run for which `powers` were computed.
+    /// The lengths of a fingerprint and of a run, in hashed numbers, for which `powers` were computed.
     powers_of: (usize, usize),
 }
 

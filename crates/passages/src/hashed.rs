@@ -58,7 +58,7 @@ impl Hasher {
         Self { seed, bases: [base(0x7061_7373_6167_6573), base(0x7477_696E_6465_7831)] }
     }
 
-    /// Returns the two numbers of a unit, or of the bytes between two units.
+    /// Hashes a unit, or the bytes between two units, to two numbers below the prime.
     #[inline]
     fn unit(&self, bytes: &[u8]) -> [u64; 2] {
         let hash = xxh3_128_with_seed(bytes, self.seed);
@@ -198,8 +198,8 @@ impl Hashed {
         !self.words.is_empty()
     }
 
-    /// Returns the number of hashed numbers in a run of `width` units: one per unit and, if bytes are compared, one per
-    /// gap.
+    /// Returns how many numbers represent a run of `width` units: one per unit and, if bytes are compared, one per gap
+    /// between units.
     #[inline]
     pub(crate) fn numbers(&self, width: usize) -> usize {
         if self.is_bytes { 2 * width - 1 } else { width }

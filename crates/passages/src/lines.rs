@@ -32,7 +32,7 @@ pub struct Line {
 #[derive(Debug)]
 pub struct Grams {
     sorter: Sorter<[u64; 4]>,
-    /// Repeated positions whose source is known.
+    /// The repeated positions that were pushed with a known source.
     repeats: Sorter<[u64; 4]>,
     shape: WordCounting,
 }
@@ -167,7 +167,8 @@ impl Grams {
     }
 }
 
-/// Repeated positions, sorted by document and position.
+/// The repeated positions of all documents, in the order of documents and positions.
+/// [`for_each_line`](Self::for_each_line) joins consecutive positions into lines.
 #[derive(Debug)]
 pub struct Repeats {
     sorted: Sorted<[u64; 4]>,

@@ -42,8 +42,8 @@ fn consistent(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
     (0..t as u64).map(minimum).collect()
 }
 
-/// Minima with the same distribution as those of `ProbMinHash`, which computes them faster. Each element draws exponential
-/// random numbers whose rate is its weight; a minimum is the least number of all elements.
+/// Minima with the same distribution as the minima of `ProbMinHash`, which computes them faster. Each element draws
+/// exponential random numbers whose rate is its weight; a minimum is the least number of all elements.
 fn exponential(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
     let minimum = |j: u64| {
         let values = elements

@@ -14,17 +14,17 @@
 //! the variance of the estimate is `J (1 - J) / t`.
 //!
 //! ```text
-//! weight   in units of 2^-16, 2^12 to 2^40 - 1: 1/16 to 2^24
+//! weight   in units of 2^-16, 2^12 to 2^40 - 1: at least 1/16 and less than 2^24
 //! level v  weights from (2^v - 1) up to, not including, 2^(v+1) - 1, in whole units; v from 0
 //! cell     (v, r): the weights of level v, ranks from r / 2^v up to (r + 1) / 2^v: an area of 1
 //! mix(x)   x = (x ^ x >> 30) * BF58476D1CE4E5B9;  x = (x ^ x >> 27) * 94D049BB133111EB;  x ^ x >> 31      mod 2^64
 //! h        mix(element ^ mix(v << 56 | r + 1))
-//! darts    how many of the 20 numbers of POISSON are <= h
+//! darts    the number of darts in the cell: how many of the 20 numbers of POISSON are <= h
 //! dart d   a = mix(h + (2 d + 1) G), b = mix(h + (2 d + 2) G), c = mix(a ^ rot(b, 32)), d from 0, G = 9E3779B97F4A7C15
-//!   weight (2^v - 1) << 16, and the upper v + 16 bits of a more; the dart counts if that is below the element's weight
+//!   weight ((2^v - 1) << 16) + the upper v + 16 bits of a; the document has the dart if it is below the element's weight
 //!   rank   r / 2^v + (the upper 40 bits of b) / 2^(40 + v)
-//!   place  the upper 64 bits of c * t
-//!   value  the lower 32 bits of c; of two darts of one rank the lesser one counts
+//!   place  the position in the signature: the upper 64 bits of c * t
+//!   value  the lower 32 bits of c; of two darts of equal rank, the one with the lesser value is used
 //! ```
 
 use std::cmp::Ordering;
@@ -36,7 +36,7 @@ use crate::params::MINIMA_MAX;
 pub const WEIGHT_ONE: u64 = 1 << 16;
 /// The least weight, 1/16. With a lower weight, a document of one element would have to search too many cells.
 pub const WEIGHT_MIN: u64 = 1 << 12;
-/// The greatest weight, a little less than 2^24.
+/// The greatest weight, 2^24 - 2^-16.
 pub const WEIGHT_MAX: u64 = (1 << 40) - 1;
 
 /// The probabilities, times 2^64, that a cell has at most n darts, for n from 0. A cell has 1 dart on average.
@@ -74,7 +74,7 @@ fn mix(x: u64) -> u64 {
 /// Converts a weight to units of 2^-16, rounded to the nearest.
 ///
 /// # Errors
-/// [`Error::Invalid`] unless `value` is a number from 1/16 to 2^24.
+/// [`Error::Invalid`] unless `value`, after rounding, is at least 1/16 and less than 2^24.
 pub fn weight(value: f64) -> Result<u64> {
     let units = (value * WEIGHT_ONE as f64).round();
     // NaN is not in the range.
@@ -83,7 +83,7 @@ pub fn weight(value: f64) -> Result<u64> {
         return Ok(units as u64);
     }
     Err(Error::Invalid(format!(
-        "a weight of {value}: expected 1/16 to 2^24; multiply all weights by one number"
+        "a weight of {value}: expected at least 1/16 and less than 2^24; multiply all weights by one number"
     )))
 }
 
@@ -169,8 +169,8 @@ impl WeightedMinHasher {
     /// Writes to `out` the minima of a document, given as elements and their weights in units of 2^-16. Elements are
     /// distinct, well-mixed hashes, in any order. `out` is empty if there are no elements.
     ///
-    /// Takes about one step for an element of weight 1, log2 of the weight for other elements, and some t ln t steps in
-    /// total. Takes more if the total weight is less than the number of elements.
+    /// Takes about one step for each element, or log2 of its weight if that is more, and about t ln t steps in total.
+    /// Takes more if the total weight is less than the number of elements.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a weight out of range.
@@ -185,7 +185,7 @@ impl WeightedMinHasher {
         Ok(())
     }
 
-    /// Creates a hasher for a number of minima that was checked with the parameters.
+    /// Creates a hasher for a number of minima that was already checked as a part of the parameters.
     pub(crate) fn of_minima(minima: usize) -> Self {
         Self { minima }
     }
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_minima_are_unbiased_with_the_variance_of_independent_minima() {
+    fn fraction_of_equal_minima_is_unbiased_with_expected_variance() {
         const TRIALS: u64 = 20_000;
         const MINIMA: usize = 16;
         let hasher = WeightedMinHasher::new(MINIMA).unwrap();
@@ -360,7 +360,7 @@ mod tests {
     fn weights_out_of_range_are_refused_and_frequencies_are_counted() {
         assert_eq!((weight(1.0), weight(0.0625)), (Ok(WEIGHT_ONE), Ok(WEIGHT_MIN)));
         for bad in [0.0, -1.0, 0.06, f64::NAN, f64::INFINITY, 16_777_216.0] {
-            assert!(weight(bad).unwrap_err().to_string().contains("expected 1/16 to 2^24"), "{bad}");
+            assert!(weight(bad).unwrap_err().to_string().contains("1/16 and less than 2^24"), "{bad}");
         }
         let hasher = WeightedMinHasher::new(8).unwrap();
         let mut signature = vec![1];

@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn fraction_reaches_the_decimal_it_equals_and_no_higher_one() {
+    fn fraction_reaches_an_equal_decimal_threshold_but_no_higher_one() {
         // Tests every threshold of two decimals with every union up to 2,000 for which threshold times union is an integer.
         for hundredths in 1..=100_usize {
             let threshold: f64 = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();

@@ -11,7 +11,7 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The seed for group 0: the fourth 64 bits of the fraction of pi.
+/// The seed for group 0: the fourth 64-bit word of the fractional part of pi.
 const GROUPS: u64 = 0x082e_fa98_ec4e_6c89;
 
 /// Replaces `features` with one feature for each group of `rows` minima of `signature`. An incomplete last group gives no
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn no_features_without_minima_or_rows() {
+    fn signature_without_minima_or_rows_has_no_features() {
         assert_eq!(of(&[], 3), []);
         assert_eq!(of(&[1, 2], 3), []);
         assert_eq!(of(&[1, 2], 0), []);

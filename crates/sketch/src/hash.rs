@@ -1,17 +1,17 @@
 //! The shingle hash `fast`: hashes tokens to 64 bits by folded multiplications, and combines them by a cyclic polynomial.
 //! [`shingle`](super::shingle) defines the hash and explains the choice.
 
-/// The first 128 bits of the fraction of pi: constants without a hidden structure.
+/// The first 128 bits of the fractional part of pi: constants without a hidden structure.
 const PI: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
-/// Makes shingles of different numbers of tokens differ: the fraction of the golden ratio, made odd.
+/// Makes shingles of different numbers of tokens differ: the first 64 bits of the fractional part of the golden ratio.
 pub(crate) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes the bits of `x`: every bit of the result depends on every bit of `x`. The function is a bijection.
 ///
-/// Shifts and multipliers are variant 13 by Stafford of the finalizer of `MurmurHash3`, as in Steele, Lea and Flood, *Fast
-/// splittable pseudorandom number generators*, 2014. Only the low halves of products are used, which vector instructions can
-/// compute.
+/// The shifts and multipliers are Stafford's variant 13 of the finalizer of `MurmurHash3`, as in Steele, Lea and Flood,
+/// *Fast splittable pseudorandom number generators*, 2014. Only the low halves of products are used, which vector
+/// instructions can compute.
 #[inline(always)]
 #[must_use]
 pub const fn mix(mut x: u64) -> u64 {
@@ -26,7 +26,7 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The hash with the keys of one seed.
+/// The hash `fast`, with keys computed from a seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fast {
     keys: [u64; 2],

@@ -97,7 +97,8 @@ pub struct IdfTable {
 
 /// Number of slots that a look-up always reads, even if some of them belong to another prefix.
 const AT_ONCE: usize = 4;
-/// Minimum number of bits of a prefix. A slot has the other 48 bits of a hash.
+/// Minimum number of bits of a prefix. A slot has the low 48 bits of a hash, so prefix and slot together identify the
+/// hash.
 const PREFIX_MIN: u32 = 16;
 
 impl IdfTable {

@@ -13,12 +13,12 @@ use super::estimate::{Resemblance, intersection_from};
 /// // The documents have 9 and 19 shingles and share 8.
 /// assert!(!Nearness::Resemblance(0.8).is_met(8, 9, 19)); // 8/20
 /// assert!(Nearness::Containment(0.8).is_met(8, 9, 19)); // 8/9
-/// assert!(!Nearness::Containment(0.8).is_met(8, 19, 9), "only in a larger one, or one of the same size");
+/// assert!(!Nearness::Containment(0.8).is_met(8, 19, 9), "the other document must not be smaller");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nearness {
-    /// The resemblance is at least the threshold: the number of shared shingles divided by the number of shingles in the
-    /// union.
+    /// The resemblance, that is, the number of shared shingles divided by the number of shingles in the union, is at
+    /// least the threshold.
     Resemblance(f64),
     /// The other document contains at least this fraction of the document's shingles, and has at least as many shingles.
     Containment(f64),
@@ -33,8 +33,8 @@ impl Nearness {
         }
     }
 
-    /// Returns true if a document of `size` shingles is near a document of `other` shingles with which it shares `shared`. A
-    /// document without shingles is near no document.
+    /// Returns true if a document of `size` shingles is near a document of `other` shingles with which it has `shared`
+    /// shingles in common. A document without shingles is near no document.
     #[must_use]
     #[inline]
     pub fn is_met(self, shared: usize, size: usize, other: usize) -> bool {
@@ -62,15 +62,16 @@ impl Nearness {
         (min <= size.min(other)).then_some(min)
     }
 
-    /// Returns how many of its first shingles a document of `size` shingles has to look up, if the shingles of all documents
-    /// are in the same order. Each document that it is near shares at least one of these shingles.
+    /// Returns the number of shingles that a document of `size` shingles must look up to find the documents that it is
+    /// near. If the shingles of all documents are in the same order, these are its first shingles: each document that it
+    /// is near contains at least one of them.
     #[must_use]
     pub fn prefix(self, size: usize) -> usize {
         (size + 1).saturating_sub(least_part(size, self.threshold()))
     }
 
-    /// Returns how many of its first shingles, in the same order, a document of `size` shingles has to index, so that every
-    /// document that is near it finds it.
+    /// Returns the number of shingles that a document of `size` shingles must index, the first ones in the same order, so
+    /// that the [look-ups](Self::prefix) of every document that is near it find it.
     #[must_use]
     pub fn indexed(self, size: usize) -> usize {
         match self {
@@ -143,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn least_intersection_is_the_first_to_reach_the_threshold() {
+    fn least_intersection_is_the_smallest_that_reaches_the_threshold() {
         for hundredths in 1..=100_usize {
             let threshold = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
             for sum in 0..400_usize {

@@ -74,8 +74,9 @@ pub enum MinhashWeights {
     /// All distinct shingles have the same weight.
     #[default]
     Distinct,
-    /// The weight of a shingle is its number of occurrences. For features supplied by the caller, the caller specifies the
-    /// weight, 1/16 to 2^24; such weights require [`Family::Darts`] or a [unit](MinhashParams::unit).
+    /// The weight of a shingle is its number of occurrences. For features supplied by the caller, the caller specifies
+    /// the weight; such weights require [`Family::Darts`] or a [unit](MinhashParams::unit). Without a unit, a weight must
+    /// be at least 1/16 and less than 2^24.
     Frequencies,
     /// The weight of [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this
     /// digest ([`IdfTable`](crate::IdfTable)). Requires [`Family::Darts`] or a [unit](MinhashParams::unit).

@@ -15,11 +15,11 @@
 //! s(x) = mix(x ^ 0xbe5466cf34e90c6c) >> 16
 //! ```
 //!
-//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection. It makes s, for all
-//! practical purposes, independent of the minima and of the fingerprint, for every shingle hash, including affine ones. Only
-//! 48 bits are kept, which saves a quarter of the space. When n hashes of one document are compared with t hashes of
-//! another, a wrong match of two different shingles occurs in less than one comparison in `2^48 / (n t)`, which is 1 in 3 *
-//! 10^7 for a million shingles and t = 10.
+//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection. It makes s, for
+//! all practical purposes, independent of the minima and of the fingerprint, for every shingle hash function, even for
+//! linear ones such as Rabin's fingerprints. Only 48 bits are kept, which saves a quarter of the space. When n hashes of
+//! one document are compared with t hashes of another, two different shingles have the same s in less than one comparison
+//! in `2^48 / (n t)`. This is one in about 28 million for a million shingles and t = 10.
 //!
 //! - The bottom-t sketch of a document is the t least distinct values of s, ascending, or all of them if there are fewer.
 //! - The 0-mod-m sketch is all distinct values of s that are divisible by m, ascending. If there are more than
@@ -43,7 +43,7 @@ use super::estimate::Resemblance;
 use super::hash::mix;
 use crate::params::{HASH_BITS, MODULAR_MAX};
 
-/// The sixth 64 bits of the fraction of pi. It makes sampled hashes independent of shingle hashes.
+/// The sixth 64-bit word of the fractional part of pi. It makes sampled hashes independent of shingle hashes.
 const SAMPLES: u64 = 0xbe54_66cf_34e9_0c6c;
 
 /// Returns the 48-bit sampled hash of a shingle hash; see the [module](self).
@@ -74,9 +74,10 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
     if t == 0 || shingles.is_empty() {
         return;
     }
-    // At most the number of hashes, so that no sum below overflows and memory is limited by the size of the document.
+    // Limits t to the number of hashes, so that no sum below overflows and memory is limited by the size of the document.
     let t = t.min(shingles.len());
-    // A margin over t of several standard deviations, which also allows for a few repetitions.
+    // Number of hashes expected below the first threshold: t plus several standard deviations, which also allows for a
+    // few repetitions.
     let wanted = t as u64 + t as u64 / 4 + 4 * u64::from(t.ilog2()) + 16;
     let share = (1_u64 << HASH_BITS) / shingles.len() as u64;
     let first = share.saturating_mul(wanted);

@@ -289,7 +289,8 @@ named! {
 named! {
     /// The hash function that maps the bytes of a shingle to 64 bits.
     ShingleHash {
-        /// Folded multiplications of 16 bytes, joined by a cyclic polynomial.
+        /// Folded multiplications, one for every 16 bytes of a token. A cyclic polynomial combines the hashes of the
+        /// tokens.
         Fast = "fast",
         /// Rabin's fingerprint, a remainder of polynomials over GF(2).
         Rabin = "rabin",

@@ -61,7 +61,8 @@ pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     )
 }
 
-/// Number of lanes, which are the elements of a vector. Each lane counts other hashes, in its own counters.
+/// Number of lanes, which are the elements of a vector. The hashes are divided among the lanes, and each lane has its own
+/// 64 counters.
 const LANES: usize = 8;
 
 /// Minimum number of hashes for which lanes save more time than the final addition of their counters takes.
@@ -100,8 +101,8 @@ fn votes(hashes: &[u64]) -> Fingerprint {
             ones.add(0, [hash]);
         }
     }
-    // Votes for 1 minus votes for 0 is twice the number of ones minus the total. So it is positive if the number of ones is
-    // greater than half the total, rounded down.
+    // The votes for 1 minus the votes for 0 are twice the votes for 1 minus all votes. The difference is positive if and
+    // only if the votes for 1 exceed half of all votes, rounded down.
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 

@@ -105,8 +105,8 @@ impl Votes {
         }
     }
 
-    /// Returns the fingerprint. Votes for 1 minus votes for 0 is twice the sum of ones minus the total. So it is positive if
-    /// the sum of ones is greater than half the total, rounded down.
+    /// Returns the fingerprint. The votes for 1 minus the votes for 0 are twice the votes for 1 minus the total. The
+    /// difference is positive if and only if the votes for 1 exceed half the total, rounded down.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let half = self.total / 2;
         let bits = self.ones.iter().enumerate();

@@ -7,7 +7,7 @@
 //!
 //! ```text
 //! elements of a shingle = floor(weight / unit + 1/2)     weight = frequency, or the caller's; times the inverse document
-//!                                                        frequency where that counts; rounded once, after the product
+//!                                                        frequency if weights use it; rounded once, after the product
 //! ```
 //!
 //! **Error.** A rounded weight differs from the weight by at most half a unit. Rounding keeps the order of weights, so the
@@ -160,7 +160,7 @@ mod tests {
     proptest! {
         /// Compares with weights that are rounded one by one as fractions and then added.
         #[test]
-        fn resemblance_of_elements_equals_that_of_rounded_weights(
+        fn elements_and_rounded_weights_have_equal_resemblance(
             a in proptest::collection::btree_map(0_u64..12, 1_u32..400_000, 0..10),
             b in proptest::collection::btree_map(0_u64..12, 1_u32..400_000, 0..10),
             idfs in proptest::collection::vec(256_u16..=8448, 12),

@@ -119,15 +119,16 @@ struct CutState {
     filled: usize,
     /// The number of used bytes at which tokens are hashed. [`SLACK`] more bytes of `lower` follow it.
     limit: usize,
-    /// Number of bytes whose bits were converted to positions of tokens. The bits of the next `waiting` bytes are in `word`
-    /// and `begins`.
+    /// Number of bytes of `lower` whose token starts and ends are already in [`Words`]. Bit i of `word` and `begins`
+    /// describes byte `placed + i` of `lower`.
     placed: usize,
-    /// The bits of bytes that belong to tokens.
+    /// The bits of bytes that belong to a token.
     word: u64,
-    /// The bits of bytes that begin a token although the previous byte belongs to another token.
+    /// The bits of bytes that begin a token although the byte before belongs to another token.
     begins: u64,
+    /// Number of bits in `word` and in `begins`, at most 63 between calls.
     waiting: usize,
-    /// The last bit of `word` that was converted to positions.
+    /// The bit of the last byte before `placed`: 1 if the byte belongs to a token.
     carry: u64,
     starts: usize,
     ends: usize,

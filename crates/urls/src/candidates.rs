@@ -6,18 +6,20 @@ use crate::page::{SitePages, hash_of};
 
 /// Maximum number of positions in a candidate.
 const PLACES_MAX: usize = 8;
-/// Maximum number of candidates of a site. If there are more, those found in the most groups are kept.
+/// Maximum number of candidates of a site. If there are more, the ones that occur in the most groups are kept.
 const CANDIDATES_MAX: usize = 256;
-/// Minimum length of values whose common length may be part of a candidate.
+/// Minimum length in bytes at which a candidate may require that ignored values have this length.
 const LENGTH_MIN: usize = 6;
 
-/// A position whose part may be ignored. With a length, the part may be ignored only if its value has this length.
+/// A position whose part is ignored. If a length is given, the part is ignored only if its value has this length in
+/// bytes.
 pub(crate) type Ignored = (u32, Option<usize>);
 
 /// A set of positions to ignore, in ascending order.
 pub(crate) type IgnoredPlaces = Vec<Ignored>;
 
-/// Returns the candidates of a site, those found in the most groups first.
+/// Returns at most [`CANDIDATES_MAX`] candidates of a site, in descending order of the number of groups of near-duplicate
+/// pages in which they occur.
 pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     let mut by_group: Vec<u32> = (0..pages.len() as u32).collect();
     // Pages are sorted by URL, and a stable sort keeps this order within each group.
@@ -36,7 +38,8 @@ pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Counts the positions at which URLs of the group differ while the rest of the URLs is equal.
+/// Counts, for a group of near-duplicate pages, each position at which two URLs differ while the rest of the URLs is
+/// equal.
 fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
     // For each position and hash of the rest of the URL: the number of URLs, and the length of their values if all have
     // the same length.
@@ -82,7 +85,7 @@ fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap
     }
 }
 
-/// Counts a candidate, and, if it has lengths, also the same candidate without them.
+/// Counts a candidate. If it has lengths, also counts the same candidate without lengths.
 fn note(mut candidate: IgnoredPlaces, seen: &mut HashMap<IgnoredPlaces, u64>) {
     for (_, length) in &mut candidate {
         *length = length.filter(|length| *length >= LENGTH_MIN);

@@ -19,10 +19,10 @@ const SINGLES_MAX: usize = 64;
 /// The minimum evidence for a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Number of normal forms, each merging several URLs of near pages, that are required for an alias or for a template
-    /// with `{}` (see [`Rule::template`]). The default is 3, the minimum 2.
+    /// Minimum number of normal forms that an alias, or a template with `{}` (see [`Rule::template`]), must have merged
+    /// from several URLs of near pages. The default is 3, the minimum 2.
     pub min_forms: usize,
-    /// Number of URLs of a page that are required for a rule for this page only. The default is 3, the minimum 2.
+    /// Minimum number of URLs of a page from which a rule for this page only is learned. The default is 3, the minimum 2.
     pub min_urls: usize,
 }
 
@@ -129,7 +129,7 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     found
 }
 
-/// How many normal forms the rules merge correctly and how many wrongly.
+/// Numbers of normal forms that rules merge correctly and wrongly.
 struct RuleEffect {
     /// Number of merged normal forms whose pages are all near each other.
     near: usize,
@@ -172,7 +172,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
         by_hash.entry(pages.hashes[page as usize]).or_insert(page);
     }
     let (mut rules, mut singles) = (Vec::new(), 0);
-    // For each page, a lesser page that the rules so far merge it with, or the page itself.
+    // For each page, a page with a lower number that the rules so far merge it with, or the page itself.
     let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
     for candidate in candidates {
         let forms = NormalForms::of(&pages, &candidate, &by_place, &by_hash);
@@ -209,7 +209,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
     rules
 }
 
-/// Returns the least of the pages that are merged with `page`.
+/// Returns the page with the lowest number among the pages that are merged with `page`.
 fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     while one_with[page as usize] != page {
         one_with[page as usize] = one_with[one_with[page as usize] as usize];
@@ -228,7 +228,7 @@ fn supported(set: &[u32], forms: &NormalForms, options: Options) -> Vec<Vec<u32>
     set.iter().filter(enough).map(|&form| vec![form]).collect()
 }
 
-/// Returns the rule with the narrowest template that matches all pages of the forms.
+/// Returns the rule with the narrowest template that matches the URLs of all pages with these normal forms.
 fn rule_of(
     site: &str,
     pages: &SitePages<'_>,
@@ -258,7 +258,7 @@ fn rule_of(
     Rule { site, body: RuleBody::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
 }
 
-/// Returns the narrowest pattern of a segment that matches these pages.
+/// Returns the narrowest pattern that matches this segment of the URLs of these pages.
 fn segment_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -308,7 +308,7 @@ fn segment_of(
     PatternSegment::Of(pieces)
 }
 
-/// Adds to `pattern` the parameters that all these pages have, and the ignored parameters.
+/// Adds to `pattern` the parameters that the URLs of all these pages have, and the ignored parameters.
 fn parameters_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -348,8 +348,8 @@ fn parameters_of(
     pattern.parameters = found.into_iter().map(|(_, _, required)| required).collect();
 }
 
-/// Removes rules until no rule merges pages that are not near each other. Of the rules that do, the one with the fewest
-/// merged forms is removed first. Returns the other rules with their counts.
+/// Removes rules until no rule merges pages that are not near each other. Among the rules that do, removes the one with
+/// the fewest merged forms first. Returns the remaining rules with their counts.
 fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     loop {
         let known = Rules::of(rules);

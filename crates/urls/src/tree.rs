@@ -1,5 +1,5 @@
-//! Finds where a candidate holds: divides the pages of a site into sets in which no normal form merges pages that are not
-//! near.
+//! Finds the URLs to which a candidate applies: divides the pages of a site into sets in which no normal form merges
+//! pages that are not near each other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -34,7 +34,7 @@ impl NormalForm {
     }
 }
 
-/// The normal forms of the pages that have ignored parts.
+/// The normal forms of the pages whose URLs have ignored parts.
 pub(crate) struct NormalForms {
     pub(crate) forms: Vec<NormalForm>,
     /// The pages that have at least one of the ignored parts, each with the index of its form.
@@ -70,7 +70,7 @@ impl NormalForms {
             }
         }
         if rarest.is_none() {
-            // Adds the pages that have the same form but none of the ignored parameters.
+            // Adds the pages that have none of the ignored parameters but otherwise the same URL.
             let mut all: Vec<(u128, u32)> = numbers.into_iter().collect();
             all.sort_unstable_by_key(|&(_, form)| form);
             for (rest, form) in all {
@@ -144,6 +144,7 @@ pub(crate) struct Tree<'t, 'u> {
     pub(crate) forms: &'t [NormalForm],
     /// The ignored positions, which do not divide forms.
     pub(crate) ignored: HashSet<u32>,
+    /// The preferred minimum number of near forms in a set.
     pub(crate) min: usize,
 }
 
@@ -167,7 +168,7 @@ impl Tree<'_, '_> {
                 }
             }
             None if is_pure => found.push(near),
-            // A separate set for each near form, because a rule for one form cannot merge other pages.
+            // Adds a separate set for each near form, because a rule for one form cannot merge other pages.
             None => found.extend(near.into_iter().map(|form| vec![form])),
         }
     }
@@ -232,8 +233,8 @@ impl Tree<'_, '_> {
         (values.len() > 1 && near > 0).then_some(near)
     }
 
-    /// Returns the number of forms whose value no near form has. `None` if near forms have too many values, if one of these
-    /// values has fewer than `min` near forms, or if the result is less than `min`.
+    /// Returns the number of forms with values that no near form has. `None` if near forms have too many values, if one
+    /// of these values has fewer than `min` near forms, or if the result is less than `min`.
     fn confines(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let near = values.values().filter(|counts| counts.near > 0);
         let is_few = near.clone().count() <= VALUES_MAX && near.clone().all(|counts| counts.near >= self.min);

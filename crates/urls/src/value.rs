@@ -55,7 +55,7 @@ impl Charset {
 pub enum Kind {
     /// The id of a session or of a user: the "cookie crumb".
     Session,
-    /// A number.
+    /// A number, such as a page number or a counter.
     Counter,
     /// A date, or a time in seconds or milliseconds since 1970.
     Date,
@@ -279,7 +279,7 @@ pub(crate) fn is_dashed_date(bytes: &[u8]) -> bool {
     ends && date[4] == b'-' && date[7] == b'-' && is_day(&[&date[..4], &date[5..7], &date[8..]].concat())
 }
 
-/// Returns true if eight bytes are a date `YYYYMMDD` of the years 1970 to 2099.
+/// Returns true if eight bytes are a date `YYYYMMDD` of the years 1970 to 2099. Days are not checked against the month.
 fn is_day(digits: &[u8]) -> bool {
     let Some(number) = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u32>().ok()) else {
         return false;
@@ -288,7 +288,8 @@ fn is_day(digits: &[u8]) -> bool {
     digits.len() == 8 && (1970..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day)
 }
 
-/// Returns true if a value is a date, or a time of the years 2001 to 2100 in seconds or milliseconds.
+/// Returns true if a value is a date, or a time from September 2001 to the end of 2099, in seconds or milliseconds since
+/// 1970.
 fn is_date(value: &str) -> bool {
     let bytes = value.as_bytes();
     if is_dashed_date(bytes) && bytes.len() == 10 || is_day(bytes) {

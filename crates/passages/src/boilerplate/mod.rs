@@ -65,12 +65,15 @@ use self::format::{HEADER_BYTES, ListFault, ListHeader, SPAN_BYTES, span_from_by
 pub use self::shared::SharedGrams;
 use crate::hashed::{Exact, Hashed, Hasher};
 
-/// Number of bits of the filter per span, and the maximum number of bits.
+/// Minimum number of bits of the filter per span, and maximum number of bits of the whole filter. The number of bits is
+/// rounded up to a power of two.
 const FILTER_BITS: (u64, u64) = (8, 1 << 26);
-/// Working memory is kept for the next text only if the text had at most this number of bytes.
+/// The working memory for a text is kept for later texts only if the text had at most this number of bytes.
 const KEPT_TEXT: usize = 1 << 20;
 
-/// An open list of spans. The list is memory-mapped; a filter of 8 bits per span, up to 8 MiB, is in memory.
+/// A list of spans that can be removed from texts ([`LeavesOut`]). An opened file is memory-mapped. A filter in memory,
+/// of at least 8 bits per span but at most 8 MiB in total, rejects most runs that are not in the list before they are
+/// looked up.
 pub struct Boilerplate {
     path: PathBuf,
     bytes: Bytes,
@@ -82,7 +85,7 @@ pub struct Boilerplate {
     hasher: Hasher,
     /// The factors with which hashes of runs of `words` words are computed.
     powers: [u64; 2],
-    /// A Bloom filter with one bit per span, indexed by the upper bits of the span's fingerprint.
+    /// A Bloom filter with one hash function: each span sets the bit that the upper bits of its fingerprint select.
     filter: Vec<u64>,
     /// Working memory that no thread is using.
     idle: Mutex<Vec<(PlacedUnits, Hashed)>>,
@@ -232,8 +235,8 @@ impl Boilerplate {
         false
     }
 
-    /// Passes the byte ranges of the spans in a text, with overlapping ones merged, to `each`. Returns the number of words
-    /// removed.
+    /// Passes the byte ranges of the spans in a text to `each`; overlapping spans are merged to one range. Returns the
+    /// number of words removed.
     fn places(
         &self,
         text: &str,

@@ -13,9 +13,9 @@ const BLOCK: usize = 64;
 /// `more_than` + 1, at most 255.
 ///
 /// Each fingerprint has two counters, in the same block of 64 bytes. A fingerprint that occurs in more than `more_than`
-/// documents is always reported. Another fingerprint is reported if more frequent ones share both of its counters, or if
-/// `more_than` is above 254 and its counters are saturated. Such false positives cost time but change no result. Several
-/// threads may count at the same time, in any order.
+/// documents is always reported. Another fingerprint is reported if both of its counters saturate, because other
+/// fingerprints share them or because `more_than` is above 254. Such false positives cost time but change no result.
+/// Several threads may count at the same time, in any order.
 #[derive(Debug)]
 pub struct SharedGrams {
     counters: Vec<AtomicU8>,

@@ -34,7 +34,7 @@ pub struct Compacted {
     pub bytes: (u64, u64),
 }
 
-/// The upper size limit of parts of tier 0 is [`FAN_IN`] times this number of bytes.
+/// Parts smaller than [`FAN_IN`] times this number of bytes are in tier 0.
 const TIER_BYTES: u64 = 1 << 20;
 /// Maximum number of parts per tier before they are merged, and the ratio between the sizes of adjacent tiers.
 const FAN_IN: u64 = 8;
@@ -44,9 +44,10 @@ fn tier(bytes: u64) -> u32 {
     (bytes / TIER_BYTES).max(1).ilog(FAN_IN)
 }
 
-/// Returns the position of the first part to merge with all parts after it, given the sizes of all parts in order; `None`
-/// if no merge is needed. For some tier, takes the last parts that are of this tier or lower. They are merged if there are
-/// more than [`FAN_IN`] of them for each tier that occurs among them. If several tiers qualify, uses the highest.
+/// Returns the position of the first part of a merge, which merges it with all parts after it; `None` if no merge is
+/// needed. `sizes` has the sizes of all parts, in order. For each tier, considers the longest run of parts at the end of
+/// the list that are of this tier or lower. A run is merged if it has more than [`FAN_IN`] parts for each tier that
+/// occurs in it. If several runs qualify, the one for the highest tier is merged.
 ///
 /// Documents have an order, so only adjacent parts can be merged. After a merge there are at most [`FAN_IN`] parts per
 /// tier. If parts are added one at a time, a merged part above tier 0 stays in its tier only if another part of this tier
@@ -233,10 +234,10 @@ impl PassageIndex {
         index.merge_from(0, &mut change, memory).map(Some)
     }
 
-    /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many parts of similar
-    /// size. Call this after each [`append`](Self::append). The sizes of parts are divided into tiers that grow by a factor
-    /// of 8. The index then has at most 8 parts per tier, and each byte is written about once per tier. Returns `None` if
-    /// nothing was merged.
+    /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many parts of
+    /// similar size. Call this after each [`append`](Self::append). The sizes of parts are divided into tiers that grow
+    /// by a factor of 8. The index then has at most 8 parts per tier. Each byte is written fewer than 8 times per tier,
+    /// and about once if all appended parts have the same size. Returns `None` if nothing was merged.
     ///
     /// # Errors
     ///

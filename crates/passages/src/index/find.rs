@@ -68,7 +68,7 @@ impl Limits {
     pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
 }
 
-/// A document that may be one of those with the most shared units. Better documents are ordered first.
+/// A document that shares runs with a text. Documents with more shared units are ordered first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedDocument {
     words: Reverse<u32>,
@@ -76,12 +76,12 @@ struct RankedDocument {
     runs: Vec<Run>,
 }
 
-/// The state of a search.
+/// The intermediate result of a search.
 struct FindState {
     answer: Answer,
     /// For each unit of the text, whether it is in a run shared with any document so far.
     covered: Vec<bool>,
-    /// The best documents found so far, as a heap with the worst of them on top.
+    /// The documents with the most shared units so far. The top of the heap is the one with the fewest shared units.
     best: BinaryHeap<RankedDocument>,
 }
 
@@ -130,8 +130,9 @@ fn agreeing(
 }
 
 impl PassageIndex {
-    /// Passes each posting of a fingerprint to `each`, for all parts and except for deleted documents, until `each` returns
-    /// false. Arguments of `each`: the document, the position, and the part with the document's number in this part.
+    /// Passes each posting of a fingerprint in any part, except postings of deleted documents, to `each`, until `each`
+    /// returns false. Arguments of `each`: the document, the position, and the part with the document's number in this
+    /// part.
     fn for_each_posting(
         &self,
         fingerprint: u64,
@@ -278,8 +279,8 @@ impl PassageIndex {
         Ok(Matches { document, words, matches })
     }
 
-    /// As [`FinderScratch::for_each_recurring`], for documents that come after those of an index. Passes each t-gram that
-    /// occurs in the index, with its first position there, and each other t-gram whose fingerprint `wanted` accepts.
+    /// As [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram
+    /// that occurs in the index, with its first position there, and each other t-gram whose fingerprint `wanted` accepts.
     /// Follows the postings of a fingerprint until the first occurrences of all its t-grams are known.
     ///
     /// # Errors

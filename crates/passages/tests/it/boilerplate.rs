@@ -57,7 +57,8 @@ fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: u
     Boilerplate::open(&path).unwrap()
 }
 
-/// Computes the expected number of spans, and the rest of each text with the number of removed words, with sets of t-grams.
+/// Computes, with sets of t-grams, the expected number of spans, the remaining text of each document, and the number of
+/// words removed from it.
 fn expected(texts: &[String], t: usize, more_than: u32) -> (usize, Vec<(LeftOut, String)>) {
     let split: Vec<_> = texts.iter().map(|text| words(text)).collect();
     let gram = |window: &[(Vec<u8>, std::ops::Range<usize>)]| -> Vec<Vec<u8>> {
@@ -133,7 +134,7 @@ proptest! {
 
     /// Texts consist of long pieces. The list must not depend on the number of false positives of the filter.
     #[test]
-    fn list_does_not_depend_on_the_memory(
+    fn list_of_spans_does_not_depend_on_filter_size(
         pieces in proptest::collection::vec((0..3_usize, 0..40_usize, 1..30_usize, any::<bool>()), 1..40),
         (t, more_than) in (1..12_usize, 1..4_u32),
     ) {

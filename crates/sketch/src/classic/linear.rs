@@ -18,8 +18,8 @@
 //! All 61 bits are compared to find the least value, so there are no ties.
 //!
 //! **Accuracy.** No linear family is exactly min-wise independent: in a set of consecutive numbers 0, 1, .. n - 1, the
-//! element 0 is the least too often, by a factor that grows with log n. For sets of mixed hashes, as here, the minima show
-//! no measurable difference from independent ones (`tests/it/sketch_accuracy.rs`).
+//! element 0 has the least value too often, by a factor that grows with log n. For sets of mixed hashes, as here, the
+//! minima show no measurable difference from independent ones (`tests/it/sketch_accuracy.rs`).
 //!
 //! Time: 4 multiplications of 32 bits for each shingle and minimum. Memory: 24 bytes per minimum.
 
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::hash::mix;
 
-/// The seed of the coefficients: the fifth 64 bits of the fraction of pi.
+/// The seed of the coefficients: the fifth 64-bit word of the fractional part of pi.
 const LINEAR: u64 = 0x4528_21e6_38d0_1377;
 
 /// The modulus, 2^61 - 1.
@@ -43,9 +43,9 @@ const BLOCK: usize = 256;
 /// are split into a low half of 32 bits and a high half of 29 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Linear {
-    /// The coefficients a.
+    /// The low and the high halves of the coefficients a.
     a: [Arc<[u32]>; 2],
-    /// The coefficients 2^31 a mod p.
+    /// The low and the high halves of the coefficients 2^31 a mod p.
     raised: [Arc<[u32]>; 2],
     /// The coefficients b + 1; [`lower`](Self::lower) explains the 1.
     next_b: Arc<[u64]>,
@@ -86,8 +86,8 @@ impl Linear {
     /// Updates `minima`, the components from `start` on, with the values of `hashes`. Each stored value is one more than the
     /// minimum. The inner loop runs over the components.
     ///
-    /// Below, x = x1 2^31 + x0 and c = 2^31 a mod p, so that a x = a x0 + c x1 modulo p; and a = a1 2^32 + a0
-    /// and c likewise. Because 2^61 = 1 modulo p,
+    /// Below, x = x1 2^31 + x0 and c = 2^31 a mod p, so that a x = a x0 + c x1 modulo p. The halves of the coefficients
+    /// are a = a1 2^32 + a0 and c = c1 2^32 + c0. Because 2^61 = 1 modulo p,
     ///
     /// ```text
     /// a x0 + c x1 = high 2^32 + low,                           high = a1 x0 + c1 x1,  low = a0 x0 + c0 x1
@@ -135,7 +135,7 @@ fn coefficients(j: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// Computes the minima from the definition of the module.
+    /// Computes the minima by the definition at the top of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let p = u128::from(PRIME);
         let of = |x: u64, (a, b): (u64, u64)| (u128::from(a) * (u128::from(x) % p) + u128::from(b)) % p;

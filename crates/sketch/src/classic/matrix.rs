@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use crate::hash::mix;
 
-/// The seed of the matrices: the seventh 64 bits of the fraction of pi.
+/// The seed of the matrices: the seventh 64-bit word of the fractional part of pi.
 const MATRIX: u64 = 0xc0ac_29b7_c97c_50dd;
 
 /// Number of components that are computed together.
@@ -42,8 +42,8 @@ const BITS: usize = 4;
 /// Number of tables that a hash is looked up in.
 const PLACES: usize = 64 / BITS;
 
-/// One value for each component. Aligned so that no load crosses a cache line; crossing loads would reduce the speed
-/// by a third.
+/// One value for each component of a block. Aligned so that no load crosses a cache line; crossing loads would reduce the
+/// speed by a third.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(align(64))]
 struct Row([u32; LANES]);
@@ -64,7 +64,7 @@ pub(crate) struct Matrix {
 }
 
 impl fmt::Debug for Matrix {
-    /// Omits the tables, which are megabytes.
+    /// Formats the number of minima. Omits the tables, which take megabytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Matrix").field("minima", &self.minima).finish_non_exhaustive()
     }
@@ -138,7 +138,7 @@ fn matrix(j: u64) -> ([u32; 64], u32) {
 mod tests {
     use super::*;
 
-    /// Computes the minima from the definition of the module.
+    /// Computes the minima by the definition at the top of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let of = |x: u64, (columns, vector): &([u32; 64], u32)| {
             (0..64).filter(|c| x >> c & 1 == 1).fold(*vector, |sum, c| sum ^ columns[c])

@@ -14,9 +14,9 @@
 //! wrap.
 //!
 //! **Why not the upper half of a 128-bit product.** In `(a * x) >> 64`, the coefficient a only scales x: the result grows
-//! with x, so every component has its minimum at the same element. Then t minima say no more than one, and the variance is t
-//! times the variance of independent minima. Here the product is taken modulo 2^64 and wraps around many times, and no
-//! second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
+//! with x, so every component has its minimum at the same element. Then t minima carry no more information than one, and
+//! the variance is t times the variance of independent minima. Here the product is taken modulo 2^64 and wraps around
+//! many times, and no second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
 //!
 //! **Which bits are kept.** All 32 bits that are compared. The least of n values has about log2(n) leading zeros; its low b
 //! bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie for the minimum with a
@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use crate::hash::mix;
 
-/// The seed of the coefficients: the sixth 64 bits of the fraction of pi.
+/// The seed of the coefficients: the sixth 64-bit word of the fractional part of pi.
 const MULTIPLY_SHIFT: u64 = 0xbe54_66cf_34e9_0c6c;
 
 /// Number of components computed together. At 20 bytes each, they fit in the first-level cache.
@@ -94,7 +94,7 @@ fn coefficients(j: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// Computes the minima from the definition of the module.
+    /// Computes the minima by the definition at the top of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let of = |x: u64, (a, b): (u64, u64)| (a.wrapping_mul(x).wrapping_add(b) >> 32) as u32;
         let min = |j| hashes.iter().map(|&x| of(x, coefficients(j))).min();

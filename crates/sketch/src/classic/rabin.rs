@@ -29,8 +29,8 @@
 //! uniformly distributed: mix them before they are used as random bits.
 //!
 //! **The polynomial of a seed.** Let `mix` and `COUNT` be those of [`shingle`](crate::shingle), and let
-//! `key = mix(seed ^ 0x452821e638d01377)`; the constant is the fifth word of the fraction of pi. P is x^64 plus the first of
-//! the numbers
+//! `key = mix(seed ^ 0x452821e638d01377)`; the constant is the fifth 64-bit word of the fractional part of pi. P is x^64
+//! plus the first of the numbers
 //!
 //! ```text
 //! mix(key + 1 * COUNT) | 1,   mix(key + 2 * COUNT) | 1,   ...
@@ -49,7 +49,8 @@ use twindex_kernel::clmul::{Body, Modulus, Multiply, Portable, fastest};
 
 use crate::hash::{COUNT, mix};
 
-/// The fifth word of the fraction of pi. It makes polynomials independent of other values that are computed from the seed.
+/// The fifth 64-bit word of the fractional part of pi. It makes polynomials independent of other values that are computed
+/// from the seed.
 const POLYNOMIALS: u64 = 0x4528_21e6_38d0_1377;
 
 /// Minimum length in bytes of strings that are folded with carry-less multiplications. Shorter strings use tables.
@@ -125,8 +126,8 @@ pub struct Rabin {
 
 struct Tables {
     modulus: Modulus,
-    /// `up[i][v]` is the product of x^64 and the polynomial whose only non-zero byte is v. It is byte i, counted from the
-    /// lowest.
+    /// `up[i][v]` is the product of x^64 and the polynomial whose byte i, counted from the lowest, is v and whose other
+    /// bytes are 0.
     up: [[u64; 256]; 8],
     /// The powers x^(8n) for n from 0 to 255.
     powers: [u64; 256],
@@ -226,7 +227,7 @@ impl Rabin {
         self.up(fingerprint >> (64 - bits)) ^ fingerprint << bits ^ number(rest)
     }
 
-    /// Multiplies a polynomial by x^64.
+    /// Returns the product of a polynomial and x^64, modulo P.
     #[inline(always)]
     fn up(&self, polynomial: u64) -> u64 {
         let bytes = polynomial.to_le_bytes();
@@ -259,7 +260,7 @@ impl Rabin {
         self.concat(Self::ONE, 0, n)
     }
 
-    /// Multiplies a fingerprint by x^(8n).
+    /// Returns the product of a fingerprint and x^(8n), modulo P.
     #[inline(always)]
     pub(super) fn shifted(&self, multiply: impl Multiply, fingerprint: u64, n: u64) -> u64 {
         let Tables { modulus, powers, .. } = &*self.tables;
@@ -478,7 +479,8 @@ mod tests {
         for known in [&[64, 4, 3, 1, 0][..], &[64, 63, 61, 60, 0]] {
             assert!(is_irreducible(terms(known)), "{known:?}");
         }
-        // x^64 + 1 = (x + 1)^64; x^64 + x = x (x^63 + 1); a polynomial with an even number of terms; a square.
+        // Reducible polynomials: x^64 + 1 = (x + 1)^64; x^64 + x = x (x^63 + 1); a polynomial with an even number of
+        // terms; a square.
         for known in [&[64, 0][..], &[64, 1], &[64, 4, 3, 0], &[64, 8, 6, 2, 0]] {
             assert!(!is_irreducible(terms(known)), "{known:?}");
         }
@@ -582,7 +584,7 @@ mod tests {
             let length = b.len() as u64;
             prop_assert_eq!(f(&[&a, &b]), rabin.concat(of_a, f(&[&b]), length));
             prop_assert_eq!(f(&[&b]), rabin.concat(of_a, f(&[&a, &b]), length));
-            // The same holds if both strings begin with a 1.
+            // A fingerprint with a 1 in front can be extended in the same way.
             let led = rabin.extend(Rabin::ONE, &a);
             prop_assert_eq!(rabin.extend(led, &b), f(&[&[1], &a, &b]));
         }
@@ -610,7 +612,7 @@ mod tests {
         }
 
         #[test]
-        fn products_of_powers_are_powers_of_the_sum(a: u32, b: u32) {
+        fn multiplying_powers_adds_their_exponents(a: u32, b: u32) {
             let rabin = Rabin::new(1);
             let product = rabin.concat(rabin.power(a.into()), 0, b.into());
             prop_assert_eq!(product, rabin.power(u64::from(a) + u64::from(b)));

@@ -22,8 +22,8 @@
 //! are used as random bits.
 //!
 //! **The base of a seed**, with q = 2^61 - 1 ([`RabinKarp::seeded`]). With `mix` and `COUNT` as in
-//! [`shingle`](crate::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`; the constant is the sixth word of the fraction
-//! of pi. The base is the first of
+//! [`shingle`](crate::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`; the constant is the sixth 64-bit word of the
+//! fractional part of pi. The base is the first of
 //!
 //! ```text
 //! mix(key + 1 * COUNT) mod 2^61,   mix(key + 2 * COUNT) mod 2^61,   ...
@@ -35,7 +35,8 @@ use crate::error::{Error, Result};
 
 use crate::hash::{COUNT, mix};
 
-/// The sixth word of the fraction of pi. It makes bases independent of other values that are computed from the seed.
+/// The sixth 64-bit word of the fractional part of pi. It makes bases independent of other values that are computed from
+/// the seed.
 const BASES: u64 = 0xbe54_66cf_34e9_0c6c;
 
 /// The rolling hash with one base and one modulus.
@@ -56,7 +57,7 @@ pub struct RabinKarp {
 }
 
 impl RabinKarp {
-    /// The prime 2^61 - 1, modulo which remainders are computed without a division.
+    /// The prime 2^61 - 1. Remainders modulo this prime are computed without a division.
     pub const MERSENNE_61: u64 = (1 << 61) - 1;
 
     /// Creates the hash with base d = `base` and modulus q = `modulus`, which may be any 64-bit prime.

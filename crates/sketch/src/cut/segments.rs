@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_found_line_by_line_equal_those_of_the_text() {
+    fn sentences_of_single_lines_equal_sentences_of_the_text() {
         for text in [
             "One. Two!\r\nThree\rfour.\n\nFive; etc. six? “Seven.” (Eight.) 3.14 U.S.A. Nine\u{2029}Ten\u{85}",
             "a.\n\u{301}b. C\r\n\r\n\u{301}",

@@ -68,7 +68,7 @@ mod with_languages {
         })
     }
 
-    /// Returns an error if a stemmer gives other stems for the words of a probe.
+    /// Returns an error if the digest of the stems of the words in a probe is wrong.
     pub(in crate::cut) fn probe<'a>(
         &(stemming, words, digest): &(Stemming, &'a str, u64),
         stem: impl Fn(&'a str) -> Cow<'a, str>,

@@ -155,7 +155,7 @@ fn invisible_characters_are_removed_first() {
 }
 
 #[test]
-fn white_space_has_25_characters_of_the_standard_library() {
+fn all_25_white_space_characters_are_white_space_in_std() {
     let found: Vec<char> = ('\0'..=char::MAX).filter(|&c| is_white_space(c)).collect();
     assert_eq!(found.len(), 25);
     assert!(found.iter().all(|c| c.is_whitespace()));

@@ -38,7 +38,7 @@ const FILLED: u32 = 1 << 31;
 /// Marks an empty bin. No occupied bin has this value.
 const EMPTY: u32 = u32::MAX;
 
-/// The seed of the keys of [`fill`]: the third 64 bits of the fraction of pi.
+/// The seed of the keys of [`fill`]: the third 64-bit word of the fractional part of pi.
 const KEYS: u64 = 0xa409_3822_299f_31d0;
 
 /// Multipliers of [`fill`], from the 32-bit finalizer of Appleby's `MurmurHash3`.
@@ -47,7 +47,7 @@ const FILL: [u32; 2] = [0x85eb_ca6b, 0xc2b2_ae35];
 /// Number of empty bins that are filled in one pass over the shingles, so that their minima fit in registers.
 const LANES: usize = 32;
 
-/// The family with one key for each bin.
+/// Computes the minima of the family, with one key for each bin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OnePermutation {
     keys: Vec<u32>,
@@ -147,8 +147,8 @@ mod tests {
         signature
     }
 
-    /// Computes the signature from the definition of the module: each component is the minimum of all hashes under one
-    /// order.
+    /// Computes the signature by the definition at the top of the module: each component is the minimum of all hashes
+    /// under one order.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let keys: Vec<u32> = (0..minima as u64).map(|j| mix(KEYS + j) as u32).collect();
         let rank = |x: u64, j: usize| {

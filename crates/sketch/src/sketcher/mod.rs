@@ -247,8 +247,8 @@ impl Sketcher {
     }
 
     /// Returns the same sketcher with a maximum of `elements` [units](crate::params::MinhashParams::unit) per document;
-    /// documents with more are refused. Each unit takes 8 bytes of memory. At most [`ELEMENTS_MAX`]. For callers with little
-    /// memory.
+    /// documents with more are refused. Values above [`ELEMENTS_MAX`] are reduced to it. Each unit takes 8 bytes of
+    /// memory, so callers with little memory can set a lower maximum.
     #[must_use]
     pub fn with_elements_max(mut self, elements: u64) -> Self {
         self.elements_max = elements.min(ELEMENTS_MAX);
@@ -275,7 +275,8 @@ impl Sketcher {
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for features supplied by the caller ([`Tokens::Features`]) and not for
     /// texts. With weights in [units](crate::params::MinhashParams::unit), also if the text has more than
-    /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units.
+    /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units, or more than the maximum set by
+    /// [`with_elements_max`](Self::with_elements_max).
     pub fn sketch(&self, text: &str) -> Result<Sketch> {
         let mut sketch = Sketch::default();
         self.sketch_into(text, &mut Scratch::default(), &mut sketch)?;
@@ -426,10 +427,10 @@ impl Sketcher {
     ///   multiplied by the inverse document frequency of its feature. Weights may be negative, and are fixed-point numbers
     ///   in any unit, because only their ratios matter.
     /// - Minima, samples and sets are computed from the features whose total weight is above 0. If the minima are
-    ///   [weighted](crate::params::MinhashParams::weights), they use these weights, in units of 2^-16 and from 1/16 to 2^24.
-    ///   If the parameters use [`MinhashWeights::Idf`], the weights are multiplied by the features' inverse document
-    ///   frequencies. With a [unit](crate::params::MinhashParams::unit), weights are rounded to whole units. Each unit is an
-    ///   element of minima of any family, of samples and of sets.
+    ///   [weighted](crate::params::MinhashParams::weights), they use these weights, in units of 2^-16. Without a unit, a
+    ///   weight must be at least 1/16 and less than 2^24. If the parameters use [`MinhashWeights::Idf`], the weights are
+    ///   multiplied by the features' inverse document frequencies. With a [unit](crate::params::MinhashParams::unit),
+    ///   weights are rounded to whole units. Each unit is an element of minima of any family, of samples and of sets.
     /// - The sketch is empty if the total weight of every feature is 0, or if the parameters keep minima or samples and no
     ///   total weight is above 0.
     ///
@@ -705,7 +706,8 @@ impl Sketcher {
 }
 
 /// Converts a number of units to a weight of darts. The unit does not matter, because only ratios of weights do. Numbers
-/// above the range were already refused when the elements were created.
+/// of 2^24 or more give the greatest weight; documents of more than 2^24 units are refused when their elements are
+/// created.
 fn whole_weight(count: u128) -> u64 {
     u64::try_from(count << 16).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX)
 }

@@ -9,8 +9,8 @@ use crate::params::SketchParams;
 /// The sketch of one document: its fingerprint, signature, features and sampled hashes, as far as the parameters include
 /// them.
 ///
-/// A document without tokens has an empty sketch: no fingerprint, no minima and no features. So two empty sketches are never
-/// near each other.
+/// A document without tokens has an empty sketch: no fingerprint, no minima and no features. Two such documents are near
+/// each other only if their bytes are equal and the parameters keep [sets](Self::set).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sketch {
     pub(super) params: Option<Arc<SketchParams>>,
@@ -24,7 +24,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Returns true if the document has no tokens.
+    /// Returns true if the sketch has neither a fingerprint nor features, as for a document without tokens.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.fingerprint.is_none() && self.features.is_empty()

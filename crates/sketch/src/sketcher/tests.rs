@@ -56,7 +56,7 @@ fn invalid_utf8_is_refused_with_its_offset() {
 }
 
 #[test]
-fn no_state_of_the_previous_document_remains() {
+fn sketch_does_not_depend_on_the_previous_document() {
     let sketcher = Sketcher::new(both()).unwrap();
     let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
     for text in ["a b c d e f g h", "", "a", "Ä ö ü ß x y", "a b c d e f g h"] {
@@ -353,7 +353,7 @@ fn weights_in_units_are_elements_of_sets_samples_and_minima() {
 }
 
 #[test]
-fn unit_of_one_gives_a_text_its_occurrences_as_elements() {
+fn elements_of_a_text_with_unit_one_are_its_occurrences() {
     let of = |unit| {
         let mut params = weighted_params(Family::OnePermutationFilled, MinhashWeights::Frequencies);
         (params.minhash.as_mut().unwrap().unit, params.sets) = (unit, true);

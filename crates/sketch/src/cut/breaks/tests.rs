@@ -1,4 +1,5 @@
-//! Compares boundaries with those of the crate `unicode-segmentation`, in the version that was used for the first indexes.
+//! Compares boundaries with the boundaries of the crate `unicode-segmentation`, in the version that was used for the
+//! first indexes.
 
 use std::collections::BTreeSet;
 
@@ -21,7 +22,7 @@ fn representatives<T: Ord>(of: impl Fn((Word, Sentence)) -> T) -> Vec<char> {
 }
 
 #[test]
-fn unicode_version_of_tables_equals_that_of_the_crate() {
+fn tables_have_the_unicode_version_of_unicode_segmentation() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::BREAKS, UnicodeVersion(major, minor, update));
     let (ours, compared) =
@@ -30,7 +31,7 @@ fn unicode_version_of_tables_equals_that_of_the_crate() {
 }
 
 #[test]
-fn boundaries_around_every_character_equal_those_of_the_crate() {
+fn boundaries_around_every_character_match_unicode_segmentation() {
     for c in '\0'..=char::MAX {
         check(&format!(
             "a{c}a 1{c}1 \u{5d0}{c}\u{5d0} _{c}_ \u{30a2}{c}\u{30a2} {c}{c} \u{200d}{c} \u{1f1e6}{c}\u{1f1e6} a.{c}b."
@@ -41,7 +42,7 @@ fn boundaries_around_every_character_equal_those_of_the_crate() {
 }
 
 #[test]
-fn boundaries_of_every_property_triple_equal_those_of_the_crate() {
+fn boundaries_of_every_property_triple_match_unicode_segmentation() {
     let all = representatives(|(word, sentence)| (word as u8, sentence as u8));
     assert_eq!(all.len(), TRAITS.len());
     for &a in &all {
@@ -54,7 +55,7 @@ fn boundaries_of_every_property_triple_equal_those_of_the_crate() {
 }
 
 #[test]
-fn word_boundaries_of_four_values_equal_those_of_the_crate() {
+fn word_boundaries_in_four_characters_match_unicode_segmentation() {
     let all = representatives(|(word, _)| word as u8);
     assert_eq!(all.len(), Word::PictographLetter as usize + 1);
     for_each_sequence::<4>(&all, |text| {
@@ -63,7 +64,7 @@ fn word_boundaries_of_four_values_equal_those_of_the_crate() {
 }
 
 #[test]
-fn sentence_boundaries_of_five_values_equal_those_of_the_crate() {
+fn sentence_boundaries_in_five_characters_match_unicode_segmentation() {
     let all = representatives(|(_, sentence)| sentence as u8);
     assert_eq!(all.len(), Sentence::SContinue as usize + 1);
     for_each_sequence::<5>(&all, |text| {
@@ -87,7 +88,7 @@ fn for_each_sequence<const N: usize>(characters: &[char], mut each: impl FnMut(&
 
 proptest! {
     #[test]
-    fn boundaries_in_random_text_equal_those_of_the_crate(
+    fn boundaries_in_random_text_match_unicode_segmentation(
         text in prop::collection::vec(
             prop::sample::select(representatives(|(word, sentence)| (word as u8, sentence as u8))),
             0..24,
@@ -97,14 +98,14 @@ proptest! {
     }
 
     #[test]
-    fn boundaries_in_words_and_punctuation_equal_those_of_the_crate(
+    fn boundaries_in_words_and_punctuation_match_unicode_segmentation(
         text in "([ab] |[AB]|[.!?]|\\(|\\)|\"|'|’|,|:|;|1|_|-| |  |\u{5d0}|\u{301}|\u{200d}|\u{ad}|\u{1f468}|\u{1f1e9}|\n|\r){0,40}",
     ) {
         check(&text);
     }
 
     #[test]
-    fn boundaries_in_any_string_equal_those_of_the_crate(text in any::<String>()) {
+    fn boundaries_in_any_string_match_unicode_segmentation(text in any::<String>()) {
         check(&text);
     }
 }

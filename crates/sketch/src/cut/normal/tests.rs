@@ -1,5 +1,5 @@
-//! Compares normal forms with those of the crate `unicode-normalization`, in the version that was used for the first
-//! indexes.
+//! Compares normal forms with the results of the crate `unicode-normalization`, in the version that was used for the
+//! first indexes.
 
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
@@ -60,7 +60,7 @@ fn check(text: &str, work: &mut CutScratch) {
 }
 
 #[test]
-fn unicode_version_of_tables_equals_that_of_the_crate() {
+fn tables_have_the_unicode_version_of_unicode_normalization() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::NORMAL, UnicodeVersion(major, minor, update));
     let compared = unicode_normalization::UNICODE_VERSION;
@@ -76,7 +76,7 @@ fn check_unmarked(text: &str, work: &mut CutScratch) {
 }
 
 #[test]
-fn marks_and_combining_classes_agree_with_the_crate() {
+fn marks_and_combining_classes_match_unicode_normalization() {
     let marks = |wanted: bool| {
         ('\0'..=char::MAX)
             .filter(move |&c| is_combining_mark(c) && (flags_of(c) & MARK != 0) == wanted)
@@ -134,7 +134,7 @@ fn text_without_marks_is_not_copied() {
 }
 
 #[test]
-fn nfkc_around_every_character_equals_that_of_the_crate() {
+fn nfkc_around_every_character_matches_unicode_normalization() {
     let mut work = CutScratch::default();
     for c in '\0'..=char::MAX {
         check(&format!("{c}"), &mut work);
@@ -144,7 +144,7 @@ fn nfkc_around_every_character_equals_that_of_the_crate() {
 }
 
 #[test]
-fn nfkc_of_composing_pairs_equals_that_of_the_crate() {
+fn nfkc_of_composing_pairs_matches_unicode_normalization() {
     let mut work = CutScratch::default();
     for &(a, b, composed) in &COMPOSITIONS {
         let [a, b, composed] = [a, b, composed].map(|code| char::from_u32(code).unwrap());
@@ -170,7 +170,7 @@ fn nfkc_of_composing_pairs_equals_that_of_the_crate() {
 }
 
 #[test]
-fn nfkc_of_every_three_letters_equals_that_of_the_crate() {
+fn nfkc_of_every_three_letters_matches_unicode_normalization() {
     let mut work = CutScratch::default();
     for a in LETTERS {
         for b in LETTERS {
@@ -222,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn nfkc_of_random_letters_equals_that_of_the_crate(
+    fn nfkc_of_random_letters_matches_unicode_normalization(
         letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
     ) {
         let text: String = letters.into_iter().collect();
@@ -239,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn nfkc_of_any_text_equals_that_of_the_crate(text in any::<String>()) {
+    fn nfkc_of_any_text_matches_unicode_normalization(text in any::<String>()) {
         check(&text, &mut CutScratch::default());
     }
 }
