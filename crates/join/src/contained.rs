@@ -67,7 +67,7 @@ impl ContainmentAnswers {
     }
 }
 
-/// The documents of a text are truncated to the limit when there are this many more than twice the limit.
+/// The documents of a text are truncated to the limit when their number reaches twice the limit plus this number.
 const HELD: usize = 64;
 
 /// A batch of texts that are queried at once. It holds as many texts as fit in memory.
@@ -102,11 +102,12 @@ pub struct ContainmentQueries {
     ends: Vec<usize>,
 }
 
-/// Estimated bytes per text in addition to its elements, for its end and for the counters of threads.
+/// Estimated bytes per text in addition to its elements: the end of its set, and one counter in each thread.
 const TEXT_BYTES: usize = 64;
 /// Number of documents that a thread processes at once.
 const PIECE: u32 = 256;
-/// Number of pieces per thread that may be processed before the results of the first one are passed on.
+/// Number of pieces per thread that may be processed while the results of an earlier piece wait to be passed to the
+/// callback.
 const AHEAD: usize = 4;
 
 /// Working memory of a thread.
@@ -218,9 +219,9 @@ impl ContainmentQueries {
         Ok(all)
     }
 
-    /// Reads the sets of all documents on `threads` threads. Passes each pair of a text and a document to `each` if at
-    /// least the minimum share of the smaller set is in the larger set. Documents are in the order of segments and include
-    /// marked documents. The texts of a document are in ascending order.
+    /// Reads the sets of all live documents on `threads` threads. Passes each pair of a text and a document to `each` if the
+    /// larger set contains at least the minimum share of the smaller set. Pairs are in the order of segments and documents,
+    /// then of texts. Documents that are marked as duplicates are included.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error of `each`.

@@ -1,8 +1,8 @@
 //! Computes all living groups of an index ([`Snapshot::groups`]) with a join of its fingerprints.
 //!
-//! The join finds all near pairs at once, in a small fraction of the time that a query for each leader would take. Only
-//! documents that occur in pairs are sorted by priority. Documents with the same fingerprint are near the same documents,
-//! so one of them represents all in the join and in the pairs.
+//! The join finds all near pairs at once, in a small fraction of the time of one query for each leader (the document that
+//! represents a group). Only documents that occur in pairs are sorted by priority. Documents with the same fingerprint are
+//! near the same documents, so one of them represents all in the join and in the pairs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -290,9 +290,9 @@ impl BandKeys {
     }
 }
 
-/// Approximate number of pairs in a piece. Each pair may take 12 bytes until the piece's results are passed on.
+/// Approximate number of pairs in a piece. Each pair may take 12 bytes until the results of the piece are collected.
 const PIECE: usize = 1 << 18;
-/// Number of pieces per thread that are processed before their results are passed on.
+/// Number of pieces per thread that may be processed while the results of an earlier piece wait to be collected.
 const PIECES: usize = 4;
 
 /// Number of bucket members that are compared with one member in one step.
@@ -477,8 +477,9 @@ fn by_signature<'s>(
 }
 
 /// Computes the scores of the pairs that share a band. The result is empty if the index stores no signatures. In a bucket
-/// of more than `max_bucket` distinct signatures, only adjacent ones are compared. The limit is lowered if the pairs would
-/// exceed [`PAIRS`](super::candidates::PAIRS) per document.
+/// of more than `max_bucket` distinct signatures, only adjacent ones are compared. As for
+/// [`candidates`](crate::candidates()), the limit is lowered if the pairs would exceed both
+/// [`PAIRS`](super::candidates::PAIRS) per document and 20 million in total.
 ///
 /// Memory: half of the memory of `resources` for the keys of bands, or a quarter for pairs if the keys do not fit or
 /// buckets are capped. Another quarter is for 12 bytes per document and about 40 bytes per distinct signature. Data beyond

@@ -118,7 +118,7 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
     turn.into_inner().end.unwrap_or(Ok(ControlFlow::Continue(())))
 }
 
-/// Passes results on in the order of their pieces.
+/// Passes results to `take` in the order of their pieces.
 struct OrderedTurn<R, T> {
     taken: usize,
     /// Results that wait until the results of all earlier pieces are taken.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_taken_in_order_with_bounded_lead() {
+    fn results_are_taken_in_order_and_few_wait() {
         let pieces: Vec<usize> = (0..1000).collect();
         for threads in [1, 2, 7] {
             for (last, bad) in [(usize::MAX, usize::MAX), (500, usize::MAX), (usize::MAX, 500), (500, 501)] {

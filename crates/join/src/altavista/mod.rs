@@ -113,7 +113,7 @@ pub struct Merged {
     lists: PostingLists,
     work: BucketWork,
     documents: u32,
-    /// The elements of the most documents, as number of documents, element, first document.
+    /// The elements with the most documents: number of documents, element, first document.
     most_common: Vec<(u64, u64, u32)>,
     /// Number of elements that at least two documents share.
     pub shared: u64,
@@ -216,7 +216,7 @@ pub struct FormedPairs {
     pub capped: u64,
     /// The cap: `max_bucket`, or less if there would be too many pairs.
     pub cap: u64,
-    /// The over-common elements of the most documents, as number of documents, element, first document.
+    /// The over-common elements with the most documents, at most 10: number of documents, element, first document.
     pub most_common: Vec<(u64, u64, u32)>,
 }
 

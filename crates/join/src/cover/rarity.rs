@@ -39,7 +39,7 @@ pub(super) struct Rarity {
     classes: FrequencyClasses,
 }
 
-/// Buffers: `shared` holds those elements with which a set is looked up that other sets may have.
+/// Buffers for the rarest elements of a set. `shared` holds the selected elements that other sets may have, too.
 #[derive(Default)]
 pub(super) struct RareElements {
     pub(super) shared: Vec<u64>,

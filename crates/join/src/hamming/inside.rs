@@ -105,20 +105,20 @@ impl ReportCondition {
 
 /// Number of lanes compared at once. Lanes and results of a tile fit in the caches.
 const TILE: usize = 1024;
-/// Minimum factor, as a power of two, by which dividing a bucket must reduce the number of comparisons.
+/// Base-2 logarithm of the minimum factor by which dividing a bucket must reduce the number of comparisons.
 const SAVED_SHIFT: u32 = 1;
-/// Target number of fingerprints per bucket when a bucket is divided, as a power of two.
+/// Base-2 logarithm of the target number of fingerprints per new bucket when a bucket is divided.
 const BUCKET_BITS: u32 = 3;
-/// Maximum number of buckets when a bucket is divided, as a power of two.
+/// Base-2 logarithm of the maximum number of new buckets when a bucket is divided.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Number of found pairs that are verified at once.
+/// Number of candidate pairs that are verified at once.
 const FOUND: usize = 1 << 9;
 /// Minimum number of fingerprints for which it pays to choose the most selective bits.
 const SAMPLED: usize = 1 << 12;
 /// Number of fingerprints that are sampled to choose these bits.
 const SAMPLE: usize = 256;
 
-/// Number of bits of an entry that store a position in a part of at most 65,536 rows. The other bits of the entry store
+/// Number of bits of an entry that store a position in a part of at most 65,536 rows. The upper 48 bits of the entry store
 /// bits of the fingerprint.
 const SHORT_PLACE_BITS: u32 = 16;
 /// Number of bytes of rows that are prefetched at once, and their distance in bytes from the current rows.
@@ -170,7 +170,7 @@ pub(super) struct BucketJoin {
     free: Vec<BucketScratch>,
     /// Positions and distances of pairs that are within the radius and reported by the current bucket.
     near: Vec<(u32, u32, u32)>,
-    /// Near pairs that were not yet passed on.
+    /// Near pairs that were not yet passed to the callback.
     pairs: Vec<NearPair>,
 }
 

@@ -28,7 +28,7 @@ fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
 }
 
 /// Creates an index of these sets with several segments and a log. Every seventh document is replaced by a second version,
-/// every eleventh is deleted, and every third is marked.
+/// every eleventh is deleted, and every third is marked as a duplicate.
 fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, Vec<u64>>) {
     let params = Params::builder().minhash(4, 3).sets().marks().build().unwrap();
     let empty: Sketch = Sketcher::new(&params).unwrap().sketch("").unwrap();
