@@ -9,11 +9,11 @@ use twindex::sketch::Nearness;
 use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Result, Writer};
 use twindex_join::Containing;
 
-/// The rules by which new documents are compared with those of the index.
+/// The rules by which new documents are compared with the documents of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AdmitOptions {
-    /// The share of a document, from 0 to 1, that another document must contain for it to be a duplicate. `None`
-    /// compares by resemblance instead.
+    /// The share of a document that another document must contain for it to be a duplicate, above 0 and at most 1.
+    /// `None` compares by resemblance instead.
     pub containment: Option<f64>,
     /// Whether only documents with the same value of a field are compared. The index must store the values.
     pub inside: bool,
@@ -82,7 +82,7 @@ pub struct Admitted<'a> {
 /// Admits documents to an index one at a time.
 ///
 /// With containment, lists in memory hold the elements of all unmarked documents. They are read from the index when the
-/// admitter is created, so it does not find documents that are added without it afterwards.
+/// admitter is created, so documents that are added later without the admitter are not found.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -147,7 +147,8 @@ impl Admitter {
         self.lists.as_ref().map_or(0, |lists| lists.sets.len())
     }
 
-    /// Compares a document with those of the index and adds it to the index.
+    /// Compares a document with the documents of the index and adds it to the index, unless it is a duplicate and duplicates
+    /// are discarded.
     ///
     /// # Errors
     ///

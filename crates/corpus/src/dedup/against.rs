@@ -311,8 +311,9 @@ impl ComparedIndex {
         }
     }
 
-    /// Returns the document of the histories for which a new document is removed, if any is near: that of the
-    /// first history with a near document or, if exact resemblance is computed, the one with the smallest key.
+    /// Returns the document of the histories for which a new document is removed, if any is near: the nearest document
+    /// of the first history with a near document or, if exact resemblance is computed, the near document with the
+    /// smallest key.
     pub(super) fn near_any(
         histories: &[Self],
         sketch: &Sketch,

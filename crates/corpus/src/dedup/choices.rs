@@ -475,8 +475,8 @@ impl Dedup {
         )
     }
 
-    /// Reports that equality ignores differences that normalization removes, if it does. If a preset is used whose
-    /// expected recall is below that of the default bands, reports the expected recall.
+    /// With [`Method::Exact`], reports if texts are compared for equality after normalization. If a preset is used whose
+    /// expected recall is below the recall of the default bands, reports the expected recall.
     pub fn note_recall(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<()> {
         if self.method == Method::Exact && params.shingling.normalises() {
             observer.note(

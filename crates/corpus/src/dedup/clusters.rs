@@ -269,7 +269,7 @@ impl Clusters {
         self.kept_of_group[grouped.group_of[document as usize] as usize] == document
     }
 
-    /// Returns the number of documents whose text equals that of an earlier document. Does not count documents that
+    /// Returns the number of documents whose text equals the text of an earlier document. Does not count documents that
     /// were removed because of the history.
     pub(super) fn identical(&self, corpus: &Corpus) -> u64 {
         let groups =

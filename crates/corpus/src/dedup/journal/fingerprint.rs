@@ -104,7 +104,7 @@ impl<'a> JobDescription<'a> {
         Ok(run)
     }
 
-    /// Checks that the options and inputs are those of the stopped run. Returns the id of that run.
+    /// Checks that the options and inputs equal the options and inputs of the stopped run. Returns the id of that run.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@
 //!   LOCK                   held by the run that uses the journal
 //!   manifest               the options that determine the results, and a random number of the run
 //!   inputs                 each file that is read: size in bytes, modification time, path
-//!   reading-000001 ...     results of the chunks of the inputs; history-... are those of a history
+//!   reading-000001 ...     results of the chunks of the inputs (for a history: history-...)
 //!   decided                which groups are kept
 //!   index, kept            finished files of results, with their hashes
 //!   published              the identity of the folder of results, written before it is renamed

@@ -85,8 +85,8 @@ pub struct Explanation {
     pub recomputed: Option<Vec<(String, String)>>,
     /// Whether the recomputed columns equal those in the table; `None` if nothing could be recomputed.
     pub agrees: Option<bool>,
-    /// The fields that affected the decision in addition to the texts: those of `--keep max:FIELD` and
-    /// `--inside FIELD`.
+    /// The fields that affected the decision in addition to the texts: the fields of `--keep max:FIELD`, `--keep min:FIELD`
+    /// and `--inside FIELD`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldOfBoth>,
     /// The sizes of the two documents' sets of shingles, or of features.
