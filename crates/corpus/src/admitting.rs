@@ -81,7 +81,7 @@ pub struct Admitted<'a> {
 
 /// Admits documents to an index one at a time.
 ///
-/// With containment, lists in memory hold the elements of all unmarked documents. They are read from the index when the
+/// With containment, lists in memory hold the elements of all documents that are not marked as duplicates. They are read from the index when the
 /// admitter is created, so documents that are added later without the admitter are not found.
 ///
 /// ```
@@ -219,7 +219,7 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
     Ok(None)
 }
 
-/// The unmarked documents of an index, in inverted lists by element.
+/// The documents of an index that are not marked as duplicates, in inverted lists by element.
 ///
 /// Each document found in the lists is looked up in the index, and its common elements are counted in the set stored
 /// there. So a document that was replaced or removed since the lists were built is compared in its current state.
@@ -236,7 +236,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// Lists the unmarked documents of the index, within `memory` bytes.
+    /// Lists the documents of the index that are not marked as duplicates, within `memory` bytes.
     fn of(index: &Index, threshold: f64, kind: KeyKind, memory: usize) -> Result<Self> {
         let keys_most = memory / 8;
         let mut all = Self {

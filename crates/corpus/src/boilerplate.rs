@@ -54,7 +54,7 @@ pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 ///
-/// A list is needed, but is missing or is not the one the index was built with; a list is given, but the index ignores
+/// A list is needed, but is missing or is not the list with which the index was built; a list is given, but the index ignores
 /// no boilerplate; the errors of [`Index::sketcher`].
 pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher> {
     let params = index.params();
@@ -282,7 +282,7 @@ impl SpanCounting<'_> {
     }
 }
 
-/// The hashed runs of words of the records of a chunk.
+/// The hashes of the runs of words in the records of a chunk.
 #[derive(Default)]
 struct ChunkGrams {
     seen: ReadingTotals,

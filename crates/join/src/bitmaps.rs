@@ -32,7 +32,7 @@ const LANES: usize = 8;
 /// One word from each of [`LANES`] sketches.
 type LaneRow = [u64; LANES];
 
-/// Minimum threshold. With lower ones, small sketches do not distinguish near pairs from others.
+/// Minimum threshold. With a lower threshold, small sketches do not distinguish near pairs from others.
 const THRESHOLD: f64 = 0.7;
 /// Maximum estimated number of rows compared, per element of all sets. A prefix join took 10 to 25 nanoseconds per element
 /// on the measured corpora; comparing a row takes less than one.

@@ -56,7 +56,7 @@ impl ContainmentAnswers {
         }
     }
 
-    /// Sorts the documents, and removes those beyond the limit.
+    /// Sorts the documents, and removes the documents beyond the limit.
     fn cut(&mut self, limit: usize) {
         let by_share = |a: &ContainmentHit, b: &ContainmentHit| {
             b.share().total_cmp(&a.share()).then_with(|| a.key.cmp(&b.key))
@@ -195,7 +195,7 @@ impl ContainmentQueries {
     }
 
     /// As [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted` rejects,
-    /// and returns at most `limit` documents per text: those with the greatest shares.
+    /// and returns at most `limit` documents per text: the documents with the greatest shares.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

@@ -382,8 +382,8 @@ fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     }));
 }
 
-/// Maps each anchor to the reference of the first set with this anchor. The hash tables are lossy: anchors overwrite
-/// others.
+/// Maps each anchor to the reference of the first set with this anchor. The hash tables are lossy: an anchor may
+/// overwrite another one.
 #[derive(Debug, Default)]
 struct AnchorTable {
     /// One table for the first anchors, a larger one for later anchors, and the largest for all others.

@@ -352,13 +352,13 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
 /// Pairs found in a piece that are processed further.
 #[derive(Default)]
 struct PieceResult {
-    /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED`.
+    /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED` is true.
     pairs: Vec<(u32, u32, u32)>,
     /// Pairs in which at least one number has [different keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 
-/// A piece of entries, each compared with all later entries of its bucket. Pairs are returned only if `HANDED`.
+/// A piece of entries, each compared with all later entries of its bucket. Returns pairs only if `HANDED` is true.
 struct Piece<'a, const HANDED: bool> {
     meeting: &'a BucketPairs<'a>,
     band: usize,
@@ -509,7 +509,7 @@ pub fn scored_pairs(
     scored::<true>(snapshot, max_bucket, resources, each)
 }
 
-/// As [`scored_pairs`], but passes pairs to `each` only if `HANDED`.
+/// As [`scored_pairs`], but passes pairs to `each` only if `HANDED` is true.
 fn scored<const HANDED: bool>(
     snapshot: &Snapshot,
     max_bucket: usize,

@@ -67,8 +67,8 @@ pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
 }
 
 /// As [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound the
-/// number of waiting results, a piece is started only if at most `ahead` earlier pieces per thread were not taken yet. If
-/// `take` returns a break, the work ends.
+/// number of waiting results, a piece is started only if the results of at most `ahead` earlier pieces per thread were not
+/// taken yet. If `take` returns a break, the work ends.
 ///
 /// # Errors
 /// The error of the first piece, in order, that failed or for which `take` failed.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_taken_in_order_and_few_wait() {
+    fn results_are_taken_in_order_and_pending_results_are_bounded() {
         let pieces: Vec<usize> = (0..1000).collect();
         for threads in [1, 2, 7] {
             for (last, bad) in [(usize::MAX, usize::MAX), (500, usize::MAX), (usize::MAX, 500), (500, 501)] {

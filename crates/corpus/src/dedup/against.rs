@@ -247,7 +247,7 @@ impl ComparedIndex {
         Ok(Self { is_inside: true, ..self })
     }
 
-    /// Returns the documents whose sets resemble the set of a new document; with `is_inside`, only those with the same
+    /// Returns the documents whose sets resemble the set of a new document; with `is_inside`, only documents with the same
     /// value.
     fn counted(&self, set: &[u64], threshold: f64, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
         let query = self.snapshot.resembling_set(set, threshold).unmarked();

@@ -252,7 +252,7 @@ impl Dedup {
         }
     }
 
-    /// Returns an error if a field is named that no other option uses.
+    /// Returns an error if an option names a field that no other option uses.
     fn check_fields(&self) -> Result<(), InvalidOptions> {
         self.keep.check_field(self.keep_field.as_deref())?;
         if self.inside.is_some() && !self.against.is_empty() && !self.counts() {

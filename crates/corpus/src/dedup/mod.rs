@@ -251,7 +251,7 @@ pub enum ListedPairs {
 pub enum IndexOf {
     /// The kept documents.
     Kept,
-    /// All documents that were read, except those near a document of a history.
+    /// All documents that were read, except documents near a document of a history.
     All,
 }
 

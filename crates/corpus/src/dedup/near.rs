@@ -270,7 +270,7 @@ impl NearGroups {
         Collector::new(grouped, rules, limits)?.finish(ScoreKind::Resemblance, &Stopwatch::start())
     }
 
-    /// Finds near groups by their sets of shingles: compares each group with the kept ones. Also lists all pairs if
+    /// Finds near groups by their sets of shingles: compares each group with the kept groups. Also lists all pairs if
     /// requested.
     pub(super) fn by_sets(
         grouped: &Grouped,

@@ -13,7 +13,7 @@ use crate::watch::Stages;
 /// A shingle that occurs in more texts than the cap on pairing.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommonShingle {
-    /// The sampled hash of the shingle, in hexadecimal.
+    /// The hash of the shingle, in hexadecimal.
     pub hash: String,
     /// Number of texts that contain the shingle.
     pub texts: u64,
@@ -82,10 +82,10 @@ pub struct Report {
     pub lowest_pair: Option<(String, String)>,
     /// Number of components that were split because they exceeded the maximum size.
     pub cut_components: u64,
-    /// Number of band buckets with more members than the cap, whose members were not all paired with one another.
+    /// Number of band buckets with more members than the cap. Not all pairs of their members were compared.
     pub capped_buckets: u64,
-    /// Number of shingles in the prefixes, or sketches, of more texts than the cap, whose texts were not all paired
-    /// with one another.
+    /// Number of shingles that occur in the prefixes, or sketches, of more texts than the cap. Not all pairs of these texts
+    /// were compared.
     pub capped_shingles: u64,
     /// The most frequent capped shingles. Only filled with `--method shingles`, which counts shingles one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]

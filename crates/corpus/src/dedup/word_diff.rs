@@ -25,7 +25,7 @@ pub struct WordDiff {
     /// Whether the number of differing words is known to be minimal. False if a search exceeded its limit. The rest of
     /// long texts with little in common may then be reported as different.
     pub is_least: bool,
-    /// The differences in order, each with the words around it. Only the first ones if their number is limited.
+    /// The differences in order, each with the words around it. Only the first differences if their number is limited.
     pub hunks: Vec<Hunk>,
     /// Total number of hunks, including those that are not in `hunks`.
     pub hunks_in_all: usize,

@@ -75,7 +75,7 @@ impl SampledBy {
     }
 }
 
-/// The numbers of common and of all elements of two sketches.
+/// The number of common elements, and the number of all elements, of two sketches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Common {
     /// Number of compared elements that are in both sketches.

@@ -134,7 +134,8 @@ fn part(elements: &ShingleSets, measure: &impl Measure) -> f64 {
     prefixes as f64 / elements.elements().max(1) as f64
 }
 
-/// Returns the smallest n such that any item near an item with `size` elements has at least one of any n of these elements.
+/// Returns the smallest n such that every item near an item with `size` elements has at least one of any n of the
+/// elements.
 fn prefix(measure: &impl Measure, size: usize) -> usize {
     (size + 1).saturating_sub(measure.least_shared(size).max(1))
 }

@@ -263,7 +263,7 @@ impl<'a> SetComparer<'a> {
         if end.saturating_sub(first) <= 2 * count { self.one.ahead(first..end) } else { Ok(()) }
     }
 
-    /// Returns the elements of a set, as the first set of later comparisons.
+    /// Returns the elements of a set. Keeps them for later comparisons with this set as the first one.
     fn set(&mut self, set: u32) -> Result<&[u64]> {
         self.one.set(set)
     }

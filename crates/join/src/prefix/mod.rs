@@ -171,7 +171,8 @@ struct PrefixJoin<'a> {
     head_scratches: Vec<HeadScratch>,
 }
 
-/// The sets that have a given capped element, or that have the same capped elements.
+/// A star: the sets that have a given capped element, or that have the same capped elements. Each set is paired only with
+/// the first and the previous set of the star.
 #[derive(Clone, Copy)]
 struct Star {
     first: u32,

@@ -52,7 +52,7 @@ const RESULTS: &str = "results";
 const PUBLISHED: &str = "published";
 /// Prefixes of the part files: of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];
-/// Names of the other sealed files.
+/// Names of the sealed files, which are all files with results except the part files.
 const SEALED: [&str; 4] = ["decided", "index", "kept", PUBLISHED];
 
 /// The journal of a run.
@@ -145,7 +145,7 @@ fn remove_any(path: &Path) -> anyhow::Result<()> {
 }
 
 impl<'o> Journal<'o> {
-    /// Creates the journal of a run that writes to `out`, or opens the one of a stopped run. Notifies the observer
+    /// Creates the journal of a run that writes to `out`, or opens the journal of a stopped run. Notifies the observer
     /// which of the two happened.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl<'o> Journal<'o> {
             self.clean(&results)?;
             return Ok(results);
         }
-        // Without a results folder, the files of these seals were renamed to OUT or are missing.
+        // Without a results folder, the files under these seals were renamed to OUT or are missing, so the seals are removed.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;
