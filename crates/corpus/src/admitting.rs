@@ -81,8 +81,8 @@ pub struct Admitted<'a> {
 
 /// Admits documents to an index one at a time.
 ///
-/// With containment, lists in memory hold the elements of all documents that are not marked as duplicates. They are read from the index when the
-/// admitter is created, so documents that are added later without the admitter are not found.
+/// With containment, lists in memory hold the elements of all documents that are not marked as duplicates. They are read
+/// from the index when the admitter is created, so documents that are added later without the admitter are not found.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};

@@ -54,8 +54,8 @@ pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 ///
-/// A list is needed, but is missing or is not the list with which the index was built; a list is given, but the index ignores
-/// no boilerplate; the errors of [`Index::sketcher`].
+/// A list is needed, but is missing or is not the list with which the index was built; a list is given, but the index
+/// ignores no boilerplate; the errors of [`Index::sketcher`].
 pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher> {
     let params = index.params();
     let shown = index.path().display();

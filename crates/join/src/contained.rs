@@ -146,7 +146,7 @@ impl ContainmentQueries {
     /// fits.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 hashes.
+    /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 or more hashes.
     pub fn push(&mut self, set: &[u64]) -> Result<Option<u32>> {
         if !set.is_sorted_by(|a, b| a < b) {
             return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_of_one_thread_ends_the_others() {
+    fn panic_of_one_thread_ends_the_other_threads() {
         let pieces: Vec<usize> = (0..1000).collect();
         let work = |(): &mut (), &piece: &usize| {
             assert!(piece != 100, "piece 100");

@@ -459,7 +459,7 @@ impl Dedup {
         self.threshold.unwrap_or(0.8)
     }
 
-    /// Returns the number of minima in each document's signature, from which the bands are taken.
+    /// Returns the number of minima in each document's signature, from which the bands are formed.
     #[must_use]
     pub fn minima(&self) -> u16 {
         let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;

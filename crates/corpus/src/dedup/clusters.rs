@@ -416,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_score_never_equals_the_value_for_none() {
+    fn packed_scores_differ_from_reserved_values() {
         let estimate = Estimate { matches: u32::MAX, minima: u32::MAX, bits: 32 };
         let counted = Score::Resemblance { intersection: u32::MAX, union: u32::MAX };
         let sampled = Score::Sampled(Sampled::from(twindex_join::Common {

@@ -189,7 +189,7 @@ impl Merged {
     /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. In addition, 12 bytes per document.
     ///
     /// # Errors
-    /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 documents.
+    /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 or more documents.
     pub fn form_pairs(self, max_bucket: usize, (dir, memory): (&Path, usize)) -> Result<FormedPairs> {
         let Self { lists, documents, mut most_common, .. } = self;
         if documents >= ALONE {

@@ -171,7 +171,7 @@ fn decisions_from_listed_pairs_equal_decisions_from_sets() {
 }
 
 #[test]
-fn comparisons_stop_at_the_requested_bound() {
+fn cover_with_more_comparisons_than_allowed_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let sets = stored(&corpus(3, 200, 30), dir.path(), usize::MAX);
     let resources = JoinResources { dir: dir.path(), memory: 1 << 20, threads: 1 };

@@ -60,7 +60,7 @@ fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, 
 }
 
 #[test]
-fn containment_queries_find_exactly_the_pairs_of_the_definition() {
+fn containment_queries_find_the_pairs_of_brute_force() {
     let (mut over, mut under, mut batches) = (0, 0, 0);
     for seed in 0..6 {
         let mut random = SplitMix(seed);

@@ -319,7 +319,7 @@ fn stored_index_accepts_pairs_as_often_as_the_formula() {
 }
 
 #[test]
-fn bands_of_one_row_find_matching_summary_vectors() {
+fn bands_of_one_row_find_sketches_with_an_equal_minimum() {
     // For each coordinate, sorts all vectors by it and compares adjacent vectors with equal values.
     let dir = tempfile::tempdir().unwrap();
     let coordinates = 24;

@@ -209,7 +209,7 @@ impl<'o> Journal<'o> {
             self.clean(&results)?;
             return Ok(results);
         }
-        // Without a results folder, the files under these seals were renamed to OUT or are missing, so the seals are removed.
+        // Without a results folder, the files under these seals were renamed to OUT or are missing. The seals are removed.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;
