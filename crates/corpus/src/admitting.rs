@@ -17,7 +17,8 @@ pub struct AdmitOptions {
     pub containment: Option<f64>,
     /// Whether only documents with the same value of a field are compared. The index must store the values.
     pub inside: bool,
-    /// Whether duplicates are discarded instead of added.
+    /// Whether duplicates are discarded instead of added. A document whose key the index already has is always added and
+    /// replaces the earlier version.
     pub drop_duplicates: bool,
     /// Memory budget in bytes for the lists of elements that find containment. Unused without `containment`.
     pub memory: usize,
@@ -147,8 +148,8 @@ impl Admitter {
         self.lists.as_ref().map_or(0, |lists| lists.sets.len())
     }
 
-    /// Compares a document with the documents of the index and adds it to the index, unless it is a duplicate and duplicates
-    /// are discarded.
+    /// Compares a document with the documents of the index and adds it to the index. With
+    /// [`AdmitOptions::drop_duplicates`], a duplicate is not added, unless the index has a document with its key.
     ///
     /// # Errors
     ///

@@ -126,7 +126,7 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
 /// segment, the document and the distance. The order is unspecified. Each thread has its own state, created by `begin`; the
 /// states are returned.
 ///
-/// The answers are complete, except with probes of tables of a free design. Memory: `resources.memory`, and the mapped
+/// The answers are complete, except with probes of tables of a free design, which may miss answers. Memory: `resources.memory`, and the mapped
 /// index.
 ///
 /// # Errors

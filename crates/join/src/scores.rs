@@ -154,8 +154,8 @@ pub struct EqualSignatures {
 pub struct BandScores {
     /// The pairs of each band; the score of a pair is its number of equal minima.
     pub scores: Scores,
-    /// For each score, the number of pairs of different signatures that share a band, and the sum of the numbers of bands
-    /// that these pairs share.
+    /// For each score, counts of the pairs of different signatures that share a band: the number of pairs, and the total
+    /// number of shared bands, summed over these pairs.
     pub shared: Vec<(u64, u64)>,
     /// The groups of documents with equal signatures.
     pub alike: Column<EqualSignatures>,

@@ -97,7 +97,7 @@ impl Slots {
         }
     }
 
-    /// Adds a number for each of these elements. It must be greater than all numbers added before.
+    /// Adds `number` for each of these elements. `number` must be greater than all numbers added before.
     pub(crate) fn add(&mut self, number: u32, elements: &[u64]) {
         while self.needs_more(elements.len()) {
             self.grow();

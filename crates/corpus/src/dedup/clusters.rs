@@ -302,7 +302,8 @@ impl Clusters {
 
     /// Finds a pair of low resemblance inside a cluster with two sweeps. The first sweep finds the document of each
     /// cluster with the lowest resemblance to the kept document. For components, the second sweep finds the document
-    /// with the lowest resemblance to that one. The pair with the lowest resemblance of all may be missed.
+    /// with the lowest resemblance to the document that the first sweep found. The pair with the lowest resemblance of
+    /// all may be missed.
     fn find_lowest(
         &self,
         grouped: &Grouped,

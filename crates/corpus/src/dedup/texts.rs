@@ -228,7 +228,7 @@ impl DedupTexts {
     /// # Errors
     ///
     /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
-    /// files; more than 2^32 texts.
+    /// files; 2^32 or more texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())
     }

@@ -45,7 +45,7 @@ pub struct Hunk {
 /// Consecutive words that are in both texts, or only in one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// Whether the words are in both texts, or in which of them.
+    /// The documents that contain the words.
     pub stands: WordOrigin,
     /// The words, with single spaces for white space. Only the first words if the run is long.
     pub text: String,
