@@ -39,7 +39,7 @@ const TOO_MANY: &str = "near pairs of a listing of groups";
 /// writer.commit()?;
 /// let groups = twindex_join::living_groups(&index.snapshot(), &Resources::in_dir(dir.path()))?;
 /// let (leader, size) = groups.leader("a")?.unwrap();
-/// assert_eq!((leader.as_str(), size), (Some("b"), 2)); // the hash of `b` comes first
+/// assert_eq!((leader.as_str(), size), (Some("b"), 2)); // of both keys, the hash of `b` comes first
 /// # Ok::<(), twindex::Error>(())
 /// ```
 ///

@@ -223,10 +223,11 @@ pub struct Dedup {
     /// With [`Clustering::Components`]: components of more documents than this number, 2 or more, are split into
     /// clusters in which all members are near the first. Default: unlimited.
     pub max_cluster: Option<u32>,
-    /// The cap on pairing, 2 or more. If a bucket, the texts that share a shingle, or a group of identical documents
-    /// has more members, each member is paired only with the first one and with the one before it. The cap applies to
-    /// [`ListedPairs::All`] and [`Clustering::Components`]; with [`Clustering::Leaders`] the kept documents do not
-    /// depend on it. Default: 10,000; with [`Clustering::Components`] it is then an error if the cap leaves out pairs.
+    /// The cap on pairing, 2 or more. If a bucket, or the texts that share a shingle, have more members, each member is
+    /// paired only with the first and the previous member. In a group of more identical documents, each document is
+    /// paired only with the first document. The cap applies to [`ListedPairs::All`] and [`Clustering::Components`];
+    /// with [`Clustering::Leaders`] the kept documents do not depend on it. Default: 10,000; with
+    /// [`Clustering::Components`] it is then an error if the cap leaves out pairs.
     pub max_bucket: Option<u32>,
     /// The fields that are added to the written documents.
     pub annotations: Annotations,
