@@ -13,7 +13,8 @@ use twindex::sys::{Column, MemoryBudget};
 /// Returns one set for each number below `count`. `number` assigns numbers to documents, as for
 /// [`candidates`](crate::candidates()). The set of a number has an element for each feature, truncated to its first `bits`
 /// bits, that a document with this number shares with a document with another number. A band and a bucket key determine
-/// the element. Two sets share an element if and only if their numbers are candidates.
+/// the element. Two sets share an element if and only if their numbers are candidates when `bits` bits are compared
+/// and no bucket is capped.
 ///
 /// Memory: `memory` bytes, and 36 bytes per number; data beyond the budget is written to unnamed files in `dir`. Time:
 /// reads each band once, and sorts the shared features.

@@ -37,7 +37,7 @@ impl Postings<'_> {
     }
 }
 
-/// A bit of a slot that marks the index of a list instead of a number.
+/// The bit of a slot that is set if the slot holds the index of a list instead of a number.
 const CHAIN: u32 = 1 << 31;
 /// Exclusive upper bound of the numbers that can be added.
 pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
