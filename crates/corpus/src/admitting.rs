@@ -9,15 +9,16 @@ use twindex::sketch::Nearness;
 use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Result, Writer};
 use twindex_join::Containing;
 
-/// The rules by which new documents are compared with those of the index.
+/// The rules by which new documents are compared with the documents of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AdmitOptions {
-    /// The share of a document, from 0 to 1, that another document must contain for it to be a duplicate. `None`
-    /// compares by resemblance instead.
+    /// The share of a document that another document must contain for it to be a duplicate, above 0 and at most 1.
+    /// `None` compares by resemblance instead.
     pub containment: Option<f64>,
     /// Whether only documents with the same value of a field are compared. The index must store the values.
     pub inside: bool,
-    /// Whether duplicates are discarded instead of added.
+    /// Whether duplicates are discarded instead of added. A document whose key the index already has is always added and
+    /// replaces the earlier version.
     pub drop_duplicates: bool,
     /// Memory budget in bytes for the lists of elements that find containment. Unused without `containment`.
     pub memory: usize,
@@ -81,8 +82,8 @@ pub struct Admitted<'a> {
 
 /// Admits documents to an index one at a time.
 ///
-/// With containment, lists in memory hold the elements of all unmarked documents. They are read from the index when the
-/// admitter is created, so it does not find documents that are added without it afterwards.
+/// With containment, lists in memory hold the elements of all documents that are not marked as duplicates. They are read
+/// from the index when the admitter is created, so documents that are added later without the admitter are not found.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -147,7 +148,8 @@ impl Admitter {
         self.lists.as_ref().map_or(0, |lists| lists.sets.len())
     }
 
-    /// Compares a document with those of the index and adds it to the index.
+    /// Compares a document with the documents of the index and adds it to the index. With
+    /// [`AdmitOptions::drop_duplicates`], a duplicate is not added, unless the index has a document with its key.
     ///
     /// # Errors
     ///
@@ -218,7 +220,7 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
     Ok(None)
 }
 
-/// The unmarked documents of an index, in inverted lists by element.
+/// The documents of an index that are not marked as duplicates, in inverted lists by element.
 ///
 /// Each document found in the lists is looked up in the index, and its common elements are counted in the set stored
 /// there. So a document that was replaced or removed since the lists were built is compared in its current state.
@@ -235,7 +237,7 @@ struct Lists {
 }
 
 impl Lists {
-    /// Lists the unmarked documents of the index, within `memory` bytes.
+    /// Lists the documents of the index that are not marked as duplicates, within `memory` bytes.
     fn of(index: &Index, threshold: f64, kind: KeyKind, memory: usize) -> Result<Self> {
         let keys_most = memory / 8;
         let mut all = Self {

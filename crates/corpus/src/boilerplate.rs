@@ -54,8 +54,8 @@ pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
 ///
 /// # Errors
 ///
-/// A list is needed, but is missing or is not the one the index was built with; a list is given, but the index ignores
-/// no boilerplate; the errors of [`Index::sketcher`].
+/// A list is needed, but is missing or is not the list with which the index was built; a list is given, but the index
+/// ignores no boilerplate; the errors of [`Index::sketcher`].
 pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher> {
     let params = index.params();
     let shown = index.path().display();
@@ -174,8 +174,8 @@ impl SpanWords {
         }
     }
 
-    /// Returns the bytes of a list of `grams`. The caller has counted that each occurs in more than `more_than` of
-    /// `documents` documents.
+    /// Returns the bytes of a boilerplate list with the spans `spans`. The caller has counted that each span occurs in more
+    /// than `more_than` of `documents` documents.
     ///
     /// # Errors
     ///
@@ -243,8 +243,8 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// First step: passes each distinct fingerprint that is selected from a text to `each`. If many texts share a run
-    /// of words, its fingerprint is selected from at least as many texts.
+    /// First step: passes the distinct selected fingerprints of a text to `each`. A fingerprint is a hash of a run of
+    /// words. If many texts share a run of words, its fingerprint is selected from at least as many texts.
     ///
     /// # Errors
     ///
@@ -255,7 +255,7 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// Second step: appends the distinct hashes of the runs of words in a text whose fingerprint is `wanted`.
+    /// Second step: appends the distinct hashes of the runs of words in a text whose fingerprints `is_wanted` accepts.
     ///
     /// # Errors
     ///
@@ -282,7 +282,7 @@ impl SpanCounting<'_> {
     }
 }
 
-/// The hashed runs of words of the records of a chunk.
+/// The hashes of the runs of words in the records of a chunk.
 #[derive(Default)]
 struct ChunkGrams {
     seen: ReadingTotals,
@@ -291,7 +291,7 @@ struct ChunkGrams {
     records: Vec<(Vec<u8>, usize)>,
 }
 
-/// Returns the tokenizer for spans: that of the shingles if they are runs of words, but without stop words and
+/// Returns the tokenizer for spans: the tokenizer of the shingles if they are runs of words, but without stop words and
 /// stemming, since spans are parts of the unchanged text.
 fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     let mut words = Shingling::words(1, shingling.seed);
@@ -444,7 +444,8 @@ pub(crate) fn count_texts(
     open(&path)
 }
 
-/// Returns an error if the list has spans of another length or document count than `wanted`.
+/// Returns an error if the list was built with another span length than `words`, or with another number of documents
+/// than `more_than`. `None` accepts any.
 pub(crate) fn check(
     list: &Boilerplate,
     words: Option<u32>,
@@ -464,7 +465,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Returns the digest of a list, which parameters store to identify it.
+/// Returns the digest of a list. An index stores it in its parameters to identify the list.
 pub fn digest(list: &Boilerplate) -> u128 {
     LeavesOut::digest(list)
 }

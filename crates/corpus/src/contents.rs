@@ -9,7 +9,8 @@ use twindex::sketch::IdfTable;
 
 use crate::text::TextOptions;
 
-/// Returns the shingling of a new index: that of its IDF table, or features, or the one set by the options.
+/// Returns the shingling of a new index: the shingling of its IDF table, or features, or the shingling that the options
+/// specify.
 ///
 /// # Errors
 ///

@@ -126,8 +126,8 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
 /// segment, the document and the distance. The order is unspecified. Each thread has its own state, created by `begin`; the
 /// states are returned.
 ///
-/// The answers are complete, except with probes of tables of a free design. Memory: `resources.memory`, and the mapped
-/// index.
+/// The answers are complete, except with probes of tables of a free design, which may miss answers. Memory:
+/// `resources.memory`, and the mapped index.
 ///
 /// # Errors
 /// As [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](super::near_fingerprints_within), or the error of

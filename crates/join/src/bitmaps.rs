@@ -32,18 +32,19 @@ const LANES: usize = 8;
 /// One word from each of [`LANES`] sketches.
 type LaneRow = [u64; LANES];
 
-/// Minimum threshold. With lower ones, small sketches do not distinguish near pairs from others.
+/// Minimum threshold. With a lower threshold, small sketches do not distinguish near pairs from others.
 const THRESHOLD: f64 = 0.7;
 /// Maximum estimated number of rows compared, per element of all sets. A prefix join took 10 to 25 nanoseconds per element
 /// on the measured corpora; comparing a row takes less than one.
 const ROWS: u64 = 128;
-/// Total number of rows that is always allowed. It is small, because tiny sets often have equal bits by chance.
+/// Total number of compared rows that is always allowed. It is small, because sketches of tiny sets are often equal by
+/// chance.
 const ROWS_LEAST: u64 = 1 << 20;
 /// Number of sets in a tile. Each row of the other sets is read once for all sets of a tile.
 const TILE: usize = 64;
-/// Number of tiles per thread that may be processed before the results of the first tile are taken.
+/// Number of tiles per thread that may be processed while the results of an earlier tile wait to be collected.
 const PIECES: usize = 8;
-/// Maximum number of pairs passed on at once.
+/// Maximum number of pairs passed to the callback at once.
 const BATCH: usize = 1 << 14;
 
 /// The sets to compare, sorted by size.
@@ -53,7 +54,7 @@ struct TilePlan<'a> {
     /// The nonempty sets, sorted by size; `sizes` holds their sizes.
     list: Vec<u32>,
     sizes: Vec<u32>,
-    /// For each position in `list`, the first position of a set that is large enough to resemble the set there.
+    /// For each set in `list`, the first position in `list` of a set that is large enough to resemble it.
     firsts: Vec<u32>,
 }
 
@@ -61,7 +62,7 @@ struct TilePlan<'a> {
 struct SizeClass {
     /// The length of each sketch in words.
     words: usize,
-    /// The range of positions in the list that have sketches of this length.
+    /// The positions in [`TilePlan::list`] of the sets whose sketches have this length.
     places: Range<usize>,
     /// For each group of sketches, one row per word.
     rows: Vec<LaneRow>,
@@ -279,7 +280,7 @@ fn sums_below<const STEP: usize>(words: &[u64], rows: &[LaneRow], limit: u64) ->
     Some(sums)
 }
 
-/// Pairs to be passed on at the end: in memory up to a limit, then in a scratch file.
+/// Pairs that are passed to the callback at the end. Held in memory up to a limit, then in a scratch file.
 struct PendingPairs<'a> {
     sets: &'a ShingleSets,
     max: usize,
@@ -325,8 +326,9 @@ impl PendingPairs<'_> {
 }
 
 /// As [`prefix_candidates`](super::prefix_candidates), by comparing the sketches of the sets. Returns `None`, without
-/// passing any pair, if this join is unsuitable: if the threshold is below 0.7, if there are too many sets, or if there are
-/// too many pairs (more than `max_bucket` for a set, or more than both [`PAIRS`] per set and 20 million in total).
+/// passing any pair, if this join is unsuitable: if the threshold is below 0.7, if the estimated number of comparisons is
+/// too large, or if there are too many pairs (more than `max_bucket` for a set, or more than both [`PAIRS`] per set and 20
+/// million in total).
 ///
 /// Memory: up to 32 MiB for the sketches, `memory` bytes for pairs, and 8 bytes per set.
 ///
@@ -518,7 +520,7 @@ mod tests {
             }
             sets
         };
-        // n sets of two elements form n^2 / 2 pairs, compared eight at a time. Allowed are 2^20 rows, or 256 rows per set
+        // n sets of two elements form n^2 / 2 pairs, compared eight at a time. The limit is 2^20 rows, or 256 rows per set
         // if that is more.
         assert!(TilePlan::of(&many(4000), 0.8).is_some());
         assert!(TilePlan::of(&many(5000), 0.8).is_none());

@@ -56,7 +56,7 @@ impl ContainmentAnswers {
         }
     }
 
-    /// Sorts the documents, and removes those beyond the limit.
+    /// Sorts the documents, and removes the documents beyond the limit.
     fn cut(&mut self, limit: usize) {
         let by_share = |a: &ContainmentHit, b: &ContainmentHit| {
             b.share().total_cmp(&a.share()).then_with(|| a.key.cmp(&b.key))
@@ -67,7 +67,7 @@ impl ContainmentAnswers {
     }
 }
 
-/// The documents of a text are truncated to the limit when there are this many more than twice the limit.
+/// The documents of a text are truncated to the limit when their number reaches twice the limit plus this number.
 const HELD: usize = 64;
 
 /// A batch of texts that are queried at once. It holds as many texts as fit in memory.
@@ -102,11 +102,12 @@ pub struct ContainmentQueries {
     ends: Vec<usize>,
 }
 
-/// Estimated bytes per text in addition to its elements, for its end and for the counters of threads.
+/// Estimated bytes per text in addition to its elements: the end of its set, and one counter in each thread.
 const TEXT_BYTES: usize = 64;
 /// Number of documents that a thread processes at once.
 const PIECE: u32 = 256;
-/// Number of pieces per thread that may be processed before the results of the first one are passed on.
+/// Number of pieces per thread that may be processed while the results of an earlier piece wait to be passed to the
+/// callback.
 const AHEAD: usize = 4;
 
 /// Working memory of a thread.
@@ -145,7 +146,7 @@ impl ContainmentQueries {
     /// fits.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 hashes.
+    /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 or more hashes.
     pub fn push(&mut self, set: &[u64]) -> Result<Option<u32>> {
         if !set.is_sorted_by(|a, b| a < b) {
             return Err(Error::Invalid("a set of shingle hashes: expected them to ascend, each once".into()));
@@ -194,7 +195,7 @@ impl ContainmentQueries {
     }
 
     /// As [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted` rejects,
-    /// and returns at most `limit` documents per text: those with the greatest shares.
+    /// and returns at most `limit` documents per text: the documents with the greatest shares.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -218,9 +219,9 @@ impl ContainmentQueries {
         Ok(all)
     }
 
-    /// Reads the sets of all documents on `threads` threads. Passes each pair of a text and a document to `each` if at
-    /// least the minimum share of the smaller set is in the larger set. Documents are in the order of segments and include
-    /// marked documents. The texts of a document are in ascending order.
+    /// Reads the sets of all live documents on `threads` threads. Passes each pair of a text and a document to `each` if the
+    /// larger set contains at least the minimum share of the smaller set. Pairs are in the order of segments and documents,
+    /// then of texts. Documents that are marked as duplicates are included.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error of `each`.

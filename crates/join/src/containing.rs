@@ -13,9 +13,11 @@ use crate::slots::{NUMBERS, Postings, Slots};
 use twindex::error::{Error, Result};
 use twindex_sketch::Nearness;
 
-/// An in-memory index of sets by their elements. Sets are numbered in the order in which they were added.
+/// Finds the sets that contain a given set, and the sets that a given set contains. Maps elements, in memory, to the
+/// numbers of the sets that have them. Sets are numbered from 0 in the order in which they were added.
 ///
-/// Lookups return candidates and miss no set. The sets themselves are not stored, so the caller must compare candidates.
+/// Lookups return all these sets, and possibly others. The elements of a set are not stored together, so the caller must
+/// verify each set that is returned.
 /// The index takes about 17 bytes for each distinct element, and 4 bytes for each further set with the same element. A set
 /// of 300 shingles takes about 5 KB if two thirds of the shingles occur in no other set.
 ///
@@ -26,14 +28,14 @@ use twindex_sketch::Nearness;
 /// let mut containing = Containing::new(0.8, 1 << 20)?;
 /// let page = [1, 2, 3, 4, 5, 6, 7, 8];
 /// let page_number = containing.push(&page)?;
-/// // Four of its five elements are in the page.
+/// // Four of the five elements of `part` are in `page`.
 /// let part = [2, 3, 4, 5, 90];
 /// assert_eq!(containing.containing(&part), [page_number]);
 /// let part_number = containing.push(&part)?;
-/// // A larger one contains the part.
+/// // A larger set contains all elements of `part`.
 /// let larger = [2, 3, 4, 5, 90, 91, 92, 93, 94, 95];
 /// assert!(containing.contained_in(&larger).contains(&part_number));
-/// assert!(Nearness::Containment(0.8).shared(&part, &larger).is_some(), "counted by the caller");
+/// assert!(Nearness::Containment(0.8).shared(&part, &larger).is_some(), "verified by the caller");
 /// # Ok::<(), twindex::Error>(())
 /// ```
 #[derive(Debug)]
@@ -45,13 +47,15 @@ pub struct Containing {
     /// Indexes each set by its rarest elements: as many as are needed so that any containing set has at least one of them.
     rarest: Slots,
     sizes: Vec<u32>,
-    /// Scratch: the elements of a set, each after the number of sets that have it. `found` holds the result of a lookup.
+    /// Scratch: pairs of the number of indexed sets that have an element, and the element. `found` holds the result of a
+    /// lookup.
     by_count: Vec<(u32, u64)>,
     found: Vec<u32>,
 }
 
 impl Containing {
-    /// Creates an empty collection that uses up to `memory` bytes. `threshold` is the minimum share, above 0 and at most 1.
+    /// Creates an empty collection that uses about `memory` bytes at most. `threshold` is the minimum share of a set's
+    /// elements that a containing set has, above 0 and at most 1.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a threshold out of this range.
@@ -90,10 +94,11 @@ impl Containing {
         self.all.bytes() + self.rarest.bytes() + size_of::<u32>() * self.sizes.capacity() + working
     }
 
-    /// Adds a set of distinct elements, in any order, and returns its number.
+    /// Adds a set and returns the number of the set. `set` holds its elements in any order, without duplicates.
     ///
     /// # Errors
-    /// [`Error::Limit`] if the set does not fit in the memory, or for 2^31 sets. The set is then not added.
+    /// [`Error::Limit`] if the set does not fit in the memory, or if there are already 2^31 - 1 sets. The set is then not
+    /// added.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let prefix = self.prefix(set);
         let own = LIST_BYTES * (set.len() + prefix) + 2 * size_of::<u32>() * (self.sizes.len() + 1);

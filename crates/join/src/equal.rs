@@ -16,7 +16,7 @@ use twindex::sys::MemoryBudget;
 /// let (mut groups, mut firsts) = (EqualGroups::new(&MemoryBudget::unlimited())?, Vec::new());
 /// let mut group_of = Vec::new();
 /// for text in texts {
-///     let hash = text.len() as u128; // a real hash is equal almost only for equal texts
+///     let hash = text.len() as u128; // a real hash rarely collides
 ///     let is_same = |group: u32| Ok::<_, twindex::Error>(firsts[group as usize] == text);
 ///     let group = groups.group(hash, is_same)?;
 ///     if group as usize == firsts.len() {

@@ -10,10 +10,11 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Returns one set for each of the numbers 0 to `count` - 1. Its elements are the features, truncated to their first `bits`
-/// bits, that the documents of the number share with documents of other numbers. Each element is determined by a band and a
-/// key. `number` assigns numbers to documents as for [`candidates`](crate::candidates()). Two numbers share an element if
-/// and only if they are candidates.
+/// Returns one set for each number below `count`. `number` assigns numbers to documents, as for
+/// [`candidates`](crate::candidates()). The set of a number has an element for each feature, truncated to its first `bits`
+/// bits, that a document with this number shares with a document with another number. A band and a bucket key determine
+/// the element. Two sets share an element if and only if their numbers are candidates when `bits` bits are compared
+/// and no bucket is capped.
 ///
 /// Memory: `memory` bytes, and 36 bytes per number; data beyond the budget is written to unnamed files in `dir`. Time:
 /// reads each band once, and sorts the shared features.

@@ -111,7 +111,7 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// The number of a document that the caller excluded, or that was deleted.
+/// Marks a document without a number: one that was deleted, or that the caller excluded.
 const NO_NUMBER: u32 = u32::MAX;
 
 /// The number of each document, in one column for all segments.

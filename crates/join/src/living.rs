@@ -1,8 +1,8 @@
 //! Computes all living groups of an index ([`Snapshot::groups`]) with a join of its fingerprints.
 //!
-//! The join finds all near pairs at once, in a small fraction of the time that a query for each leader would take. Only
-//! documents that occur in pairs are sorted by priority. Documents with the same fingerprint are near the same documents,
-//! so one of them represents all in the join and in the pairs.
+//! The join finds all near pairs at once, in a small fraction of the time of one query for each leader (the document that
+//! represents a group). Only documents that occur in pairs are sorted by priority. Documents with the same fingerprint are
+//! near the same documents, so one of them represents all in the join and in the pairs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -39,7 +39,7 @@ const TOO_MANY: &str = "near pairs of a listing of groups";
 /// writer.commit()?;
 /// let groups = twindex_join::living_groups(&index.snapshot(), &Resources::in_dir(dir.path()))?;
 /// let (leader, size) = groups.leader("a")?.unwrap();
-/// assert_eq!((leader.as_str(), size), (Some("b"), 2)); // the hash of `b` comes first
+/// assert_eq!((leader.as_str(), size), (Some("b"), 2)); // of both keys, the hash of `b` comes first
 /// # Ok::<(), twindex::Error>(())
 /// ```
 ///

@@ -10,7 +10,7 @@ use twindex::sys::{Column, MemoryBudget};
 /// Number of hash bits that select a part of the table.
 const PART_BITS: u32 = 8;
 const PARTS: usize = 1 << PART_BITS;
-/// Initial number of slots in a part, as a power of two.
+/// Base-2 logarithm of the initial number of slots in a part.
 const BITS: u32 = 4;
 
 /// A hash table of numbers. The caller verifies that the items of two numbers are equal.
@@ -33,10 +33,10 @@ const BITS: u32 = 4;
 #[derive(Debug)]
 pub struct HashNumbers {
     budget: MemoryBudget,
-    /// The slots of all parts; 0 for a free slot, otherwise the tag in the upper 32 bits and the number plus 1 in the
-    /// lower.
+    /// The slots of all parts; 0 for a free slot. A used slot holds the tag (32 bits of the hash) in its upper 32 bits, and
+    /// the number plus 1 in its lower 32 bits.
     slots: Column<u64>,
-    /// Number of slots in a part, as a power of two.
+    /// Base-2 logarithm of the number of slots in a part.
     bits: u32,
     /// Number of used slots in each part.
     used: Box<[u32; PARTS]>,

@@ -57,7 +57,7 @@ impl OddSketches {
         Self { words: Column::new(budget), starts: Column::new(budget), max, halved: 0 }
     }
 
-    /// Replaces the contents of `words` by the sketch of `set`, with the length of a sketch that is added now.
+    /// Replaces the contents of `words` by the sketch of `set`, halved as often as the stored sketches.
     pub(super) fn make(&self, set: &[u64], words: &mut Vec<u64>) {
         words.clear();
         words.resize(self.words_for(set.len()), 0);

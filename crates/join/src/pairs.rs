@@ -49,8 +49,8 @@ pub struct NearFingerprints<'a> {
     pub right: Documents<'a>,
     /// The number of bits in which the two fingerprints differ.
     pub distance: u32,
-    /// Whether both sides hold the same documents of a single fingerprint. Each document then forms a pair with each other
-    /// one.
+    /// Whether both sides hold the same documents of a single fingerprint. Each document then forms a pair with every other
+    /// document.
     pub inside: bool,
 }
 
@@ -236,9 +236,9 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
 }
 
 /// Finds all pairs of distinct fingerprints within `within` bits of each other, and passes each pair once to `take`, with
-/// the live documents of both fingerprints. Also passes each fingerprint of several documents. With two snapshots, passes
-/// only pairs of a left and a right fingerprint. Each thread has its own state, created by `begin`; the states are
-/// returned. The order of calls and of states is unspecified.
+/// the live documents of both fingerprints. Also passes each fingerprint that several documents have, paired with itself.
+/// With two snapshots, passes only pairs of a left and a right fingerprint. Each thread has its own state, created by
+/// `begin`; the states are returned. The order of calls and of states is unspecified.
 ///
 /// The result is exact for all supported radii and does not depend on the table design of the index, as only the first
 /// table is read. Time: O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints; where the second

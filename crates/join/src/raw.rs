@@ -20,8 +20,8 @@ pub struct Positions<'a> {
     pub right: &'a [u32],
     /// The number of bits in which the two fingerprints differ.
     pub distance: u32,
-    /// Whether both sides hold the same positions of a single fingerprint. Each position then forms a pair with each other
-    /// one.
+    /// Whether both sides hold the same positions of a single fingerprint. Each position then forms a pair with every other
+    /// position.
     pub inside: bool,
     /// Whether the two sides are from different inputs.
     pub across: bool,

@@ -23,14 +23,14 @@ use super::distinct::SortScratch;
 use twindex_kernel::{Kernel, Level, Simd, SortedSet, look_up, prefetch_all};
 use twindex_sketch::intersection_from;
 
-/// Minimum size of a set that is delta-encoded. Encoding smaller sets saves nothing.
+/// Minimum size of a reference set. Encoding against smaller sets saves nothing.
 const ELEMENTS_MIN: usize = 16;
-/// Maximum size of a reference set, because positions of elements are stored in 16 bits.
+/// Reference sets have fewer elements than this number, because positions of elements are stored in 16 bits.
 const ELEMENTS_MAX: usize = 1 << 16;
 /// Maximum number of elements per bucket of a reference set's directory.
 const BUCKET_MAX: u16 = 64;
-/// Number of anchors from which on two anchors must lead to the same reference. Two sets of resemblance 0.5 most likely
-/// share two of eight anchors.
+/// If a set has at least this number of anchors, two of them must refer to the same reference set. Two sets of resemblance
+/// 0.5 most likely share two of eight anchors.
 const ANCHORS_SEVERAL: usize = 8;
 /// Number of elements after which a reference is checked for similarity.
 const STEP: usize = 64;
@@ -65,7 +65,8 @@ pub struct DeltaHeader {
     /// The number of the reference, or [`NO_REFERENCE`].
     pub(super) reference: u32,
     pub(super) size: usize,
-    /// Number of references that were already tried. Later ones may still be similar.
+    /// Number of references that existed when no similar one was found. References that were added later may be similar.
+    /// For an encoded set, the number of its reference.
     pub(super) references: u32,
 }
 
@@ -240,8 +241,8 @@ impl ReferenceSets {
     }
 
     /// Replaces `guesses` by references that may be similar to a set with these anchors, in the order in which they were
-    /// added. Preferring old references keeps families together. If there are several anchors, two must lead to the same
-    /// reference.
+    /// added. Preferring old references keeps families together. If there are at least [`ANCHORS_SEVERAL`] anchors, two must
+    /// refer to the same reference.
     fn guess(&self, anchors: &[u64], guesses: &mut Vec<u32>) {
         guesses.clear();
         guesses.extend(anchors.iter().filter_map(|&anchor| self.anchors_seen.reference(anchor)));
@@ -381,8 +382,8 @@ fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     }));
 }
 
-/// Maps each anchor to the reference of the first set with this anchor. The hash tables are lossy: anchors overwrite
-/// others.
+/// Maps each anchor to the reference of the first set with this anchor. The hash tables are lossy: an anchor may
+/// overwrite another one.
 #[derive(Debug, Default)]
 struct AnchorTable {
     /// One table for the first anchors, a larger one for later anchors, and the largest for all others.

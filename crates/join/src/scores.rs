@@ -154,8 +154,8 @@ pub struct EqualSignatures {
 pub struct BandScores {
     /// The pairs of each band; the score of a pair is its number of equal minima.
     pub scores: Scores,
-    /// For each score, the number of pairs of different signatures that share a band, and the sum of the numbers of bands
-    /// that these pairs share.
+    /// For each score, counts of the pairs of different signatures that share a band: the number of pairs, and the total
+    /// number of shared bands, summed over these pairs.
     pub shared: Vec<(u64, u64)>,
     /// The groups of documents with equal signatures.
     pub alike: Column<EqualSignatures>,
@@ -290,9 +290,9 @@ impl BandKeys {
     }
 }
 
-/// Approximate number of pairs in a piece. Each pair may take 12 bytes until the piece's results are passed on.
+/// Approximate number of pairs in a piece. Each pair may take 12 bytes until the results of the piece are collected.
 const PIECE: usize = 1 << 18;
-/// Number of pieces per thread that are processed before their results are passed on.
+/// Number of pieces per thread that may be processed while the results of an earlier piece wait to be collected.
 const PIECES: usize = 4;
 
 /// Number of bucket members that are compared with one member in one step.
@@ -352,13 +352,13 @@ fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
 /// Pairs found in a piece that are processed further.
 #[derive(Default)]
 struct PieceResult {
-    /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED`.
+    /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED` is true.
     pairs: Vec<(u32, u32, u32)>,
     /// Pairs in which at least one number has [different keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 
-/// A piece of entries, each compared with all later entries of its bucket. Pairs are returned only if `HANDED`.
+/// A piece of entries, each compared with all later entries of its bucket. Returns pairs only if `HANDED` is true.
 struct Piece<'a, const HANDED: bool> {
     meeting: &'a BucketPairs<'a>,
     band: usize,
@@ -477,8 +477,9 @@ fn by_signature<'s>(
 }
 
 /// Computes the scores of the pairs that share a band. The result is empty if the index stores no signatures. In a bucket
-/// of more than `max_bucket` distinct signatures, only adjacent ones are compared. The limit is lowered if the pairs would
-/// exceed [`PAIRS`](super::candidates::PAIRS) per document.
+/// of more than `max_bucket` distinct signatures, only adjacent ones are compared. As for
+/// [`candidates`](crate::candidates()), the limit is lowered if the pairs would exceed both
+/// [`PAIRS`](super::candidates::PAIRS) per document and 20 million in total.
 ///
 /// Memory: half of the memory of `resources` for the keys of bands, or a quarter for pairs if the keys do not fit or
 /// buckets are capped. Another quarter is for 12 bytes per document and about 40 bytes per distinct signature. Data beyond
@@ -508,7 +509,7 @@ pub fn scored_pairs(
     scored::<true>(snapshot, max_bucket, resources, each)
 }
 
-/// As [`scored_pairs`], but passes pairs to `each` only if `HANDED`.
+/// As [`scored_pairs`], but passes pairs to `each` only if `HANDED` is true.
 fn scored<const HANDED: bool>(
     snapshot: &Snapshot,
     max_bucket: usize,

@@ -275,7 +275,7 @@ impl ShingleSets {
     }
 
     /// Returns whether the resemblance of two sets may be at least `threshold`. Returns false only if their sizes, or a
-    /// lower bound of their difference, prove that it is below. Reads no set.
+    /// lower bound of their difference, prove that the resemblance is below `threshold`. Reads no set.
     #[must_use]
     pub fn may_resemble(&self, a: u32, b: u32, threshold: f64) -> bool {
         let (of_a, of_b) = (self.size(a), self.size(b));

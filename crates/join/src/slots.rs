@@ -8,8 +8,8 @@ use twindex_kernel::prefetch;
 /// numbers of both. This costs time, but changes no result if the caller verifies the numbers.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// A hash table. A slot holds a tag, and either a number or the index of a list in `chains`; 0 marks a free slot. The
-    /// first bits of the tag select the slot.
+    /// A hash table. A slot holds a tag (32 bits of an element's hash), and either a number or the index of a list in
+    /// `chains`; 0 marks a free slot. The first bits of the tag select the slot.
     table: Vec<u64>,
     bits: u32,
     used: usize,
@@ -37,11 +37,11 @@ impl Postings<'_> {
     }
 }
 
-/// A bit of a slot that marks the index of a list instead of a number.
+/// The bit of a slot that is set if the slot holds the index of a list instead of a number.
 const CHAIN: u32 = 1 << 31;
-/// Numbers must be below this limit.
+/// Exclusive upper bound of the numbers that can be added.
 pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
-/// The initial number of slots, as a power of two.
+/// Base-2 logarithm of the initial number of slots.
 const BITS: u32 = 10;
 
 impl Slots {
@@ -97,7 +97,7 @@ impl Slots {
         }
     }
 
-    /// Adds a number for each of these elements. It must be greater than all numbers added before.
+    /// Adds `number` for each of these elements. `number` must be greater than all numbers added before.
     pub(crate) fn add(&mut self, number: u32, elements: &[u64]) {
         while self.needs_more(elements.len()) {
             self.grow();

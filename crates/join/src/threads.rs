@@ -67,8 +67,8 @@ pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
 }
 
 /// As [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound the
-/// number of waiting results, a piece is started only if at most `ahead` earlier pieces per thread were not taken yet. If
-/// `take` returns a break, the work ends.
+/// number of waiting results, a piece is started only if the results of at most `ahead` earlier pieces per thread were not
+/// taken yet. If `take` returns a break, the work ends.
 ///
 /// # Errors
 /// The error of the first piece, in order, that failed or for which `take` failed.
@@ -118,7 +118,7 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
     turn.into_inner().end.unwrap_or(Ok(ControlFlow::Continue(())))
 }
 
-/// Passes results on in the order of their pieces.
+/// Passes results to `take` in the order of their pieces.
 struct OrderedTurn<R, T> {
     taken: usize,
     /// Results that wait until the results of all earlier pieces are taken.
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_taken_in_order_with_bounded_lead() {
+    fn results_are_taken_in_order_and_pending_results_are_bounded() {
         let pieces: Vec<usize> = (0..1000).collect();
         for threads in [1, 2, 7] {
             for (last, bad) in [(usize::MAX, usize::MAX), (500, usize::MAX), (usize::MAX, 500), (500, 501)] {
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn panic_of_one_thread_ends_the_others() {
+    fn panic_of_one_thread_ends_the_other_threads() {
         let pieces: Vec<usize> = (0..1000).collect();
         let work = |(): &mut (), &piece: &usize| {
             assert!(piece != 100, "piece 100");

@@ -3,12 +3,12 @@
 //!
 //! Each new document is looked up in an index of the history: by its set of shingle hashes, if the index stores sets;
 //! by its signature, if resemblance is estimated; or by its fingerprint. So the cost depends on the number of new
-//! documents, not on the size of the history. If only documents with the same value of a field are compared, this also
-//! holds for the documents of the index.
+//! documents, not on the size of the history. If only documents with the same value of a field are compared, a
+//! new document is also compared only with documents of the index that have its value.
 //!
 //! If exact resemblance is computed and an index cannot answer such queries, the texts of the history are read again,
-//! and precede all other documents. Both methods remove the same documents and name the same kept document for each: of
-//! the near documents of the history, the one with the smallest key.
+//! and precede all other documents. Both methods remove the same documents and report the same kept document for each:
+//! the near document of the history with the smallest key.
 
 use std::path::{Path, PathBuf};
 
@@ -247,7 +247,7 @@ impl ComparedIndex {
         Ok(Self { is_inside: true, ..self })
     }
 
-    /// Returns the documents whose sets resemble the set of a new document; with `is_inside`, only those with the same
+    /// Returns the documents whose sets resemble the set of a new document; with `is_inside`, only documents with the same
     /// value.
     fn counted(&self, set: &[u64], threshold: f64, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
         let query = self.snapshot.resembling_set(set, threshold).unmarked();
@@ -311,8 +311,9 @@ impl ComparedIndex {
         }
     }
 
-    /// Returns the document of the histories for which a new document is removed, if any is near: that of the
-    /// first history with a near document or, if exact resemblance is computed, the one with the smallest key.
+    /// Returns the document of the histories for which a new document is removed, if any is near: the nearest document
+    /// of the first history with a near document or, if exact resemblance is computed, the near document with the
+    /// smallest key.
     pub(super) fn near_any(
         histories: &[Self],
         sketch: &Sketch,

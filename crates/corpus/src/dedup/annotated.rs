@@ -42,7 +42,7 @@ fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document:
     }
 }
 
-/// Writes all documents except those of the history, with the added fields. Returns the names of the files.
+/// Writes all documents, except documents of the history, with the added fields. Returns the names of the files.
 pub(super) fn write_annotated(
     corpus: &Corpus,
     by_key: &ByKey,

@@ -18,9 +18,9 @@ pub(super) struct Capped {
 }
 
 impl Capped {
-    /// Returns an error if a cap left out pairs and clusters are components, which may then be incomplete, unless the
-    /// user allowed it (`may_cap`). Pair lists report the omission, and the other clustering rules do not depend on all
-    /// pairs.
+    /// Returns an error if pairs were left out because of the cap and clusters are connected components, which may be
+    /// incomplete without these pairs. Returns no error if the user allowed this (`may_cap`), or with the other
+    /// clustering rules, which do not need all pairs.
     pub(super) fn check(self, clustering: Clustering, may_cap: bool) -> twindex::Result<()> {
         let (number, of) = match self {
             Self { buckets: 0, shingles, .. } => (shingles, "shingles"),

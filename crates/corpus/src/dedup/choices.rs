@@ -252,7 +252,7 @@ impl Dedup {
         }
     }
 
-    /// Returns an error if a field is named that no other option uses.
+    /// Returns an error if an option names a field that no other option uses.
     fn check_fields(&self) -> Result<(), InvalidOptions> {
         self.keep.check_field(self.keep_field.as_deref())?;
         if self.inside.is_some() && !self.against.is_empty() && !self.counts() {
@@ -459,7 +459,7 @@ impl Dedup {
         self.threshold.unwrap_or(0.8)
     }
 
-    /// Returns the number of minima in each document's signature, from which the bands are taken.
+    /// Returns the number of minima in each document's signature, from which the bands are formed.
     #[must_use]
     pub fn minima(&self) -> u16 {
         let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
@@ -475,8 +475,8 @@ impl Dedup {
         )
     }
 
-    /// Reports that equality ignores differences that normalization removes, if it does. If a preset is used whose
-    /// expected recall is below that of the default bands, reports the expected recall.
+    /// With [`Method::Exact`], reports if texts are compared for equality after normalization. If a preset is used whose
+    /// expected recall is below the recall of the default bands, reports the expected recall.
     pub fn note_recall(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<()> {
         if self.method == Method::Exact && params.shingling.normalises() {
             observer.note(

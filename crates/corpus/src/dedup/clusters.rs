@@ -269,7 +269,7 @@ impl Clusters {
         self.kept_of_group[grouped.group_of[document as usize] as usize] == document
     }
 
-    /// Returns the number of documents whose text equals that of an earlier document. Does not count documents that
+    /// Returns the number of documents whose text equals the text of an earlier document. Does not count documents that
     /// were removed because of the history.
     pub(super) fn identical(&self, corpus: &Corpus) -> u64 {
         let groups =
@@ -302,7 +302,8 @@ impl Clusters {
 
     /// Finds a pair of low resemblance inside a cluster with two sweeps. The first sweep finds the document of each
     /// cluster with the lowest resemblance to the kept document. For components, the second sweep finds the document
-    /// with the lowest resemblance to that one. The pair with the lowest resemblance of all may be missed.
+    /// with the lowest resemblance to the document that the first sweep found. The pair with the lowest resemblance of
+    /// all may be missed.
     fn find_lowest(
         &self,
         grouped: &Grouped,
@@ -416,7 +417,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packed_score_never_equals_the_value_for_none() {
+    fn packed_scores_differ_from_reserved_values() {
         let estimate = Estimate { matches: u32::MAX, minima: u32::MAX, bits: 32 };
         let counted = Score::Resemblance { intersection: u32::MAX, union: u32::MAX };
         let sampled = Score::Sampled(Sampled::from(twindex_join::Common {

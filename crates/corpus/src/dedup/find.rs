@@ -109,7 +109,7 @@ impl Indexed<'_> {
             }
             let set = if frees_sets { reader.next_set(group)? } else { reader.set(group)? };
             out.extend_from_slice(set);
-            // The set in the index must be that of the text alone, since queries compute it from a text.
+            // The set in the index must be the set of the text alone, since queries compute it from a text.
             if take_outside(out, grouped.value_of(group)) {
                 out.sort_unstable();
             }

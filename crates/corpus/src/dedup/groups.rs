@@ -13,7 +13,7 @@ use super::score::{Sampled, Score, ScoreKind};
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(super) struct DocumentGroup {
-    /// Number of tokens of the text, or of its features.
+    /// Number of tokens of the text, or number of features.
     pub tokens: u64,
     /// The id of the value of the `--inside` field.
     pub inside: u32,
@@ -69,10 +69,11 @@ impl GroupMembers {
     }
 }
 
-/// Number of hashes that serve as anchors of a document.
+/// Maximum number of anchors of a document.
 pub(super) const ANCHORS: usize = 12;
 
-/// Hashes that similar texts most likely share: minima or, if the sketch has none, features. They find a reference set.
+/// Hashes that similar texts most likely share: minima, then features. They are used to find a reference set for delta
+/// encoding.
 pub(super) struct Anchors {
     hashes: [u64; ANCHORS],
     count: usize,
@@ -128,7 +129,7 @@ impl DocumentGroup {
 pub(super) struct NewDocument<'n> {
     /// The xxh3-128 hash of the bytes that are compared for equality.
     pub hash: u128,
-    /// Number of tokens of the text, or of its features.
+    /// Number of tokens of the text, or number of features.
     pub tokens: u64,
     /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'n [u8],
@@ -170,7 +171,7 @@ impl Grouped {
     }
 
     /// Adds the next document to the group of its text, or to a new group if the text is new. `is_equal` returns
-    /// whether the text equals that of an earlier document with the same hash.
+    /// whether the text equals the text of an earlier document with the same hash.
     ///
     /// # Errors
     ///

@@ -25,7 +25,7 @@ pub(super) const MIRRORS: &str = "mirrors.tsv";
 const HOSTS_PAIRED: usize = 64;
 /// Number of hosts, and of pairs of hosts, shown in a report.
 const SHOWN: usize = 10;
-/// Number of candidates collected in memory before they are reduced to those shown.
+/// When a list of hosts, or of pairs of hosts, has this number of entries, it is reduced to the [`SHOWN`] top entries.
 const HELD: usize = 1 << 12;
 
 /// Statistics of duplicates by host.
@@ -46,7 +46,8 @@ pub struct Hosts {
     pub duplicates_within_domains: u64,
     /// Number of duplicates of a page on another domain: domains minus 1, summed over all clusters.
     pub duplicates_across_domains: u64,
-    /// For each kind of URL alias, its name and the number of near pages whose URLs differ only by such aliases.
+    /// For each kind of URL alias (such as `http` for `https`, or a leading `www.`), its name and the number of near pages
+    /// whose URLs differ only by such aliases.
     pub aliases: Vec<(&'static str, u64)>,
     /// Number of pairs of hosts with near pages.
     pub mirrors: u64,
@@ -389,7 +390,7 @@ struct HostCluster {
     host: Option<u32>,
     of_host: u32,
     before: u64,
-    /// The hosts and the number of pages of each; empty if there are too many to pair.
+    /// The hosts and the number of pages of each: at most [`HOSTS_PAIRED`] + 1 entries.
     hosts: Vec<(u32, u32)>,
 }
 
@@ -407,7 +408,7 @@ impl HostCluster {
         self.of_host += 1;
     }
 
-    /// Counts the pages of the current host after its last page. `others` is whether the cluster has other hosts.
+    /// Counts the pages of the current host after its last page. `others` is true if the cluster has other hosts.
     fn end_host(&mut self, others: bool, counts: &mut [[u32; 4]]) {
         let (Some(host), number) = (self.host, self.of_host) else { return };
         let [pages, near, inside, outside] = &mut counts[host as usize];

@@ -1,8 +1,8 @@
 //! Deduplicates a collection: reads documents; writes pairs, clusters, the kept documents and their index.
 //!
 //! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. A document whose
-//!    text is equal, byte for byte, to that of an earlier one joins its group; equal hashes are confirmed by comparing
-//!    the texts.
+//!    text is equal, byte for byte, to the text of an earlier document joins its group; equal hashes are confirmed by
+//!    comparing the texts.
 //! 2. *candidates*: finds pairs of groups that may be near. Comparing sketches, or prefixes of the rarest shingles of
 //!    each text, finds all near pairs. Alternatives are bands of minima, or common elements of sketches in
 //!    `AltaVista`'s stages ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
@@ -166,10 +166,11 @@ pub struct Dedup {
     pub texts: Vec<PathBuf>,
     /// The documents that `OUT/index` contains. Default: [`IndexOf::Kept`].
     pub index: IndexOf,
-    /// With [`Method::Shingles`]: the sketch of a document has its hashes that are divisible by this number.
+    /// With [`Method::Shingles`]: the sketch of a document consists of the shingle hashes that are divisible by this
+    /// number, 1 or more.
     pub modulus: Option<u32>,
-    /// With [`Method::Shingles`]: the sketch of a document has this number of its smallest hashes, 1 to 4096.
-    /// Default: 128.
+    /// With [`Method::Shingles`]: the sketch of a document consists of at most this number of its smallest shingle
+    /// hashes, 1 to 4096. Default: 128.
     pub bottom: Option<u16>,
     /// A named banding scheme. Default: bands that find 99.5 % of the pairs at the threshold.
     pub preset: Option<Preset>,
@@ -198,7 +199,7 @@ pub struct Dedup {
     pub boilerplate: Option<PathBuf>,
     /// The weights of shingles if resemblance is computed exactly. Default: [`Weights::Distinct`].
     pub weights: Weights,
-    /// The unit to which fractional weights are rounded: those of [`Weights::Idf`] and of feature vectors. Default: 1.
+    /// The unit to which fractional weights, of [`Weights::Idf`] or of feature vectors, are rounded. Default: 1.
     pub weight_unit: Option<WeightUnit>,
     /// An IDF table for the weights of shingles with [`Method::Simhash`] or [`Weights::Idf`].
     pub idf: Option<PathBuf>,
@@ -207,8 +208,9 @@ pub struct Dedup {
     /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] use.
     pub keep_field: Option<String>,
     /// A field, or column, such as a source or a language. Only documents with the same value are compared, so each
-    /// value has its own kept documents. A document without the field is a bad record. `host` and `domain` are those of
-    /// the document's URL, and `field:NAME` is a field with any name.
+    /// value has its own kept documents. A document without the field is a bad record. `host` and `domain` are the
+    /// host and the registrable domain of the document's URL; `field:NAME` is the field NAME, even if it is named `host`
+    /// or `domain`.
     pub inside: Option<String>,
     /// The field, or column, of the document's URL. Default: keys that are URLs are used.
     pub url_field: Option<String>,
@@ -221,10 +223,11 @@ pub struct Dedup {
     /// With [`Clustering::Components`]: components of more documents than this number, 2 or more, are split into
     /// clusters in which all members are near the first. Default: unlimited.
     pub max_cluster: Option<u32>,
-    /// The cap on pairing, 2 or more. If a bucket, the texts that share a shingle, or a group of identical documents
-    /// has more members, each member is paired only with the first one and with the one before it. The cap applies to
-    /// [`ListedPairs::All`] and [`Clustering::Components`]; with [`Clustering::Leaders`] the kept documents do not
-    /// depend on it. Default: 10,000, and components for which this cap leaves out pairs are an error.
+    /// The cap on pairing, 2 or more. If a bucket, or the texts that share a shingle, have more members, each member is
+    /// paired only with the first and the previous member. In a group of more identical documents, each document is
+    /// paired only with the first document. The cap applies to [`ListedPairs::All`] and [`Clustering::Components`];
+    /// with [`Clustering::Leaders`] the kept documents do not depend on it. Default: 10,000; with
+    /// [`Clustering::Components`] it is then an error if the cap leaves out pairs.
     pub max_bucket: Option<u32>,
     /// The fields that are added to the written documents.
     pub annotations: Annotations,
@@ -249,7 +252,7 @@ pub enum ListedPairs {
 pub enum IndexOf {
     /// The kept documents.
     Kept,
-    /// All documents that were read, except those near a document of a history.
+    /// All documents that were read, except documents near a document of a history.
     All,
 }
 
@@ -435,7 +438,7 @@ impl Dedup {
             }
         };
         let mut left_out = spans.map(|spans| spans.report());
-        // The corpus stores the sets of documents with words; the sketcher only needs those of documents without words.
+        // The corpus stores the sets of documents with words; the sketcher only needs the sets of documents without words.
         let sketcher = sketcher.with_sets_of_wordless_only();
         let sketcher = sketcher.with_elements_max(elements_max(self.memory));
         // Exact comparison needs no index.
@@ -574,7 +577,7 @@ impl Dedup {
         let (mut empty, mut finding_copies) = (0, Duration::ZERO);
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
-        // A stored set has the number of its distinct shingles. If sets are not stored, the shingles must be counted.
+        // The size of a stored set is the number of distinct shingles. If sets are not stored, the shingles must be counted.
         let wanted = SketchOptions {
             repeated_keys: match self.repeated_keys {
                 RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports the position of the first one
@@ -661,8 +664,8 @@ struct JobFolder<'p> {
     observer: &'p dyn Observer,
 }
 
-/// Encodes the set of a new document against the reference sets. The set is that of its shingles, combined with the
-/// value of its `inside` field.
+/// Encodes the set of a new document against the reference sets. The set consists of its shingle hashes, combined with
+/// the value of its `inside` field.
 fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> DeltaHeader {
     let DocumentScratch { shingles, delta_scratch, words, inside, .. } = rest;
     leaders.encode(

@@ -25,22 +25,24 @@ use crate::watch::{Stages, Stopwatch};
 /// How candidates are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// By comparing sketches of all texts, or by prefixes where that is less work: none is missed
+    /// Compares the sketches of all texts, or uses prefixes if this is faster. Finds all near pairs, except pairs that the
+    /// cap on pairing leaves out.
     Auto,
-    /// By the rarest shingles of each text: none is missed
+    /// Looks up the rarest shingles of each text. Finds all near pairs, except pairs that the cap on pairing leaves out.
     Prefix,
-    /// By the bands of minima that are stored in the index
+    /// Pairs documents that share bands of minima in the index. May miss near pairs.
     Bands,
 }
 
 /// How candidates are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
-    /// Shingle by shingle
+    /// Computes the exact resemblance from the shingles.
     Exact,
-    /// By the signatures in the index, or the sketches of --method shingles: an estimate
+    /// Estimates the resemblance from the signatures in the index, or from the sketches of
+    /// [`Method::Shingles`](super::Method::Shingles).
     Signature,
-    /// Not at all: whatever shares a band
+    /// Does not verify candidates: documents that share bands are near.
     None,
 }
 
@@ -268,7 +270,7 @@ impl NearGroups {
         Collector::new(grouped, rules, limits)?.finish(ScoreKind::Resemblance, &Stopwatch::start())
     }
 
-    /// Finds near groups by their sets of shingles: compares each group with the kept ones. Also lists all pairs if
+    /// Finds near groups by their sets of shingles: compares each group with the kept groups. Also lists all pairs if
     /// requested.
     pub(super) fn by_sets(
         grouped: &Grouped,
@@ -454,7 +456,7 @@ impl NearGroups {
         capped.check(rules.clustering, limits.may_cap)?;
 
         let merging = Stopwatch::start();
-        // The inverted lists and the positions in them use half of the memory that the sets leave.
+        // The inverted lists and the positions in them use half of the memory budget of the search.
         let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let mut collector = Collector::deciding(grouped, rules, &half, decided)?;
         let (kind, collisions) = if verify == Verify::Exact {

@@ -1,4 +1,4 @@
-//! Finds the kept groups by bands or by sketches. Each group is compared only with kept ones, so the decision does not
+//! Finds the kept groups by bands or by sketches. Each group is compared only with kept groups, so the decision does not
 //! depend on the cap on pairing.
 
 use twindex::sketch::intersection_from;

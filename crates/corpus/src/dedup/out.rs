@@ -253,8 +253,8 @@ impl ListedResults<'_> {
     }
 
     /// Passes all near pairs to `each` with their packed scores or, if all pairs were not requested, each removed
-    /// document with its kept document. Skips pairs with a document of the history, which are the first `history`
-    /// documents.
+    /// document with its kept document. Skips pairs with one of the first `history` documents: the documents of
+    /// the history.
     pub(super) fn for_each(
         self,
         grouped: &Grouped,

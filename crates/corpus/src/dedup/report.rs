@@ -13,7 +13,7 @@ use crate::watch::Stages;
 /// A shingle that occurs in more texts than the cap on pairing.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommonShingle {
-    /// The sampled hash of the shingle, in hexadecimal.
+    /// The hash of the shingle, in hexadecimal.
     pub hash: String,
     /// Number of texts that contain the shingle.
     pub texts: u64,
@@ -27,7 +27,7 @@ pub struct Report {
     /// Counts of the inputs.
     #[serde(flatten)]
     pub input: Counts,
-    /// Number of documents whose text equals, byte for byte, that of an earlier document.
+    /// Number of documents whose text equals, byte for byte, the text of an earlier document.
     pub identical: u64,
     /// Number of documents that were removed because they are near a document of a history; `None` without a history.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -72,8 +72,8 @@ pub struct Report {
     pub annotated_files: Vec<String>,
     /// Number of documents whose score against their kept document is below the threshold.
     pub chained: u64,
-    /// Distribution of cluster sizes. Each pair is a power of two and the number of clusters with at most that number
-    /// of documents and more than half of it.
+    /// Distribution of cluster sizes: pairs of a size s (1, 2, 4, 8, ...) and the number of clusters with more than s / 2
+    /// and at most s documents.
     pub cluster_sizes: Vec<(u64, u64)>,
     /// The lowest resemblance found inside a cluster; `None` if none was measured.
     pub lowest_resemblance: Option<f64>,
@@ -82,10 +82,10 @@ pub struct Report {
     pub lowest_pair: Option<(String, String)>,
     /// Number of components that were split because they exceeded the maximum size.
     pub cut_components: u64,
-    /// Number of band buckets with more members than the cap, whose members were not all paired with one another.
+    /// Number of band buckets with more members than the cap. Not all pairs of their members were compared.
     pub capped_buckets: u64,
-    /// Number of shingles in the prefixes, or sketches, of more texts than the cap, whose texts were not all paired
-    /// with one another.
+    /// Number of shingles that occur in the prefixes, or sketches, of more texts than the cap. Not all pairs of these texts
+    /// were compared.
     pub capped_shingles: u64,
     /// The most frequent capped shingles. Only filled with `--method shingles`, which counts shingles one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]

@@ -118,7 +118,7 @@ impl InputFields {
         name_of(&IDS, Ids::Field)
     }
 
-    /// See [`ids_before`](Self::ids_before).
+    /// Returns the value for runs of versions that did not have this option.
     fn repeated_keys_before() -> String {
         name_of(&REPEATED, RepeatedKeys::Error)
     }

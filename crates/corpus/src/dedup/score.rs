@@ -39,10 +39,10 @@ pub(super) struct Sampled {
     share: u32,
 }
 
-/// The share of a sample that contains all shingles. A packed score consists of this share and two counts of
-/// [`COUNT_BITS`] bits each, enough for the number of elements in two sketches.
+/// Value of [`Sampled::share`] for a sample that contains all shingles. A packed score consists of a share and two
+/// counts of [`COUNT_BITS`] bits each, enough for the number of elements in two sketches.
 const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
-/// See [`WHOLE`].
+/// Number of bits of each count in a packed score.
 const COUNT_BITS: u32 = 20;
 
 /// The kind of score that a run computes; all scores of a run are of one kind.
@@ -84,7 +84,7 @@ impl ScoreKind {
         }
     }
 
-    /// Unpacks a score. The score of identical texts is that of a text against itself.
+    /// Unpacks a score. The score of identical texts is the score of a text against itself.
     pub(super) fn unpack(self, packed: u64) -> Score {
         let (first, second) = ((packed >> 32) as u32, packed as u32);
         match self {

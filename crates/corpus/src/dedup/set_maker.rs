@@ -58,7 +58,8 @@ impl SetWork {
         self.tokens
     }
 
-    /// Returns how much of the text of that document was ignored because of [`SetMaker::without`].
+    /// Returns the number of words of that document that were ignored because of [`SetMaker::without`], and whether all
+    /// were.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
@@ -98,7 +99,7 @@ impl SetMaker {
         if !is_features {
             return Ok(Self { cut: Cut::Texts(Shingler::new(shingling)?, weighing), list: None });
         }
-        // The elements of a document must be those of its sketch in an index, so they are computed in the same way.
+        // The elements of a document must equal the elements of its sketch in an index, so they are computed in the same way.
         let mut params = Params::builder().shingling(shingling.clone()).minhash(1, 1).sets();
         if weights != Weights::Distinct {
             params = params.minhash_weights(weights.of_index(table.as_deref()));

@@ -21,7 +21,8 @@ pub(super) enum IndexMembership {
     AsDuplicate,
 }
 
-/// Writes sketches in the format of sketch files. Only a document without words has a set, which is a hash.
+/// Writes sketches in the format of sketch files. Sets are stored only for documents without words; each consists of
+/// one hash.
 pub(super) struct Sketches {
     folder: PathBuf,
     params: Params,

@@ -180,8 +180,7 @@ impl<'b> TextAttributes<'b> {
         Ok(())
     }
 
-    /// Returns the keys of all texts, empty for those of the history, and the key order of the texts. `None` without
-    /// keys.
+    /// Returns the keys of all texts, empty for texts of the history, and the key order of the texts. `None` without keys.
     pub(crate) fn sorted_keys(
         self,
         budget: &MemoryBudget,
@@ -206,7 +205,7 @@ impl<'b> TextAttributes<'b> {
 pub struct TextsResult {
     /// The kept text of each text; itself if it is kept.
     pub kept_of: Vec<u32>,
-    /// The resemblance of each text to its kept text.
+    /// The resemblance of each text to its kept text or, with [`NearMeasure::Containment`], the contained share.
     pub scores: Vec<f64>,
     /// In sorted order, each removed text with its kept text and their resemblance; or, if requested, all pairs of near
     /// texts, the smaller index first, with their resemblance.
@@ -229,7 +228,7 @@ impl DedupTexts {
     /// # Errors
     ///
     /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
-    /// files; more than 2^32 texts.
+    /// files; 2^32 or more texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())
     }
@@ -418,7 +417,7 @@ impl DedupTexts {
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(made?).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
-                // A text whose hash equals that of a different text is shingled only here. It starts a new group.
+                // A text whose hash equals the hash of a different text is shingled only here. It starts a new group.
                 let late = || shingles(text, inside, &mut SetWork::default());
                 let (set, tokens) = match &set {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),

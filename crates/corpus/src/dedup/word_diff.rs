@@ -22,10 +22,10 @@ pub struct WordDiff {
     pub only_in_kept: usize,
     /// Number of words that occur only in the other document.
     pub only_in_key: usize,
-    /// Whether the number of differing words is minimal. False if it exceeds the limit of one search. It is then
-    /// possibly not minimal, and the rest of long texts with little in common may be reported as different.
+    /// Whether the number of differing words is known to be minimal. False if a search exceeded its limit. The rest of
+    /// long texts with little in common may then be reported as different.
     pub is_least: bool,
-    /// The differences in order, each with the words around it. Only the first ones if their number is limited.
+    /// The differences in order, each with the words around it. Only the first differences if their number is limited.
     pub hunks: Vec<Hunk>,
     /// Total number of hunks, including those that are not in `hunks`.
     pub hunks_in_all: usize,
@@ -45,7 +45,7 @@ pub struct Hunk {
 /// Consecutive words that are in both texts, or only in one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// The text that contains the words.
+    /// The documents that contain the words.
     pub stands: WordOrigin,
     /// The words, with single spaces for white space. Only the first words if the run is long.
     pub text: String,
@@ -53,7 +53,7 @@ pub struct Run {
     pub omitted: usize,
 }
 
-/// The text that contains a run of words.
+/// The documents that contain a run of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WordOrigin {
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn hunks_have_context_and_join_where_it_overlaps() {
+    fn hunks_with_overlapping_context_are_joined() {
         let kept = "a b c d e f g h i j k l m n";
         let key = "a b c X e f g h i j k l m n o";
         let found = diff(&words(kept), &words(key), ALL);

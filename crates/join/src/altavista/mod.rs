@@ -75,7 +75,7 @@ impl SampledBy {
     }
 }
 
-/// The numbers of common and of all elements of two sketches.
+/// The number of common elements, and the number of all elements, of two sketches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Common {
     /// Number of compared elements that are in both sketches.
@@ -113,7 +113,7 @@ pub struct Merged {
     lists: PostingLists,
     work: BucketWork,
     documents: u32,
-    /// The elements of the most documents, as number of documents, element, first document.
+    /// The elements with the most documents: number of documents, element, first document.
     most_common: Vec<(u64, u64, u32)>,
     /// Number of elements that at least two documents share.
     pub shared: u64,
@@ -189,7 +189,7 @@ impl Merged {
     /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. In addition, 12 bytes per document.
     ///
     /// # Errors
-    /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 documents.
+    /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 or more documents.
     pub fn form_pairs(self, max_bucket: usize, (dir, memory): (&Path, usize)) -> Result<FormedPairs> {
         let Self { lists, documents, mut most_common, .. } = self;
         if documents >= ALONE {
@@ -216,7 +216,7 @@ pub struct FormedPairs {
     pub capped: u64,
     /// The cap: `max_bucket`, or less if there would be too many pairs.
     pub cap: u64,
-    /// The over-common elements of the most documents, as number of documents, element, first document.
+    /// The over-common elements with the most documents, at most 10: number of documents, element, first document.
     pub most_common: Vec<(u64, u64, u32)>,
 }
 

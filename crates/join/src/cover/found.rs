@@ -14,8 +14,8 @@ use twindex_sketch::Nearness;
 #[derive(Default)]
 struct Piece {
     looked: Vec<LookupOutcome>,
-    /// For each set of the piece, the end of its part of `elements` and the end of its part of `sketches`. Empty for
-    /// covered sets.
+    /// For each set of the piece, the end of its part of `elements` and the end of its part of `sketches`. Both parts are
+    /// empty for removed sets.
     ends: Vec<(usize, usize)>,
     /// The elements with which the sets are looked up.
     elements: Vec<u64>,

@@ -56,7 +56,7 @@ const NO_SKETCH: [u64; 1] = [0];
 /// ```
 /// use twindex_join::{JoinResources, Measure, ShingleSets, cover_measured};
 ///
-/// /// Numbers are near if they differ by 2 at most. Those of a decade and of the next one share an element.
+/// /// Two numbers are near if they differ by at most 2. Numbers of the same or of adjacent decades share an element.
 /// struct Difference(Vec<u32>);
 ///
 /// impl Measure for Difference {
@@ -80,7 +80,7 @@ const NO_SKETCH: [u64; 1] = [0];
 ///     decades.push(&[decade, decade + 1])?;
 /// }
 /// let found = cover_measured(&decades, &numbers, Default::default(), JoinResources::in_dir(dir.path()))?;
-/// // 19 is near 17 alone, which is removed for 15.
+/// // 17 is near 15, so it is removed. 19 is near only 17, so it is kept.
 /// assert_eq!((&found.by[..], &found.scores[..]), (&[0, 0, 2, 3][..], &[0, 2, 0, 0][..]));
 /// # Ok::<(), twindex::Error>(())
 /// ```
@@ -134,7 +134,8 @@ fn part(elements: &ShingleSets, measure: &impl Measure) -> f64 {
     prefixes as f64 / elements.elements().max(1) as f64
 }
 
-/// Returns the smallest n such that any item near an item with `size` elements has at least one of any n of these elements.
+/// Returns the smallest n such that every item near an item with `size` elements has at least one of any n of the
+/// elements.
 fn prefix(measure: &impl Measure, size: usize) -> usize {
     (size + 1).saturating_sub(measure.least_shared(size).max(1))
 }
@@ -167,7 +168,8 @@ impl<M: Measure> Default for LookupWorker<M> {
     }
 }
 
-/// The first kept item that an item is near, with its score, or `None`. Also the number of comparisons made.
+/// The first kept item that an item is near, with the score of the two (`None` if no kept item is near), and the number of
+/// comparisons made.
 #[derive(Clone, Copy, Default)]
 struct FirstNear {
     by: Option<(u32, u64)>,
@@ -178,7 +180,8 @@ struct FirstNear {
 #[derive(Default)]
 struct Piece {
     found: Vec<FirstNear>,
-    /// For each item, the end of its part of `heads`, the elements with which it is looked up. Empty for removed items.
+    /// For each item, the end of its part of `heads`, which holds the elements with which items are looked up. The part of
+    /// a removed item is empty.
     ends: Vec<usize>,
     heads: Vec<u64>,
 }

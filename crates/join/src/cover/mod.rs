@@ -115,11 +115,11 @@ const PARTNERS: usize = 10_000;
 /// for set in [[1, 2, 3, 4, 5], [1, 2, 3, 4, 6], [1, 2, 3, 6, 7]] {
 ///     sets.push(&set)?;
 /// }
-/// // The second is near the first, and goes. The third is near the second alone, which is not kept.
+/// // The second set is near the first, so it is removed. The third is near only the second, so it is kept.
 /// let near = Nearness::Resemblance(0.6);
 /// let covered = cover_sets(&sets, near, Default::default(), JoinResources::in_dir(dir.path()))?;
 /// assert_eq!(covered.by[..], [0, 0, 2]);
-/// // In the other order the second is removed for the third.
+/// // In the reverse order, the second set is removed because it is near the third, which is kept.
 /// let order = twindex_join::Priority { order: Some(&[2, 1, 0]), ..Default::default() };
 /// let covered = cover_sets(&sets, near, order, JoinResources::in_dir(dir.path()))?;
 /// assert_eq!(covered.by[..], [0, 2, 2]);
@@ -263,7 +263,7 @@ impl<'a> SetComparer<'a> {
         if end.saturating_sub(first) <= 2 * count { self.one.ahead(first..end) } else { Ok(()) }
     }
 
-    /// Returns the elements of a set, as the first set of later comparisons.
+    /// Returns the elements of a set. Keeps them for later comparisons with this set as the first one.
     fn set(&mut self, set: u32) -> Result<&[u64]> {
         self.one.set(set)
     }

@@ -46,7 +46,7 @@ impl<'a> CoverPairs<'a> {
         })
     }
 
-    /// Sets how many numbers at the start of the order are always kept.
+    /// Sets the number of entries at the start of the order that are always kept.
     #[must_use]
     pub fn fixing(self, fixed: u32) -> Self {
         Self { fixed, ..self }

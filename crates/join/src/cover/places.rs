@@ -4,7 +4,7 @@ use super::index::CoverIndex;
 use crate::slots::Postings;
 use twindex::error::Result;
 
-/// Number of positions in a window. Windows merge the postings of elements that several sets have.
+/// Number of positions in a window. The postings of elements that several sets have are merged window by window.
 const WINDOW: usize = 1 << 12;
 /// Maximum number of positions that are sorted instead of merged in windows.
 const FEW: usize = 64;

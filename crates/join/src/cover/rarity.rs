@@ -25,7 +25,7 @@ const CELLS_LEAST: u64 = 2;
 const SPARE: f64 = 1.5;
 /// Minimum size of the table in bytes.
 const LEAST: usize = 1 << 12;
-/// Maximum number of elements of the consecutive sets that a thread counts at once.
+/// A thread counts the elements of consecutive sets at once: of sets with at most this number of elements in total.
 const PIECE: u64 = 1 << 17;
 /// Number of frequency classes of the elements that several sets have.
 const CLASSES: u8 = 4;
@@ -39,7 +39,7 @@ pub(super) struct Rarity {
     classes: FrequencyClasses,
 }
 
-/// Buffers: `shared` holds those elements with which a set is looked up that other sets may have.
+/// Buffers for the rarest elements of a set. `shared` holds the selected elements that other sets may have, too.
 #[derive(Default)]
 pub(super) struct RareElements {
     pub(super) shared: Vec<u64>,
@@ -96,8 +96,8 @@ impl Rarity {
             }
             let (byte, place) = self.cell(element);
             let cell = &self.cells[byte];
-            // The lower bit is set by the first set, the upper bit by a second one. Only one thread finds the lower bit
-            // unset.
+            // The first set with the element sets the lower bit of the cell, a second set the upper bit. Only one thread
+            // finds the lower bit unset.
             let before = cell.load(Relaxed) >> place & 3;
             if before & 1 == 0 {
                 let before = cell.fetch_or(1 << place, Relaxed) >> place;
@@ -124,8 +124,8 @@ impl Rarity {
         self.cells[byte].load(Relaxed) >> place & 2 == 0
     }
 
-    /// Selects the `wanted` rarest elements of a set, and stores those that other sets may have in `head`. Returns false if
-    /// there are none.
+    /// Selects the `wanted` rarest elements of a set, and stores in `head` the selected elements that other sets may have.
+    /// Returns false if there are no such elements.
     pub(super) fn head(&self, set: &[u64], wanted: usize, head: &mut RareElements) -> bool {
         let RareElements { shared, others } = head;
         let (counted, rest) = set.split_at(set.partition_point(|&element| element <= self.last));

@@ -89,7 +89,7 @@ fn covered(
 fn kept_sets_equal_brute_force_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
-    // Combines each count of sets with each maximum size. TWINDEX_CASES sets the number of cases.
+    // The cases combine all numbers of sets with all maximum sizes. TWINDEX_CASES sets the number of cases.
     let seeds = std::env::var("TWINDEX_CASES").map_or(15, |cases| cases.parse().expect("a number"));
     for seed in 0..seeds {
         let count = [0, 1, 20, 90, 200][(seed % 5) as usize];
@@ -171,7 +171,7 @@ fn decisions_from_listed_pairs_equal_decisions_from_sets() {
 }
 
 #[test]
-fn comparisons_stop_at_the_requested_bound() {
+fn cover_with_more_comparisons_than_allowed_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let sets = stored(&corpus(3, 200, 30), dir.path(), usize::MAX);
     let resources = JoinResources { dir: dir.path(), memory: 1 << 20, threads: 1 };

@@ -1,8 +1,8 @@
 //! Finds the near pairs in a bucket: compares all pairs directly or, if there are many, divides the bucket further first.
 //!
-//! The fingerprints of a bucket agree in some bits. In a small bucket, all pairs are compared by 32 of the other bits, and
-//! the pairs that pass are compared in all bits. A large bucket is divided in the same way as the whole input: the bits in
-//! which its fingerprints differ are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed
+//! The fingerprints of a bucket agree in some bits. In a small bucket, all pairs are compared by 32 of the remaining bits,
+//! and the pairs that pass are compared in all bits. A large bucket is divided in the same way as the whole input: the bits
+//! in which its fingerprints differ are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed
 //! to buckets by each group in turn. A near pair agrees in at least one group, and is reported for the first one.
 //! Fingerprints that share a block, which are frequent in real data, thus cost as much as the same number of shorter random
 //! fingerprints. Buckets are divided as long as this saves comparisons, judging by the sizes of the new buckets. If it
@@ -103,22 +103,22 @@ impl ReportCondition {
     }
 }
 
-/// Number of lanes compared at once. Lanes and results of a tile fit in the caches.
+/// Number of lanes compared at once. A lane is 32 bits of a fingerprint. The lanes and results of a tile fit in the caches.
 const TILE: usize = 1024;
-/// Minimum factor, as a power of two, by which dividing a bucket must reduce the number of comparisons.
+/// Base-2 logarithm of the minimum factor by which dividing a bucket must reduce the number of comparisons.
 const SAVED_SHIFT: u32 = 1;
-/// Target number of fingerprints per bucket when a bucket is divided, as a power of two.
+/// Base-2 logarithm of the target number of fingerprints per new bucket when a bucket is divided.
 const BUCKET_BITS: u32 = 3;
-/// Maximum number of buckets when a bucket is divided, as a power of two.
+/// Base-2 logarithm of the maximum number of new buckets when a bucket is divided.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Number of found pairs that are verified at once.
+/// Number of candidate pairs that are verified at once.
 const FOUND: usize = 1 << 9;
 /// Minimum number of fingerprints for which it pays to choose the most selective bits.
 const SAMPLED: usize = 1 << 12;
 /// Number of fingerprints that are sampled to choose these bits.
 const SAMPLE: usize = 256;
 
-/// Number of bits of an entry that store a position in a part of at most 65,536 rows. The other bits of the entry store
+/// Number of bits of an entry that store a position in a part of at most 65,536 rows. The upper 48 bits of the entry store
 /// bits of the fingerprint.
 const SHORT_PLACE_BITS: u32 = 16;
 /// Number of bytes of rows that are prefetched at once, and their distance in bytes from the current rows.
@@ -128,8 +128,8 @@ const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 /// Number of buckets that are compared between two prefetches of the next data.
 const AHEAD_TOGETHER: usize = 8;
 
-/// Returns the cost of distributing a fingerprint by one group, in comparisons of two lanes. Faster comparisons make it
-/// higher.
+/// Returns the cost of distributing a fingerprint by one group, in comparisons of two lanes. The faster the comparisons,
+/// the higher the cost.
 fn distributing(level: Level) -> u64 {
     match level {
         Level::Avx512 => 192,
@@ -141,8 +141,8 @@ fn distributing(level: Level) -> u64 {
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// One entry per fingerprint, so that distributing it takes one write: the fingerprint's bits after those that select
-    /// the bucket in the upper bits, and its position in the rows in the lower bits.
+    /// One entry per fingerprint, so that distributing it takes one write. The upper bits hold the bits of the fingerprint
+    /// that follow the bits that select the bucket; the lower bits hold its position in the rows.
     entries: Vec<u64>,
     /// Number of bits of the position in an entry.
     place_bits: u32,
@@ -170,7 +170,7 @@ pub(super) struct BucketJoin {
     free: Vec<BucketScratch>,
     /// Positions and distances of pairs that are within the radius and reported by the current bucket.
     near: Vec<(u32, u32, u32)>,
-    /// Near pairs that were not yet passed on.
+    /// Near pairs that were not yet passed to the callback.
     pairs: Vec<NearPair>,
 }
 
@@ -208,8 +208,9 @@ impl Partitioner {
         }
     }
 
-    /// Returns the rotation that moves the 32 bits to be compared first to the lower half: the bits after those that select
-    /// the bucket, or the 32 bits with the fewest bits in `equal`, which masks the bits that are equal.
+    /// Returns the rotation that moves the lane, which is compared first, to the lower half. The lane consists of the 32
+    /// bits after the bits that select the bucket; for a group, of the 32 adjacent bits that include the fewest bits of
+    /// `equal`, the mask of the bits in which all fingerprints agree.
     fn turn(self, equal: u64) -> u32 {
         match self {
             Self::Bits { start, bits, .. } => (start + bits + 32) % 64,
@@ -324,7 +325,8 @@ impl Kernel for BucketComparison<'_, '_, '_> {
                     prefetch_ahead(bytes, start, end - start);
                 }
             }
-            // With parity, a bucket has two halves: first the fingerprints of even parity, then those of odd parity.
+            // With parity, a bucket has two halves: first the fingerprints of even parity, then the fingerprints of odd
+            // parity.
             let end = |side: &Buckets, half| {
                 let bucket = if halves { bucket << 1 | half } else { bucket };
                 side.ends.get(bucket).map_or(0, |&end| end as usize)
@@ -531,7 +533,8 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// Returns the number of comparisons between these numbers of fingerprints.
+    /// Returns the number of comparisons in a bucket with `left` and `right` fingerprints. With one input, all pairs of the
+    /// `left` fingerprints are compared.
     #[inline(always)]
     fn comparisons(&self, left: usize, right: usize) -> u64 {
         if self.across { left as u64 * right as u64 } else { left as u64 * left as u64 / 2 }

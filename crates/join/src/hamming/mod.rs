@@ -42,16 +42,17 @@ use twindex::error::{Error, Result};
 use twindex::segment::near::check_radius;
 use twindex_kernel::{CACHE_LINE, prefetch, prefetch_ahead};
 
-/// Target number of fingerprints in a part, as a power of two.
+/// Base-2 logarithm of the target number of fingerprints in a part.
 const PART_BITS: u32 = 14;
 /// Maximum number of bits of the first distribution. There are at most as many output streams as the TLB has entries.
 const PARTS_BITS_MAX: u32 = 10;
 /// Target number of bits of the second distribution: as many buckets as the first-level cache has lines. The first
-/// distribution uses the other bits.
+/// distribution uses the remaining used bits of the block, or more to reach the target size of a part.
 const BUCKETS_BITS: u32 = 9;
 /// Maximum number of bits of the second distribution.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Target number of fingerprints in a bucket, as a power of two, if blocks have enough bits.
+/// Base-2 logarithm of the minimum target number of fingerprints in a bucket: 8, so that buckets have about 8 to 16.
+/// Buckets have more if a block has too few bits.
 const BUCKET_BITS: u32 = 3;
 /// Minimum mean number of fingerprints in a bucket for which dividing it by parity pays.
 const HALVED: usize = 32;
@@ -70,7 +71,7 @@ const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
 /// Number of fingerprints counted between two prefetches.
 const COUNTED: usize = 512;
-/// Number of pairs passed on at once, and of fingerprints selected at once.
+/// Number of pairs passed to the callback at once, and number of fingerprints selected at once.
 const TOGETHER: usize = 1 << 12;
 
 /// The resources of a join: scratch directory, memory and threads.

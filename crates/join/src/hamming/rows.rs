@@ -13,7 +13,7 @@ use super::{JoinTable, low_bits};
 use twindex::error::Result;
 use twindex::sys::zeroed::Zeroed;
 
-/// A fingerprint and its number, stored together so that a part is one stream of writes.
+/// A fingerprint and its number, stored together so that each part is written as one sequential stream.
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, packed(4))]
 pub(super) struct Row {
@@ -125,8 +125,8 @@ impl PrefixEnds {
     }
 }
 
-/// At most one fingerprint in this number may need a binary search for its rank, because too many share its prefix. If
-/// there are more, full rows are faster.
+/// Short rows are used only if at most one in this number of fingerprints needs a binary search for its rank, because too
+/// many fingerprints share its prefix. Otherwise full rows are faster.
 const CROWDED: u64 = 4;
 
 impl<'a> PrefixStarts<'a> {

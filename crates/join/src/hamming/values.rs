@@ -2,8 +2,8 @@
 
 use twindex::error::Result;
 
-/// A function that reads a piece of the fingerprints and passes it on in slices, each with the number of its first
-/// fingerprint.
+/// A function that reads a piece of the fingerprints and passes it to a callback in slices, each with the number of its
+/// first fingerprint.
 pub type PieceReader<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
 /// One of `of` pieces of about equal length that together contain all fingerprints.

@@ -55,7 +55,7 @@ impl CountPart<'_> {
         for &element in elements {
             let at = spread(element, self.bits);
             let (byte, shift) = (&mut self.seen[at >> 2 & (self.seen.len() - 1)], 2 * (at & 3));
-            // The lower bit is set by the first set, the upper bit by a second one.
+            // The first set with the element sets the lower bit of the cell, a second set the upper bit.
             *byte |= (*byte >> shift << 1 & 2 | 1) << shift;
             let at = spread(element, self.count_bits) & (self.counts.len() - 1);
             self.counts[at] = self.counts[at].saturating_add(1);
@@ -145,7 +145,8 @@ impl ElementCounts {
     }
 }
 
-/// Counts the elements of all prefixes and finds the shared ones. The filter takes at most `memory` bytes.
+/// Counts the elements of all prefixes, and finds the elements that several prefixes share. The filter takes at most
+/// `memory` bytes.
 pub(super) fn counted(
     ordered: Ordered<'_>,
     max_bucket: u64,

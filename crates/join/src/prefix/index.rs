@@ -32,7 +32,7 @@ pub(super) struct ElementEnds {
 }
 
 impl SetPrefixes {
-    /// Iterates over the prefix elements of each set, with the number of indexed ones, which come first.
+    /// Iterates over the prefix elements of each set, with the number of indexed elements, which come first.
     pub(super) fn sets(&self) -> impl Iterator<Item = (&[SharedElement], usize)> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|ends| ends.all));
         starts
@@ -195,7 +195,7 @@ impl PartPostings {
         let mut count = 0;
         for (shared_elements, indexed) in heads.sets() {
             for shared_elements in &shared_elements[..indexed] {
-                // Branch-free: each posting is written, and the count advances only if it belongs to this part.
+                // Branch-free: each posting is written, and the count advances only if the posting is in this part.
                 self.postings[count] = (
                     shared_elements.element,
                     SetPosting { place, elements_after: shared_elements.elements_after },

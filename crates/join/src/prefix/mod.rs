@@ -50,7 +50,7 @@ use twindex_sketch::nearness::{least_intersection, least_part};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
-    /// Number of pairs that were passed on.
+    /// Number of candidate pairs that were passed to the callback.
     pub candidates: u64,
     /// Number of capped elements, which are in the prefixes of more than `cap` sets.
     pub capped: u64,
@@ -61,11 +61,11 @@ pub struct Prefixes {
     pub cap: u64,
 }
 
-/// Number of pairs after which a batch is passed on.
+/// Minimum number of pairs in a batch that is passed to the callback, except in the last batch.
 const BATCH: usize = 1 << 14;
-/// Maximum memory per indexed element, in bytes. An element is stored as a prefix element, next to one that is only looked
-/// up. While the index is built, the element is also stored by itself, with its number, and in two tables of fewer than
-/// three slots each. Finally, it has a posting.
+/// Maximum memory per indexed element, in bytes. Stored are the prefix element, another prefix element that is only looked
+/// up, and a posting. While the index is built, the element with its count (12 bytes), its number, and fewer than three
+/// slots in each of two hash tables are stored, too.
 const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 12
     + size_of::<u32>()
@@ -79,7 +79,7 @@ const CANDIDATES_MIN: u64 = 1_000_000_000;
 /// Number of lookups between the current lookup and the one whose postings are prefetched. Slots are prefetched twice as
 /// early.
 const AHEAD: usize = 8;
-/// Number of pieces per thread that are processed before their results are passed on.
+/// Number of pieces per thread that are processed before their results are collected.
 const PIECES: usize = 8;
 /// Minimum memory, in bytes, of a block's index and of the filter.
 const LEAST: usize = 1 << 16;
@@ -171,7 +171,8 @@ struct PrefixJoin<'a> {
     head_scratches: Vec<HeadScratch>,
 }
 
-/// The sets that have a given capped element, or that have the same capped elements.
+/// A star: the sets that have a given capped element, or that have the same capped elements. Each set is paired only with
+/// the first and the previous set of the star.
 #[derive(Clone, Copy)]
 struct Star {
     first: u32,

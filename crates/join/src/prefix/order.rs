@@ -60,7 +60,8 @@ pub(super) struct HeadScratch {
 }
 
 impl Ordered<'_> {
-    /// Returns the prefix of a set: the elements to look up, and the number of leading ones to index.
+    /// Returns the prefix of a set, and the number of elements at its start that are indexed. All elements of the prefix are
+    /// looked up.
     pub(super) fn head<'r>(&self, set: u32, head_scratch: &'r mut HeadScratch) -> Result<(&'r [u64], usize)> {
         let HeadScratch { read, head } = head_scratch;
         read.clear();
@@ -77,8 +78,8 @@ impl Ordered<'_> {
                 if found == wanted {
                     break;
                 }
-                // Branch-free: each element is written, and the count advances only if it belongs to the class. A
-                // mispredicted branch would cost more.
+                // Branch-free: each element is written, and the count advances only if the element is in the class.
+                // A mispredicted branch would cost more.
                 head[found] = element;
                 found += usize::from(self.classes.of_element(element) == class);
             }
@@ -106,7 +107,8 @@ impl Ordered<'_> {
 const PIECE_ELEMENTS: u64 = 1 << 17;
 const PIECE_SETS: usize = 1 << 8;
 
-/// Returns the number of elements at the start of a set to index, so that all resembling sets that are not smaller find it.
+/// Returns the number of elements at the start of a set that must be indexed so that lookups of all resembling sets of the
+/// same or a larger size find the set.
 fn indexed_part(size: usize, threshold: f64) -> usize {
     (size + 1).saturating_sub(least_intersection(2 * size, threshold))
 }

@@ -28,7 +28,7 @@ fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
 }
 
 /// Creates an index of these sets with several segments and a log. Every seventh document is replaced by a second version,
-/// every eleventh is deleted, and every third is marked.
+/// every eleventh is deleted, and every third is marked as a duplicate.
 fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, Vec<u64>>) {
     let params = Params::builder().minhash(4, 3).sets().marks().build().unwrap();
     let empty: Sketch = Sketcher::new(&params).unwrap().sketch("").unwrap();
@@ -60,7 +60,7 @@ fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, 
 }
 
 #[test]
-fn containment_queries_find_exactly_the_pairs_of_the_definition() {
+fn containment_queries_find_the_pairs_of_brute_force() {
     let (mut over, mut under, mut batches) = (0, 0, 0);
     for seed in 0..6 {
         let mut random = SplitMix(seed);

@@ -305,8 +305,8 @@ fn stored_index_accepts_pairs_as_often_as_the_formula() {
                 "{}, {threshold} of {feature_bits} bits, {resemblance}: {measured:.4}, {wanted:.4}",
                 preset.name
             );
-            // Allows four standard deviations. In this family, the rows of a band are equal together slightly less often
-            // than independent rows. This is visible for features of 14 and 25 rows (tests/it/sketch_accuracy.rs).
+            // Allows four standard deviations. In this hash family, all rows of a band are equal slightly less often than
+            // if they were independent. This is visible for features of 14 and 25 rows (tests/it/sketch_accuracy.rs).
             let spread = 4.0 * (wanted * (1.0 - wanted) / 1500.0).sqrt();
             assert!(
                 measured < wanted + spread + 0.002,
@@ -319,7 +319,7 @@ fn stored_index_accepts_pairs_as_often_as_the_formula() {
 }
 
 #[test]
-fn bands_of_one_row_find_matching_summary_vectors() {
+fn bands_of_one_row_find_sketches_with_an_equal_minimum() {
     // For each coordinate, sorts all vectors by it and compares adjacent vectors with equal values.
     let dir = tempfile::tempdir().unwrap();
     let coordinates = 24;

@@ -114,7 +114,7 @@ fn families_too_dense_for_a_join_are_grouped_by_queries() {
 }
 
 #[test]
-fn groups_without_documents_or_distances_equal_queried_groups() {
+fn groups_of_empty_and_resemblance_indexes_equal_queried_groups() {
     let dir = tempfile::tempdir().unwrap();
     let empty =
         Index::create(dir.path().join("empty"), Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -1,5 +1,6 @@
-//! Tests an index that stores fewer than 32 bits of each feature. In all states, it must answer like an index with 32 bits
-//! that is queried with the same number of bits. The measured acceptance must match the formula.
+//! Tests an index that stores fewer than 32 bits of each feature. In all states (log, segments, merged), it must
+//! answer like an index with 32 bits that is queried with the same number of bits. The measured acceptance must match the
+//! formula.
 
 #![allow(clippy::disallowed_methods, reason = "puts a log in the place of an index's own")]
 

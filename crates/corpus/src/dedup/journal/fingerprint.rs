@@ -1,4 +1,5 @@
-//! The options and input files of a run, which the journal stores to check that a resumed run has the same.
+//! The options and input files of a run. The journal stores them to check that a resumed run has the same options and
+//! input files.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -24,7 +25,7 @@ const MANIFEST_MOST: u64 = 16 << 20;
 /// The name and value of each option that affects the results.
 pub(in super::super) type JobOptions = Vec<(&'static str, String)>;
 
-/// The options and inputs of a run. A resumed run must have the same as the stopped run.
+/// The options and inputs of a run. A resumed run must have the same options and inputs as the stopped run.
 pub(in super::super) struct JobDescription<'a> {
     options: JobOptions,
     documents: &'a Documents,
@@ -104,7 +105,7 @@ impl<'a> JobDescription<'a> {
         Ok(run)
     }
 
-    /// Checks that the options and inputs are those of the stopped run. Returns the id of that run.
+    /// Checks that the options and inputs equal the options and inputs of the stopped run. Returns the id of that run.
     ///
     /// # Errors
     ///

@@ -5,7 +5,7 @@
 //!   LOCK                   held by the run that uses the journal
 //!   manifest               the options that determine the results, and a random number of the run
 //!   inputs                 each file that is read: size in bytes, modification time, path
-//!   reading-000001 ...     results of the chunks of the inputs; history-... are those of a history
+//!   reading-000001 ...     results of the chunks of the inputs (for a history: history-...)
 //!   decided                which groups are kept
 //!   index, kept            finished files of results, with their hashes
 //!   published              the identity of the folder of results, written before it is renamed
@@ -52,7 +52,7 @@ const RESULTS: &str = "results";
 const PUBLISHED: &str = "published";
 /// Prefixes of the part files: of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];
-/// Names of the other sealed files.
+/// Names of the sealed files, which are all files with results except the part files.
 const SEALED: [&str; 4] = ["decided", "index", "kept", PUBLISHED];
 
 /// The journal of a run.
@@ -145,7 +145,7 @@ fn remove_any(path: &Path) -> anyhow::Result<()> {
 }
 
 impl<'o> Journal<'o> {
-    /// Creates the journal of a run that writes to `out`, or opens the one of a stopped run. Notifies the observer
+    /// Creates the journal of a run that writes to `out`, or opens the journal of a stopped run. Notifies the observer
     /// which of the two happened.
     ///
     /// # Errors
@@ -209,7 +209,7 @@ impl<'o> Journal<'o> {
             self.clean(&results)?;
             return Ok(results);
         }
-        // Without a results folder, the files of these seals were renamed to OUT or are missing.
+        // Without a results folder, the files under these seals were renamed to OUT or are missing. The seals are removed.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;

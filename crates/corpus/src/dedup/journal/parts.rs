@@ -56,7 +56,7 @@ pub(super) fn last(folder: &Path, reading: &str) -> anyhow::Result<u64> {
     Ok(numbers.len() as u64)
 }
 
-/// The results of chunks: reads those that the stopped run stored, then stores new ones.
+/// The results of chunks. First reads the results that the stopped run stored, then stores new results.
 pub(in super::super) struct ChunkParts<'j> {
     journal: &'j Journal<'j>,
     reading: &'static str,

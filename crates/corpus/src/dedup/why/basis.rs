@@ -128,7 +128,7 @@ impl WhyColumns {
             return Ok(Some(Reason::Identical { normalised: equal == Equal::Normalised }));
         }
         let TableLine { file, line, columns } = &explanation.listed;
-        // The score is that of clusters.tsv, so pairs.tsv does not list this pair.
+        // The score is from clusters.tsv, so pairs.tsv does not list this pair.
         let is_score = columns.len() == 1 && columns[0].0 == "score";
         if is_score && known.by_components()? {
             return Ok(Some(Reason::Chain));

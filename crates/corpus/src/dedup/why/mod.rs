@@ -83,10 +83,10 @@ pub struct Explanation {
     pub listed: TableLine,
     /// The score columns of that line, recomputed from the texts; `None` if a text was not found.
     pub recomputed: Option<Vec<(String, String)>>,
-    /// Whether the recomputed columns equal those in the table; `None` if nothing could be recomputed.
+    /// Whether the recomputed columns equal the columns in the table; `None` if nothing could be recomputed.
     pub agrees: Option<bool>,
-    /// The fields that affected the decision in addition to the texts: those of `--keep max:FIELD` and
-    /// `--inside FIELD`.
+    /// The fields that affected the decision in addition to the texts: the fields of `--keep max:FIELD`, `--keep min:FIELD`
+    /// and `--inside FIELD`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldOfBoth>,
     /// The sizes of the two documents' sets of shingles, or of features.
@@ -99,8 +99,8 @@ pub struct Explanation {
     pub differences: Option<WordDiff>,
     /// The number of documents that were removed for a kept document; `None` for a removed document.
     pub removed_for_it: Option<u64>,
-    /// For a kept document, the first keys of documents that were removed for it; with connected components, of
-    /// documents in a listed pair with it.
+    /// For a kept document, the keys of the first documents that were removed for it. With connected components, the keys
+    /// of the first documents that are listed in a pair with it.
     pub others: Vec<String>,
     /// Notes, for example that a text was not found or that scores differ.
     pub notes: Vec<String>,
@@ -534,8 +534,8 @@ impl Why {
         find(&paths, &known.input, known.normalised(), known.repeated, &sought, observer)
     }
 
-    /// Recomputes the scores. Uses the first candidate text of the kept document and the first of `bases` with which
-    /// they equal those in the table.
+    /// Recomputes the scores. Uses the first candidate text of the kept document, and the first of `bases`, with which the
+    /// recomputed scores equal the scores in the table.
     fn compare(
         &self,
         known: &RunDescription,

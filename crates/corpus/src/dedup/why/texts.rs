@@ -75,8 +75,8 @@ impl Display for AllFound {
 
 impl std::error::Error for AllFound {}
 
-/// Replaces the path of an input as specified by the user with its absolute path in a key: the key of a text file, or
-/// of a record by file and row. `None` if `key` is neither.
+/// Replaces, in a key that begins with the path of an input as specified by the user, this path with the absolute path.
+/// The keys of text files, and of records identified by file and row, begin with such a path. `None` for other keys.
 pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let given = input.given()?;
     let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
@@ -89,7 +89,8 @@ pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result
     if let Some(packed) = packed {
         return Ok(Some([&path[..path.len() - packed.len()], &key[root.len()..]].concat()));
     }
-    // The key of a row of the named file, or of a file in the named folder.
+    // The key of a row in the specified file continues with a colon, the key of a file in the specified folder with a
+    // slash.
     let below = key.strip_prefix(given).filter(|below| matches!(below.first(), Some(b':' | b'/')));
     Ok(below.map(|below| [path, below].concat()))
 }
