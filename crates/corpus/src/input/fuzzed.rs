@@ -753,12 +753,12 @@ mod tests {
     }
 
     found! {
-        a_line_that_is_one_string_was_told_in_all_its_length
         a_page_that_is_compressed_twice_is_decompressed_once
-        an_address_of_an_archive_was_told_in_all_its_length
-        an_address_of_an_archive_was_told_with_escapes_of_terminals
-        an_archive_told_a_coding_in_all_its_length
-        what_is_said_of_a_length_depended_on_how_a_stream_was_cut
+        error_for_a_line_with_one_long_string_is_short
+        error_for_a_wrong_length_does_not_depend_on_read_sizes
+        error_with_a_long_archive_url_is_short
+        error_with_a_long_content_encoding_is_short
+        error_with_an_archive_url_has_no_terminal_escapes
     }
 
     #[test]
@@ -771,7 +771,7 @@ mod tests {
 
     /// `TWINDEX_FUZZ_CORPUS` is the directory of all corpora, as for the fuzz targets of the library.
     #[test]
-    fn given_fuzz_corpora_of_readers_pass() {
+    fn readers_pass_on_fuzz_corpora_of_the_environment() {
         let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
             println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
             return;
