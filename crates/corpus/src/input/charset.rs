@@ -127,7 +127,7 @@ pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
     }
     let start = &bytes[..bytes.len().min(PRESCANNED)];
     let own = prescan(start).or_else(|| of_xml(start)).or_else(|| {
-        // Browsers find a declaration after the first bytes while they parse the page.
+        // Browsers also find a declaration after the prescanned bytes, while they parse the page.
         let is_needed = of_head.is_none() && std::str::from_utf8(bytes).is_err();
         is_needed.then(|| prescan(bytes)).flatten()
     });

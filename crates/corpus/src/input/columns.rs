@@ -42,7 +42,7 @@ const BYTES_AT_ONCE: i64 = 16 << 20;
 const HEAD_BYTES: usize = 12;
 /// Number of bytes in a line for the stamp and the value length.
 const ATTACHED_BYTES: usize = 12;
-/// Number of bytes in a line for the number that decides and the length of the `--inside` value.
+/// Number of bytes in a line for the number in the `--keep` field and the length of the `--inside` value.
 const DECIDING_BYTES: usize = 20;
 /// Number of bytes in a line for the length of the URL.
 const URL_BYTES: usize = 4;
@@ -463,8 +463,8 @@ fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
 }
 
 /// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If they are
-/// requested, the stamp, the length of the value and the value follow, then the number that decides, the length of the
-/// `--inside` value and that value, the length of the URL and the URL. The text is last.
+/// requested, the stamp, the length of the value and the value follow, then the number in the `--keep` field, the
+/// length of the `--inside` value and that value, the length of the URL and the URL. The text is last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;
@@ -767,7 +767,7 @@ mod tests {
         write(&path, vec![("id", column()), ("text", column())]);
         let plain = fs::read(&path).unwrap();
         assert!(open(&path).is_ok());
-        // Sets the field with the encryption of columns. It follows the last field, the order of columns.
+        // Adds the footer field of the encryption algorithm after the last field, the column orders.
         let (rest, tail) = plain.split_at(plain.len() - 8);
         let bytes = u32::from_le_bytes(*tail.first_chunk().unwrap());
         let (footer, end) = rest.split_at(rest.len() - 1);

@@ -9,7 +9,7 @@ use anyhow::{anyhow, ensure};
 const CHARACTERS_SHOWN: usize = 40;
 /// Maximum length of a value of an `--inside` field in bytes.
 const INSIDE_BYTES_MAX: usize = 64 << 10;
-/// Integers with a magnitude below 2 to this power are compared exactly.
+/// Base-2 logarithm of the exclusive limit on the magnitude of integers, which are compared exactly.
 const INTEGER_BITS: u32 = 116;
 
 /// A finite number in a field. Integers and floats are compared by their exact values: 2^53 + 1 is greater than 2^53,

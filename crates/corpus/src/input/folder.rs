@@ -12,7 +12,8 @@ use super::fields::Fields;
 use super::open::{Origin, Reader};
 use super::{InvalidUtf8, Place, Problem, lossy, packed};
 
-/// Number of bytes at the start of a file that are checked for zero bytes. Nearly every binary format has some there.
+/// Number of bytes at the start of a file that are checked for zero bytes before the rest is read. Files of nearly
+/// every binary format have a zero byte there.
 const FIRST_LOOK: u64 = 8 << 10;
 
 /// The files of a folder. All are listed before any is read, so files that appear later, such as the command's own

@@ -473,7 +473,7 @@ fn read_alike(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     reference
 }
 
-/// Parses the JSON object of a line, with lost bytes marked.
+/// Parses the JSON object of a line, with undecodable bytes marked as in [`lossy`].
 fn object_of(line: &[u8]) -> serde_json::Value {
     serde_json::from_str(&lossy::mark_json(line)).expect("JSON")
 }

@@ -25,7 +25,7 @@ const DEPTH_MAX: u32 = 32;
 /// smallest and the largest text of the page.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
-/// Pages up to this size are accepted with any record limit, unless they exceed [`GROWTH_MAX`].
+/// Pages up to this decompressed size in bytes are accepted with any record limit and any compression ratio.
 const PAGE_BYTES: u64 = 32 << 20;
 /// Maximum number of decompressed bytes per compressed byte for pages larger than [`PAGE_BYTES`]; the maximum of gzip.
 const GROWTH_MAX: u64 = 1032;
@@ -571,7 +571,7 @@ mod tests {
         let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
         // A number with more bytes than allowed.
         let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
-        // The length again in a field that arrow-rs takes for the same field; and the type hidden in a text.
+        // The length again, in a field that arrow-rs mistakes for the same field; and the type hidden in a text.
         let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
         let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
         // Booleans in a list, for which a reader may or may not read bytes; a header longer than the limit.

@@ -160,7 +160,7 @@ impl CutSettings {
     }
 }
 
-/// Default length of a passage in words.
+/// Default minimum length of a passage in words.
 const MIN_WORDS: usize = 50;
 
 impl Passages {

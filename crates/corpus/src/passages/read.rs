@@ -40,7 +40,7 @@ pub(super) struct PassageCorpus<'h> {
     history: Option<&'h PassageIndex>,
 }
 
-/// The unit positions of the document of an index that was queried last.
+/// The unit positions of one document of the history: the document that was requested last.
 #[derive(Default)]
 pub(super) struct KnownPlaces {
     document: Option<u32>,
