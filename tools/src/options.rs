@@ -174,7 +174,7 @@ pub(crate) struct InputArgs {
     encoding: Option<Charset>,
 }
 
-/// Options for fingerprints that are read from records, of verbs that compare by distance.
+/// Options of verbs that compare by distance: fingerprints that are read from records.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FingerprintArgs {
     /// Field of a JSONL object, or column of a table, that holds a 64-bit fingerprint instead of a text, such as a
@@ -223,7 +223,7 @@ impl FingerprintArgs {
     }
 }
 
-/// The option for the source of keys, of verbs that read documents.
+/// The option for the source of keys, for verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct IdsArgs {
     /// Where keys come from: the field, which each record must have; the file name and the record's number in the file,
@@ -274,7 +274,7 @@ pub(crate) enum Repeated {
     Error,
 }
 
-/// The option for repeated keys, of verbs that by default take every document.
+/// The `--repeated-keys` option of verbs that use every document by default.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RepeatedArgs {
     /// What to do with a key that is repeated in the inputs. By default every document is used, so an index keeps the

@@ -1,4 +1,4 @@
-//! Options for the content of an index, of verbs that create an index or sketches for one.
+//! Options for the content of an index, for verbs that create an index, or sketches for an index.
 
 use std::path::{Path, PathBuf};
 

@@ -38,13 +38,13 @@ use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Pro
 /// Maximum number of rows decoded at a time, and maximum number of bytes, estimated from the mean size of a row.
 const ROWS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: i64 = 16 << 20;
-/// Number of bytes in a line for the row number and the key length.
+/// Number of bytes in an encoded row for the row number and the key length.
 const HEAD_BYTES: usize = 12;
-/// Number of bytes in a line for the stamp and the value length.
+/// Number of bytes in an encoded row for the stamp and the value length.
 const ATTACHED_BYTES: usize = 12;
-/// Number of bytes in a line for the number in the `--keep` field and the length of the `--inside` value.
+/// Number of bytes in an encoded row for the number in the `--keep` field and the length of the `--inside` value.
 const DECIDING_BYTES: usize = 20;
-/// Number of bytes in a line for the length of the URL.
+/// Number of bytes in an encoded row for the length of the URL.
 const URL_BYTES: usize = 4;
 
 /// A Parquet file whose rows are documents.
