@@ -68,9 +68,9 @@ impl ResourceArgs {
 /// Options of verbs that query an index.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AccessArgs {
-    /// How the index is read: map, through memory maps; reads of single pages, which are slower, but a failing disk or
+    /// How the index is read: map, through memory maps; read, one page at a time, which is slower, but a failing disk or
     /// network gives an error instead of ending the process; load, which first reads the whole index into memory, for
-    /// many queries of a large index; or maps without hints to the system, for comparison
+    /// many queries of a large index; or plain-map, through memory maps without hints to the system, for comparison
     #[arg(long, value_enum, value_name = "HOW", default_value = "map")]
     access: AccessArg,
 }

@@ -87,7 +87,7 @@ impl PairFields {
     }
 }
 
-/// Converts keys from text to bytes whose order is that of the keys, and back.
+/// Converts keys from text to bytes that sort in the order of the keys, and back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyText {
     numbers: bool,

@@ -17,8 +17,8 @@ pub enum Charset {
     /// This encoding, for all texts that are not UTF-8. For pages, it overrides the declared encoding, but not a byte
     /// order mark.
     Of(&'static Encoding),
-    /// The encoding of the byte order mark, or the one a page declares, or UTF-8 if all bytes are valid; otherwise the
-    /// encoding is detected.
+    /// The encoding of the byte order mark, or the encoding that a page declares, or UTF-8 if all bytes are valid;
+    /// otherwise the encoding is detected.
     Auto,
 }
 

@@ -111,8 +111,8 @@ pub(super) enum Contents {
         offset: usize,
         is_tar: bool,
     },
-    /// The text could not be decoded without loss, and lossy texts are not wanted. `offset` is that of the first byte
-    /// that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
+    /// The text could not be decoded without loss, and lossy texts are not wanted. `offset` is the offset of the first
+    /// byte that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
     Lossy {
         offset: Option<usize>,
     },

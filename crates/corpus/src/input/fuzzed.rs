@@ -415,7 +415,7 @@ pub fn inputs(data: &[u8]) {
         9 => (FuzzInput::Text, body.to_vec(), None),
         10 => (FuzzInput::Html, body.to_vec(), None),
         12 => (FuzzInput::Records(Kind::Arc), body.to_vec(), None),
-        // The remaining bytes are those of a compressed file, which are decoded.
+        // Decodes the remaining bytes as a compressed file.
         _ => {
             read_decoded(head, body);
             return;

@@ -7,9 +7,9 @@ use super::charset::{self, Charset, Decoded};
 use super::open::zstd_within;
 use super::{Loss, lossy, medium, page_text};
 
-/// Maximum number of header fields that are read.
+/// Maximum number of header fields. A response with more fields is invalid.
 const HEAD_FIELDS_MAX: usize = 256;
-/// Maximum length in bytes of the version in a status line.
+/// Number of bytes at the start of a response in which the space after the version is searched.
 const VERSION_BYTES_MAX: usize = 12;
 /// Buffer size of the brotli decoder in bytes.
 const BROTLI_BUFFER: usize = 4 << 10;

@@ -958,8 +958,8 @@ impl Documents {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
     }
 
-    /// Like [`Documents::open`], for documents whose lines are parsed and written together with those of `self`. Both
-    /// share the data that an input has once, such as headers.
+    /// Like [`Documents::open`], for documents whose lines are parsed and written together with the lines of `self`.
+    /// Both share the data that an input has once, such as headers.
     ///
     /// # Errors
     ///
@@ -1516,7 +1516,7 @@ impl Documents {
     }
 }
 
-/// Returns whether the suffix of a file name is that of a text, not of records.
+/// Returns whether a file has the suffix of a text format, including HTML.
 fn is_named_as_text(path: &Path) -> bool {
     let plain = open::without_compression(path);
     let is_one =
@@ -1527,7 +1527,7 @@ fn is_named_as_text(path: &Path) -> bool {
 /// The suffixes of text files.
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
-/// Returns whether a file name is that of a part file of Hadoop or Spark without a suffix: `part-00000`.
+/// Returns whether a file has the name of an output file of Hadoop or Spark without a suffix, such as `part-00000`.
 fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))

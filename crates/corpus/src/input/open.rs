@@ -39,7 +39,7 @@ impl Compression {
     }
 
     /// Returns the compression that the first bytes of a stream indicate. None of the magic numbers is valid UTF-8 or
-    /// JSON, except for that of a skippable zstd frame, which contains a control character.
+    /// JSON, except for the number of a skippable zstd frame, which contains a control character.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -62,7 +62,7 @@ pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
     Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
-/// Returns `path` without its suffix if that is one of a compression.
+/// Returns `path` without its compression suffix, if it has one.
 pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! The order of documents: of equal passages, the one in the document that comes first is kept.
+//! The order of documents: of equal passages, the passage in the first document is kept.
 
 use std::path::Path;
 

@@ -15,7 +15,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use super::super::*;
 use super::OF_ARC;
 
-/// Number of bytes of an input before those of the documents.
+/// Number of bytes of an input that select options, before the bytes of the documents.
 pub(super) const HEAD: usize = 12;
 /// The record size limits that an input can select.
 const RECORD_BYTES_MAX: [usize; 8] = [0, 1, 9, 40, 150, 1000, 16 << 10, 1 << 20];
