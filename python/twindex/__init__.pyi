@@ -611,7 +611,7 @@ class Dedup:
     @property
     def contained(self) -> Values[tuple[int, int, float]]:
         """With near="containment", the texts of `against` that a later, kept text contains: the position in `against`,
-        the position of the containing text, and the share of the first text that it contains."""
+        the position of the containing text, and the share of the text of `against` that is contained."""
 
     @property
     def capped_shingles(self) -> int:

@@ -283,7 +283,7 @@ impl<'w> ReadPlan<'w> {
         } else {
             assert_eq!(counts.documents, documents);
             if !self.options.features {
-                // For lossy texts, more bytes are compared than are shown.
+                // The identities of lossy texts and of pages without text are longer than their texts.
                 let is_shown = |document: &&Document| document.identity.first().is_none_or(|&byte| byte < lossy::UNSEEN);
                 let shown = outcome.documents.iter().filter(is_shown);
                 let (shown, bytes) = shown.fold((0, 0), |(all, bytes), one| (all + 1, bytes + one.identity.len() as u64));

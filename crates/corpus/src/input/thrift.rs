@@ -191,8 +191,8 @@ impl<'b> ThriftWalker<'b> {
         }
     }
 
-    /// Skips a value that is not a boolean field of a structure, whose value is in its type. Booleans in lists are an
-    /// error, because each is a byte that arrow-rs does not skip.
+    /// Skips a value. It must not be a boolean field of a structure, because the type of such a field encodes its
+    /// value. Booleans in lists are an error, because each is a byte that arrow-rs does not skip.
     fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> ThriftResult<()> {
         // guard: structures are not too deep
         if depth > DEPTH_MAX {
@@ -514,13 +514,13 @@ mod tests {
         // This check sees a text; arrow-rs sees a version followed by the schema.
         let sound = schema(&[1, 0]);
         let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
-        // The same inside the logical type of a column, at the scale of a decimal: the next column is a group with too
-        // many children.
+        // The same in the scale of a decimal, inside the logical type of a column: arrow-rs sees a next column that is
+        // a group with too many children.
         let group = [&b"\x15\x02\x00\x00\x00\x35\x02\x18\x01a\x15"[..], &number(1 << 30), b"\x00"].concat();
         let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
         let leaf = &schema(&[0])[3..];
         let meant = [b"\x15\x02\x19\x2c\x35\x02\x18\x01a\x15\x02\x5c\x5c", &scale[..], leaf].concat();
-        // A schema after an unknown field, which is also read as the number of rows.
+        // A schema after an unknown field, which arrow-rs also reads as the number of rows.
         let rows = [&b"\x09\x04"[..], &deep[1..]].concat();
         let before =
             [&b"\x15\x02\x28"[..], &varint(rows.len() as u64), &rows, b"\x09\x04", &sound[1..]].concat();
