@@ -44,9 +44,9 @@ const TABLES: [&str; 4] = [
     "document\tkept\tdistance",
     "document\tkept\tresemblance\tintersection\tunion",
 ];
-/// Maximal length of a line in bytes: two keys of maximal length with each byte escaped, and the other columns.
+/// Maximum length of a line in bytes: two keys of maximum length with each byte escaped, and the other columns.
 const LINE_BYTES_MAX: usize = 2 * 4 * 65_535 + 4096;
-/// Maximal number of lines in a header.
+/// Maximum number of lines in a header.
 const FIELDS_MAX: usize = 64;
 const BUFFER: usize = 256 << 10;
 /// Prefix of lines that are not pairs.
