@@ -49,7 +49,7 @@ pub(crate) struct Dedup {
     /// max_bucket identical texts, only the pairs with the first text.
     pairs: Py<Values>,
     /// With near="containment", the texts of `against` that a later, kept text contains: the position in `against`, the
-    /// position of the containing text, and the share of the first text that it contains.
+    /// position of the containing text, and the share of the text of `against` that is contained.
     contained: Py<Values>,
     /// With pairs="all" or clusters="components", the number of shingles in the prefixes of more than `cap` texts. Not
     /// all pairs of these texts are compared, so pairs may be missing; a warning is issued.

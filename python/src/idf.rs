@@ -189,8 +189,8 @@ fn feature_sketcher(shingling: &Shingling) -> Result<twindex::Sketcher> {
     Ok(twindex::Sketcher::new(&twindex::Params::builder().shingling(shingling.clone()).simhash(0).build()?)?)
 }
 
-/// Returns the shingling of the table, which the options must match if given, or that of the options if there is no
-/// table.
+/// Returns the shingling of the table, which must agree with the options that are given; without a table, the shingling
+/// of the options.
 pub(crate) fn shingling_with(table: Option<&Bound<'_, IdfTable>>, cut: &CutOptions<'_>) -> Result<Shingling> {
     let Some(table) = table.map(Bound::get) else { return cut.shingling() };
     if !cut.is_usual() {

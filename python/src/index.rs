@@ -823,7 +823,7 @@ fn contained<S: AsRef<[u64]>>(
     Ok(all)
 }
 
-/// Maximal number of bytes of texts that are answered together by containment.
+/// Maximum number of bytes of texts that are answered together by containment.
 const QUERIES_MEMORY: usize = 1 << 29;
 
 /// Extracts the value of a document: bytes or a text.

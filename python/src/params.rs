@@ -16,8 +16,8 @@ use crate::idf::IdfTable;
 /// What an index keeps, and how texts are sketched. Fixed when the index is created.
 ///
 /// words: number of tokens in a shingle, 1 to 16; by default 5 words, 9 characters or 1 sentence.
-/// tokens: what shingles are runs of: "words", "unicode-words", "word-characters", "characters", "sentences" or "raw".
-///     With "features", documents are not texts but sets or vectors of features, as in dedup.
+/// tokens: what shingles are runs of: "words", "unicode-words", "word-characters", "characters", "sentences",
+///     "words-symbols" or "raw". With "features", documents are not texts but sets or vectors of features, as in dedup.
 /// normal_form: "none" or "nfkc".
 /// fold: characters that are ignored, "marks", "invisible" or "invisible+marks".
 /// simhash: the Hamming radius that the index is optimized for; None for no fingerprints.

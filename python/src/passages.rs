@@ -148,9 +148,9 @@ pub(crate) fn passage_fingerprints(
     })
 }
 
-/// Step 2: finds the t-grams of each text whose fingerprint is listed for the text, as 8 little-endian bytes each.
-/// Returns a row for each t-gram: `row`, the position of the text, its number of `words`, the hash of the t-gram as
-/// `high` and `low`, its `position`, and `start` and `end` in bytes of the text.
+/// Step 2: finds the t-grams of each text, its runs of `min_words` words, whose fingerprint is listed for the text, as
+/// 8 little-endian bytes each. Returns a row for each t-gram: `row`, the position of the text, its number of `words`,
+/// the hash of the t-gram as `high` and `low`, its `position`, and `start` and `end` in bytes of the text.
 #[pyfunction]
 pub(crate) fn passage_grams(
     py: Python<'_>,

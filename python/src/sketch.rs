@@ -48,13 +48,13 @@ impl Sketch {
         self.inner.fingerprint().map(|fingerprint| fingerprint.0)
     }
 
-    /// The minima.
+    /// The minima of the shingle hashes, `rows` for each band; empty if the parameters keep none.
     #[getter]
     fn signature<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.signature())
     }
 
-    /// One number for each band.
+    /// A hash of the minima of each band; empty if the parameters keep no bands.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.features())

@@ -11,7 +11,7 @@ use pyo3_arrow::PyRecordBatch;
 
 use crate::error::{Failure, Result};
 
-/// Maximal number of rows in a batch.
+/// Maximum number of rows in a batch.
 pub(crate) const ROWS: usize = 1 << 16;
 /// Number of bytes in a column of keys at which a batch is sent even if it has fewer rows.
 pub(crate) const BYTES: usize = 1 << 26;

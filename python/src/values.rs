@@ -13,7 +13,7 @@ use pyo3_arrow::PyArray;
 
 use crate::error::{Failure, Result};
 
-/// Maximal number of values that `repr` shows.
+/// Maximum number of values that `repr` shows.
 const SHOWN: usize = 20;
 
 /// A column of a result, with one value for each text or for each pair. It supports the operations of a sequence: len(),

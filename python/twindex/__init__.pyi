@@ -115,8 +115,9 @@ class Params:
         **fields: object,
     ) -> None:
         """words: number of tokens in a shingle, 1 to 16; by default 5 words, 9 characters or 1 sentence.
-        tokens: what shingles are runs of: "words", "unicode-words", "word-characters", "characters", "sentences" or
-            "raw". With "features", documents are not texts but sets or vectors of features, as in dedup.
+        tokens: what shingles are runs of: "words", "unicode-words", "word-characters", "characters", "sentences",
+            "words-symbols" or "raw". With "features", documents are not texts but sets or vectors of features, as in
+            dedup.
         normal_form: "none" or "nfkc".
         fold: characters that are ignored, "marks", "invisible" or "invisible+marks".
         simhash: the Hamming radius that the index is optimized for; None for no fingerprints.
@@ -234,11 +235,11 @@ class Sketch:
 
     @property
     def signature(self) -> tuple[int, ...]:
-        """The minima."""
+        """The minima of the shingle hashes, `rows` for each band; empty if the parameters keep none."""
 
     @property
     def features(self) -> tuple[int, ...]:
-        """One number for each band."""
+        """A hash of the minima of each band; empty if the parameters keep no bands."""
 
     def resemblance(self, other: Sketch) -> float:
         """Returns the resemblance (Jaccard) of the two documents, estimated from the minima."""
@@ -610,7 +611,7 @@ class Dedup:
     @property
     def contained(self) -> Values[tuple[int, int, float]]:
         """With near="containment", the texts of `against` that a later, kept text contains: the position in `against`,
-        the position of the containing text, and the share of the first text that it contains."""
+        the position of the containing text, and the share of the text of `against` that is contained."""
 
     @property
     def capped_shingles(self) -> int:

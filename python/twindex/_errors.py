@@ -77,7 +77,7 @@ class AlreadyExistsError(Error):
 
 
 class LockedError(Error):
-    """An index has one writer at a time, across processes."""
+    """Another writer, in this or another process, holds the lock of the index."""
 
 
 class UnsupportedError(Error):

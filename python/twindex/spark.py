@@ -63,14 +63,14 @@ __all__ = [
 FAN_IN = 8
 # Default memory budget in bytes of a task for records, pairs or keys; more data goes to scratch files.
 MEMORY = 256 << 20
-# Maximal number of pairs that the driver decides by itself, at the end of `dedup`.
+# Maximum number of undecided pairs that are left to the driver at the end of `dedup`.
 DRIVER_EDGES = 1_000_000
-# Shingles are counted in one of SAMPLED sets. Shingles counted at least COMMON times are common; the COMMON_MAX most
-# frequent ones are used.
+# Frequencies of shingles are estimated from about one in SAMPLED sets. Shingles that are in at least COMMON of these sets
+# are common; the COMMON_MAX most frequent of them are used.
 SAMPLED, COMMON, COMMON_MAX = 8, 8, 100_000
 # Number of tasks per core for the pairs of segments.
 PARTS_A_CORE = 4
-# Maximal number of queries whose answers are in memory at a time.
+# Maximum number of queries whose answers are in memory at a time.
 QUESTIONS = 256
 
 # Column types that are accepted for integer keys. Other types, which Spark would cast (2.7 to 2), are refused.

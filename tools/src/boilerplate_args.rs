@@ -1,4 +1,4 @@
-//! The `--boilerplate` option, of commands that read texts for an index: a list of text spans to ignore.
+//! The `--boilerplate` option of verbs that read texts for an index: a list of text spans to ignore.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn output_ends_after_a_failed_make_or_write() {
+    fn error_of_formatting_or_writing_is_returned() {
         let run = |bad: u64, space: usize| {
             let mut written = 0;
             in_order(

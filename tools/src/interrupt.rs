@@ -44,7 +44,7 @@ fn ignored() -> u64 {
 /// Removes unfinished results, and ends the process with the exit code that shells use for this signal.
 #[cfg(unix)]
 fn end(signal: i32) -> ! {
-    /// Maximal number of attempts to remove a folder while other threads write files into it.
+    /// Maximum number of attempts to remove a folder while other threads write files into it.
     const TRIES: u32 = 50;
     let folders = folders();
     for _ in 0..TRIES {

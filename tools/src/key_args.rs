@@ -11,7 +11,7 @@ use twindex::{KeyBuf, Params};
 
 use twindex_corpus::tsv;
 
-/// Maximal length of a line of keys in bytes: the longest key with each byte written as `\xNN`, and the line ending.
+/// Maximum length of a line of keys in bytes: the longest key with each byte written as `\xNN`, and the line ending.
 const LINE_BYTES_MAX: u64 = 4 * KEY_BYTES_MAX as u64 + 2;
 
 /// Keys given as arguments.

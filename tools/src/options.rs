@@ -68,9 +68,9 @@ impl ResourceArgs {
 /// Options of verbs that query an index.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AccessArgs {
-    /// How the index is read: map, through memory maps; reads of single pages, which are slower, but a failing disk or
+    /// How the index is read: map, through memory maps; read, one page at a time, which is slower, but a failing disk or
     /// network gives an error instead of ending the process; load, which first reads the whole index into memory, for
-    /// many queries of a large index; or maps without hints to the system, for comparison
+    /// many queries of a large index; or plain-map, through memory maps without hints to the system, for comparison
     #[arg(long, value_enum, value_name = "HOW", default_value = "map")]
     access: AccessArg,
 }
@@ -174,7 +174,7 @@ pub(crate) struct InputArgs {
     encoding: Option<Charset>,
 }
 
-/// Options for fingerprints that are read from records, of verbs that compare by distance.
+/// Options of verbs that compare by distance: fingerprints that are read from records.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FingerprintArgs {
     /// Field of a JSONL object, or column of a table, that holds a 64-bit fingerprint instead of a text, such as a
@@ -223,7 +223,7 @@ impl FingerprintArgs {
     }
 }
 
-/// The option for the source of keys, of verbs that read documents.
+/// The option for the source of keys, for verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct IdsArgs {
     /// Where keys come from: the field, which each record must have; the file name and the record's number in the file,
@@ -274,7 +274,7 @@ pub(crate) enum Repeated {
     Error,
 }
 
-/// The option for repeated keys, of verbs that by default take every document.
+/// The `--repeated-keys` option of verbs that use every document by default.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RepeatedArgs {
     /// What to do with a key that is repeated in the inputs. By default every document is used, so an index keeps the

@@ -44,9 +44,9 @@ const TABLES: [&str; 4] = [
     "document\tkept\tdistance",
     "document\tkept\tresemblance\tintersection\tunion",
 ];
-/// Maximal length of a line in bytes: two keys of maximal length with each byte escaped, and the other columns.
+/// Maximum length of a line in bytes: two keys of maximum length with each byte escaped, and the other columns.
 const LINE_BYTES_MAX: usize = 2 * 4 * 65_535 + 4096;
-/// Maximal number of lines in a header.
+/// Maximum number of lines in a header.
 const FIELDS_MAX: usize = 64;
 const BUFFER: usize = 256 << 10;
 /// Prefix of lines that are not pairs.
@@ -87,7 +87,7 @@ impl PairFields {
     }
 }
 
-/// Converts keys from text to bytes whose order is that of the keys, and back.
+/// Converts keys from text to bytes that sort in the order of the keys, and back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyText {
     numbers: bool,

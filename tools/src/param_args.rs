@@ -1,4 +1,4 @@
-//! Options for the content of an index, of verbs that create an index or sketches for one.
+//! Options for the content of an index, for verbs that create an index, or sketches for an index.
 
 use std::path::{Path, PathBuf};
 
@@ -320,7 +320,7 @@ impl ParamArgs {
             }
             _ => builder = builder.sets().marks(),
         }
-        // The values were checked one by one before. This reports those that do not fit together.
+        // The values were checked one by one before. This reports values that contradict each other.
         builder.build().map_err(|error| Usage::new(error.to_string()).into())
     }
 

@@ -12,7 +12,7 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use crate::interrupt::RemovedOnSignal;
 use crate::report;
 
-/// Minimal time between two progress lines.
+/// Minimum time between two progress lines.
 const LINES_APART: Duration = Duration::from_secs(5);
 
 /// A progress bar, progress lines at intervals, or nothing.

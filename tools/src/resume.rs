@@ -23,7 +23,7 @@ use crate::options::Usage;
 const MAGIC: &[u8; 16] = b"twindex inputs 1";
 /// Number of bytes of an input's entry in the record.
 const ENTRY: usize = size_of::<u128>();
-/// Maximal number of inputs in the record of an index, limited by the maximal payload of a commit.
+/// Maximum number of inputs in the record of an index, limited by the maximum payload of a commit.
 const FILES_MAX: usize = (65_536 - MAGIC.len()) / ENTRY;
 
 /// The identity of an input: a hash.

@@ -1,14 +1,14 @@
-//! The `--shard` option, of verbs that can do a part of their work.
+//! The `--shard` option of verbs that can process one of N parts of their input.
 
 use clap::Args;
 use twindex::KeyBuf;
 use twindex_corpus::shard::Shard;
 
-/// The `--shard` option, of verbs that can do a part of their work.
+/// The `--shard` option of verbs that can process one of N parts of their input.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct ShardArgs {
-    /// Process only part I of N, from 1: of documents, by a hash of their keys; of pairs, by that of the first document.
-    /// The parts together have the same lines as the whole, each line once
+    /// Process only part I of N, from 1: documents are assigned to parts by a hash of their keys, pairs by the key of their
+    /// first document. Together, the outputs of all parts have the same lines as the output of a run without parts
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
 }

@@ -1,7 +1,7 @@
 //! Lists of stop words by language, from the crate `stop-words`.
 //!
 //! Stop words are part of the parameters of an index, so a changed list would give an incompatible index. This file has
-//! a digest of each list. If a list of the crate has changed, its language is refused.
+//! a digest of each list. If a list of the crate differs from its digest, the language is refused.
 
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -1,4 +1,4 @@
-//! Options for splitting texts into shingles, of every verb that sketches documents.
+//! Options of the verbs that sketch documents: how texts are split into shingles.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};

@@ -1,4 +1,4 @@
-//! The near relation, and how an index verifies resemblance, for the verbs that query one.
+//! The near relation, and how resemblance is verified, for the verbs that query an index.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ pub(crate) enum VerifiedBy {
 pub(crate) enum NearQueryArg {
     /// The size of the intersection divided by the size of the union
     Resemblance,
-    /// The size of the intersection divided by the size of the document, for others that are at least as large
+    /// The size of the intersection divided by the size of the document; other documents must be at least as large
     Containment,
 }
 

@@ -14,7 +14,8 @@ use crate::text::TextOptions;
 /// Opens the IDF table of the option `--idf`. Accepts a table with any shingling.
 pub fn open(path: &Path) -> anyhow::Result<IdfTable> {
     idf::read(&RealVfs, path).map_err(|error| match error {
-        // Corrupt at the magic bytes, which all files of twindex share, or at the byte that gives the kind of the file.
+        // Not an IDF table: the file differs at the magic number (offset 0), which all twindex files share, or at the
+        // byte of the file kind (offset 10).
         Error::Corrupt { section: "idf", offset: 0 | 10, .. } => {
             anyhow!("{}: not an idf table; `twindex idf` makes one", path.display())
         }

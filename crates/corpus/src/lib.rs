@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! ```text
-//! files, folders, archives --read--> texts --shingle--> sets --the one rule--> kept.*        documents as read
+//! files, folders, archives --read--> texts --shingle--> sets -------rule-----> kept.*        documents as read
 //! (or texts in memory)                                           |             pairs.tsv     removed documents and why
 //!                                                                +-----------> clusters.tsv  one line per document
 //!                                                                              report.html   a page about the result
@@ -15,7 +15,7 @@
 //!
 //! let texts = ["a rose is a rose is a rose", "something else", "a rose is a rose is a rose"];
 //! let found = DedupTexts::default().run(&texts.map(str::as_bytes))?;
-//! assert_eq!(found.kept_of, [0, 1, 0]); // the third text is removed for the first
+//! assert_eq!(found.kept_of, [0, 1, 0]); // the third text is a copy of the first
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 //!

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_decided_the_same_in_memory_and_in_scratch_files() {
+    fn repeated_keys_are_handled_equally_in_memory_and_scratch_files() {
         let dir = tempfile::tempdir().unwrap();
         let all: Vec<String> = (0..4000_u32).map(|number| (number * 7919 % 1500).to_string()).collect();
         let all: Vec<&str> = all.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Shards: the hash of its key assigns each document to one of n parts.
+//! Shards: each document is assigned to one of n parts by the hash of its key.
 //!
 //! The part of a document depends only on its key and n, not on its position in the files. So all documents with the
 //! same key are in the same part, and the last of them is used as in a single process, however the input is split into

@@ -27,9 +27,9 @@ use crate::shard::Shard;
 
 /// Number of input bytes in a chunk, the unit of parallel work.
 const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
-/// Returns the chunk size in bytes for this sketcher. It is smaller than [`CHUNK_BYTES`] if weights give shingles
-/// several elements, so that chunks need no more memory: for texts, 16 elements per shingle are assumed. Each feature
-/// vector is a chunk of its own, because weights in vectors are not limited.
+/// Returns the chunk size in bytes for this sketcher. It is smaller than [`CHUNK_BYTES`] if the weight of a shingle is
+/// stored as several elements of the document's set, so that chunks need no more memory: for texts, 16 elements per
+/// shingle are assumed. Each feature vector is a chunk of its own, because weights in vectors are not limited.
 fn chunk_bytes(sketcher: &Sketcher) -> usize {
     let params = sketcher.params();
     match params.minhash.and_then(|minhash| minhash.unit) {
@@ -658,7 +658,8 @@ const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
 /// Texts that need at most this number of bytes are accepted with any memory budget.
 const ALWAYS: usize = 64 << 20;
 
-/// Returns the maximum number of elements of a document for this memory budget; [`check_memory`] rejects more.
+/// Returns the maximum number of elements in the set of a document for this memory budget; [`check_memory`] rejects
+/// more.
 pub(crate) fn elements_max(memory: usize) -> u64 {
     (memory.max(ALWAYS) / BYTES_FOR_SHINGLE.0) as u64
 }
@@ -760,8 +761,9 @@ pub trait DocumentSink {
     fn wait(&mut self) -> anyhow::Result<()>;
 }
 
-/// Like [`for_each_sketched`], but passes documents from a pipe on before waiting for more input. The options of the
-/// documents must have `streaming` set. No documents are read while documents are passed on.
+/// Like [`for_each_sketched`], but passes the documents that a pipe has delivered to `taking` before waiting for more
+/// input. The options of the documents must have `streaming` set. No documents are read while `taking` receives
+/// documents.
 ///
 /// # Errors
 ///
@@ -777,7 +779,7 @@ pub fn for_each_sketched_streaming(
     let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
     let state = || (Buffers::default(), Sketching::new(sketcher));
-    // The sketches of small chunks are large, so fewer chunks are in memory at once.
+    // The chunk size is small if sketches may be large; then fewer chunks are in memory at once.
     let bytes = chunk_bytes(sketcher);
     let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
     loop {

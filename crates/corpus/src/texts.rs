@@ -16,7 +16,7 @@ use crate::sketching::{SketchOptions, for_each_shingled};
 
 /// The shingle sets of documents, found by key.
 pub struct Texts {
-    /// The sets. `by_key` has the index of each.
+    /// The shingle sets. `by_key` maps the key of a document to the index of its set.
     pub sets: ShingleSets,
     by_key: HashMap<Vec<u8>, u32>,
 }

@@ -28,7 +28,7 @@ const CLUSTERS: ResultKind =
 /// The score column's text for the kept document itself, and for a document whose score is unknown.
 const ITSELF: &[u8] = b"=";
 const NONE: &[u8] = b"-";
-/// Maximal number of bytes of a score.
+/// Maximum number of bytes of a score.
 const SCORE_BYTES: usize = 8;
 
 /// Options of `clusters`.

@@ -252,7 +252,7 @@ enum NearMeasureArg {
 /// Which documents are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ClusteringArg {
-    /// A document that is near an earlier kept document, and no other
+    /// Each document that is near an earlier kept document; no other documents
     Leaders,
     /// All documents of a connected component except one, including documents that are only linked to it by a chain of
     /// pairs and are near no kept document

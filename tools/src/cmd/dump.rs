@@ -43,7 +43,7 @@ struct Printer<W> {
 
 /// The message if copying bytes to the output fails. The file was checked before, so usually the write has failed.
 const CANNOT: &str = "cannot copy from the file to standard output";
-/// Maximal number of bytes printed on a line.
+/// Maximum number of bytes printed on a line.
 const SHOWN: usize = 16;
 
 impl<W: Write> Printer<W> {

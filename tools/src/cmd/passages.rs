@@ -95,7 +95,7 @@ struct Query {
     input: InputArgs,
     #[command(flatten)]
     ids: IdsArgs,
-    /// Maximal number of documents in an answer; those with the most shared words are listed first
+    /// Maximum number of documents in an answer; those with the most shared words are listed first
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
     /// Limit the time of a query: if a fingerprint occurs at more than N positions, only the first N are followed.
@@ -132,7 +132,7 @@ struct Find {
     /// Replace OUT if an earlier run made it
     #[arg(long)]
     force: bool,
-    /// Minimal length of a passage in words, 1 to 65535 [default: 50; 1 with a --unit other than words]
+    /// Minimum length of a passage in words, 1 to 65535 [default: 50; 1 with a --unit other than words]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     min_words: Option<u32>,
     /// What is compared: runs of words, or complete lines, paragraphs (separated by empty lines) or sentences

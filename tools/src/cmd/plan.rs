@@ -20,7 +20,7 @@ use crate::report::{self, bytes, count};
 
 /// Number of bytes for the rank and the postings of a document.
 const BYTES_A_DOCUMENT: f64 = 8.0;
-/// Maximal number of documents. No file system can store the tables of more.
+/// Maximum number of documents. No file system can store the tables of more.
 const PLANNED_MAX: u64 = 1 << 50;
 /// Designs slower than the fastest one by this factor are listed only with `--all`.
 const SLOW: f64 = 20.0;

@@ -46,9 +46,9 @@ const HITS: ResultKind =
 
 /// The message if the results cannot be written.
 const CANNOT_WRITE: &str = "cannot write the results";
-/// Minimal number of queries per core in a batch. A larger batch has more queries that read the same buckets.
+/// Minimum number of queries per core in a batch. A larger batch has more queries that read the same buckets.
 const BATCH: usize = 4096;
-/// Maximal number of queries per core in a batch.
+/// Maximum number of queries per core in a batch.
 const BATCH_MAX: usize = 1 << 18;
 
 /// Options of `query`.

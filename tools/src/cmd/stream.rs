@@ -38,7 +38,7 @@ use crate::verifying::{NearQueryArg, VerifiedBy, counted};
 const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
 /// The columns of a line if containment is measured.
 const COLUMNS_CONTAINED: &str = "key\tdecision\tnear_key\tdistance\tcontainment";
-/// Maximal number of documents between two commits.
+/// Maximum number of documents between two commits.
 const BATCH_MAX: usize = 10_000;
 
 /// Options of `stream`.
@@ -67,7 +67,7 @@ pub(crate) struct StreamArgs {
     ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
-    /// Maximal time between commits in milliseconds; 0 commits after each document
+    /// Maximum time between commits in milliseconds; 0 commits after each document
     #[arg(long, value_name = "MS", default_value = "1000")]
     commit_every: u64,
     /// Do not add duplicates to the index

@@ -20,7 +20,7 @@ use crate::stage::{ResultKind, StageArgs};
 
 const RULES: ResultKind =
     ResultKind { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
-/// Maximal length in bytes of a line on standard input. A longer line is an error.
+/// Maximum length in bytes of a line on standard input. A longer line is an error.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// Options of `urls`.
@@ -52,10 +52,10 @@ pub(crate) struct UrlsArgs {
     /// Treat documents of an index as near if their resemblance is J or more [default: 0.8, if it has MinHash bands]
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "apply"])]
     resembling: Option<f64>,
-    /// Minimal number of normal forms, each of several near URLs, that support a rule with {} or an alias; 2 or more
+    /// Minimum number of normal forms, each of several near URLs, that support a rule with {} or an alias; 2 or more
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
     min_forms: u16,
-    /// Minimal number of URLs of one page that support a rule for this page alone; 2 or more
+    /// Minimum number of URLs of one page that support a rule for this page alone; 2 or more
     #[arg(long = "min-urls", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
     min_of_a_page: u16,
     #[command(flatten)]

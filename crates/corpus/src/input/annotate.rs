@@ -191,7 +191,7 @@ impl AnnotationOptions {
             }
         }
         all.push(b'}');
-        // Keeps the bytes after the object.
+        // Copies the bytes after the object.
         all.extend_from_slice(&line[object.len() + 1..]);
         Some(all)
     }

@@ -38,9 +38,9 @@ impl OwnAttached {
 /// The fields from which values, stamps, and the values that affect decisions are read.
 #[derive(Clone, Debug, Default)]
 pub struct AttachedFields {
-    /// The field, or column, of the value.
+    /// The name of the field, or column, with a document's value; `None` to read no values.
     pub value: Option<String>,
-    /// The field, or column, of the stamp.
+    /// The name of the field, or column, with a document's stamp; `None` to read no stamps.
     pub stamp: Option<String>,
     /// The fields that affect which documents are kept. [`Dedup`](crate::Dedup) sets them.
     pub deciding: DecidingFields,

@@ -21,8 +21,8 @@ use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
 /// Maximum number of records in a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
-/// Minimum number of bytes for which a record counts when a batch is split into chunks. Otherwise chunks of short
-/// records would take longer than others.
+/// Number of bytes added to the length of each record when a batch is split into chunks: the cost of a record that does
+/// not depend on its length. Without it, chunks of many short records would take longer than others.
 const RECORD_BYTES: usize = 32;
 
 /// Records of one or more inputs, in order.

@@ -17,8 +17,8 @@ pub enum Charset {
     /// This encoding, for all texts that are not UTF-8. For pages, it overrides the declared encoding, but not a byte
     /// order mark.
     Of(&'static Encoding),
-    /// The encoding of the byte order mark, or the one a page declares, or UTF-8 if all bytes are valid; otherwise the
-    /// encoding is detected.
+    /// The encoding of the byte order mark, or the encoding that a page declares, or UTF-8 if all bytes are valid;
+    /// otherwise the encoding is detected.
     Auto,
 }
 
@@ -127,7 +127,7 @@ pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
     }
     let start = &bytes[..bytes.len().min(PRESCANNED)];
     let own = prescan(start).or_else(|| of_xml(start)).or_else(|| {
-        // Browsers find a declaration after the first bytes while they parse the page.
+        // Browsers also find a declaration after the prescanned bytes, while they parse the page.
         let is_needed = of_head.is_none() && std::str::from_utf8(bytes).is_err();
         is_needed.then(|| prescan(bytes)).flatten()
     });

@@ -38,13 +38,13 @@ use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Pro
 /// Maximum number of rows decoded at a time, and maximum number of bytes, estimated from the mean size of a row.
 const ROWS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: i64 = 16 << 20;
-/// Number of bytes in a line for the row number and the key length.
+/// Number of bytes in an encoded row for the row number and the key length.
 const HEAD_BYTES: usize = 12;
-/// Number of bytes in a line for the stamp and the value length.
+/// Number of bytes in an encoded row for the stamp and the value length.
 const ATTACHED_BYTES: usize = 12;
-/// Number of bytes in a line for the number that decides and the length of the `--inside` value.
+/// Number of bytes in an encoded row for the number in the `--keep` field and the length of the `--inside` value.
 const DECIDING_BYTES: usize = 20;
-/// Number of bytes in a line for the length of the URL.
+/// Number of bytes in an encoded row for the length of the URL.
 const URL_BYTES: usize = 4;
 
 /// A Parquet file whose rows are documents.
@@ -463,8 +463,8 @@ fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
 }
 
 /// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If they are
-/// requested, the stamp, the length of the value and the value follow, then the number that decides, the length of the
-/// `--inside` value and that value, the length of the URL and the URL. The text is last.
+/// requested, the stamp, the length of the value and the value follow, then the number in the `--keep` field, the
+/// length of the `--inside` value and that value, the length of the URL and the URL. The text is last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;
@@ -767,7 +767,7 @@ mod tests {
         write(&path, vec![("id", column()), ("text", column())]);
         let plain = fs::read(&path).unwrap();
         assert!(open(&path).is_ok());
-        // Sets the field with the encryption of columns. It follows the last field, the order of columns.
+        // Adds the footer field of the encryption algorithm after the last field, the column orders.
         let (rest, tail) = plain.split_at(plain.len() - 8);
         let bytes = u32::from_le_bytes(*tail.first_chunk().unwrap());
         let (footer, end) = rest.split_at(rest.len() - 1);
@@ -801,12 +801,12 @@ mod tests {
     }
 
     #[test]
-    fn only_panics_that_become_errors_are_not_printed() {
+    fn caught_panics_are_silent_and_others_are_printed() {
         const ALONE: &str = "TWINDEX_ALONE";
         static TOLD: AtomicU64 = AtomicU64::new(0);
         if std::env::var_os(ALONE).is_none() {
             // The panic hook is shared by all tests of a process, so this test needs a process of its own.
-            let name = "input::columns::tests::only_panics_that_become_errors_are_not_printed";
+            let name = "input::columns::tests::caught_panics_are_silent_and_others_are_printed";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
             let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
             let said = String::from_utf8_lossy(&alone.stdout);

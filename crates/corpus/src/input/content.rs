@@ -34,7 +34,8 @@ impl<'r> Content<'r> {
         }
     }
 
-    /// Returns bytes that are equal if and only if the contents are equal.
+    /// Returns bytes that identify the content: two texts, two sets or vectors of features, or two fingerprints have
+    /// equal bytes if and only if they are equal.
     #[must_use]
     pub fn identity(self) -> Cow<'r, [u8]> {
         match self {

@@ -9,7 +9,7 @@ use anyhow::{anyhow, ensure};
 const CHARACTERS_SHOWN: usize = 40;
 /// Maximum length of a value of an `--inside` field in bytes.
 const INSIDE_BYTES_MAX: usize = 64 << 10;
-/// Integers with a magnitude below 2 to this power are compared exactly.
+/// Base-2 logarithm of the exclusive limit on the magnitude of integers, which are compared exactly.
 const INTEGER_BITS: u32 = 116;
 
 /// A finite number in a field. Integers and floats are compared by their exact values: 2^53 + 1 is greater than 2^53,
@@ -100,13 +100,13 @@ impl fmt::Display for FieldNumber {
 /// The fields that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingFields {
-    /// The field, or column, of the number.
+    /// The name of the field, or column, with the number that determines the order of documents.
     pub number: Option<String>,
-    /// The field, or column, of the value that compared documents must share.
+    /// The name of the field, or column, with the value that compared documents must share.
     pub inside: Option<String>,
     /// Whether the number is stored in an index as the priority of the document.
     pub is_priority: bool,
-    /// The field, or column, of the URL; if `None`, the key is the URL.
+    /// The name of the field, or column, with the URL; if `None`, the key is the URL.
     pub url: Option<String>,
     /// The part of the URL that compared documents must share, instead of the value of a field.
     pub inside_url: Option<UrlPart>,
@@ -117,7 +117,7 @@ pub struct DecidingFields {
 /// The values of a document that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingValues {
-    /// The number; 0 if no number is requested.
+    /// The number that determines the order of documents; 0 if none is requested.
     pub number: FieldNumber,
     /// The value that compared documents must share; empty if and only if none is requested.
     pub inside: Vec<u8>,

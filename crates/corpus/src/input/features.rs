@@ -17,7 +17,7 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use twindex::sketch::Scratch;
 use twindex::{Sketch, Sketcher};
 
-/// The weight 1 in fixed-point format.
+/// The weight 1 in units of 2^-16.
 const ONE: f64 = 65_536.0;
 /// 2^63, the smallest magnitude that does not fit in a signed 64-bit integer.
 const WEIGHT_END: f64 = 9_223_372_036_854_775_808.0;
@@ -53,7 +53,7 @@ impl Features {
         &self.weights
     }
 
-    /// Returns the total length of the names in bytes. It is used as the length of the text.
+    /// Returns the total length of the names in bytes, which is counted as the length of the text.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.names.len()

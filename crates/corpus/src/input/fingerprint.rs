@@ -7,7 +7,7 @@
 //! | `decimal` | 0 to 18446744073709551615 | the number |
 //! | `signed` | -9223372036854775808 to 9223372036854775807 | the bits of the number in two's complement |
 //! | `bits` | 64 zeros and ones | the first is the highest bit |
-//! | `auto` | any of these that only one form can be | |
+//! | `auto` | a string that is valid in exactly one of these forms | as in that form |
 //!
 //! A JSON number, or a number in an integer column, is decimal; for numbers that are not negative, `decimal` and
 //! `signed` give the same value. A string of 16 decimal digits could be `hex` or `decimal`, so `auto` rejects it. Every
@@ -85,7 +85,7 @@ impl FingerprintForm {
     /// assert_eq!(auto.parse("0xff")?, 255);
     /// assert_eq!(auto.parse("ffffffffffffffff")?, u64::MAX);
     /// assert_eq!(auto.parse("-1")?, u64::MAX);
-    /// // Sixteen decimal digits are both: the form must be named.
+    /// // 16 decimal digits are valid as `hex` and as `decimal`, so the form must be specified.
     /// assert!(auto.parse("1000000000000000").is_err());
     /// assert_eq!(FingerprintForm::Hex.parse("1000000000000000")?, 1 << 60);
     /// # Ok::<(), String>(())

@@ -12,7 +12,8 @@ use super::fields::Fields;
 use super::open::{Origin, Reader};
 use super::{InvalidUtf8, Place, Problem, lossy, packed};
 
-/// Number of bytes at the start of a file that are checked for zero bytes. Nearly every binary format has some there.
+/// Number of bytes at the start of a file that are checked for zero bytes before the rest is read. Files of nearly
+/// every binary format have a zero byte there.
 const FIRST_LOOK: u64 = 8 << 10;
 
 /// The files of a folder. All are listed before any is read, so files that appear later, such as the command's own
@@ -110,8 +111,8 @@ pub(super) enum Contents {
         offset: usize,
         is_tar: bool,
     },
-    /// The text could not be decoded without loss, and lossy texts are not wanted. `offset` is that of the first byte
-    /// that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
+    /// The text could not be decoded without loss, and lossy texts are not wanted. `offset` is the offset of the first
+    /// byte that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
     Lossy {
         offset: Option<usize>,
     },

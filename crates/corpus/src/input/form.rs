@@ -30,7 +30,8 @@ pub enum Form {
 }
 
 impl Form {
-    /// Returns the form as two numbers: the kind of form, and the index of the header, or a flag.
+    /// Returns the form as two numbers: the kind of form, and the index of the header or file, 1 for archives of texts,
+    /// or 0.
     #[must_use]
     pub fn numbers(self) -> [u32; 2] {
         match self {

@@ -283,7 +283,7 @@ impl<'w> ReadPlan<'w> {
         } else {
             assert_eq!(counts.documents, documents);
             if !self.options.features {
-                // For lossy texts, more bytes are compared than are shown.
+                // The identities of lossy texts and of pages without text are longer than their texts.
                 let is_shown = |document: &&Document| document.identity.first().is_none_or(|&byte| byte < lossy::UNSEEN);
                 let shown = outcome.documents.iter().filter(is_shown);
                 let (shown, bytes) = shown.fold((0, 0), |(all, bytes), one| (all + 1, bytes + one.identity.len() as u64));
@@ -415,7 +415,7 @@ pub fn inputs(data: &[u8]) {
         9 => (FuzzInput::Text, body.to_vec(), None),
         10 => (FuzzInput::Html, body.to_vec(), None),
         12 => (FuzzInput::Records(Kind::Arc), body.to_vec(), None),
-        // The remaining bytes are those of a compressed file, which are decoded.
+        // Decodes the remaining bytes as a compressed file.
         _ => {
             read_decoded(head, body);
             return;
@@ -473,7 +473,7 @@ fn read_alike(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     reference
 }
 
-/// Parses the JSON object of a line, with lost bytes marked.
+/// Parses the JSON object of a line, with undecodable bytes marked as in [`lossy`].
 fn object_of(line: &[u8]) -> serde_json::Value {
     serde_json::from_str(&lossy::mark_json(line)).expect("JSON")
 }
@@ -753,12 +753,12 @@ mod tests {
     }
 
     found! {
-        a_line_that_is_one_string_was_told_in_all_its_length
         a_page_that_is_compressed_twice_is_decompressed_once
-        an_address_of_an_archive_was_told_in_all_its_length
-        an_address_of_an_archive_was_told_with_escapes_of_terminals
-        an_archive_told_a_coding_in_all_its_length
-        what_is_said_of_a_length_depended_on_how_a_stream_was_cut
+        error_for_a_line_with_one_long_string_is_short
+        error_for_a_wrong_length_does_not_depend_on_read_sizes
+        error_with_a_long_archive_url_is_short
+        error_with_a_long_content_encoding_is_short
+        error_with_an_archive_url_has_no_terminal_escapes
     }
 
     #[test]
@@ -771,7 +771,7 @@ mod tests {
 
     /// `TWINDEX_FUZZ_CORPUS` is the directory of all corpora, as for the fuzz targets of the library.
     #[test]
-    fn given_fuzz_corpora_of_readers_pass() {
+    fn readers_pass_on_fuzz_corpora_of_the_environment() {
         let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
             println!("skipped: TWINDEX_FUZZ_CORPUS names no corpora");
             return;

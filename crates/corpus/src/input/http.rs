@@ -7,14 +7,14 @@ use super::charset::{self, Charset, Decoded};
 use super::open::zstd_within;
 use super::{Loss, lossy, medium, page_text};
 
-/// Maximum number of header fields that are read.
+/// Maximum number of header fields. A response with more fields is invalid.
 const HEAD_FIELDS_MAX: usize = 256;
-/// Maximum length in bytes of the version in a status line.
+/// Number of bytes at the start of a response in which the space after the version is searched.
 const VERSION_BYTES_MAX: usize = 12;
 /// Buffer size of the brotli decoder in bytes.
 const BROTLI_BUFFER: usize = 4 << 10;
-/// Maximum window size of zstd content, as a power of 2. RFC 9659 does not allow larger windows in HTTP, and each
-/// thread has a window in memory.
+/// Base-2 logarithm of the maximum window size of zstd content in bytes (8 MiB). RFC 9659 does not allow larger windows
+/// in HTTP, and each thread has a window in memory.
 const WINDOW_LOG_MAX: u32 = 23;
 
 /// The content of a response, with its content type.
@@ -229,8 +229,8 @@ pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result
     Ok(PageText { text, opaque, is_detected })
 }
 
-/// Returns the visible text of a page, and the bytes to compare instead if the text is lossy or empty. `lost` are these
-/// bytes if decoding the page was lossy.
+/// Returns the visible text of a page, and the bytes to compare instead if the text is lossy or empty. `lost` has the
+/// bytes to compare if decoding the page was lossy.
 ///
 /// # Errors
 ///

@@ -341,7 +341,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
     Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false })
 }
 
-/// Parses a line in which lost bytes are marked, in its text or in a field that is not used.
+/// Parses a line in which undecodable bytes are [marked](lossy): in its text, its key, or a field that is not used.
 fn parse_lossy<'p>(
     marked: &str,
     fields: &Fields,
@@ -614,7 +614,8 @@ fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     format!("invalid JSON at column {}: {message}{advice}", error.column())
 }
 
-/// Returns the word at the position of an error, if it is one that some writers use for numbers that JSON lacks.
+/// Returns `NaN`, `Infinity` or `-Infinity` if it is at the position of an error: some writers use these words, which
+/// are not valid JSON.
 fn no_number(line: &str, column: usize) -> Option<&'static str> {
     let around = line.get(column.saturating_sub(3)..)?;
     ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {

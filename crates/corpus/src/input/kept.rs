@@ -23,7 +23,7 @@ const ARC: &str = "arc";
 /// A block of documents to be written.
 #[derive(Default)]
 pub struct KeptBlock {
-    /// The bytes of the documents, each with the ending of its form.
+    /// The bytes of the documents, each followed by the line or record ending of its form.
     bytes: Vec<u8>,
     /// Runs of documents that have the same form. Each row of a Parquet file is a run of its own.
     runs: Vec<Run>,

@@ -17,7 +17,7 @@ use crate::tsv;
 pub const SUFFIX: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
-/// Returns whether a file name is that of a key file.
+/// Returns whether this is the name of a key file.
 #[must_use]
 pub fn is_name(file: &str) -> bool {
     file.strip_suffix(SUFFIX).is_some_and(is_ours)

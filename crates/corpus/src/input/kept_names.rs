@@ -14,19 +14,19 @@ pub(super) fn name(stem: &str, suffix: &str, number: usize) -> String {
     if number == 0 { format!("{stem}.{suffix}") } else { format!("{stem}-{}.{suffix}", number + 1) }
 }
 
-/// Returns whether a file name is that of a file with kept documents.
+/// Returns whether this is the name of a file with kept documents.
 #[must_use]
 pub fn is_name(file: &str) -> bool {
     begins_with(file, KEPT)
 }
 
-/// Returns whether a file name is that of a file with all documents and the decisions about them.
+/// Returns whether this is the name of a file with all documents and the decisions about them.
 #[must_use]
 pub fn is_name_of_annotated(file: &str) -> bool {
     begins_with(file, ANNOTATED)
 }
 
-/// Returns whether a file name is that of a file with all documents and the repeated spans of their texts.
+/// Returns whether this is the name of a file with all documents and the repeated spans of their texts.
 #[must_use]
 pub fn is_name_of_marked(file: &str) -> bool {
     begins_with(file, MARKED)

@@ -13,7 +13,7 @@ use parquet::schema::types::SchemaDescriptor;
 
 use super::fields::{FieldPath, Selection};
 
-/// A test whether a column type is accepted.
+/// A function that returns whether a column type is accepted.
 pub(super) type TypeTest = fn(&DataType) -> bool;
 
 /// A column, or a field nested in a column.

@@ -152,8 +152,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the bytes before marking; a lone surrogate that does not stand for a byte is encoded as in UTF-8. Since
-    /// marking can be reversed, different inputs have different marked texts.
+    /// Returns the bytes before marking; a lone surrogate that does not represent an invalid byte is encoded as in
+    /// UTF-8. Since marking can be reversed, different inputs have different marked texts.
     fn bytes(marked: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, part) in marked.split(MARK).enumerate() {

@@ -32,7 +32,7 @@ fn begins_with(text: &[u8], tag: &[u8]) -> bool {
     start.eq_ignore_ascii_case(tag) && rest.first().is_some_and(|byte| b" >".contains(byte))
 }
 
-/// Returns whether a text type is that of scripts or styles, which are not documents.
+/// Returns whether a text type is a type of scripts or styles, which are not documents.
 pub(super) fn is_not_shown(medium: &[u8]) -> bool {
     medium.get(5..).is_some_and(|name| NOT_SHOWN.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())))
 }

@@ -2,15 +2,16 @@
 //!
 //! ```text
 //! PATH            is                                          its documents
-//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one a line, key = the id field
-//! *.csv, *.tsv    a table, its first row naming the columns   one a row, key = the id column
-//! *.parquet       a table                                     one a row, key = the id column
-//! *.wet, *.warc   a web archive; so is .arc                   one a text or page, key = its address
-//! FOLDER          every regular file below it, in order       one a file, key = the path below FOLDER
-//! -               standard input, or a pipe named otherwise   as JSON lines
-//! *.html          a page; so are .htm and .xhtml              one, reduced to text
+//! *.jsonl         JSON lines; so are .ndjson, .jl, .json      one per line, key = the id field
+//! *.csv, *.tsv    a table whose first row names the columns   one per row, key = the id column
+//! *.parquet       a table                                     one per row, key = the id column
+//! *.wet, *.warc   a web archive; so is .arc                   one per text or page, key = its URL
+//! FOLDER          every regular file below it, in order       one per file, key = the path below FOLDER
+//! -               standard input; so is any named pipe        as JSON lines
+//! *.html          a page; so are .htm and .xhtml              one, its visible text
 //! *.txt, ...      plain text                                  one, key = the path as given
-//! anything else   what its beginning says: records, or a text, with a remark
+//! anything else   records or one text, detected from its      as detected; a note reports it
+//!                 first bytes
 //! ```
 //!
 //! A file whose name ends in `.gz`, `.zst` or `.zstd` is decompressed, and this suffix is not part of its key. Inside a
@@ -957,8 +958,8 @@ impl Documents {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
     }
 
-    /// Like [`Documents::open`], for documents whose lines are parsed and written together with those of `self`. Both
-    /// share the data that an input has once, such as headers.
+    /// Like [`Documents::open`], for documents whose lines are parsed and written together with the lines of `self`.
+    /// Both share the data that an input has once, such as headers.
     ///
     /// # Errors
     ///
@@ -1280,8 +1281,9 @@ impl Documents {
         }
     }
 
-    /// Makes texts identical if they are equal after the normalization and folding of `shingling`. Texts that are empty
-    /// after folding are identical only if their bytes are equal. The tokenizer of `shingling` has no effect.
+    /// Makes the parser treat texts as identical if they are equal after the normalization and folding of `shingling`.
+    /// Texts that are empty after folding are identical only if their bytes are equal. The tokenizer of `shingling` has
+    /// no effect.
     ///
     /// # Errors
     ///
@@ -1332,8 +1334,9 @@ impl Documents {
         self.counts.dropped = Some(dropped);
     }
 
-    /// Counts a document that was already counted as a bad record instead, if `error` is that of a record. Must be
-    /// called in the order of the input.
+    /// If `error` is the error of a record, counts its document as a bad record. The document, with `text_bytes` bytes
+    /// of text, must have been counted as returned; these counts are reversed. Must be called in the order of the
+    /// input.
     ///
     /// # Errors
     ///
@@ -1345,8 +1348,8 @@ impl Documents {
         self.skip(&bad)
     }
 
-    /// Counts a document whose key is repeated. If `numbered` is its key with an added number, it is kept; otherwise it
-    /// is skipped.
+    /// Counts a document whose key is repeated. If a number was added to the key, `numbered` is the new key and the
+    /// document is used; if `None`, it is skipped.
     pub fn repeated(&mut self, place: &Place, key: &[u8], numbered: Option<&[u8]>, text_bytes: u64) {
         let counts = &mut self.counts;
         let shown = |key: &[u8]| String::from_utf8_lossy(key).escape_debug().to_string();
@@ -1513,7 +1516,7 @@ impl Documents {
     }
 }
 
-/// Returns whether the suffix of a file name is that of a text, not of records.
+/// Returns whether a file has the suffix of a text format, including HTML.
 fn is_named_as_text(path: &Path) -> bool {
     let plain = open::without_compression(path);
     let is_one =
@@ -1524,7 +1527,7 @@ fn is_named_as_text(path: &Path) -> bool {
 /// The suffixes of text files.
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
-/// Returns whether a file name is that of a part file of Hadoop or Spark without a suffix: `part-00000`.
+/// Returns whether a file has the name of an output file of Hadoop or Spark without a suffix, such as `part-00000`.
 fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))

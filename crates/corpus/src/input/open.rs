@@ -17,8 +17,8 @@ use super::{Place, Problem, packed};
 /// Read size in bytes for a file that is decompressed.
 const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 
-/// Maximum window size of a zstd stream, as a power of 2; the default limit of `zstd -d`. It is smaller in fuzzing,
-/// where larger allocations are reported as bugs.
+/// Base-2 logarithm of the maximum window size of a zstd stream in bytes: 128 MiB, the default limit of `zstd -d`. It
+/// is smaller in fuzzing, where larger allocations are reported as bugs.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
 /// The supported compressions.
@@ -39,7 +39,7 @@ impl Compression {
     }
 
     /// Returns the compression that the first bytes of a stream indicate. None of the magic numbers is valid UTF-8 or
-    /// JSON, except for that of a skippable zstd frame, which contains a control character.
+    /// JSON, except for the number of a skippable zstd frame, which contains a control character.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -62,7 +62,7 @@ pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
     Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
-/// Returns `path` without its suffix if that is one of a compression.
+/// Returns `path` without its compression suffix, if it has one.
 pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
 }
@@ -158,8 +158,8 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
 
 /// Returns an error if a file cannot be read, or is not compressed as its name says. Called before any work is done.
 ///
-/// Decompresses one byte, unless the stream `may_break` off before it: only then is a zstd window above the limit
-/// detected.
+/// Decompresses one byte, because a zstd window above the limit is detected only by decompressing. If `may_break`, a
+/// stream that is truncated before this byte is not an error.
 ///
 /// # Errors
 ///

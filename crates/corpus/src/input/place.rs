@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     path: Arc<Path>,
-    /// The number from 1; 0 for the whole file.
+    /// The number of the line, record or row, from 1; 0 for the whole file.
     number: u64,
     unit: PlaceUnit,
 }

@@ -1,5 +1,5 @@
-//! WARC/1.1 revisit records: they state that the payload of a capture is equal, byte for byte, to that of another
-//! record (ISO 28500:2017, section 6.7.2, profile `identical-payload-digest`).
+//! WARC/1.1 revisit records: they state that the payload of a capture is equal, byte for byte, to the payload of
+//! another record (ISO 28500:2017, section 6.7.2, profile `identical-payload-digest`).
 //!
 //! The other profile, `server-not-modified`, states that the server sent status 304. Such a response is never a
 //! document, so that profile is never written.
@@ -54,9 +54,9 @@ impl<'r> Capture<'r> {
     }
 }
 
-/// Returns a revisit record that replaces `record`, if its payload equals that of the record `kept`. Includes the line
-/// ends after the record. `None` if the payloads differ, or if a record lacks a header field that a revisit record
-/// needs. The result depends only on the two records.
+/// Returns a revisit record that replaces `record`, if its payload equals the payload of the record `kept`. Includes
+/// the line ends after the record. `None` if the payloads differ, or if a record lacks a header field that a revisit
+/// record needs. The result depends only on the two records.
 #[must_use]
 pub fn revisit(record: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let (capture, of_kept) = (Capture::of(record)?, Capture::of(kept)?);

@@ -29,7 +29,7 @@ const COLUMNS_MAX: usize = 1 << 16;
 const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
 const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
 /// Maximum number of bytes of bad rows that are read again, per byte of the table. A table of only bad rows is read
-/// this number of times.
+/// about this number of times.
 const READ_AGAIN: u64 = 16;
 /// Delimiters that the hint about a missing column may suggest.
 const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];

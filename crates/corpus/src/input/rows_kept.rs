@@ -31,7 +31,7 @@ use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
 use super::thrift::{self, Checked};
 use super::{Annotation, kept_keys, kept_names, notes};
 
-/// Metadata key under which Arrow writers store the schema of the columns in memory.
+/// Metadata key under which Arrow writers store the Arrow schema of the columns.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
 /// Maximum number of distinct values for which a bloom filter is sized; it then has a few megabytes.
@@ -57,13 +57,13 @@ struct ParquetOutput {
     rows: u64,
     /// Writes the keys that are not in the rows; `None` if there are none.
     keys: Option<kept_keys::KeyWriter>,
-    /// The keys of the metadata that was copied.
+    /// The keys of the metadata entries that were copied.
     said: HashSet<String>,
 }
 
 impl ParquetOutput {
-    /// Copies the file-level metadata of an input, except for keys that an earlier input has used. For example, writers
-    /// store there the number of rows or their location.
+    /// Copies the file-level metadata of an input, except for keys that were copied from an earlier input. Inputs may
+    /// have different values for a key, such as the number of rows.
     fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
         let Some(writer) = &mut self.writer else { return };
         let all = metadata.file_metadata().key_value_metadata().into_iter().flatten();

@@ -25,7 +25,7 @@ const DEPTH_MAX: u32 = 32;
 /// smallest and the largest text of the page.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
-/// Pages up to this size are accepted with any record limit, unless they exceed [`GROWTH_MAX`].
+/// Pages up to this decompressed size in bytes are accepted with any record limit and any compression ratio.
 const PAGE_BYTES: u64 = 32 << 20;
 /// Maximum number of decompressed bytes per compressed byte for pages larger than [`PAGE_BYTES`]; the maximum of gzip.
 const GROWTH_MAX: u64 = 1032;
@@ -191,8 +191,8 @@ impl<'b> ThriftWalker<'b> {
         }
     }
 
-    /// Skips a value that is not a boolean field of a structure, whose value is in its type. Booleans in lists are an
-    /// error, because each is a byte that arrow-rs does not skip.
+    /// Skips a value. It must not be a boolean field of a structure, because the type of such a field encodes its
+    /// value. Booleans in lists are an error, because each is a byte that arrow-rs does not skip.
     fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> ThriftResult<()> {
         // guard: structures are not too deep
         if depth > DEPTH_MAX {
@@ -514,13 +514,13 @@ mod tests {
         // This check sees a text; arrow-rs sees a version followed by the schema.
         let sound = schema(&[1, 0]);
         let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
-        // The same inside the logical type of a column, at the scale of a decimal: the next column is a group with too
-        // many children.
+        // The same in the scale of a decimal, inside the logical type of a column: arrow-rs sees a next column that is
+        // a group with too many children.
         let group = [&b"\x15\x02\x00\x00\x00\x35\x02\x18\x01a\x15"[..], &number(1 << 30), b"\x00"].concat();
         let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
         let leaf = &schema(&[0])[3..];
         let meant = [b"\x15\x02\x19\x2c\x35\x02\x18\x01a\x15\x02\x5c\x5c", &scale[..], leaf].concat();
-        // A schema after an unknown field, which is also read as the number of rows.
+        // A schema after an unknown field, which arrow-rs also reads as the number of rows.
         let rows = [&b"\x09\x04"[..], &deep[1..]].concat();
         let before =
             [&b"\x15\x02\x28"[..], &varint(rows.len() as u64), &rows, b"\x09\x04", &sound[1..]].concat();
@@ -571,7 +571,7 @@ mod tests {
         let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
         // A number with more bytes than allowed.
         let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
-        // The length again in a field that arrow-rs takes for the same field; and the type hidden in a text.
+        // The length again, in a field that arrow-rs mistakes for the same field; and the type hidden in a text.
         let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
         let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
         // Booleans in a list, for which a reader may or may not read bytes; a header longer than the limit.

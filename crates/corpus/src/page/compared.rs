@@ -13,7 +13,7 @@ use crate::numbers::{bytes, count};
 const CONTEXT: usize = 300;
 /// Number of bytes shown at the start and at the end of a long passage.
 const HALF: usize = 2_000;
-/// Maximum number of bytes of a text that are shown.
+/// After this number of bytes of a text, no further passages are shown.
 const EXCERPT_MAX: usize = 16_000;
 /// Maximum number of passages of a pair of texts that are listed with their positions.
 const LISTED_MAX: usize = 50;
@@ -112,8 +112,8 @@ fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usiz
 }
 
 impl Excerpt {
-    /// Creates an excerpt around passages, which are numbered from 1. `None` if a passage is not on character
-    /// boundaries of the text.
+    /// Creates an excerpt around passages, which are numbered from 1. `None` if a passage is not inside the text or not
+    /// on its character boundaries.
     #[must_use]
     pub fn of(text: &str, passages: &[Range<usize>]) -> Option<Self> {
         if !passages.iter().all(|passage| text.get(passage.clone()).is_some()) {

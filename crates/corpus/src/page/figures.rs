@@ -14,8 +14,8 @@ use super::groups::GroupSizes;
 use super::{VerifyOptions, Space};
 use crate::dedup::Hosts;
 
-/// The lowest score of fingerprints in the table of collisions: distance 8, as in the study from which the table is
-/// taken.
+/// The smallest score, the number of equal bits of two fingerprints, in the table of collisions: 56 of 64 bits, a
+/// distance of 8, as in the study from which the table is taken.
 pub(crate) const SCORE_MIN: usize = 56;
 /// Number of bins into which resemblances are grouped.
 pub(crate) const BINS: usize = 20;

@@ -82,7 +82,8 @@ impl SharedPage {
         page::check(path, inputs)
     }
 
-    /// Adds the documents of an answer that share more words than the last pair on the page.
+    /// Adds the pairs of an answer's text and its documents to the page. If there are more than 50 pairs, those that
+    /// share the fewest words are removed.
     pub fn add(&mut self, answer: &PassageAnswer) {
         self.texts += 1;
         self.found += u64::from(!answer.documents.is_empty());
@@ -91,7 +92,7 @@ impl SharedPage {
             let rank = (Reverse(document.words), self.texts, place);
             if self.pairs.len() == SHOWN {
                 if self.pairs.last_key_value().is_some_and(|(last, _)| *last < rank) {
-                    break; // the following pairs share fewer words
+                    break; // the following pairs share no more words
                 }
                 self.pairs.pop_last();
             }

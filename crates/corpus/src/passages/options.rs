@@ -160,7 +160,7 @@ impl CutSettings {
     }
 }
 
-/// Default length of a passage in words.
+/// Default minimum length of a passage in words.
 const MIN_WORDS: usize = 50;
 
 impl Passages {
@@ -291,8 +291,8 @@ impl Passages {
     }
 
     /// Returns the size of the filter in bytes: enough for the fingerprints selected from inputs of `total` bytes, but
-    /// at most a quarter of the memory budget. The texts in compressed inputs are larger than the files, so their
-    /// filter is smaller than ideal.
+    /// at most a quarter of the memory budget, and at least 64 KiB. The texts in compressed inputs are larger than the
+    /// files, so their filter is smaller than ideal.
     pub(super) fn filter_bytes(&self, total: Option<u64>) -> usize {
         let upper = self.memory / 4;
         let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(upper);

@@ -1,4 +1,4 @@
-//! The order of documents: of equal passages, the one in the document that comes first is kept.
+//! The order of documents: of equal passages, the passage in the first document is kept.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use twindex_join::Sorter;
 use crate::dedup::Keep;
 use crate::dedup::keys::{ByKey, DocumentKeys};
 
-/// The numbers that determine the order of documents, as far as the rule needs them.
+/// The numbers by which documents are ordered: numbers of words, or numbers in a field. Empty if `keep` uses neither.
 pub(super) struct SourceOrder {
     keep: Keep,
     tokens: Column<u64>,

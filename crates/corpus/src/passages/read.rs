@@ -40,7 +40,7 @@ pub(super) struct PassageCorpus<'h> {
     history: Option<&'h PassageIndex>,
 }
 
-/// The unit positions of the document of an index that was queried last.
+/// The unit positions of one document of the history: the document that was requested last.
 #[derive(Default)]
 pub(super) struct KnownPlaces {
     document: Option<u32>,
@@ -309,7 +309,7 @@ impl<'h> PassageCorpus<'h> {
     ///
     /// # Errors
     ///
-    /// The record differs from the one that was read before.
+    /// The record differs from the record that was read in the first pass.
     pub(super) fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
         match self.records.get(record) {
             Some(&known) if known >> 1 == hash >> 1 => Ok(known & 1 == 1),

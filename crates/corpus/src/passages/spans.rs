@@ -21,7 +21,7 @@ pub(super) struct SpanTotals {
     pub(super) whole: u64,
 }
 
-/// A run of overlapping or adjacent spans of a document. Each line may extend it.
+/// A run of overlapping or adjacent spans of a document. The next line of the document may extend it.
 #[derive(Clone, Copy)]
 struct CoveredSpan {
     document: u32,

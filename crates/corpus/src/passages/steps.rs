@@ -7,11 +7,11 @@ use super::memory::PassagesOfTexts;
 use super::options::CutSettings;
 use super::texts::Hashing;
 
-/// The steps of [`PassagesOfTexts`] for one text at a time. The caller combines the results of all texts. Fingerprints
-/// that are [selected](Self::for_each_selected) at least twice are recurring. The t-grams [with these
-/// fingerprints](Self::for_each_gram) include all t-grams that occur twice; t-grams with the same hash are equal. The
-/// caller then applies the definition: the first occurrence of a t-gram is the source of the others, and consecutive
-/// positions with consecutive sources form a passage.
+/// The steps of [`PassagesOfTexts`] for one text at a time. The caller combines the results of all texts. A *t-gram* is
+/// a run of `min_words` words. Fingerprints that are [selected](Self::for_each_selected) at least twice are recurring.
+/// The t-grams [with these fingerprints](Self::for_each_gram) include all t-grams that occur twice; t-grams with the
+/// same hash are equal. The caller then applies the definition: the first occurrence of a t-gram is the source of the
+/// others, and consecutive positions with consecutive sources form a passage.
 ///
 /// ```
 /// use std::collections::HashSet;
@@ -72,8 +72,8 @@ impl PassageSteps {
         Ok(self.hashed.words_of_all())
     }
 
-    /// Passes the t-grams of a text whose selected fingerprints are wanted to `each`. Returns the number of words in
-    /// the text.
+    /// Passes to `each` the t-grams of a text whose selected fingerprint `is_wanted` accepts. Returns the number of
+    /// words in the text.
     ///
     /// # Errors
     ///

@@ -62,7 +62,7 @@ pub(crate) fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
     words.windows(width).map(<[&str]>::to_vec).collect()
 }
 
-/// The fields of a text: a value, and a number as a count of halves.
+/// The fields of a text: its value, and its number in units of one half.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TextFields {
     pub(crate) value: usize,

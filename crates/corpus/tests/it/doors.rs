@@ -123,7 +123,7 @@ fn refused(change: impl FnOnce(&mut Dedup)) -> String {
 }
 
 #[test]
-fn numbers_out_of_range_are_refused_by_name_before_anything_is_read() {
+fn options_out_of_range_are_refused_by_name_before_reading() {
     for (message, name) in [
         (refused(|job| job.threshold = Some(0.04)), "threshold: expected 0.05 to 1, found 0.04"),
         (refused(|job| job.threshold = Some(f64::NAN)), "threshold: expected 0.05 to 1, found NaN"),

@@ -1,4 +1,5 @@
-//! Tests texts in memory against the definition: after a history, with orders by key, and with weights.
+//! Compares deduplication of texts in memory with the definition of the rule: with a history, with orders by key, and
+//! with weights.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +26,7 @@ fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>
     counts
 }
 
-/// Returns the texts after the history in the order in which they are processed.
+/// Returns the indices of the texts after the history, in the order in which the texts are processed.
 fn in_order(keep: Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec<usize> {
     let key = |text: usize| keys[text - history];
     let mut order: Vec<usize> = (history..texts.len()).collect();

@@ -64,7 +64,7 @@ impl Progress for &Killer {
     }
 }
 
-/// Runs the job on this number of threads. Returns `None` if it was killed.
+/// Runs the job on `threads` threads. Returns `None` if `killer` stopped it.
 fn run(job: &Dedup, killer: &Killer, threads: usize) -> Option<anyhow::Result<Report>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| catch_unwind(AssertUnwindSafe(|| job.run_watched(killer)))).ok()
@@ -164,8 +164,8 @@ fn check_same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, V
     }
 }
 
-/// Kills the job at each durable part and resumes it each time. Checks that the results are those of a run that was not
-/// stopped. Returns the names of the durable parts.
+/// Kills the job at each durable part and resumes it each time. Checks that the results equal the results of a run that
+/// was not stopped. Returns the names of the durable parts.
 fn kill_at_each_part(job: &Dedup, what: &str) -> Vec<String> {
     let job = Dedup { resume: true, ..job.clone() };
     let (results, report) = expected(&job);

@@ -97,7 +97,8 @@ fn rule_holds_for_priority_numbers_and_within_each_value() {
     );
 }
 
-/// Returns the first two columns of a table: the document, and the one for which it was removed or that contains it.
+/// Returns the first two columns of a table: the document, and the document for which it was removed or that contains
+/// it.
 fn first_columns(path: &Path) -> BTreeMap<String, String> {
     let table = fs::read_to_string(path).unwrap();
     let rows = table.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());

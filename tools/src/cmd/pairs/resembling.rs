@@ -29,8 +29,8 @@ const MAX_BUCKET: usize = 10_000;
 
 /// Near pairs with their scores.
 pub(super) struct ResemblingPairs {
-    /// Number of each document, the one with the smaller key first, and a 64-bit score. Sorted by document numbers, and
-    /// so by keys.
+    /// The numbers of the two documents, the document with the smaller key first, and a 64-bit score. Sorted by
+    /// document numbers, and so by keys.
     pairs: Sorted<u128>,
     scores: ResemblingScores,
     pub(super) candidates: u64,

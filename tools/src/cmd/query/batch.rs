@@ -27,10 +27,10 @@ const QUERY_BYTES: usize = 64;
 /// Queries are answered together only if there is at least one query for this number of documents, because all keys may
 /// have to be read.
 const KEYS_A_QUERY: u64 = 8;
-/// Minimal number of queries in a batch, if there are that many.
+/// Minimum number of queries in a batch, if there are that many.
 const LEAST: usize = 1 << 12;
 
-/// Counts hits and limits their number for each query. The hits of a query come one after the other.
+/// Counts hits and limits their number for each query. The hits of a query are consecutive.
 struct Limited {
     limit: usize,
     query: Option<u64>,

@@ -1,5 +1,5 @@
-//! Decides whether a document of a stream is a duplicate: with [`Writer::admit`], or with the library's [`Admitter`] for
-//! values and containment.
+//! Decides whether a document of a stream is a duplicate: with [`Writer::admit`], or, if `--inside` or `--near
+//! containment` was given, with the library's [`Admitter`].
 
 use std::path::Path;
 

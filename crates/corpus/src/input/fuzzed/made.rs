@@ -15,7 +15,7 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use super::super::*;
 use super::OF_ARC;
 
-/// Number of bytes of an input before those of the documents.
+/// Number of bytes of an input that select options, before the bytes of the documents.
 pub(super) const HEAD: usize = 12;
 /// The record size limits that an input can select.
 const RECORD_BYTES_MAX: [usize; 8] = [0, 1, 9, 40, 150, 1000, 16 << 10, 1 << 20];
@@ -55,7 +55,8 @@ impl Packing {
 
     pub(super) fn suffix(self) -> &'static str {
         match self {
-            // Files whose first bytes are damaged need a name that does not promise a compression.
+            // Damaged files have no compression suffix: with one, a file whose magic number is damaged would be
+            // refused.
             Self::Plain | Self::DamagedGzip | Self::DamagedZstd => "",
             Self::Gzip | Self::TwoGzip => ".gz",
             Self::Zstd | Self::TwoZstd => ".zst",
@@ -101,7 +102,7 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ::zstd::encode_all(bytes, 1).expect("memory")
 }
 
-/// The choices that the first bytes of an input make.
+/// The format, options and compression that the first bytes of an input select.
 pub(super) struct FuzzHeader {
     pub(super) what: FuzzInput,
     pub(super) packing: Packing,
@@ -170,7 +171,7 @@ pub(super) struct ExpectedRecord {
     pub(super) number: usize,
     /// Whether the length in its header is correct.
     pub(super) fits: bool,
-    /// Its largest length, compressed or decompressed.
+    /// The larger of its content's compressed and decompressed lengths, in bytes.
     pub(super) bytes: usize,
     /// Its text if it is known without reading the record: the content, or a plain page before it was encoded.
     pub(super) text: Option<Vec<u8>>,
@@ -207,7 +208,7 @@ pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (FuzzInput, Vec<u8>, Opti
             let (&codings, page) = content.split_first().unwrap_or((&0, &[]));
             *response = answer(codings, page);
             content = response;
-            // The uncompressed content of the record is only a little longer.
+            // An upper bound for the decompressed content, which has an HTTP header of a few lines before the page.
             unpacked = page.len() + 100;
             let is_plain = codings & 0xb0 == 0x10 && codings & 7 != 5 && !page.starts_with(b"\xef\xbb\xbf");
             text = is_plain.then(|| page.to_vec());
