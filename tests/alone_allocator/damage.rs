@@ -288,7 +288,7 @@ fn swapped_repeated_zeroed_and_foreign_pages_are_refused() {
 }
 
 #[test]
-fn damage_with_valid_checksums_never_panics_and_verify_reports_it() {
+fn damage_with_valid_checksums_causes_no_panic_and_verify_reports_it() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let seals = Seals::of(&bytes);

@@ -551,7 +551,7 @@ fn format_3_index_with_log_length_detects_a_truncated_log() {
 }
 
 #[test]
-fn unknown_manifest_feature_is_refused_by_its_number() {
+fn unknown_manifest_feature_is_refused_and_its_number_reported() {
     // The next feature bit is unknown to this reader, as `grown` was to older readers.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
     let of_sketches =

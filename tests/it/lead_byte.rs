@@ -9,7 +9,7 @@ fn draw(random: &mut Random, n: usize) -> Vec<u64> {
 }
 
 #[test]
-fn minima_equal_a_full_computation_for_every_element() {
+fn lead_byte_method_computes_exact_minima() {
     let mut random = Random(1);
     let mut minima = Minima::default();
     for (permutations, n) in [(1, 1), (8, 3), (84, 20), (84, 900), (9, 5000)] {

@@ -62,7 +62,7 @@ fn filled() -> (MemoryVfs, Index, Writer, Documents) {
 }
 
 #[test]
-fn ranges_over_segments_and_memtables_equal_those_of_a_map() {
+fn ranges_over_segments_and_memtables_equal_ranges_of_a_map() {
     let (_vfs, index, _writer, documents) = filled();
     let snapshot = index.snapshot();
     assert!(snapshot.entries().len() >= 2 && snapshot.logged_documents() > 0);

@@ -228,7 +228,7 @@ fn matrices_behave_like_independent_permutations() {
 /// The upper half of the 128-bit product increases with x, so all minima are the same element. This test shows that the
 /// measurements above detect such an unsound family.
 #[test]
-fn variance_reveals_that_upper_product_half_is_unsound() {
+fn variance_test_detects_the_unsound_upper_half_of_products() {
     let mut random = Random(8);
     let factors: Vec<u64> = (0..84).map(|_| random.next() | 1 << 63).collect();
     let min = |set: &[u64], a: u64| set.iter().map(|&x| (u128::from(a) * u128::from(x)) >> 64).min();

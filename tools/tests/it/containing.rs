@@ -217,7 +217,7 @@ fn containment_query_finds_containing_and_contained_documents() {
 }
 
 #[test]
-fn containment_query_refuses_unsuitable_indexes_and_options_by_name() {
+fn containment_query_refuses_unsuitable_indexes_and_options() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&texts(9, 30)));
     bench.ok("build none.twx in.jsonl -q --method minhash --sets none");

@@ -653,7 +653,7 @@ fn chain_is_reported_and_split_by_max_cluster() {
 }
 
 #[test]
-fn documents_near_a_history_index_are_dropped_and_listed_with_it() {
+fn new_documents_near_a_history_index_are_dropped_and_listed() {
     let bench = Bench::new();
     let documents = worded(corpus(41, 900));
     let (old, new) = documents.split_at(documents.len() / 2);

@@ -114,7 +114,7 @@ fn texts_and_features_cannot_be_mixed_in_an_index() {
 }
 
 #[test]
-fn text_options_are_refused_by_name_with_features() {
+fn feature_inputs_refuse_text_options_and_name_them() {
     let bench = Bench::new();
     sets(&bench);
     bench.ok("build i.twx sets.jsonl --features-field ops -q");

@@ -62,7 +62,7 @@ fn all_kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn inside_keeps_the_same_documents_as_one_run_per_value() {
+fn inside_option_keeps_same_documents_as_one_run_per_value() {
     let bench = Bench::new();
     let documents = fielded(71, 260, 3);
     bench.write("all.jsonl", jsonl(&documents));
@@ -230,7 +230,7 @@ fn keep_fields_are_read_from_every_format_and_compared_exactly() {
 }
 
 #[test]
-fn equal_numbers_are_ordered_by_key_and_longest_counts_tokens() {
+fn keep_option_breaks_ties_by_key_and_longest_counts_tokens() {
     let bench = Bench::new();
     let text = "one two three four five six seven eight nine ten eleven twelve";
     let line = |key: &str, text: &str, score: &str| {

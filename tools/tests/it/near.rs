@@ -37,7 +37,7 @@ fn near(bench: &Bench, index: &str) -> Near {
 }
 
 #[test]
-fn stream_keeps_documents_below_its_threshold_and_finds_those_above() {
+fn stream_keeps_documents_below_its_threshold_and_finds_duplicates_above() {
     let bench = bench();
     for (input, threshold, duplicates) in
         [("below", 0.95, 0), ("below", 0.7, 40), ("close", 0.99, 0), ("far", 0.4, 40), ("far", 0.7, 0)]

@@ -89,7 +89,7 @@ fn distinct_weights_give_equal_fingerprints_for_equal_word_sets() {
 }
 
 #[test]
-fn merge_of_conflicting_shards_requires_on_conflict() {
+fn merge_of_conflicting_shards_requires_option_on_conflict() {
     let bench = Bench::new();
     let of = |text| documents([("k", text), ("same", "a rose is a rose is a rose")]);
     bench.write("a.jsonl", jsonl(&of("one two three four five six")));

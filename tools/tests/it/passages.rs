@@ -208,7 +208,7 @@ fn span_offsets_are_bytes_of_the_original_text() {
 }
 
 #[test]
-fn exact_bytes_compares_bytes_and_unit_compares_whole_units() {
+fn exact_bytes_option_compares_bytes_and_unit_option_whole_units() {
     let bench = Bench::new();
     let texts = [
         ("a", "Menu | Home\nOne two three. Four five.\n\nLast words here"),

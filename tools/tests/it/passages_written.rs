@@ -58,7 +58,7 @@ fn marks(documents: &[Document], spans: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn source_of_a_passage_is_first_by_priority_for_any_memory() {
+fn passage_source_is_first_in_priority_order_for_any_memory() {
     let bench = Bench::new();
     let documents = pieced(21, 200);
     bench.write("all.jsonl", numbered(&documents));

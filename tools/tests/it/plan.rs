@@ -127,7 +127,7 @@ fn design_and_codec_can_be_requested() {
 }
 
 #[test]
-fn memory_and_medium_change_the_time_and_the_advice() {
+fn memory_and_medium_change_the_predicted_time_and_the_advice() {
     let bench = Bench::new();
     let time = |options: &str| {
         let report =

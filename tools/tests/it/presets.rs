@@ -11,7 +11,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn preset_builds_the_same_index_as_its_numbers() {
+fn preset_builds_the_same_index_as_explicit_band_numbers() {
     let bench = bench();
     for preset in Preset::ALL {
         let (name, scheme) = (preset.name, preset.scheme);
@@ -171,7 +171,7 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
 }
 
 #[test]
-fn index_of_8_bit_features_equals_querying_8_bits() {
+fn index_of_8_bit_features_answers_like_8_bit_queries() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(12, 200)));
     bench.ok("build bytes.twx in.jsonl -q --method minhash --preset small-8");

@@ -141,7 +141,7 @@ fn damaged_or_truncated_sketch_file_is_refused_with_its_offset() {
 }
 
 #[test]
-fn differing_sketch_parameters_are_refused_by_name() {
+fn differing_sketch_parameters_are_refused_and_named() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(6, 30)));
     bench.ok("sketch in.jsonl -o five -q");

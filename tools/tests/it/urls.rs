@@ -168,7 +168,7 @@ fn hosts_and_mirrors_are_counted_by_key_or_url_field() {
 }
 
 #[test]
-fn inside_host_and_domain_limit_comparisons() {
+fn inside_host_and_inside_domain_restrict_comparisons() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&mirrored()));
     for (inside, removed, values) in [("host", 3, 4), ("domain", 6, 3)] {

@@ -222,7 +222,7 @@ fn why_lists_the_duplicates_of_a_kept_document() {
 }
 
 #[test]
-fn unknown_key_and_foreign_folder_are_refused_by_name() {
+fn why_refuses_unknown_keys_and_foreign_folders_and_names_them() {
     let bench = deduped(&near(), "");
     says(&bench.refused("why out nope"), &["out/clusters.tsv: no document `nope`"]);
     says(&bench.refused("why gone a"), &["gone: cannot be opened"]);
