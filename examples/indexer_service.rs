@@ -219,7 +219,7 @@ impl Times {
     }
 }
 
-/// The names of the measured operations. The constants below are their positions.
+/// The names of the measured operations. The constants below are indices into this array.
 const KINDS: [&str; 9] =
     ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
@@ -500,7 +500,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the parent process has observed.
+/// Measurements that the parent process collects from the output of its child processes.
 #[derive(Default)]
 struct Seen {
     times: Vec<Times>,

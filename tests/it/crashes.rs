@@ -445,7 +445,8 @@ fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<O
 
 const VARIANTS: [Variant; 2] = [Variant::Ordered, Variant::Weak];
 
-/// How often the test crashes again after a crash, and from which share of the states (one in `one_in`).
+/// Number of further crashes to simulate after a crash, and the interval of states that are continued: every
+/// `one_in`-th.
 #[derive(Clone, Copy)]
 struct RepeatedCrashes {
     crashes: u32,

@@ -79,7 +79,7 @@ fn draw(hasher: &MinHasher, cell: &Cell, trials: usize, seed: u64, mut each: imp
 }
 
 /// One of Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima each. A
-/// pair is fungible if r groups match.
+/// pair is fungible if at least r groups match.
 struct Preset {
     groups: u8,
     rows: u8,
@@ -144,8 +144,8 @@ fn measure(family: Family, preset: &Preset, cell: &Cell, trials: usize) -> Measu
 }
 
 /// Compares a hash family with theory in all test cases. `trials` returns the number of trials for a set size. `groups`
-/// and `fungible` return the lowest and highest allowed factor between the measured and the theoretical value, for the
-/// share of matching groups and for P(fungible).
+/// and `fungible` return the lowest and highest allowed ratio of the measured to the theoretical value: `groups` for the
+/// share of matching groups, `fungible` for P(fungible).
 fn hold(
     family: Family,
     preset: &Preset,

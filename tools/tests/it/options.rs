@@ -26,7 +26,7 @@ fn answers_do_not_depend_on_access_mode_or_probe_strategy() {
     ] {
         assert!(bench.ok(&format!("query {index} in.jsonl --within 3 {how}")) == wanted, "{index} {how}");
     }
-    // Not every codec supports every way of probing.
+    // Not every codec supports every probe strategy.
     bench.ok("build planes.twx in.jsonl -q --design blocks-4 --codec planes");
     says(
         &bench.refused("query planes.twx in.jsonl --within 3 --probe binary"),

@@ -367,7 +367,7 @@ fn deleted_documents_are_neither_sources_nor_answers() {
         rows.iter().map(|row| row.split('\t').nth(1).unwrap().to_owned()).collect()
     };
     assert_eq!(documents(&found("")), ["a", "d", "b"]);
-    // A limit on the time leaves out documents and reports it.
+    // If `--max-places` limits the search, the answer may lack documents, which a note reports.
     let bounded = bench.command("passages query days.psg 3.jsonl --max-places 1").output().unwrap();
     says(&String::from_utf8(bounded.stderr).unwrap(), &["documents may be missing", "--max-places"]);
 

@@ -401,7 +401,7 @@ fn mismatched_and_truncated_pair_files_are_refused() {
     ] {
         says(&bench.refused(line), parts);
     }
-    // Scores of pairs that do not belong to the forest.
+    // Refuses scores of pairs that are not in the forest.
     bench.ok("pairs a.twx --within 10 -o more.pairs -q");
     bench.write("more.tsv", edges(bench.read("more.pairs")) + "\n");
     bench.write("f.tsv", edges(bench.read("a.forest")).replacen("root\tkey\n", "", 1) + "\n");
