@@ -2,7 +2,7 @@
 //!
 //! One process admits documents, a thousand per commit, while two of its threads query for near documents. Another
 //! process follows the commits. The writer is killed repeatedly while it works, and each time the index is opened again;
-//! one of the runs ends regularly. After each opening, the example counts the acknowledged documents.
+//! one of the runs ends without a kill. After each opening, the example counts the acknowledged documents.
 //!
 //! ```sh
 //! cargo run --release --example indexer_service -- --documents 1000000 --json
@@ -622,7 +622,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);
     let (start, mut writing) = (Instant::now(), Duration::ZERO);
-    // Kills the writer after evenly spaced numbers of documents, with a random delay, and lets it end regularly once.
+    // Stops the writer after evenly spaced numbers of documents: kills it after a random delay or, in one run, closes its
+    // standard input. The last run adds the remaining documents.
     for life in 0..options.kills + 2 {
         let least = options.documents * (life + 1) / (options.kills + 2);
         let graceful = life == options.kills / 2;

@@ -412,7 +412,7 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         } else {
             change(vfs, &mut first, 100, true)
         };
-        // An acknowledged commit must exist; an unacknowledged one may exist.
+        // An acknowledged commit must survive; an unacknowledged one may survive.
         let durable = if done.is_ok() { vec![Some(&first)] } else { vec![Some(&before), Some(&first)] };
         history.0.push(vec![Some(before.clone()), Some(first.clone())]);
         vfs.kill_at(None);
@@ -488,8 +488,8 @@ fn check_again(what: &str, work: Work<'_>, start: &Disk, again: RepeatedCrashes)
     states
 }
 
-/// The process that runs after a crash that left these documents: it removes garbage, begins a new log, and flushes all
-/// logs to a segment.
+/// Returns the operations of a process that continues after a crash with these documents: it removes garbage, begins a new
+/// log, and flushes all logs to a segment.
 fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let mut documents = found.clone();

@@ -417,7 +417,7 @@ fn text(key: &str) -> &'static str {
 }
 
 #[test]
-fn format_3_index_gives_the_same_answers() {
+fn format_3_index_gives_the_recorded_answers() {
     for (path, features) in [(committed(), 0), (packed(), FEATURE_PACKED)] {
         assert_eq!(read(&path.join("000001.seg"))[12..16], features.to_le_bytes());
         gives_the_answers_it_gave(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());

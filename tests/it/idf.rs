@@ -146,7 +146,7 @@ fn replacement_by_another_valid_table_is_reported() {
 }
 
 #[test]
-fn newer_idf_table_is_unsupported_and_other_file_is_corrupt() {
+fn newer_idf_table_is_unsupported_and_foreign_file_is_corrupt() {
     let (_dir, path, file, _) = indexed();
     let mut newer = Header::new(Role::Idf, 1, 2);
     newer.version.set(twindex::format::VERSION + 1);

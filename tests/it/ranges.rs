@@ -162,7 +162,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
 }
 
 #[test]
-fn writer_queries_include_the_batch() {
+fn writer_queries_include_the_uncommitted_batch() {
     for logged in [true, false] {
         let (_vfs, index) = created(params());
         let mut writer = index.writer().unwrap();

@@ -186,7 +186,7 @@ fn units_of(shingling: &Shingling, text: &str) -> Vec<Vec<u8>> {
     units.iter().map(<[u8]>::to_vec).collect()
 }
 
-/// Compares the units (the tokens of which shingles consist) of a text with units of other kinds.
+/// Compares the units of a text (the tokens that form its shingles) with units of other kinds.
 fn cut(shingling: &Shingling, text: &str) {
     let found = units_of(shingling, text);
     for unit in &found {

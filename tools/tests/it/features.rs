@@ -18,7 +18,7 @@ fn sets(bench: &Bench) {
 }
 
 #[test]
-fn feature_sets_are_indexed_and_integers_equal_their_digits() {
+fn feature_sets_are_indexed_and_integers_equal_digit_strings() {
     let bench = Bench::new();
     sets(&bench);
     let report = bench.json("build i.twx sets.jsonl --features-field ops --bands 40 --rows 2");

@@ -125,7 +125,7 @@ fn two_daily_runs_with_inside_equal_one_run() {
         days.extend(all_kept_of(&bench, "new"));
         assert_eq!(days, kept_of(&bench, "all"), "{against}");
     }
-    // The documents of a history come first, whatever their numbers, and need no number.
+    // Documents of a history have priority over new ones whatever their numbers are, and they need no number.
     let without: String = bench
         .read("old.jsonl")
         .lines()

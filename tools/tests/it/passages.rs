@@ -27,7 +27,7 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Returns the spans by definition, computed with a map from t-grams to their first occurrences.
+/// Computes the spans from their definition, with a map from t-grams to their first occurrences.
 pub(crate) fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
     let mut first: HashMap<Vec<String>, (usize, usize)> = HashMap::new();
     let places: Vec<_> = documents.iter().map(|(_, text)| tokens(text)).collect();

@@ -29,7 +29,7 @@ fn numbered(documents: &[Document]) -> String {
     documents.iter().enumerate().map(line).collect()
 }
 
-/// Returns the spans by definition if documents are processed in this order; the lines are in input order.
+/// Computes the spans from their definition if documents are processed in this order; the lines are in input order.
 fn spans_in_order(documents: &[Document], order: &[usize], t: usize) -> Vec<String> {
     let reordered: Vec<Document> = order.iter().map(|&at| documents[at].clone()).collect();
     let place: BTreeMap<&str, usize> =
@@ -121,7 +121,7 @@ fn mark_adds_only_the_span_offsets_to_documents() {
     let all = lines(&documents);
     let expected: Vec<String> = all.lines().zip(&marks).map(|(line, mark)| with(line, mark)).collect();
     assert_eq!(bench.read("out/marked.jsonl").lines().collect::<Vec<_>>(), expected);
-    // The field can be added only once.
+    // A file that already has the field of `--mark` is refused, unless a prefix gives the new field another name.
     let refused = bench.refused("passages out/marked.jsonl -o twice --min-words 8 --mark -q");
     says(&refused, &["repeated_spans", "--annotation-prefix"]);
     bench.ok("passages out/marked.jsonl -o twice --min-words 8 --mark --annotation-prefix my_ -q");

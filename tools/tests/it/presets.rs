@@ -1,4 +1,4 @@
-//! `--preset` must have exactly the same effect as the numbers of bands and rows of the scheme.
+//! `--preset` must have exactly the same effect as options with the numbers of bands and rows of the preset.
 
 use crate::support::{Bench, corpus, documents, jsonl, says};
 use twindex::Index;

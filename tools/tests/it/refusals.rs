@@ -316,7 +316,7 @@ fn foreign_files_in_an_index_are_ignored_kept_and_reported() {
 }
 
 #[test]
-fn moved_index_works() {
+fn moved_index_answers_queries() {
     let bench = indexed();
     let before = bench.ok("query i.twx in.jsonl");
     fs::create_dir(bench.path("elsewhere")).unwrap();

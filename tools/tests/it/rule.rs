@@ -306,7 +306,7 @@ fn key_hash_order_does_not_depend_on_the_input_order() {
     }
     bench.ok("dedup in.jsonl -o first -q");
     assert_ne!(bench.read("one/clusters.tsv"), bench.read("first/clusters.tsv"));
-    // The rule by definition, for this order.
+    // Computes the kept documents from the definition of the rule, for this order.
     let near = resemblances(&documents);
     let hash = |key: &String| (xxhash_rust::xxh3::xxh3_64(key.as_bytes()), key.clone());
     let mut order: Vec<usize> = (0..documents.len()).collect();

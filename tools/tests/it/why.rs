@@ -317,7 +317,7 @@ fn why_reads_inputs_as_dedup_did() {
     assert_eq!(json["agrees"], true);
     assert!(json["place"].as_str().unwrap().ends_with("in.data:3"), "{json}");
 
-    // The keys of files that were named are their paths as given.
+    // If a file is named on the command line, its key is the path as given there.
     for (key, text) in near() {
         bench.write(&format!("texts/{key}.txt"), text);
     }
