@@ -1,6 +1,6 @@
 //! Tests indexes whose fingerprints are weighted by an IDF table. The index contains the table, because sketching needs
-//! it. Creation stores the table or fails as a whole, the table is kept, and its loss or damage is an error only where
-//! the table is needed.
+//! it. Creation stores the table or fails as a whole, later operations keep the table, and a missing or damaged table is
+//! an error only where the table is needed.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 

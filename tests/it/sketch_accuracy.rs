@@ -189,9 +189,9 @@ fn hold(
 
 /// With one permutation, the minima of non-empty bins are different elements, that is, drawn without replacement. Their
 /// variance is therefore smaller, and the probability that all s elements of a group are in both sets is slightly below
-/// J^s. This makes the filter steeper, not looser. The bounds were measured with 20,000 trials: a group matches with at
-/// least .80 of J^s at J = .8, and at least .947 at J = .9. P(fungible) is at least .65 of its value at J = .8 (.03) and
-/// at least .947 at J = .9 (.46).
+/// J^s. This makes the filter steeper, not looser. The bounds were measured with 20,000 trials: the probability that a
+/// group matches is at least .80 of J^s at J = .8, and at least .947 of it at J = .9. P(fungible) is at least .65 of its
+/// theoretical value .03 at J = .8, and at least .947 of its theoretical value .46 at J = .9.
 #[test]
 fn filled_one_permutation_minhash_is_unbiased_with_fewer_group_matches() {
     let high = |cell: &Cell| cell.resemblance() > 0.85;

@@ -389,8 +389,8 @@ static WITH_FIELDS: LazyLock<[Params; 4]> = LazyLock::new(|| {
 });
 
 /// Tests the fields of a document. Raw bytes must be refused or be the canonical encoding of the decoded fields. A set
-/// made from the bytes must round-trip. The tags of a set's prefix (the first elements in class order) must equal the tags
-/// of a sorted copy; a tag is the upper 32 bits of an element.
+/// made from the bytes must round-trip. `tags_of` must return the tags (the upper 32 bits)
+/// of the first elements of a set in class order, which are also computed from a sorted copy.
 fn document_fields(bytes: &[u8], rows: u64) {
     let mut read = Vec::new();
     for params in &*WITH_FIELDS {

@@ -71,7 +71,7 @@ fn tokens(text: &str) -> usize {
 fn check_against_all_pairs(percent: usize, keep: &str) {
     let bench = Bench::new();
     let mut documents = corpus(percent as u64, 400);
-    // A resemblance of exactly 0.8 (4 of 5 shingles), which a comparison of rounded numbers would miss.
+    // Adds a pair with a resemblance of exactly 0.8 (4 of 5 shingles), which a comparison of rounded numbers would miss.
     documents.push(("edge-a".into(), "e1 e2 e3 e4 e5 e6 e7 e8 e9".into()));
     documents.push(("edge-b".into(), "e1 e2 e3 e4 e5 e6 e7 e8".into()));
     bench.write("in.jsonl", jsonl(&documents));

@@ -439,7 +439,7 @@ fn every_verb_numbers_or_skips_repeated_keys_on_request() {
     let _ = std::fs::remove_dir_all(bench.path("s.twx"));
     let said = bench.ok("stream s.twx in.jsonl -q");
     assert_eq!(said.lines().filter(|line| line.contains("\tknown\t")).count(), 2);
-    // The same through a pipe.
+    // The same holds for a pipe.
     let mut piped = bench.command("stream p.twx - --repeated-keys number -q");
     let out = piped.write_stdin(bench.read("in.jsonl")).output().unwrap();
     assert_eq!(keys(&String::from_utf8(out.stdout).unwrap()), ["k", "k#2", "k#3"]);

@@ -195,7 +195,7 @@ fn parameters_list_the_threshold_only_if_it_is_not_default() {
         &bench.refused("build high.twx below.jsonl --words 1 --threshold 0.952"),
         &["0.95", "--threshold 0.952"],
     );
-    // The same with a file of sketches.
+    // The same holds for a file of sketches.
     bench.ok("sketch close.jsonl -o close.sketches --words 1 --threshold 0.95 -q");
     bench.ok("build sketched.twx close.sketches -q");
     assert_eq!(near(&bench, "sketched.twx"), Near::resembling(0.95).unwrap());

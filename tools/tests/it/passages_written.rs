@@ -296,7 +296,7 @@ fn cut_changes_only_the_spans_of_parquet_rows() {
     assert!(left.iter().zip(&rows).filter(|(left, row)| left.1 != row.2).count() > 20);
     let marks_found: Vec<String> = marks_found.into_iter().map(Option::unwrap).collect();
     assert_eq!(marks_found, marks(&documents, &expected));
-    // The text in one column, as in most files.
+    // Here the text is in one column, as in most files.
     bench.ok("passages in.parquet -o one --min-words 8 --cut -q");
     let texts: Vec<Document> = rows.iter().map(|row| (row.0.clone(), part(&row.1))).collect();
     let expected = spans(&texts, 8, false);

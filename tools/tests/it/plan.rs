@@ -62,7 +62,7 @@ fn plan_report_has_its_fields_and_marks_the_selected_design() {
     let text = bench.ok("plan --documents 10M");
     says(&text, &["10,000,000 documents, within 3", "<- auto", "<- small", "--design auto"]);
     says(&text, &["Choose auto, which is what `build` takes: ", "80.0 MB for documents"]);
-    // 20 bands of 6 minima at 0.8: 1 - (1 - 0.8^6)^20.
+    // The expected recall of 20 bands of 6 minima at 0.8 is 1 - (1 - 0.8^6)^20.
     let text = bench.ok("plan --threshold 0.8");
     let (bands, rows) = {
         let head = text.lines().next().unwrap().split(' ').collect::<Vec<_>>();

@@ -425,7 +425,7 @@ fn every_history_index_needs_texts_and_may_be_empty() {
     let output = bench.command(&format!("{line} -o no")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8_lossy(&output.stderr), &["has 0 of the 2 documents of older.twx"]);
-    // A run that kept no document.
+    // Uses the results of a run that kept no document as the history.
     bench.write("none.jsonl", "");
     bench.ok("dedup none.jsonl -o empty -q");
     let report = bench.json("dedup new.jsonl -o all --against empty");

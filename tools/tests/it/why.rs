@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Bench, Document, documents, gzip, jsonl, says, succeeded};
 
-/// Returns a text with this number of different words.
+/// Returns a text of `count` different words.
 fn text(count: usize) -> String {
     (0..count).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
 }
