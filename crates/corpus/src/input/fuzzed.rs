@@ -753,12 +753,12 @@ mod tests {
     }
 
     found! {
-        a_line_that_is_one_string_was_told_in_all_its_length
-        a_page_that_is_compressed_twice_is_decompressed_once
-        an_address_of_an_archive_was_told_in_all_its_length
-        an_address_of_an_archive_was_told_with_escapes_of_terminals
-        an_archive_told_a_coding_in_all_its_length
-        what_is_said_of_a_length_depended_on_how_a_stream_was_cut
+        archive_coding_was_reported_in_full
+        archive_url_was_reported_in_full
+        archive_url_was_reported_with_terminal_escapes
+        length_error_depended_on_stream_splitting
+        line_of_one_string_was_reported_in_full
+        page_compressed_twice_was_decompressed_once
     }
 
     #[test]
