@@ -186,7 +186,8 @@ impl Times {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Returns the duration in microseconds that `share` of the durations do not exceed.
+    /// Returns the duration in microseconds that a fraction `share` (0 to 1) of the durations does not exceed, rounded to
+    /// the middle of its bucket; 0 if the histogram is empty.
     fn percentile(&self, share: f64) -> f64 {
         let total: u64 = self.counts.iter().sum();
         let (wanted, mut seen) = ((total as f64 * share).ceil() as u64, 0);

@@ -462,7 +462,7 @@ impl<'w> History<'w> {
         documents.iter().map(|(&key, live)| (key, of(live))).collect()
     }
 
-    /// Returns the data of [`Self::stored`] as the index has it.
+    /// Returns the same data as [`Self::stored`], read from the index.
     fn survivors(&self) -> BTreeMap<u32, Stored> {
         let snapshot = self.index.snapshot();
         let mut found = BTreeMap::new();

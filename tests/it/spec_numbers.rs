@@ -622,7 +622,7 @@ fn limits_and_constants_match_the_specification() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-/// Returns parameters in which every name occurs.
+/// Returns parameters whose encoding has every parameter name.
 fn every_parameter() -> Params {
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;

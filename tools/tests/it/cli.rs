@@ -260,7 +260,7 @@ fn index_bytes_exclude_foreign_files_and_earlier_generations() {
 }
 
 #[test]
-fn resemblance_below_the_threshold_of_the_bands_prints_a_note_about_recall() {
+fn resemblance_below_band_threshold_prints_a_note_about_recall() {
     let bench = small();
     let run = |line: &str| {
         let output = bench.command(line).output().unwrap();

@@ -216,7 +216,7 @@ fn unclosed_quote_in_the_last_row_is_refused_with_its_line() {
 }
 
 #[test]
-fn run_that_keeps_no_document_writes_an_empty_file_in_the_input_format() {
+fn run_keeping_no_document_writes_an_empty_file_of_input_format() {
     let bench = Bench::new();
     let all = corpus(3, 20);
     bench.write("in.csv", table(&all, ","));

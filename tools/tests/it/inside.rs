@@ -109,7 +109,7 @@ fn inside_option_keeps_same_documents_as_one_run_per_value() {
 }
 
 #[test]
-fn two_daily_runs_with_inside_equal_one_run() {
+fn two_daily_runs_with_option_inside_equal_one_run() {
     let bench = Bench::new();
     let documents = fielded(72, 200, 2);
     let (old, new) = documents.split_at(100);

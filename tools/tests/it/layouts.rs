@@ -13,7 +13,7 @@ fn documents(bench: &Bench, command: &str) -> u64 {
 }
 
 #[test]
-fn format_is_detected_by_content_if_the_name_does_not_determine_it() {
+fn format_is_detected_by_content_if_the_name_is_ambiguous() {
     let bench = Bench::new();
     let lines = [ONE, TWO].concat();
     for name in ["items.jl", "data.jsonlines", "part-00000", "export", "dump.dat"] {

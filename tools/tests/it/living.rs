@@ -228,7 +228,7 @@ fn document_with_an_invalid_stamp_or_value_is_a_bad_record() {
 }
 
 #[test]
-fn stamp_too_far_ahead_is_a_bad_record_that_is_skipped_and_reported() {
+fn stamp_too_far_ahead_makes_its_record_a_bad_record() {
     let bench = Bench::new();
     let line = |id: &str, stamp: u64| {
         format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\",\"t\":{stamp}}}\n")
@@ -307,7 +307,7 @@ fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
 }
 
 #[test]
-fn salvage_makes_a_new_index_of_the_readable_documents_and_reports_the_rest() {
+fn salvage_writes_readable_documents_and_reports_the_rest() {
     let bench = Bench::new();
     let texts: Vec<(String, String)> =
         (0..300).map(|i| (format!("key {i}"), format!("text number {i} of all those {}", i % 17))).collect();

@@ -62,7 +62,7 @@ fn contradicting_preset_is_refused() {
 }
 
 #[test]
-fn dedup_by_a_preset_prints_its_expected_recall_and_reports_no_false_pair() {
+fn dedup_by_preset_prints_expected_recall_and_finds_no_false_pair() {
     let bench = bench();
     let pairs = |name: &str| -> Vec<String> { bench.rows(name, "a\tb\tresemblance\tintersection\tunion") };
     bench.ok("dedup in.jsonl --pairs all -o chosen -q");
