@@ -264,7 +264,7 @@ fn build_sets(path: &Path) {
     writer.commit_with(b"fourteen").unwrap();
 }
 
-/// Builds a segment with enough similar documents to have common tags.
+/// Builds a segment with enough similar documents to have common tags, which the specification defines under "Common tags".
 fn build_common(path: &Path) {
     let index = Index::create(path, params_with_sets().u64_keys().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
