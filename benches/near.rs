@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Buckets are adjacent in a plane and start at any alignment, as in a table. The planes fit in the caches. Buckets have
-//! about 15 elements in a table whose prefix has the right length, and 153 or 763 in tables with shorter prefixes.
+//! about 15 elements in a table whose prefix has the default length, and 153 or 763 in tables with shorter prefixes.
 
 use std::hint::black_box;
 

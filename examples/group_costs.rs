@@ -10,7 +10,7 @@
 //! - families of a tenth of all documents, at most 100,000;
 //! - chains of a hundredth of all documents, at most 10,000, in which each document is near the next one;
 //! - cubes of the same size, in which each document is near about fourteen others;
-//! - texts that all resemble each other, as many as a family has documents, stored with their sets.
+//! - texts that all resemble each other, as many as the largest family has documents, stored with their sets.
 //!
 //! By default, the order of priorities is that of key hashes. Families, chains and cubes are also measured with an
 //! adversarial order, in which each document depends on earlier ones. Each leader is searched in an index that was just

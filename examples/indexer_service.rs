@@ -2,7 +2,7 @@
 //!
 //! One process admits documents, a thousand per commit, while two of its threads query for near documents. Another
 //! process follows the commits. The writer is killed repeatedly while it works, and each time the index is opened again;
-//! one of the runs ends regularly. After each opening, the example counts the acknowledged documents.
+//! one of the runs ends without a kill. After each opening, the example counts the acknowledged documents.
 //!
 //! ```sh
 //! cargo run --release --example indexer_service -- --documents 1000000 --json
@@ -186,7 +186,8 @@ impl Times {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Returns the duration in microseconds that `share` of the durations do not exceed.
+    /// Returns the duration in microseconds that a fraction `share` (0 to 1) of the durations does not exceed, rounded to
+    /// the middle of its bucket; 0 if the histogram is empty.
     fn percentile(&self, share: f64) -> f64 {
         let total: u64 = self.counts.iter().sum();
         let (wanted, mut seen) = ((total as f64 * share).ceil() as u64, 0);
@@ -219,7 +220,7 @@ impl Times {
     }
 }
 
-/// The names of the measured operations. The constants below are their positions.
+/// The names of the measured operations. The constants below are indices into this array.
 const KINDS: [&str; 9] =
     ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
@@ -500,7 +501,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the parent process has observed.
+/// Measurements that the parent process collects from the output of its child processes.
 #[derive(Default)]
 struct Seen {
     times: Vec<Times>,
@@ -622,7 +623,8 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);
     let (start, mut writing) = (Instant::now(), Duration::ZERO);
-    // Kills the writer after evenly spaced numbers of documents, with a random delay, and lets it end regularly once.
+    // Stops the writer after evenly spaced numbers of documents: kills it after a random delay or, in one run, closes its
+    // standard input. The last run adds the remaining documents.
     for life in 0..options.kills + 2 {
         let least = options.documents * (life + 1) / (options.kills + 2);
         let graceful = life == options.kills / 2;

@@ -211,7 +211,7 @@ fn main() -> twindex::Result<()> {
     let all = written() - before;
     let _ = std::fs::remove_file(path.join("reading"));
     for mut other in others {
-        assert!(other.wait().is_ok_and(|status| status.success()), "a reader found what is in no commit");
+        assert!(other.wait().is_ok_and(|status| status.success()), "a reader failed");
     }
     let both = compare(&path, &commits);
     if let Some(failure) = writer.take_merge_failure() {

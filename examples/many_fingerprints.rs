@@ -1,4 +1,5 @@
-//! Makes very many fingerprints, and measures queries of an index of them. `scripts/billion` runs it.
+//! Writes a file of up to billions of fingerprints, and measures queries of an index built from it. `scripts/billion`
+//! runs it.
 //!
 //! ```sh
 //! cargo run --release --example many_fingerprints -- make FILE 1000000000
@@ -6,13 +7,13 @@
 //! cargo run --release --example many_fingerprints -- ask INDEX 1000000000 1000000
 //! ```
 //!
-//! `make` writes little-endian numbers of 64 bits. One in 50 differs in one to three bits from another one; the others
+//! `make` writes little-endian numbers of 64 bits. One in 50 differs in at most three bits from an earlier one; the others
 //! are uniform. The number at each position is a function of the position, so that `ask` needs no file: every second of
-//! its queries differs in up to three bits from a stored fingerprint, and must find it.
+//! its queries differs in at most three bits from a stored fingerprint, and must find it.
 //!
 //! `ask` prints one JSON line: milliseconds to open the index; microseconds per query for the first thousand queries
 //! one at a time, for the first batch (which maps and verifies most pages), for a second batch of other queries, and for
-//! queries one at a time after it; stored fingerprints asked for and found. `ask INDEX COUNT QUERIES load` reads the
+//! queries one at a time after it; the number of queries that must find a stored fingerprint, and the number that did. `ask INDEX COUNT QUERIES load` reads the
 //! index into memory when it is opened ([`Access::Load`]).
 
 use std::error::Error;
@@ -26,12 +27,12 @@ use twindex::{Access, Fingerprint, Index, Snapshot};
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// One fingerprint in this number is a copy with a few bits changed.
+/// On average, one in `COPIES` fingerprints is a copy of an earlier one with up to three bits flipped.
 const COPIES: u64 = 50;
-/// Number of queries of the passes with one query at a time, except the first.
+/// Maximum number of queries in the last pass, which runs one query at a time.
 const SINGLE: usize = 100_000;
 
-/// Returns the fingerprint at a position if it is not a copy.
+/// Returns the random fingerprint for a position. It is stored there unless the position has a copy.
 fn original(position: u64) -> u64 {
     Random(position.wrapping_mul(0x9E37_79B9_7F4A_7C15)).next()
 }
@@ -40,7 +41,7 @@ fn is_copy(position: u64) -> bool {
     position > 0 && Random(!position).next().is_multiple_of(COPIES)
 }
 
-/// Flips up to three distinct bits.
+/// Flips a random bit `bits` times. The same bit may be drawn repeatedly, so the result differs in at most `bits` bits.
 fn flip(fingerprint: u64, bits: u64, random: &mut Random) -> u64 {
     (0..bits).fold(fingerprint, |flipped, _| flipped ^ 1 << random.below(64))
 }

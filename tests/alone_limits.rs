@@ -201,7 +201,8 @@ fn long_log_is_read_in_linear_time_and_bounded_memory() {
     }
     let long = std::env::var_os("TWINDEX_LONG_LOG").is_some();
     let length = if long { 1_u64 << 30 } else { 48 << 20 };
-    // Rows stay in memory, which bounds the memory per row. A payload is dropped when the next one is read.
+    // An open index keeps the rows of its log in memory, so the test limits the memory per row. It does not keep payloads:
+    // each one is dropped when the next one is read.
     for (what, value, rows_share) in [("payloads", 0, 0), ("values", 1024, 7)] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");

@@ -1,4 +1,4 @@
-//! Raw bytes as a segment file, which rarely pass the checksums: opened, queried in every way, verified.
+//! Raw bytes as a segment file: if they pass the checksums, which is rare, the segment is queried and verified.
 
 #![no_main]
 

@@ -247,7 +247,7 @@ fn opening_refuses_truncated_and_extended_segments() {
         });
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&additions.len()));
         add(&mut total, counts);
-        // Removes the first bytes of the file, so that only the footer is at its offset from the end.
+        // Removes bytes from the start of the file. Only the footer, which is found from the end, can still be read.
         let counts = run(&name, length, length, |cut| sound.outcome(sound.bytes[cut + 1..].to_vec()));
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&length));
     }
@@ -288,7 +288,7 @@ fn swapped_repeated_zeroed_and_foreign_pages_are_refused() {
 }
 
 #[test]
-fn damage_with_valid_checksums_never_panics_and_verify_reports_it() {
+fn damage_with_valid_checksums_causes_no_panic_and_verify_reports_it() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let seals = Seals::of(&bytes);
@@ -608,9 +608,9 @@ fn renamed_index_gives_the_same_answers() {
 
 #[test]
 fn overlapping_buckets_are_refused_before_quadratic_work() {
-    // Every other bucket of table 1 claims all rows. Each claim is within the table, so only the sum of all claims shows
-    // the damage. The fingerprints are chosen so that no probe reads one of the other buckets, which start after their
-    // end.
+    // In table 1, each bucket with an even number claims all rows. Each claim is within the table, so only their sum
+    // shows the damage. The buckets with odd numbers end before they start, which would be detected as well, so no
+    // fingerprint is in one of them.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
     let buckets = twindex::design::prefix_bits(3000, 16);

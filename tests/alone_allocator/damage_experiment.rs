@@ -43,8 +43,8 @@ enum Outcome {
     Undamaged,
     Same,
     Error,
-    /// The answers of an earlier commit, as after a crash. Only for indexes with a log, because no other file records
-    /// where the log ends.
+    /// The answers of an earlier commit, as after a crash. Allowed only for indexes with a log: a damaged end of the log
+    /// cannot be distinguished from a torn write, because no other file records where the log ends.
     EarlierCommit,
     Different,
     Panic,

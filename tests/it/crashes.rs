@@ -412,7 +412,7 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         } else {
             change(vfs, &mut first, 100, true)
         };
-        // An acknowledged commit must exist; an unacknowledged one may exist.
+        // An acknowledged commit must survive; an unacknowledged one may survive.
         let durable = if done.is_ok() { vec![Some(&first)] } else { vec![Some(&before), Some(&first)] };
         history.0.push(vec![Some(before.clone()), Some(first.clone())]);
         vfs.kill_at(None);
@@ -445,7 +445,8 @@ fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<O
 
 const VARIANTS: [Variant; 2] = [Variant::Ordered, Variant::Weak];
 
-/// How often the test crashes again after a crash, and from which share of the states (one in `one_in`).
+/// Number of further crashes to simulate after a crash, and the interval of states that are continued: every
+/// `one_in`-th.
 #[derive(Clone, Copy)]
 struct RepeatedCrashes {
     crashes: u32,
@@ -487,8 +488,8 @@ fn check_again(what: &str, work: Work<'_>, start: &Disk, again: RepeatedCrashes)
     states
 }
 
-/// The process that runs after a crash that left these documents: it removes garbage, begins a new log, and flushes all
-/// logs to a segment.
+/// Returns the operations of a process that continues after a crash with these documents: it removes garbage, begins a new
+/// log, and flushes all logs to a segment.
 fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let mut documents = found.clone();

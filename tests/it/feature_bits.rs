@@ -1,5 +1,5 @@
-//! Tests files of later versions. Feature bits tell this version which operations it may perform on a file. It must
-//! refuse the others with the name of the feature, rather than misread or destroy the file.
+//! Tests files of later versions. The feature bits of a file determine which operations this version may perform on it.
+//! This version must refuse the other operations with the name of the feature, rather than misread or destroy the file.
 
 use std::path::Path;
 

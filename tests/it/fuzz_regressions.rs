@@ -13,7 +13,7 @@ use crate::support::skip::{Missing, skip};
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
 
 #[test]
-fn former_failing_inputs_pass() {
+fn inputs_that_once_failed_now_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
     for (name, target) in TARGETS {
         let Ok(files) = std::fs::read_dir(root.join(name)) else { continue };

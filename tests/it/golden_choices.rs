@@ -25,8 +25,8 @@ fn parse<T: std::str::FromStr>(column: &str) -> T {
     column.parse().unwrap_or_else(|_| panic!("`{column}` is no number"))
 }
 
-/// Checks that two logarithms differ by at most 4e-12 plus 1e-14 of the expected one. An expected logarithm near 0 must
-/// also match within a relative error of 1e-10.
+/// Checks that two logarithms differ by at most 4e-12 plus 1e-14 times the expected value. If the expected value is near
+/// 0, their relative difference must also be at most 1e-10.
 #[track_caller]
 fn same_log10(found: f64, expected: &str, what: &[&str]) {
     let expected: f64 = parse(expected);

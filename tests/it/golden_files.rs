@@ -84,7 +84,7 @@ const SCHEMES: [(&str, &str, u64); 8] = [
     ("auto", "auto", 100),
     ("blocks-3", "planes+3", 200),
     ("choose-5-2", "compact+4", 100),
-    // Its stream has more than 4096 bits, so that it has a sample.
+    // The bit stream of the codec `compact` is longer than 4096 bits, so that the table stores a rank sample for it.
     ("expansion", "compact", 3200),
     ("nested-4-4", "plain+2", 100),
     ("random-3-12-7", "manku", 400),
@@ -228,7 +228,7 @@ fn build_near(path: &Path) {
 }
 
 /// Returns a text. All texts share twelve words. Each text with an odd number is near the previous one, and every ninth
-/// has no tokens. One text is so long that its set has a map of high bytes.
+/// has no tokens. One text is so long that its set is encoded with a bitmap of high bytes.
 fn crowd(number: u64) -> String {
     if number % 9 == 8 {
         return "!".repeat(number as usize);
@@ -264,7 +264,7 @@ fn build_sets(path: &Path) {
     writer.commit_with(b"fourteen").unwrap();
 }
 
-/// Builds a segment with enough similar documents to have common tags.
+/// Builds a segment with enough similar documents to have common tags, which the specification defines under "Common tags".
 fn build_common(path: &Path) {
     let index = Index::create(path, params_with_sets().u64_keys().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -417,7 +417,7 @@ fn text(key: &str) -> &'static str {
 }
 
 #[test]
-fn format_3_index_gives_the_same_answers() {
+fn format_3_index_gives_the_recorded_answers() {
     for (path, features) in [(committed(), 0), (packed(), FEATURE_PACKED)] {
         assert_eq!(read(&path.join("000001.seg"))[12..16], features.to_le_bytes());
         gives_the_answers_it_gave(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());
@@ -551,7 +551,7 @@ fn format_3_index_with_log_length_detects_a_truncated_log() {
 }
 
 #[test]
-fn unknown_manifest_feature_is_refused_by_its_number() {
+fn unknown_manifest_feature_is_refused_and_its_number_reported() {
     // The next feature bit is unknown to this reader, as `grown` was to older readers.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
     let of_sketches =
@@ -918,14 +918,15 @@ fn described(path: &Path) -> twindex::Result<String> {
 /// The inverse of `SPREAD` modulo 2^32; see "Common tags" in the specification.
 const INVERSE_OF_SPREAD: u64 = 0x0E8B_2F51;
 
-/// Adds tags to this set such that each tag's count is at or just below the limit for common tags.
+/// Adds elements to this set such that the number of elements with a tag is at or just below the limit for common tags.
+/// The tag of an element is its upper 32 bits.
 fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
     let mut set = set.to_vec();
     let mut add = |tag: u64, low: u64| set.push(tag << 32 | low);
-    // Each of these tags is in a quarter of the documents, so that common tags belong to several classes.
+    // Each of these four tags occurs in a quarter of the documents, so that common tags belong to several classes.
     add(number % 4 * 2, 1);
-    // Twenty documents have these three tags. The first collides with the second in the first table of counts and with
-    // the third in the second table, so only the first is counted as common.
+    // Twenty documents have these three tags. The first one shares a counter with the second in the first table of counts,
+    // and with the third in the second table, so only the first is counted as common.
     if (20..40).contains(&number) {
         let collides = 0x4000_0000;
         add(collides, 0);
@@ -1309,7 +1310,7 @@ fn damage_is_reported_with_the_specified_errors() {
 fn check_error(dir: &Path, part: &str, what: &str) {
     let specified = specified_error(part, what);
     let error = Index::open(dir).expect_err(&format!("{part}, {what}: opened"));
-    // A specified error has the form: `Corrupt`, section or section: the problem
+    // The specification describes an error as "`Corrupt`, SECTION or SECTION: PROBLEM".
     let named = |name: &str| {
         specified.split([',', ':']).flat_map(|words| words.split(" or ")).any(|word| word.trim() == name)
     };

@@ -82,7 +82,7 @@ fn hex(text: &str) -> String {
 }
 
 #[test]
-fn format_3_index_with_priorities_has_the_same_groups() {
+fn format_3_index_with_priorities_has_the_recorded_groups() {
     let committed = golden().join("groups");
     if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1") && !committed.exists() {
         std::fs::create_dir_all(golden()).unwrap();

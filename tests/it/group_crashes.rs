@@ -122,7 +122,7 @@ fn batch(documents: &Documents, scratch: &Path) -> String {
 }
 
 #[test]
-fn groups_after_a_crash_equal_those_of_surviving_documents() {
+fn groups_after_a_crash_match_the_surviving_documents() {
     let scratch = tempfile::tempdir().unwrap();
     let start = Disk::default();
     let vfs = ModelVfs::of(start.clone());

@@ -462,7 +462,7 @@ impl<'w> History<'w> {
         documents.iter().map(|(&key, live)| (key, of(live))).collect()
     }
 
-    /// Returns the data of [`Self::stored`] as the index has it.
+    /// Returns the same data as [`Self::stored`], read from the index.
     fn survivors(&self) -> BTreeMap<u32, Stored> {
         let snapshot = self.index.snapshot();
         let mut found = BTreeMap::new();
@@ -765,7 +765,7 @@ fn chain(i: u64) -> u64 {
 }
 
 #[test]
-fn adversarial_chain_is_undecided_below_its_number_of_queries() {
+fn leader_of_a_long_chain_is_undecided_with_too_few_queries() {
     let dir = tempfile::tempdir().unwrap();
     let length = 3000;
     // The leader of each document depends on that of the previous one.
@@ -847,7 +847,7 @@ fn documents_in_long_buckets_have_the_defined_leaders() {
 }
 
 #[test]
-fn equal_documents_need_one_query() {
+fn equal_documents_cost_one_query_in_a_leader_search() {
     let dir = tempfile::tempdir().unwrap();
     // A leader, then 500 equal documents near it, and last a document that is near these but not near the leader.
     let copies = (1..=500).map(|i| (i, 0b111, i));

@@ -1,6 +1,6 @@
 //! Tests indexes whose fingerprints are weighted by an IDF table. The index contains the table, because sketching needs
-//! it. Creation stores the table or fails as a whole, the table is kept, and its loss or damage is an error only where
-//! the table is needed.
+//! it. Creation stores the table or fails as a whole, later operations keep the table, and a missing or damaged table is
+//! an error only where the table is needed.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
@@ -146,7 +146,7 @@ fn replacement_by_another_valid_table_is_reported() {
 }
 
 #[test]
-fn newer_idf_table_is_unsupported_and_other_file_is_corrupt() {
+fn newer_idf_table_is_unsupported_and_foreign_file_is_corrupt() {
     let (_dir, path, file, _) = indexed();
     let mut newer = Header::new(Role::Idf, 1, 2);
     newer.version.set(twindex::format::VERSION + 1);

@@ -20,7 +20,7 @@ const CRATES: [&[&str]; 6] = [
     &["twindex-tools", "twindex-python", "twindex-capi"],
 ];
 
-/// The folders and files of `src/`, the lowest layer first. Those of a layer do not import each other.
+/// The folders and files of `src/`, the lowest layer first. Folders and files of one layer do not import each other.
 const LAYERS: [&[&str]; 9] = [
     &["error", "sync", "trace"],
     &["sys", "key", "design"],
@@ -108,8 +108,8 @@ fn paths(code: &str) -> Vec<String> {
     for start in ["crate::", "super::"] {
         for (at, _) in code.match_indices(start) {
             let before = code[..at].chars().next_back();
-            // Skips the `crate` of `twindex_sketch::crate`, and the second `super` of `super::super::x`, found at its
-            // first one.
+            // Skips `crate` in `twindex_sketch::crate`. Also skips the second `super` in `super::super::x`, because the
+            // first one has already found this path.
             if before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':') {
                 spread("", &code[at..], &mut found);
             }

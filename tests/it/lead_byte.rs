@@ -9,7 +9,7 @@ fn draw(random: &mut Random, n: usize) -> Vec<u64> {
 }
 
 #[test]
-fn minima_equal_a_full_computation_for_every_element() {
+fn lead_byte_method_computes_exact_minima() {
     let mut random = Random(1);
     let mut minima = Minima::default();
     for (permutations, n) in [(1, 1), (8, 3), (84, 20), (84, 900), (9, 5000)] {
@@ -24,11 +24,12 @@ fn minima_equal_a_full_computation_for_every_element() {
     }
 }
 
-/// Until the lead byte of the minimum is 0, a tail is computed for each element whose lead byte is at most all earlier
-/// ones. In a sequence of random bytes, a value k > 0 is such a byte 1/k times on average: it occurs before all lower
-/// values with probability `1/(k + 1)`, and then again with the same probability. 0 ends the sequence. The expected
-/// number of tails is therefore `1 + H_255 = 7.1204`, and its variance is the sum of `(k + 1) / k^2`. After that, a tail
-/// is computed for one element in 256.
+/// The lead byte of a value is its most significant byte; its tail is the rest. Until the lead byte of the minimum is 0, a
+/// tail is computed for each element whose lead byte is not above any earlier one. In a sequence of random bytes, this
+/// holds for a byte of value k > 0 on average 1/k times: such a byte occurs before all lower values with probability
+/// `1/(k + 1)`, and then again with the same probability. The byte 0 ends the sequence. The expected number of tails is
+/// therefore `1 + H_255 = 7.1204`, and its variance is the sum of `(k + 1) / k^2`. After the byte 0, a tail is computed
+/// for one element in 256.
 #[test]
 fn number_of_computed_tails_agrees_with_theory() {
     const PERMUTATIONS: usize = 84;

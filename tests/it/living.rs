@@ -481,7 +481,7 @@ fn one_sync_makes_many_commits_and_their_payloads_durable() {
     assert_eq!(Index::open(&path).unwrap().snapshot().payload(), Some(&99_u64.to_le_bytes()[..]));
 }
 
-/// One sync makes many commits durable, which all readers can see. A second sync writes nothing.
+/// One sync makes many commits durable, and readers see that they are durable. A second sync writes nothing.
 #[test]
 fn all_processes_see_that_synced_commits_are_durable() {
     let (_dir, path, index) = created(raw());

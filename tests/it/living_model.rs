@@ -24,7 +24,7 @@ struct Document {
 
 type Documents = BTreeMap<u64, Document>;
 
-/// A document to add: its fingerprint, its value, and 16 plus its stamp relative to the highest stamp.
+/// A document to add: its fingerprint, its value, and the offset of its stamp from the highest stamp, plus 16.
 #[derive(Clone, Copy, Debug)]
 struct NewDocument(u64, u8, u64);
 

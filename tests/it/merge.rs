@@ -172,7 +172,7 @@ impl Batches {
     }
 
     /// Returns the segments, each with the ordinals of documents that later batches replaced or deleted. If `resolved` is
-    /// false, includes only deleted documents, so that the merge must select the newest record of each key.
+    /// false, the ordinals are only those of deleted documents, so that the merge must select the newest record of a key.
     fn segments(&self, params: &Params, resolved: bool) -> Vec<(Segment, RoaringBitmap)> {
         let open = |batch: &BTreeMap<u64, Operation>| {
             let bytes = bytes_of(&records(params, batch.iter()));

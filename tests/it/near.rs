@@ -25,7 +25,7 @@ fn far() -> [(&'static str, String); 2] {
     [("a", text("a", 140, 60)), ("b", text("b", 140, 60))]
 }
 
-/// Returns parameters whose bands find both pairs, and whose signatures are long enough to tell the pairs apart.
+/// Returns parameters whose bands find both pairs, and whose signatures are long enough to distinguish the pairs.
 fn minhash(near: Near) -> Params {
     Params::builder().words(1).minhash(200, 2).near(near).build().unwrap()
 }

@@ -127,7 +127,7 @@ fn beside<T: Send>(
 fn concurrent_open_always_finds_a_complete_commit() {
     let seen = concurrent_with_a_writer(|path, committed| {
         let (mut seen, mut rounds, start) = (BTreeSet::new(), 0, Instant::now());
-        // On a busy machine the writer thread runs rarely.
+        // On a busy machine, the writer thread runs rarely, so the loop also waits for a number of commits.
         while (rounds < 400 || seen.len() <= 10) && start.elapsed() < Duration::from_secs(60) {
             rounds += 1;
             let before = committed.load(Ordering::Acquire);
@@ -166,7 +166,7 @@ fn concurrent_readers_find_complete_commits_during_background_flushes() {
     let (segments, moved) = beside(small, large_step, |path, committed| {
         let follower = Index::open(path).unwrap();
         let (mut rounds, mut max, start) = (0, 0, Instant::now());
-        // On a busy machine the writer thread runs rarely.
+        // On a busy machine, the writer thread runs rarely, so the loop also waits for a number of commits.
         while (rounds < 60 || committed.load(Ordering::Acquire) < 200)
             && start.elapsed() < Duration::from_secs(60)
         {
@@ -195,7 +195,7 @@ fn concurrent_readers_find_complete_commits_during_background_flushes() {
 fn concurrent_file_copy_is_a_complete_commit_or_an_error() {
     let (whole, refused, moved) = concurrent_with_a_writer(|path, committed| {
         let (mut whole, mut refused, mut round, start) = (0, 0, 0, Instant::now());
-        // On a busy machine the writer thread runs rarely.
+        // On a busy machine, the writer thread runs rarely, so the loop also waits for a number of commits.
         while round < 200
             || committed.load(Ordering::Acquire) <= 10 && start.elapsed() < Duration::from_secs(60)
         {

@@ -62,7 +62,7 @@ fn filled() -> (MemoryVfs, Index, Writer, Documents) {
 }
 
 #[test]
-fn ranges_over_segments_and_memtables_equal_those_of_a_map() {
+fn ranges_over_segments_and_memtables_equal_ranges_of_a_map() {
     let (_vfs, index, _writer, documents) = filled();
     let snapshot = index.snapshot();
     assert!(snapshot.entries().len() >= 2 && snapshot.logged_documents() > 0);
@@ -162,7 +162,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
 }
 
 #[test]
-fn writer_queries_include_the_batch() {
+fn writer_queries_include_the_uncommitted_batch() {
     for logged in [true, false] {
         let (_vfs, index) = created(params());
         let mut writer = index.writer().unwrap();

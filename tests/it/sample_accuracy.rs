@@ -5,8 +5,8 @@
 //! measurement. The claimed standard error is the root mean square over all trials. It may be at most 10 % below the
 //! observed deviation. It may exceed the deviation by 15 % if at least 25 shingles are checked on average, by 30 % if at
 //! least 5 are, and by 60 % otherwise, where the estimate of the error is deliberately cautious. At containment 1, where
-//! nothing deviates, the claimed error must be positive. Averaged over all cases, it must be within 10 % of the
-//! deviation.
+//! every estimate is exactly 1, the claimed error must be positive. Averaged over all other cases, it must be within 10 %
+//! of the deviation.
 
 use twindex::params::MODULAR_MAX;
 use twindex::sketch::samples::{bottom, modular};

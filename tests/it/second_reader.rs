@@ -133,7 +133,7 @@ fn table_of(shingling: &Shingling) -> IdfTable {
     builder.finish().unwrap()
 }
 
-/// Returns shingling options that need a feature of the format.
+/// Returns shingling options that set a feature bit in the files of an index.
 fn raw() -> Shingling {
     let mut raw = Shingling::words(3, 0).with_tokens(Tokens::Raw).unwrap();
     raw.folding.invisible = true;

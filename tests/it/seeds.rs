@@ -66,7 +66,7 @@ fn fingerprint_of_a_concatenation_follows_from_the_prefix_fingerprint() {
 
 /// Vladimir, *Detection of near-duplicate documents*: rolls the hash from "lore" to "orem", with k = 4 and d = 32.
 #[test]
-fn rolling_hash_of_lore_updates_to_that_of_orem() {
+fn rolling_the_hash_of_lore_gives_the_hash_of_orem() {
     let (l, o, r, e, m) = (108, 111, 114, 101, 109);
     let x_0 = l * 32_u64.pow(3) + o * 32_u64.pow(2) + r * 32 + e;
     let x_1 = (x_0 - l * 32_u64.pow(3)) * 32 + m;

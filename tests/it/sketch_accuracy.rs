@@ -79,7 +79,7 @@ fn draw(hasher: &MinHasher, cell: &Cell, trials: usize, seed: u64, mut each: imp
 }
 
 /// One of Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima each. A
-/// pair is fungible if r groups match.
+/// pair is fungible if at least r groups match.
 struct Preset {
     groups: u8,
     rows: u8,
@@ -144,8 +144,8 @@ fn measure(family: Family, preset: &Preset, cell: &Cell, trials: usize) -> Measu
 }
 
 /// Compares a hash family with theory in all test cases. `trials` returns the number of trials for a set size. `groups`
-/// and `fungible` return the lowest and highest allowed factor between the measured and the theoretical value, for the
-/// share of matching groups and for P(fungible).
+/// and `fungible` return the lowest and highest allowed ratio of the measured to the theoretical value: `groups` for the
+/// share of matching groups, `fungible` for P(fungible).
 fn hold(
     family: Family,
     preset: &Preset,
@@ -189,9 +189,9 @@ fn hold(
 
 /// With one permutation, the minima of non-empty bins are different elements, that is, drawn without replacement. Their
 /// variance is therefore smaller, and the probability that all s elements of a group are in both sets is slightly below
-/// J^s. This makes the filter steeper, not looser. The bounds were measured with 20,000 trials: a group matches with at
-/// least .80 of J^s at J = .8, and at least .947 at J = .9. P(fungible) is at least .65 of its value at J = .8 (.03) and
-/// at least .947 at J = .9 (.46).
+/// J^s. This makes the filter steeper, not looser. The bounds were measured with 20,000 trials: the probability that a
+/// group matches is at least .80 of J^s at J = .8, and at least .947 of it at J = .9. P(fungible) is at least .65 of its
+/// theoretical value .03 at J = .8, and at least .947 of its theoretical value .46 at J = .9.
 #[test]
 fn filled_one_permutation_minhash_is_unbiased_with_fewer_group_matches() {
     let high = |cell: &Cell| cell.resemblance() > 0.85;
@@ -228,7 +228,7 @@ fn matrices_behave_like_independent_permutations() {
 /// The upper half of the 128-bit product increases with x, so all minima are the same element. This test shows that the
 /// measurements above detect such an unsound family.
 #[test]
-fn variance_reveals_that_upper_product_half_is_unsound() {
+fn variance_test_detects_the_unsound_upper_half_of_products() {
     let mut random = Random(8);
     let factors: Vec<u64> = (0..84).map(|_| random.next() | 1 << 63).collect();
     let min = |set: &[u64], a: u64| set.iter().map(|&x| (u128::from(a) * u128::from(x)) >> 64).min();

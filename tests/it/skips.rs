@@ -4,7 +4,7 @@
 use crate::support::skip::{Missing, notice};
 
 #[test]
-fn missing_program_fails_the_test_if_all_are_required() {
+fn missing_program_fails_the_test_if_all_programs_are_required() {
     let skipped = notice(Missing::Program("strace"), false);
     assert_eq!(skipped, Ok("skipped: strace is missing or cannot be run".to_owned()));
     let failure = notice(Missing::Program("strace"), true).unwrap_err();
@@ -12,7 +12,7 @@ fn missing_program_fails_the_test_if_all_are_required() {
 }
 
 #[test]
-fn requirement_that_cannot_be_installed_is_always_skipped() {
+fn test_with_uninstallable_requirement_is_always_skipped() {
     for require_all in [false, true] {
         let skipped = notice(Missing::Elsewhere("mounting needs root"), require_all);
         assert_eq!(skipped, Ok("skipped: mounting needs root".to_owned()), "{require_all}");

@@ -479,7 +479,7 @@ fn document_fields_match_the_specification() {
 }
 
 #[test]
-fn sets_use_a_bitmap_from_the_specified_counts() {
+fn encoded_sets_have_the_specified_lengths() {
     let table = rows("#### High bytes", &["hashes", "c", "bytes of the content"]);
     let params = Params::builder().minhash(1, 1).sets().build().unwrap();
     let (mut bytes, mut last) = (Vec::new(), None);
@@ -622,7 +622,7 @@ fn limits_and_constants_match_the_specification() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-/// Returns parameters in which every name occurs.
+/// Returns parameters whose encoding has every parameter name.
 fn every_parameter() -> Params {
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;

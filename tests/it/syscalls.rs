@@ -225,8 +225,8 @@ fn at_each_call(
                 number = 1; // the child makes fewer calls than `number`
                 continue;
             }
-            // If the child completed all steps, there are no later calls to test, unless the child survived the
-            // injection.
+            // Usually, a child that completed all steps made fewer calls than `number`, so there are no later calls to test.
+            // A child can also complete all steps because it survived the injection; then later calls are tested.
             if is_whole && !(is_survived && is_injected && (all || number < 3)) {
                 break;
             }

@@ -96,7 +96,7 @@ fn near_documents_with_frequency_weights_equal_brute_force() {
 }
 
 #[test]
-fn sketches_of_other_weights_are_refused_by_name() {
+fn sketches_with_other_weights_are_refused_naming_the_parameter() {
     let weighted = by_frequencies(Params::builder());
     let plain = by_frequencies(Params::builder()).sketch();
     let mut plain = plain;

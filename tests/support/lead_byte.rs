@@ -18,7 +18,8 @@ use super::random::Random;
 
 /// The lookup tables and keys of eight permutations.
 struct EightPermutations {
-    /// What each byte value at each byte position of a hash adds (xor) to the lead bytes of the 8 permutations.
+    /// The term of each byte value, at each byte position of a hash. The xor of the terms of all bytes of a hash has the
+    /// lead bytes of its values under the 8 permutations.
     leads: Box<[[u64; 256]; 8]>,
     keys: [u64; 8],
 }

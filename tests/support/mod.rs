@@ -1,4 +1,4 @@
-//! Helpers shared by the tests. This file has those for tests of damage, of the store and of fuzzing: small segments of
+//! Helpers shared by the tests. This file is for tests of damage, of the store and of fuzzing: small segments of
 //! every kind, queries that cover a segment, and functions that damage a file and then update its checksums.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]

@@ -181,7 +181,7 @@ struct Inner {
 }
 
 impl Inner {
-    /// Returns an error if the process was killed, so that its later operations have no effect.
+    /// Returns an error if the process was killed; operations then fail before they change the disk.
     fn alive(&self) -> io::Result<()> {
         match self.killed_at {
             Some(at) if self.journal.len() >= at => Err(io::Error::other("the process was killed")),

@@ -4,8 +4,8 @@
 
 use twindex_kernel::splitmix::SplitMix;
 
-/// A [`SplitMix`] generator that allows any seed. The seeds of tests were chosen for the numbers of its `below`, which
-/// differs from the one of [`SplitMix`].
+/// A [`SplitMix`] generator. Its `below` returns other numbers than [`SplitMix::below`], and is kept because the seeds of
+/// tests were chosen for these numbers.
 pub struct Random(pub u64);
 
 impl Random {

@@ -171,7 +171,7 @@ fn killed(verb: &str, folder: &Path, pages: u64, kill: u64, kills: u64) -> Resul
         .args([verb.as_ref(), folder.as_os_str(), pages.to_string().as_ref()])
         .stdout(Stdio::piped())
         .spawn()?;
-    // Reads all output, because the indexer would end regularly if the pipe were closed.
+    // Reads all output: if the pipe were closed, the indexer would exit by itself and would not be killed.
     let mut lines = BufReader::new(child.stdout.take().context("no pipe")?).lines();
     let (at_start, between) = (kill % 3 == 1, kill % 3 == 2);
     if !at_start {

@@ -83,7 +83,7 @@ const CODECS: [Codec; 7] = [
 
 const PROBES: [Probe; 3] = [Probe::Directory, Probe::Interpolation, Probe::Binary];
 
-/// A scan of some rows of a table, as a SIMD kernel.
+/// A scan of a range of rows of a table, which runs as a [`Kernel`] at any SIMD level.
 struct Scan<'a> {
     layout: &'a Layout,
     section: Section<'a>,
@@ -389,7 +389,8 @@ static WITH_FIELDS: LazyLock<[Params; 4]> = LazyLock::new(|| {
 });
 
 /// Tests the fields of a document. Raw bytes must be refused or be the canonical encoding of the decoded fields. A set
-/// made from the bytes must round-trip. The tags of each prefix must equal those of the first elements in class order.
+/// made from the bytes must round-trip. `tags_of` must return the tags (the upper 32 bits)
+/// of the first elements of a set in class order, which are also computed from a sorted copy.
 fn document_fields(bytes: &[u8], rows: u64) {
     let mut read = Vec::new();
     for params in &*WITH_FIELDS {

@@ -37,7 +37,7 @@ struct SoundDirectory {
     answers: Vec<Answers>,
 }
 
-/// The sketches to query, for each of the two [`params`].
+/// The sketches to query, for each of the two elements of [`params`].
 static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
     params().map(|params| {
         let sketcher = Sketcher::new(&params).unwrap();
@@ -45,7 +45,7 @@ static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
     })
 });
 
-/// Two indexes for each of the two [`params`]; their files can be mixed.
+/// Two indexes for each of the two elements of [`params`]; their files can be mixed.
 static INDEXES: LazyLock<[SoundDirectory; 4]> = LazyLock::new(|| {
     let [plain, with_sets] = params();
     [made(0, &plain), made(3, &plain), made(0, &with_sets), made(3, &with_sets)]

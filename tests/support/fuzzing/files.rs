@@ -182,7 +182,8 @@ pub(super) fn idf_seeds() -> Vec<Vec<u8>> {
     let bodies = TABLES.iter().map(|table| [&[0, 0], &table[HEADER_BYTES..]].concat());
     let ascending = (0..40_u8).flat_map(|i| [0x40 + i / 2, 0, 1 + i % 5]);
     let columns: Vec<u8> = [2, 9, 0, 9, 0, 0, 0, 0, 0, 1, 0].into_iter().chain(ascending).collect();
-    // One document and no entries, but absent shingles have a document frequency of nine, which is impossible.
+    // A table of one document, without entries, that assigns a document frequency of nine to absent shingles, which is
+    // impossible.
     let absent = vec![2, 9, 0, 1, 0, 0, 0, 0, 0, 9, 0];
     TABLES.iter().cloned().chain(patched).chain(bodies).chain([columns, absent]).collect()
 }

@@ -135,7 +135,7 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     shingling
 }
 
-/// Returns parameters, with their IDF table if they use one. `add` adds the documents to count for the table.
+/// Returns parameters, with their IDF table if they use one. `add` passes the documents to the builder of the table.
 fn params(
     choices: &mut Choices<'_>,
     shingling: Shingling,
@@ -186,7 +186,7 @@ fn units_of(shingling: &Shingling, text: &str) -> Vec<Vec<u8>> {
     units.iter().map(<[u8]>::to_vec).collect()
 }
 
-/// Compares the units of a text with those that other kinds of tokens give.
+/// Compares the units of a text (the tokens that form its shingles) with units of other kinds.
 fn cut(shingling: &Shingling, text: &str) {
     let found = units_of(shingling, text);
     for unit in &found {

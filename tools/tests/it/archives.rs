@@ -40,7 +40,7 @@ fn truncated_compressed_archive_is_read_to_its_end_and_counted() {
         );
     }
     says(&bench.ok("dedup one.warc.gz -o again"), &["1 archive breaks off", "truncated: the gzip stream"]);
-    // All records in one zstd stream.
+    // Compresses all records as one zstd stream.
     let packed =
         zstd::encode_all(texts.iter().map(|text| page("u", text)).collect::<String>().as_bytes(), 3).unwrap();
     bench.write("cut.warc.zst", &packed[..packed.len() * 2 / 3]);
@@ -184,9 +184,9 @@ fn revisit_records_are_written_only_for_equal_payloads() {
     bench.write(
         "in.warc",
         capture("http://s/a", &date(1), 1, "x", page)
-            // The same payload with another HTTP header.
+            // Has the same payload with another HTTP header.
             + &capture("http://s/b", &date(2), 2, "y", page)
-            // The same text in another payload.
+            // Has the same text in another payload.
             + &capture("http://s/c", &date(3), 3, "x", &page.replace("<p>", "<div>"))
             + &capture("http://s/d", &date(4), 4, "x", "<p>quite another text with words of its own</p>"),
     );

@@ -165,11 +165,11 @@ fn boilerplate_list_of_day_1_is_used_by_later_runs() {
     assert_eq!(list("day1"), list("day2"));
     bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
     assert_eq!(bench.read("day3/clusters.tsv"), bench.read("day2/clusters.tsv"));
-    // A history whose texts are compared.
+    // Compares the new documents with the texts of a history.
     bench.ok(&format!("dedup new.jsonl -o day4 --against day1 --clusters components {options}"));
     assert_eq!(list("day4"), list("day1"));
 
-    // Refused: another N, another list, and a history that was compared with all words.
+    // Another N, another list, and a history that was compared with all words are refused.
     let refused = |line: &str, parts: &[&str]| {
         let output = bench.command(line).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();

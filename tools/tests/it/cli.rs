@@ -50,7 +50,7 @@ fn build_prints_one_line_or_nothing_or_json() {
     assert_eq!(report["bytes_on_disk"], current_bytes(&bench, "json.twx", 2));
 }
 
-/// Returns the total length of the files of an index with one segment at this generation.
+/// Returns the total length in bytes of the files of an index that has one segment and this generation.
 fn current_bytes(bench: &Bench, index: &str, generation: u64) -> u64 {
     let names = ["CURRENT".to_owned(), format!("MANIFEST-{generation:06}"), "000001.seg".to_owned()];
     names.iter().map(|name| std::fs::metadata(bench.path(index).join(name)).unwrap().len()).sum()
@@ -260,7 +260,7 @@ fn index_bytes_exclude_foreign_files_and_earlier_generations() {
 }
 
 #[test]
-fn resemblance_below_the_threshold_of_the_bands_prints_a_note_about_recall() {
+fn resemblance_below_band_threshold_prints_a_note_about_recall() {
     let bench = small();
     let run = |line: &str| {
         let output = bench.command(line).output().unwrap();
@@ -268,7 +268,7 @@ fn resemblance_below_the_threshold_of_the_bands_prints_a_note_about_recall() {
         assert_eq!(output.status.code(), Some(0), "{line}: {stderr}");
         (String::from_utf8(output.stdout).unwrap(), stderr)
     };
-    // The expected recall of 20 bands of 6 minima at 0.5: 1 - (1 - .5^6)^20.
+    // The expected recall of 20 bands of 6 minima at 0.5 is 1 - (1 - .5^6)^20.
     let (out, note) = run("query i.twx q.jsonl --resembling .5 --verify signature");
     assert_eq!(out.lines().count(), 3, "the note is no answer: {out}");
     assert_eq!(note.lines().count(), 1, "{note}");

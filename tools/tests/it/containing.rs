@@ -38,7 +38,8 @@ fn shingles(text: &str) -> BTreeSet<String> {
     }
 }
 
-/// Returns the lines expected by definition for documents in this order, whose keys may be repeated.
+/// Returns the lines that `stream` must print for documents in this order, computed from the definition. Keys may be
+/// repeated.
 fn by_definition(documents: &[Document], percent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     // For each indexed document: its key, its set, and whether it is unmarked.
@@ -159,7 +160,7 @@ fn containment_is_refused_without_sets_or_enough_memory() {
     says(&said, &["--near containment", "give more --memory", "dedup --near containment --against"]);
 }
 
-/// Returns the lines that `query --near containment` prints by definition.
+/// Returns the lines that `query --near containment` must print, computed from the definition.
 fn contained_by_definition(documents: &[Document], queries: &[Document], percent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (query, text) in queries {
@@ -217,7 +218,7 @@ fn containment_query_finds_containing_and_contained_documents() {
 }
 
 #[test]
-fn containment_query_refuses_unsuitable_indexes_and_options_by_name() {
+fn containment_query_refuses_unsuitable_indexes_and_options() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&texts(9, 30)));
     bench.ok("build none.twx in.jsonl -q --method minhash --sets none");

@@ -25,7 +25,7 @@ fn components(count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> 
 }
 
 /// Returns the kept document for each document, by the leaders rule: a document is removed if it is near an earlier kept
-/// document, for the first such document.
+/// document, and the first such document is its kept document.
 fn leaders(order: &[usize], near: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let (mut of, mut kept) = (vec![usize::MAX; order.len()], Vec::new());
     for &document in order {
@@ -71,7 +71,7 @@ fn tokens(text: &str) -> usize {
 fn check_against_all_pairs(percent: usize, keep: &str) {
     let bench = Bench::new();
     let mut documents = corpus(percent as u64, 400);
-    // A resemblance of exactly 0.8 (4 of 5 shingles), which a comparison of rounded numbers would miss.
+    // Adds a pair with a resemblance of exactly 0.8 (4 of 5 shingles), which a comparison of rounded numbers would miss.
     documents.push(("edge-a".into(), "e1 e2 e3 e4 e5 e6 e7 e8 e9".into()));
     documents.push(("edge-b".into(), "e1 e2 e3 e4 e5 e6 e7 e8".into()));
     bench.write("in.jsonl", jsonl(&documents));
@@ -653,13 +653,13 @@ fn chain_is_reported_and_split_by_max_cluster() {
 }
 
 #[test]
-fn documents_near_a_history_index_are_dropped_and_listed_with_it() {
+fn new_documents_near_a_history_index_are_dropped_and_listed() {
     let bench = Bench::new();
     let documents = worded(corpus(41, 900));
     let (old, new) = documents.split_at(documents.len() / 2);
     bench.write("old.jsonl", jsonl(old));
     bench.write("new.jsonl", jsonl(new));
-    // An estimate, from an index of all documents.
+    // Estimates resemblances from an index that has all documents.
     bench.ok("dedup old.jsonl -o old --index all -q");
     let estimated = "dedup new.jsonl --verify signature --minima 120 --against old/index";
     let report = bench.json(&format!("{estimated} -o new"));
@@ -713,8 +713,8 @@ fn documents_near_a_history_index_are_dropped_and_listed_with_it() {
         &["dropped", "near one of old/index", "against.tsv"],
     );
 
-    // Of an index that keeps more data, only the needed data is used, for any number of threads and any number of
-    // signature bits.
+    // If the index stores more data than the comparison needs, the results are the same, for any number of threads and
+    // any number of signature bits.
     bench.ok("build both.twx old.jsonl --bands 20 --rows 6 --signature-bits 16 -q");
     bench.ok("build same.twx old.jsonl --method minhash --bands 20 --rows 6 --signature-bits 16 -q");
     for (index, threads) in [("both.twx", 1), ("both.twx", 2), ("same.twx", 1)] {

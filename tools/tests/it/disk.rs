@@ -105,7 +105,7 @@ fn index_on_a_read_only_disk_is_read_but_not_written() {
     bench.write("few.jsonl", jsonl(&corpus(1, 100)));
     bench.ok("build disk/i.twx few.jsonl -q");
     let answers = bench.ok("query disk/i.twx few.jsonl");
-    // A copy without a lock file, for example from a backup.
+    // Removes the lock file, which a copy from a backup may lack.
     fs::remove_file(bench.path("disk/i.twx/LOCK")).unwrap();
     disk.remount("ro");
     assert_eq!(bench.ok("query disk/i.twx few.jsonl"), answers);

@@ -79,7 +79,7 @@ impl Unsynced {
 }
 
 #[test]
-fn results_of_dedup_are_synced_before_their_rename_and_the_rename_is_synced() {
+fn dedup_syncs_results_before_the_rename_and_then_syncs_it() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&corpus(3, 400)));
     for run in ["dedup pages.jsonl -o out -q", "dedup pages.jsonl -o out -q --force"] {

@@ -157,7 +157,7 @@ fn pages_with_a_wrong_charset_label_are_not_copies() {
     says(report["first_replaced"].as_str().unwrap(), &["mixed.warc, record 1"]);
     says(&bench.refused("dedup mixed.warc -o no --invalid-utf8 error"), &["mixed.warc, record 1: not UTF-8"]);
     assert_eq!(bench.json("dedup mixed.warc -o out --force --invalid-utf8 skip")["skipped_lossy"], 2);
-    // English pages that declare an encoding that no browser supports.
+    // Makes English pages that declare an encoding that no browser supports.
     let plain = |text: &str| html("u", "text/html; charset=iso-2022-cn", page(text.as_bytes()).as_slice());
     bench.write("plain.warc", [plain("some words of one page"), plain("quite another one")].concat());
     assert_eq!(kept(&bench, "dedup plain.warc"), 2);

@@ -68,7 +68,7 @@ fn exact_results_have_full_precision_and_recall_and_estimates_less() {
 }
 
 #[test]
-fn eval_counts_and_draws_an_index_at_radii_0_to_10() {
+fn eval_counts_pairs_at_radii_0_to_10_and_draws_a_figure() {
     let bench = Bench::new();
     let documents = worded(32, 500);
     bench.write("in.jsonl", jsonl(&documents));

@@ -18,7 +18,7 @@ fn sets(bench: &Bench) {
 }
 
 #[test]
-fn feature_sets_are_indexed_and_integers_equal_their_digits() {
+fn feature_sets_are_indexed_and_integers_equal_digit_strings() {
     let bench = Bench::new();
     sets(&bench);
     let report = bench.json("build i.twx sets.jsonl --features-field ops --bands 40 --rows 2");
@@ -114,7 +114,7 @@ fn texts_and_features_cannot_be_mixed_in_an_index() {
 }
 
 #[test]
-fn text_options_are_refused_by_name_with_features() {
+fn feature_inputs_refuse_text_options_and_name_them() {
     let bench = Bench::new();
     sets(&bench);
     bench.ok("build i.twx sets.jsonl --features-field ops -q");

@@ -170,7 +170,7 @@ fn fingerprint_dedup_keeps_rows_verbatim_and_why_recomputes_distances() {
 }
 
 #[test]
-fn invalid_fingerprints_and_options_that_need_texts_are_refused_by_name() {
+fn invalid_fingerprints_and_options_for_texts_are_refused_and_named() {
     let bench = Bench::new();
     bench.write("in.csv", csv(|print| format!("{print:016x}")));
     for (rest, parts) in [

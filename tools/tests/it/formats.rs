@@ -216,7 +216,7 @@ fn unclosed_quote_in_the_last_row_is_refused_with_its_line() {
 }
 
 #[test]
-fn run_that_keeps_no_document_writes_an_empty_file_in_the_input_format() {
+fn run_keeping_no_document_writes_an_empty_file_of_input_format() {
     let bench = Bench::new();
     let all = corpus(3, 20);
     bench.write("in.csv", table(&all, ","));
@@ -311,7 +311,7 @@ fn values_and_stamps_are_read_from_every_format_with_fields() {
     let bench = Bench::new();
     let texts =
         ["one two three four five six", "seven eight nine ten eleven twelve", "a rose is a rose is a rose"];
-    // 2026-11-22T18:30:00Z and later.
+    // `first` is 2026-11-22T18:30:00Z, and `day` is the length of a day; both are in seconds.
     let (first, day) = (1_795_372_200_u64, 86_400);
     let stamps = [first, first + 1, first + day - 1];
     let wanted: Vec<(String, u64)> =

@@ -37,7 +37,7 @@ fn groups_equal_dedup_by_key_hash_after_any_history() {
 }
 
 #[test]
-fn group_of_a_key_equals_that_in_the_listing() {
+fn group_of_a_key_equals_its_group_in_the_listing() {
     let bench = Bench::new();
     bench.write("all.jsonl", jsonl(&corpus(7, 200)));
     bench.ok("build living.twx all.jsonl");

@@ -39,7 +39,7 @@ fn idf_table_does_not_depend_on_order_threads_or_memory() {
 }
 
 #[test]
-fn idf_report_lists_the_counts() {
+fn idf_reports_counts_of_documents_and_table_entries() {
     let bench = Bench::new();
     let texts = [("a", "one two"), ("b", "two three two"), ("c", "..."), ("d", "two one")];
     bench.write("in.jsonl", jsonl(&documents(texts)));

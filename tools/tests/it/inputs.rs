@@ -17,7 +17,7 @@ fn plain_compressed_and_piped_input_give_the_same_files() {
     bench.ok("dedup in3.jsonl.zst -o zst -q");
     succeeded("stdin", bench.command("dedup - -o stdin -q").write_stdin(lines.clone()));
     succeeded("stdin, packed", bench.command("dedup - -o stdin-gz -q").write_stdin(gzip(lines.as_bytes())));
-    // The same documents, split into files of two formats.
+    // Splits the same documents into files of two formats.
     let (first, second) = lines.split_at(lines[..lines.len() / 2].rfind('\n').unwrap() + 1);
     bench.write("first.jsonl", first);
     bench.write("second.jsonl.gz", gzip(second.as_bytes()));

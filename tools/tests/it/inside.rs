@@ -62,7 +62,7 @@ fn all_kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn inside_keeps_the_same_documents_as_one_run_per_value() {
+fn inside_option_keeps_same_documents_as_one_run_per_value() {
     let bench = Bench::new();
     let documents = fielded(71, 260, 3);
     bench.write("all.jsonl", jsonl(&documents));
@@ -109,7 +109,7 @@ fn inside_keeps_the_same_documents_as_one_run_per_value() {
 }
 
 #[test]
-fn two_daily_runs_with_inside_equal_one_run() {
+fn two_daily_runs_with_option_inside_equal_one_run() {
     let bench = Bench::new();
     let documents = fielded(72, 200, 2);
     let (old, new) = documents.split_at(100);
@@ -125,7 +125,7 @@ fn two_daily_runs_with_inside_equal_one_run() {
         days.extend(all_kept_of(&bench, "new"));
         assert_eq!(days, kept_of(&bench, "all"), "{against}");
     }
-    // The documents of a history come first, whatever their numbers, and need no number.
+    // Documents of a history have priority over new ones whatever their numbers are, and they need no number.
     let without: String = bench
         .read("old.jsonl")
         .lines()
@@ -230,7 +230,7 @@ fn keep_fields_are_read_from_every_format_and_compared_exactly() {
 }
 
 #[test]
-fn equal_numbers_are_ordered_by_key_and_longest_counts_tokens() {
+fn keep_option_breaks_ties_by_key_and_longest_counts_tokens() {
     let bench = Bench::new();
     let text = "one two three four five six seven eight nine ten eleven twelve";
     let line = |key: &str, text: &str, score: &str| {

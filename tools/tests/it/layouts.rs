@@ -13,7 +13,7 @@ fn documents(bench: &Bench, command: &str) -> u64 {
 }
 
 #[test]
-fn format_is_detected_by_content_if_the_name_does_not_determine_it() {
+fn format_is_detected_by_content_if_the_name_is_ambiguous() {
     let bench = Bench::new();
     let lines = [ONE, TWO].concat();
     for name in ["items.jl", "data.jsonlines", "part-00000", "export", "dump.dat"] {
@@ -92,7 +92,7 @@ fn folder_mixing_record_files_and_other_files_is_refused() {
         &bench.refused("dedup mixed -o no"),
         &["2 files beside 1 other are records, 1 file of jsonl, 1 file of csv"],
     );
-    // JSON files that are part of a source tree.
+    // Creates a source tree that contains JSON files.
     bench.write("sources/main.py", "print(1)");
     bench.write("sources/package.json", "{}");
     assert_eq!(documents(&bench, "sources"), 2);
@@ -105,7 +105,7 @@ fn folder_mixing_record_files_and_other_files_is_refused() {
 fn links_are_followed_and_link_loops_end() {
     use std::os::unix::fs::symlink;
     let bench = Bench::new();
-    // The layout of a data set cache: file names are links to blobs with meaningless names.
+    // Creates the layout of a data set cache: file names are links to blobs with meaningless names.
     bench.write("cache/blobs/0a1b2c", ONE);
     bench.write("cache/blobs/3d4e5f", TWO);
     bench.write("cache/snapshots/main/README.md", "a card");

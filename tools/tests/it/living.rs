@@ -228,7 +228,7 @@ fn document_with_an_invalid_stamp_or_value_is_a_bad_record() {
 }
 
 #[test]
-fn stamp_too_far_ahead_is_a_bad_record_that_is_skipped_and_reported() {
+fn stamp_too_far_ahead_makes_its_record_a_bad_record() {
     let bench = Bench::new();
     let line = |id: &str, stamp: u64| {
         format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\",\"t\":{stamp}}}\n")
@@ -255,7 +255,7 @@ fn stamp_too_far_ahead_is_a_bad_record_that_is_skipped_and_reported() {
         assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
         assert_eq!(bench.json(&format!("stats {verb}.twx"))["now"].as_u64(), Some(150));
     }
-    // Through a pipe, whose documents are added as they arrive.
+    // Documents from a pipe are added as they arrive.
     let mut piped =
         bench.command("stream piped.twx - --stamp-field t --expire-after 60 --max-jump 60 --skip-bad 2 -q");
     crate::support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
@@ -296,7 +296,7 @@ fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
         // Printed documents are durable: another process can read them.
         assert_eq!(bench.ok("keys i.twx --count"), format!("{}\n", number + 1));
     }
-    // Several documents at once, and the end of the pipe.
+    // Writes several documents at once, and closes the pipe.
     let more = [("x", "seven eight nine ten"), ("y", "eleven twelve thirteen")];
     input.write_all(jsonl(&documents(more)).as_bytes()).unwrap();
     drop(input);
@@ -307,7 +307,7 @@ fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
 }
 
 #[test]
-fn salvage_makes_a_new_index_of_the_readable_documents_and_reports_the_rest() {
+fn salvage_writes_readable_documents_and_reports_the_rest() {
     let bench = Bench::new();
     let texts: Vec<(String, String)> =
         (0..300).map(|i| (format!("key {i}"), format!("text number {i} of all those {}", i % 17))).collect();

@@ -44,8 +44,8 @@ fn kept_lines_and_rows_are_identical_byte_for_byte() {
         bench.ok(&format!("dedup packed-{name}.gz -o packed-{name} -q"));
         assert_eq!(bench.read(&format!("packed-{name}/kept.{form}")), content, "{name}, packed");
     }
-    // If the last line of a file has no line ending, one is added where another line follows. The end of the kept file
-    // is that of its last line.
+    // If the last line of an input has no line ending, one is added in the kept file. None is added to the last line of the
+    // kept file.
     let more = format!("{{\"id\":4,\"text\":\"{a} other words that make it another text\"}}");
     bench.write("more.jsonl", &more);
     bench.ok("dedup open.jsonl more.jsonl -o two -q");
@@ -439,7 +439,7 @@ fn every_verb_numbers_or_skips_repeated_keys_on_request() {
     let _ = std::fs::remove_dir_all(bench.path("s.twx"));
     let said = bench.ok("stream s.twx in.jsonl -q");
     assert_eq!(said.lines().filter(|line| line.contains("\tknown\t")).count(), 2);
-    // The same through a pipe.
+    // The same holds for a pipe.
     let mut piped = bench.command("stream p.twx - --repeated-keys number -q");
     let out = piped.write_stdin(bench.read("in.jsonl")).output().unwrap();
     assert_eq!(keys(&String::from_utf8(out.stdout).unwrap()), ["k", "k#2", "k#3"]);

@@ -37,7 +37,7 @@ fn near(bench: &Bench, index: &str) -> Near {
 }
 
 #[test]
-fn stream_keeps_documents_below_its_threshold_and_finds_those_above() {
+fn stream_keeps_documents_below_its_threshold_and_finds_duplicates_above() {
     let bench = bench();
     for (input, threshold, duplicates) in
         [("below", 0.95, 0), ("below", 0.7, 40), ("close", 0.99, 0), ("far", 0.4, 40), ("far", 0.7, 0)]
@@ -195,7 +195,7 @@ fn parameters_list_the_threshold_only_if_it_is_not_default() {
         &bench.refused("build high.twx below.jsonl --words 1 --threshold 0.952"),
         &["0.95", "--threshold 0.952"],
     );
-    // The same with a file of sketches.
+    // The same holds for a file of sketches.
     bench.ok("sketch close.jsonl -o close.sketches --words 1 --threshold 0.95 -q");
     bench.ok("build sketched.twx close.sketches -q");
     assert_eq!(near(&bench, "sketched.twx"), Near::resembling(0.95).unwrap());

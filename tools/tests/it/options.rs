@@ -26,7 +26,7 @@ fn answers_do_not_depend_on_access_mode_or_probe_strategy() {
     ] {
         assert!(bench.ok(&format!("query {index} in.jsonl --within 3 {how}")) == wanted, "{index} {how}");
     }
-    // Not every codec supports every way of probing.
+    // Not every codec supports every probe strategy.
     bench.ok("build planes.twx in.jsonl -q --design blocks-4 --codec planes");
     says(
         &bench.refused("query planes.twx in.jsonl --within 3 --probe binary"),
@@ -89,7 +89,7 @@ fn distinct_weights_give_equal_fingerprints_for_equal_word_sets() {
 }
 
 #[test]
-fn merge_of_conflicting_shards_requires_on_conflict() {
+fn merge_of_conflicting_shards_requires_option_on_conflict() {
     let bench = Bench::new();
     let of = |text| documents([("k", text), ("same", "a rose is a rose is a rose")]);
     bench.write("a.jsonl", jsonl(&of("one two three four five six")));

@@ -46,12 +46,12 @@ fn force_refuses_a_folder_with_foreign_files_at_any_depth() {
 
 #[test]
 fn force_refuses_a_folder_that_only_resembles_dedup_results() {
-    // A website folder that contains an index page.
+    // Creates a website folder that contains an index page.
     let bench = deduplicated();
     bench.write("site/index/photos/a.txt", "mine");
     let message = refused_without_a_trace(&bench, 1, "dedup two.jsonl -o site --force");
     says(&message, &["site: ", "not made by `twindex dedup`"]);
-    // Folders with the names of result files, and a file with the name of a result folder.
+    // Creates folders with the names of result files, and a file with the name of a result folder.
     for (path, named) in
         [("a/pairs.tsv/x", "pairs.tsv"), ("b/kept.jsonl/x", "kept.jsonl"), ("c/index", "index")]
     {

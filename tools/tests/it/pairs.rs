@@ -133,7 +133,7 @@ fn counted_answers_equal_brute_force_with_containment() {
 }
 
 #[test]
-fn queries_without_exact_counts_are_refused_by_name() {
+fn exact_counts_without_sets_or_texts_are_refused_with_advice() {
     let (bench, documents) = bench();
     bench.ok("build bare.twx left.jsonl right.jsonl --sets none -q");
     for line in ["pairs bare.twx --resembling 0.8", "pairs bare.twx --resembling 0.8 --verify exact"] {

@@ -53,7 +53,7 @@ fn partition_folders_provide_keys_values_and_numbers_of_records() {
     let again = bench.json("dedup out/kept.jsonl out/kept.csv --id-field day,row -o again");
     assert_eq!(again["documents"], 4);
     assert!(kept("again").iter().any(|row| row.starts_with("2,2 ")));
-    // Within one language. Naming a folder is the same as naming its files.
+    // Compares only documents of the same language. Naming a folder is the same as naming its files.
     let inside = bench.json("dedup data --format jsonl --id-field lang,day,row --inside lang -o inside");
     assert_eq!(
         (&inside["documents"], &inside["kept"], &inside["inside_values"]),

@@ -27,7 +27,7 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Returns the spans by definition, computed with a map from t-grams to their first occurrences.
+/// Computes the spans from their definition, with a map from t-grams to their first occurrences.
 pub(crate) fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
     let mut first: HashMap<Vec<String>, (usize, usize)> = HashMap::new();
     let places: Vec<_> = documents.iter().map(|(_, text)| tokens(text)).collect();
@@ -208,7 +208,7 @@ fn span_offsets_are_bytes_of_the_original_text() {
 }
 
 #[test]
-fn exact_bytes_compares_bytes_and_unit_compares_whole_units() {
+fn exact_bytes_option_compares_bytes_and_unit_option_whole_units() {
     let bench = Bench::new();
     let texts = [
         ("a", "Menu | Home\nOne two three. Four five.\n\nLast words here"),
@@ -367,7 +367,7 @@ fn deleted_documents_are_neither_sources_nor_answers() {
         rows.iter().map(|row| row.split('\t').nth(1).unwrap().to_owned()).collect()
     };
     assert_eq!(documents(&found("")), ["a", "d", "b"]);
-    // A limit on the time leaves out documents and reports it.
+    // If `--max-places` limits the search, the answer may lack documents, which a note reports.
     let bounded = bench.command("passages query days.psg 3.jsonl --max-places 1").output().unwrap();
     says(&String::from_utf8(bounded.stderr).unwrap(), &["documents may be missing", "--max-places"]);
 

@@ -29,7 +29,7 @@ fn numbered(documents: &[Document]) -> String {
     documents.iter().enumerate().map(line).collect()
 }
 
-/// Returns the spans by definition if documents are processed in this order; the lines are in input order.
+/// Computes the spans from their definition if documents are processed in this order; the lines are in input order.
 fn spans_in_order(documents: &[Document], order: &[usize], t: usize) -> Vec<String> {
     let reordered: Vec<Document> = order.iter().map(|&at| documents[at].clone()).collect();
     let place: BTreeMap<&str, usize> =
@@ -58,7 +58,7 @@ fn marks(documents: &[Document], spans: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn source_of_a_passage_is_first_by_priority_for_any_memory() {
+fn passage_source_is_first_in_priority_order_for_any_memory() {
     let bench = Bench::new();
     let documents = pieced(21, 200);
     bench.write("all.jsonl", numbered(&documents));
@@ -121,7 +121,7 @@ fn mark_adds_only_the_span_offsets_to_documents() {
     let all = lines(&documents);
     let expected: Vec<String> = all.lines().zip(&marks).map(|(line, mark)| with(line, mark)).collect();
     assert_eq!(bench.read("out/marked.jsonl").lines().collect::<Vec<_>>(), expected);
-    // The field can be added only once.
+    // A file that already has the field of `--mark` is refused, unless a prefix gives the new field another name.
     let refused = bench.refused("passages out/marked.jsonl -o twice --min-words 8 --mark -q");
     says(&refused, &["repeated_spans", "--annotation-prefix"]);
     bench.ok("passages out/marked.jsonl -o twice --min-words 8 --mark --annotation-prefix my_ -q");
@@ -296,7 +296,7 @@ fn cut_changes_only_the_spans_of_parquet_rows() {
     assert!(left.iter().zip(&rows).filter(|(left, row)| left.1 != row.2).count() > 20);
     let marks_found: Vec<String> = marks_found.into_iter().map(Option::unwrap).collect();
     assert_eq!(marks_found, marks(&documents, &expected));
-    // The text in one column, as in most files.
+    // Here the text is in one column, as in most files.
     bench.ok("passages in.parquet -o one --min-words 8 --cut -q");
     let texts: Vec<Document> = rows.iter().map(|row| (row.0.clone(), part(&row.1))).collect();
     let expected = spans(&texts, 8, false);

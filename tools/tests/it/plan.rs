@@ -62,7 +62,7 @@ fn plan_report_has_its_fields_and_marks_the_selected_design() {
     let text = bench.ok("plan --documents 10M");
     says(&text, &["10,000,000 documents, within 3", "<- auto", "<- small", "--design auto"]);
     says(&text, &["Choose auto, which is what `build` takes: ", "80.0 MB for documents"]);
-    // 20 bands of 6 minima at 0.8: 1 - (1 - 0.8^6)^20.
+    // The expected recall of 20 bands of 6 minima at 0.8 is 1 - (1 - 0.8^6)^20.
     let text = bench.ok("plan --threshold 0.8");
     let (bands, rows) = {
         let head = text.lines().next().unwrap().split(' ').collect::<Vec<_>>();
@@ -127,7 +127,7 @@ fn design_and_codec_can_be_requested() {
 }
 
 #[test]
-fn memory_and_medium_change_the_time_and_the_advice() {
+fn memory_and_medium_change_the_predicted_time_and_the_advice() {
     let bench = Bench::new();
     let time = |options: &str| {
         let report =

@@ -1,4 +1,4 @@
-//! `--preset` must have exactly the same effect as the numbers of bands and rows of the scheme.
+//! `--preset` must have exactly the same effect as options with the numbers of bands and rows of the preset.
 
 use crate::support::{Bench, corpus, documents, jsonl, says};
 use twindex::Index;
@@ -11,7 +11,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn preset_builds_the_same_index_as_its_numbers() {
+fn preset_builds_the_same_index_as_explicit_band_numbers() {
     let bench = bench();
     for preset in Preset::ALL {
         let (name, scheme) = (preset.name, preset.scheme);
@@ -62,7 +62,7 @@ fn contradicting_preset_is_refused() {
 }
 
 #[test]
-fn dedup_by_a_preset_prints_its_expected_recall_and_reports_no_false_pair() {
+fn dedup_by_preset_prints_expected_recall_and_finds_no_false_pair() {
     let bench = bench();
     let pairs = |name: &str| -> Vec<String> { bench.rows(name, "a\tb\tresemblance\tintersection\tunion") };
     bench.ok("dedup in.jsonl --pairs all -o chosen -q");
@@ -171,7 +171,7 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
 }
 
 #[test]
-fn index_of_8_bit_features_equals_querying_8_bits() {
+fn index_of_8_bit_features_answers_like_8_bit_queries() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(12, 200)));
     bench.ok("build bytes.twx in.jsonl -q --method minhash --preset small-8");

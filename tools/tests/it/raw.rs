@@ -110,7 +110,7 @@ fn clustered_fingerprint_queries_and_pairs_equal_brute_force() {
 }
 
 #[test]
-fn default_radius_is_that_of_the_index() {
+fn default_radius_is_the_radius_of_the_index() {
     let bench = Bench::new();
     bench.write("f.u64", raw(&[0, 0b1, 0b111, 0b1_1111]));
     bench.ok("build i.twx --fingerprints f.u64 --within 2 -q");
@@ -125,7 +125,7 @@ fn default_radius_is_that_of_the_index() {
 }
 
 #[test]
-fn ids_become_keys_and_a_second_build_adds_and_replaces() {
+fn second_build_with_ids_adds_new_keys_and_replaces_known_ones() {
     let bench = Bench::new();
     let fingerprints: Vec<u64> = clustered(3).into_iter().take(2000).collect();
     let ids: Vec<u64> = (0..2000_u64).map(|i| u64::MAX - i * 977).collect();

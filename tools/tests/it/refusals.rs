@@ -122,7 +122,7 @@ fn force_replaces_only_results_of_dedup() {
     fs::create_dir(bench.path("empty")).unwrap();
     bench.ok("dedup two.jsonl -o empty --force -q");
     assert_eq!(bench.read("empty/kept.jsonl"), bench.read("two.jsonl"));
-    // A folder of results that contains a foreign file.
+    // Adds a foreign file to a folder of results.
     bench.write("out/notes.txt", "mine");
     let message = refused_without_a_trace(&bench, "dedup in.jsonl -o out --force");
     says(&message, &["out: ", "notes.txt", "not made by `twindex dedup`"]);
@@ -316,7 +316,7 @@ fn foreign_files_in_an_index_are_ignored_kept_and_reported() {
 }
 
 #[test]
-fn moved_index_works() {
+fn moved_index_answers_queries() {
     let bench = indexed();
     let before = bench.ok("query i.twx in.jsonl");
     fs::create_dir(bench.path("elsewhere")).unwrap();
@@ -361,7 +361,7 @@ fn common_first_mistakes_are_answered_with_advice() {
     bench.write("mixed/a.jsonl", &lines);
     bench.write("mixed/b.txt", "a rose is a rose");
 
-    // A folder of records that is read as a folder of texts.
+    // Reads a folder of records as a folder of texts.
     let said = bench.refused("dedup corpus -o out");
     says(&said, &["corpus", "all of its files", "--format jsonl", "--format text"]);
     bench.write("corpus/c.csv", "id,text\n");
@@ -380,12 +380,12 @@ fn common_first_mistakes_are_answered_with_advice() {
     assert_eq!(bench.ok("keys mixed.twx"), "a.jsonl\nb.txt\n");
     bench.ok("dedup corpus -o texts --format text -q");
 
-    // The result folder of `dedup` in place of the index in it.
+    // Names the result folder of `dedup` instead of the index in it.
     bench.ok("dedup mixed -o out --format text -q");
     for line in ["stats out", "query out in.wet", "keys out"] {
         says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
     }
-    // Options that do not apply to archives.
+    // Gives options that do not apply to archives.
     says(
         &bench.ok("dedup in.wet -o archive --text-field body"),
         &["note: web archives", "--text-field body means nothing"],
@@ -394,12 +394,12 @@ fn common_first_mistakes_are_answered_with_advice() {
         &bench.refused("dedup in.wet -o o --id-field url"),
         &["in.wet, record 1", "--id-field", "WARC-Target-URI"],
     );
-    // A path whose parent folder does not exist.
+    // Names a path whose parent folder does not exist.
     says(&bench.refused("build no/such/i.twx in.wet"), &["no/such", "make that folder first"]);
     let said = bench.refused("build i.twx in.wet --idf no.idf");
     says(&said, &["no.idf", "see whether its name is right"]);
     assert!(!said.contains("folder"), "{said}");
-    // An empty folder.
+    // Names an empty folder as input.
     std::fs::create_dir(bench.path("nothing")).unwrap();
     says(&bench.ok("dedup nothing -o none"), &["0 documents", "no document was found"]);
 }
@@ -455,7 +455,7 @@ fn notes_are_printed_only_if_they_apply() {
     for line in wanted {
         says(&said(line), &[none]);
     }
-    // A value field that no document has.
+    // Names a value field that no document has.
     bench.write("v.jsonl", "{\"id\":\"a\",\"text\":\"one two\",\"colour\":\"red\"}\n");
     says(
         &said("build v.twx v.jsonl --value-field color"),

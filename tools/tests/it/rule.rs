@@ -306,7 +306,7 @@ fn key_hash_order_does_not_depend_on_the_input_order() {
     }
     bench.ok("dedup in.jsonl -o first -q");
     assert_ne!(bench.read("one/clusters.tsv"), bench.read("first/clusters.tsv"));
-    // The rule by definition, for this order.
+    // Computes the kept documents from the definition of the rule, for this order.
     let near = resemblances(&documents);
     let hash = |key: &String| (xxhash_rust::xxh3::xxh3_64(key.as_bytes()), key.clone());
     let mut order: Vec<usize> = (0..documents.len()).collect();
@@ -425,7 +425,7 @@ fn every_history_index_needs_texts_and_may_be_empty() {
     let output = bench.command(&format!("{line} -o no")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8_lossy(&output.stderr), &["has 0 of the 2 documents of older.twx"]);
-    // A run that kept no document.
+    // Uses the results of a run that kept no document as the history.
     bench.write("none.jsonl", "");
     bench.ok("dedup none.jsonl -o empty -q");
     let report = bench.json("dedup new.jsonl -o all --against empty");

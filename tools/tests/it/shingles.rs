@@ -109,7 +109,7 @@ fn counted_pairs_equal_brute_force_and_estimates_miss_few() {
     let all = resemblances(&documents);
     let near = all.iter().filter(|&&(_, _, both, all)| 10 * both >= 8 * all);
     let wanted: BTreeSet<String> = near.map(|&pair| pair_line(&documents, pair)).collect();
-    // All shingles are compared, or 64 of up to 80.
+    // `--modulus 1` samples all shingles, `--bottom 64` samples 64 of at most 80, and `--modulus 4` about a quarter.
     for (options, least) in [("--modulus 1", 1.0), ("--bottom 64", 0.99), ("--modulus 4", 0.75)] {
         bench.ok(&format!(
             "dedup in.jsonl --pairs all -o out --force -q --method shingles --verify exact {options}"
@@ -144,7 +144,7 @@ fn sketch_join_results_do_not_depend_on_memory_or_threads() {
 #[test]
 fn capped_frequent_shingles_are_listed_and_keep_documents_connected() {
     let bench = Bench::new();
-    // Sixty documents from one template, each with one distinct word.
+    // Creates sixty documents from one template, each with one distinct word.
     let template =
         "this page is under construction and will be finished as soon as anybody finds the time to do it";
     let documents: Vec<Document> = (0..60)

@@ -30,7 +30,7 @@ fn index_built_from_sketches_equals_one_built_from_documents() {
         let direct = segments(&bench, &format!("{name}-direct.twx"));
         assert!(direct.len() == 1 && direct[0].1.len() > 4_000, "a test of something");
         assert!(direct == segments(&bench, &format!("{name}-staged.twx")), "{name}");
-        // The same for an existing index.
+        // The same holds for an existing index.
         bench.ok(&format!("build {name}-direct2.twx a.jsonl {options} -q"));
         bench.ok(&format!("build {name}-direct2.twx b.jsonl -q"));
         bench.ok(&format!("build {name}-staged2.twx a.jsonl {options} -q"));
@@ -141,7 +141,7 @@ fn damaged_or_truncated_sketch_file_is_refused_with_its_offset() {
 }
 
 #[test]
-fn differing_sketch_parameters_are_refused_by_name() {
+fn differing_sketch_parameters_are_refused_and_named() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(6, 30)));
     bench.ok("sketch in.jsonl -o five -q");

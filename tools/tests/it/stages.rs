@@ -401,7 +401,7 @@ fn mismatched_and_truncated_pair_files_are_refused() {
     ] {
         says(&bench.refused(line), parts);
     }
-    // Scores of pairs that do not belong to the forest.
+    // Refuses scores of pairs that are not in the forest.
     bench.ok("pairs a.twx --within 10 -o more.pairs -q");
     bench.write("more.tsv", edges(bench.read("more.pairs")) + "\n");
     bench.write("f.tsv", edges(bench.read("a.forest")).replacen("root\tkey\n", "", 1) + "\n");
@@ -475,7 +475,7 @@ fn clusters_equal_a_graph_search_for_every_keep_rule() {
             let chained = wanted.iter().filter(|line| line.ends_with("\t-")).count();
             assert_eq!(report["chained"], chained, "{radius} {keep}");
             assert_eq!(report["documents"], wanted.len());
-            // The same result with scratch files instead of memory.
+            // Scratch files instead of memory give the same result.
             bench.json(&format!("{line} --memory 64K"));
             assert_eq!(bench.rows("c.tsv", "key\tcluster\tkept\tscore"), wanted, "{radius} {keep} in 64 KiB");
         }

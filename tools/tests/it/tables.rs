@@ -32,7 +32,7 @@ fn quote_in_tsv_is_an_ordinary_character() {
 }
 
 #[test]
-fn unclosed_quote_spoils_only_its_own_line() {
+fn unclosed_quote_invalidates_only_its_own_line() {
     let bench = Bench::new();
     let mut table = "id,text\n1,sound one\n2,\"not closed\n".to_owned();
     for id in 3..100 {
@@ -63,7 +63,7 @@ fn unclosed_quote_spoils_only_its_own_line() {
 }
 
 #[test]
-fn delimiters_are_given_suggested_or_declared_by_the_table() {
+fn delimiter_is_taken_from_option_or_sep_line_or_suggested() {
     let bench = Bench::new();
     bench.write("semi.csv", format!("id;text\n1;{ONE}, and more\n2;\"{TWO}; \"\"x\"\"\"\n"));
     bench.write("pipe.csv", format!("id|text\r\n1|{ONE}\r\n2|{TWO}\r\n"));

@@ -33,7 +33,7 @@ fn are_made_the_same_by(options: &str, a: &str, b: &str) {
 }
 
 #[test]
-fn each_text_option_unifies_the_texts_it_describes() {
+fn each_text_option_makes_the_described_texts_equal() {
     are_made_the_same_by(
         "--normal-form nfkc",
         "cafe\u{301} ﬁnds １０ friends again",
@@ -113,7 +113,7 @@ fn symbols_are_kept_with_every_other_text_option() {
 }
 
 #[test]
-fn each_fold_unifies_the_texts_it_describes() {
+fn each_folding_option_makes_the_described_texts_equal() {
     are_made_the_same_by("--fold marks", "Crème brûlée at the café", "creme brulee at the cafe\u{301}");
     are_made_the_same_by("--fold marks", "السَّلامُ عَلَيكُم", "السلام عليكم");
     are_made_the_same_by("--fold marks", "שָׁלוֹם עֲלֵיכֶם", "שלום עליכם");
@@ -130,7 +130,7 @@ fn each_fold_unifies_the_texts_it_describes() {
 }
 
 #[test]
-fn folds_are_stored_in_the_index_and_contradictions_are_refused_by_name() {
+fn index_stores_folding_options_and_refuses_other_ones() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "un déjà vu de l'été")])));
     bench.write("more.jsonl", jsonl(&documents([("b", "UN DEJA VU de l'ete")])));
@@ -404,7 +404,7 @@ fn mistyped_names_are_usage_errors_listing_valid_names() {
 }
 
 #[test]
-fn text_options_contradicting_an_index_are_refused_by_name() {
+fn text_options_contradicting_an_index_are_refused_and_named() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three")])));
     bench.write("list.txt", "two\n");

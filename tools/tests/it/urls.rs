@@ -142,7 +142,7 @@ fn hosts_and_mirrors_are_counted_by_key_or_url_field() {
     let page = bench.read("out/report.html");
     assert!(page.contains("Where duplicates come from") && page.contains("www.mirror.co.uk"));
 
-    // The same with the URL in a field of JSON lines or of a table. Keys that are not URLs are ignored.
+    // The results are the same if the URL is in a field of JSON lines or of a table. Keys that are not URLs are ignored.
     let lines = documents.iter().enumerate().map(|(number, (url, text))| {
         format!("{{\"id\":\"k{number:02}\",\"text\":\"{text}\",\"url\":\"{url}\"}}\n")
     });
@@ -168,7 +168,7 @@ fn hosts_and_mirrors_are_counted_by_key_or_url_field() {
 }
 
 #[test]
-fn inside_host_and_domain_limit_comparisons() {
+fn inside_host_and_inside_domain_restrict_comparisons() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&mirrored()));
     for (inside, removed, values) in [("host", 3, 4), ("domain", 6, 3)] {

@@ -103,7 +103,7 @@ fn weighted_dedup_equals_daily_runs_and_streams() {
             .collect()
     };
     assert_eq!(kept(&["day1", "day2"]), kept(&["all"]));
-    // The same result if the texts of the previous day are missing and only its index can be queried.
+    // The result is the same if the texts of the previous day are missing and only its index can be queried.
     std::fs::remove_file(bench.path("day1/kept.jsonl")).unwrap();
     bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
     assert_eq!(bench.read("day3/kept.jsonl"), bench.read("day2/kept.jsonl"));
@@ -284,7 +284,7 @@ fn unit_weighted_dedup_equals_history_runs_and_streams() {
         let counts = ["all", "day1", "day2"].map(|folder| kept(folder).lines().count());
         assert!(counts[0] < 110 && counts[2] > 0, "a test of something: {counts:?} of 120 {how}");
         assert_eq!(kept("day1") + &kept("day2"), kept("all"), "{how}");
-        // Against the texts of the previous day, and against its index alone.
+        // Compares with the texts of the previous day, and with its index alone.
         bench.ok(&format!(
             "dedup {number}new.jsonl -o {number}day3 --against {number}day1 --max-work 1000000 {options}"
         ));
@@ -292,7 +292,7 @@ fn unit_weighted_dedup_equals_history_runs_and_streams() {
         std::fs::remove_file(bench.path(&name("day1/kept.jsonl"))).unwrap();
         bench.ok(&format!("dedup {number}new.jsonl -o {number}day4 --against {number}day1/index {options}"));
         assert_eq!(kept("day4"), kept("day2"), "{how}");
-        // A stream into an index. The default unit for texts is that of `dedup`.
+        // Streams the documents into an index. The default unit for texts is that of `dedup`.
         let unit = if number == 0 { "--weight-unit 1" } else { "" };
         bench.ok(&format!(
             "stream {number}.twx {number}all.jsonl --method minhash {index} {unit} {idf} --threshold 0.85 \

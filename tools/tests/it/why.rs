@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{Bench, Document, documents, gzip, jsonl, says, succeeded};
 
-/// Returns a text with this number of different words.
+/// Returns a text of `count` different words.
 fn text(count: usize) -> String {
     (0..count).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
 }
@@ -222,7 +222,7 @@ fn why_lists_the_duplicates_of_a_kept_document() {
 }
 
 #[test]
-fn unknown_key_and_foreign_folder_are_refused_by_name() {
+fn why_refuses_unknown_keys_and_foreign_folders_and_names_them() {
     let bench = deduped(&near(), "");
     says(&bench.refused("why out nope"), &["out/clusters.tsv: no document `nope`"]);
     says(&bench.refused("why gone a"), &["gone: cannot be opened"]);
@@ -317,7 +317,7 @@ fn why_reads_inputs_as_dedup_did() {
     assert_eq!(json["agrees"], true);
     assert!(json["place"].as_str().unwrap().ends_with("in.data:3"), "{json}");
 
-    // The keys of files that were named are their paths as given.
+    // If a file is named on the command line, its key is the path as given there.
     for (key, text) in near() {
         bench.write(&format!("texts/{key}.txt"), text);
     }

@@ -753,12 +753,12 @@ mod tests {
     }
 
     found! {
-        a_page_that_is_compressed_twice_is_decompressed_once
         error_for_a_line_with_one_long_string_is_short
         error_for_a_wrong_length_does_not_depend_on_read_sizes
         error_with_a_long_archive_url_is_short
         error_with_a_long_content_encoding_is_short
         error_with_an_archive_url_has_no_terminal_escapes
+        page_compressed_twice_is_decompressed_once
     }
 
     #[test]

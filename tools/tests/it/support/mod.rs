@@ -91,7 +91,7 @@ impl Bench {
         refused(line, &mut self.command(line))
     }
 
-    /// Runs the command and returns its message. Expects exit code 1; there may be standard output.
+    /// Runs the command and returns its message. Expects exit code 1; standard output is ignored.
     pub fn failed(&self, line: &str) -> String {
         let output = self.command(line).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
