@@ -228,9 +228,9 @@ fn accidents() -> String {
 fn chosen() -> String {
     let mut rows = vec![row([
         "recall",
-        "at",
+        "at resemblance",
         "false positives at most",
-        "at",
+        "at resemblance",
         "minima at most",
         "r at most",
         "answer",
