@@ -337,8 +337,8 @@ pub(crate) fn page() -> String {
          1/256. Broder requires 3 common bytes for fewer than about 50,000 documents, and mentions 7 for large \
          collections. 50,000 is no sharp limit: at this size one document in six has an accidental partner, and the \
          share grows with the collection. If 7 bytes must agree, there are no accidental pairs, but few \
-         near-duplicates are found. In an index, which finds the documents that share a byte, these 8 bytes take \
-         about 15 bytes.\n"
+         near-duplicates are found. An index stores these 8 bytes in about 15 bytes, to find the documents that share \
+         a byte.\n"
             .to_owned(),
         accidents(),
         "## Several shared bands\n\n\
