@@ -297,11 +297,11 @@ pub(crate) fn page() -> String {
             .to_owned(),
         errors(),
         "## How many minima?\n\n\
-         The number of minima from which on the estimate is wrong by more than delta times J in at most the given \
-         share of cases (*failure*). *Chernoff* is the bound of textbooks, exp(-J t delta^2 / 2) for estimates below \
-         J and (e^d / (1 + d)^(1 + d))^(J t) for estimates above J, where d is delta. *Relative entropy* is the \
-         tighter bound exp(-t D), where D is the relative entropy; the first bound is a simplification of it. *Exact* \
-         is the smallest sufficient number.\n"
+         The table lists the smallest number of minima such that, with this number and every larger one, the estimate \
+         is wrong by more than delta times J in at most the given share of cases (*failure*). *Chernoff* is the bound \
+         of textbooks, exp(-J t delta^2 / 2) for estimates below J and (e^d / (1 + d)^(1 + d))^(J t) for estimates \
+         above J, where d is delta. *Relative entropy* is the tighter bound exp(-t D), where D is the relative \
+         entropy; the first bound is a simplification of it. *Exact* is computed from the binomial distribution.\n"
             .to_owned(),
         samples(),
         "\nOne of our sources, a lecture, uses 100 minima for J = 0.8, delta = 0.1 and a failure of 1 %. Its \
