@@ -90,11 +90,11 @@ fn samples() -> String {
         "J",
         "delta",
         "failure",
-        "wrong",
+        "estimate",
         "Chernoff",
         "relative entropy",
         "exact",
-        "from the bound to the truth",
+        "Chernoff / exact",
     ])];
     let count =
         |samples: Option<u64>| samples.map_or_else(|| "-".to_owned(), |samples| thousands(samples as f64));
@@ -147,7 +147,8 @@ fn polynomials(preset: Preset) -> String {
     let threshold = scheme.full_sketch_threshold(0.9);
     let whole = |j: f64| -> Binomial { scheme.full_sketch(j) };
     let mut text = format!(
-        "`{}`, {} of {} features of {} minima, beside {threshold} of {} equal minima:\n\n",
+        "`{}`, {} of {} features of {} minima, compared with a full sketch that accepts {threshold} of {} equal \
+         minima:\n\n",
         preset.name,
         scheme.threshold,
         scheme.groups,
@@ -179,7 +180,7 @@ fn polynomials(preset: Preset) -> String {
 }
 
 fn presets() -> String {
-    let mut rows = vec![row(["name", "k x s, r", "bits", "0.5", "0.7", "0.8", "0.9", "0.95", "chosen by"])];
+    let mut rows = vec![row(["name", "k x s, r", "bits", "0.5", "0.7", "0.8", "0.9", "0.95", "source"])];
     for Preset { name, scheme, source } in Preset::ALL {
         let accepted = [0.5, 0.7, 0.8, 0.9, 0.95].map(|j| short(scheme.fungible(j)));
         let start = vec![format!("`{name}`"), named(scheme), scheme.feature_bits.to_string()];
@@ -201,11 +202,11 @@ fn words_and_sum() -> String {
 fn accidents() -> String {
     let mut rows = vec![row([
         "bytes that must agree",
-        "by chance",
-        "partners of each of 50,000",
-        "pairs among 50,000",
-        "documents for one pair",
-        "documents for a partner each",
+        "probability by chance",
+        "accidental partners of each of 50,000 documents",
+        "accidental pairs among 50,000 documents",
+        "documents with one accidental pair",
+        "documents with one accidental partner each",
         "P(fungible) at 0.9",
     ])];
     for threshold in 1..=8 {
@@ -227,9 +228,9 @@ fn accidents() -> String {
 fn chosen() -> String {
     let mut rows = vec![row([
         "recall",
-        "at",
+        "at resemblance",
         "false positives at most",
-        "at",
+        "at resemblance",
         "minima at most",
         "r at most",
         "answer",
@@ -288,58 +289,66 @@ fn several_bands() -> String {
 pub(crate) fn page() -> String {
     let sections = [
         "# Choosing parameters\n\n\
-         Written by `cargo run --example choosing > docs/choosing.md`; the numbers are those of `twindex::planner`, \
-         which has the formulas and their sources. They suppose that each of t minima is equal in two documents with \
-         the probability of their resemblance J, one independently of the other.\n\n\
-         ## How far off is an estimate?\n\n\
-         By one standard error, sqrt(J (1 - J) / t), and a little more where few bits of each minimum are kept:\n"
+         Written by `cargo run --example choosing > docs/choosing.md`; the numbers are computed by \
+         `twindex::planner`, which has the formulas and their sources. The formulas assume that each of t minima is \
+         equal in two documents with probability J, their resemblance, independently of the others.\n\n\
+         ## Standard error of an estimate\n\n\
+         The standard error is sqrt(J (1 - J) / t), and slightly more if only few bits of each minimum are stored:\n"
             .to_owned(),
         errors(),
         "## How many minima?\n\n\
-         The number for which the estimate is wrong by more than the share delta of J in at most the given share of \
-         cases: by Chernoff's bound exp(-J t delta^2 / 2) as in text books (above J: (e^d / (1 + d)^(1 + d))^(J t)), \
-         by the bound exp(-t D) from which it is simplified, with D the relative entropy, and exactly.\n"
+         The table lists the smallest number of minima such that, with this number and every larger one, the estimate \
+         is wrong by more than delta times J in at most the given share of cases (*failure*). *Chernoff* is the bound \
+         of textbooks, exp(-J t delta^2 / 2) for estimates below J and (e^d / (1 + d)^(1 + d))^(J t) for estimates \
+         above J, where d is delta. *Relative entropy* is the tighter bound exp(-t D), where D is the relative \
+         entropy; the first bound is a simplification of it. *Exact* is computed from the binomial distribution.\n"
             .to_owned(),
         samples(),
-        "\nThe lecture among our sources takes 100 minima for J = 0.8, delta = 0.1 and 1 %. Its exponent, \
-         -k J / 0.02, should be -k J / 200; its other bound lacks the power mu. The bound asks for 1,152 minima and \
-         154 are enough. *Enough* means: with that number and with every larger one. The probability is no steady \
-         function of the number, as (1 - delta) J t passes a whole number at some steps and not at others, and 136 \
-         minima keep 1 % where 139 and 153 do not:\n"
+        "\nOne of our sources, a lecture, uses 100 minima for J = 0.8, delta = 0.1 and a failure of 1 %. Its \
+         exponent, -k J / 0.02, should be -k J / 200; in its other bound the exponent mu is missing. Chernoff's bound \
+         requires 1,152 minima, but 154 are enough: with 154 minima, and with every larger number, the probability of \
+         failure is at most 1 %. It does not fall steadily with the number of minima, because (1 - delta) J t passes \
+         an integer at some steps and not at others. With 136 minima it is below 1 %, with 139 and 153 it is above:\n"
             .to_owned(),
         saw(),
-        "## Features beside the full sketch\n\n\
-         Documents are fungible if r of their k features agree. This approximates what comparing all minima would \
-         say. The full sketch accepts from that number of equal minima on which is nearest to the features at 0.9. \
-         Logarithms show the tails: to the left, what false positives cost; to the right, what duplicates are missed.\n"
+        "## Features compared with the full sketch\n\n\
+         Two documents are *fungible*, accepted as near-duplicates, if at least r of their k features agree. This \
+         approximates a comparison of all minima, the full sketch. The full sketch accepts a pair if at least a given \
+         number of minima are equal. The tables use the number for which its probability of acceptance at resemblance \
+         0.9 is nearest to that of the features. The logarithms show the tails: accepted pairs of low resemblance are \
+         false positives, rejected pairs of high resemblance are missed duplicates.\n"
             .to_owned(),
         polynomials(Preset::BRODER_84),
         polynomials(Preset::BRODER_200),
-        "Broder's slides say *more than r* common features; his sum starts *at r*. Only the sum makes his two presets \
-         two ways to the same filter, and so r is the least number that suffices, here as in the sum. At 0.9:\n"
+        "Broder's slides require *more than r* common features, but his sum starts *at r*. His two presets are nearly \
+         equal filters only by the sum. So here, as in the sum, r is the smallest number that suffices. At \
+         resemblance 0.9:\n"
             .to_owned(),
         words_and_sum(),
         "## Presets\n\n\
-         P(fungible) by resemblance. `twindex build --preset NAME` keeps these bands, and of each feature as many \
-         bits, at most 32; an index finds what shares one of them, whatever r is, unless it is asked for more \
-         (`--sharing R`; with features of one byte that is 3 or 7 if nothing is said).\n"
+         P(fungible) by resemblance. An index built with `twindex build --preset NAME` stores these bands, with the \
+         given bits of each feature, at most 32. A query finds documents that share at least one feature, whatever r \
+         is, unless `--sharing R` requires more. For features of one byte, the default of `--sharing` is 3, and 7 from \
+         50,000 documents on.\n"
             .to_owned(),
         presets(),
         "## Eight bytes a document\n\n\
-         Of `small-8`, one byte of each feature, unrelated documents agree in each byte once in 256 pairs. Broder asks \
-         for 3 common bytes below about 50,000 documents, and mentions 7 for large collections. There is no edge at \
-         50,000: it is where one document in six has an accidental partner, and the share grows with the \
-         collection. 7 bytes let no accidents pass, and few near-duplicates. An index, which finds who shares a byte, \
-         takes some 15 bytes for these 8.\n"
+         `small-8` uses one byte of each feature. Two unrelated documents agree in a given byte with probability \
+         1/256. Broder requires 3 common bytes for fewer than about 50,000 documents, and mentions 7 for large \
+         collections. 50,000 is no sharp limit: at this size one document in six has an accidental partner, and the \
+         share grows with the collection. If 7 bytes must agree, there are no accidental pairs, but few \
+         near-duplicates are found. An index stores these 8 bytes in about 15 bytes, to find the documents that share \
+         a byte.\n"
             .to_owned(),
         accidents(),
-        "## More bands than one\n\n\
-         20 bands of 6, by resemblance: what asking for several shared bands saves and costs.\n"
+        "## Several shared bands\n\n\
+         20 bands of 6: the probability that two documents share at least this many bands, by resemblance. If more \
+         bands must be shared, there are fewer candidates, and fewer near-duplicates are found.\n"
             .to_owned(),
         several_bands(),
-        "## Chosen for a recall and a bound\n\n\
-         `planner::choose` finds the features with the fewest minima that keep a recall and a bound on false \
-         positives, or reports which of them is not possible. Some answers:\n"
+        "## Features for a recall and a bound on false positives\n\n\
+         `planner::choose` finds the features with the fewest minima that reach a given recall and keep false \
+         positives within a bound, or reports which of the two is impossible. Some results:\n"
             .to_owned(),
         chosen(),
     ];
