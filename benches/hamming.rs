@@ -1,14 +1,16 @@
-//! Fingerprints within radius 3 of a query: a mapped segment, checksums on, one query at a time.
+//! Measures queries for fingerprints within radius 3 in a mapped segment with checksums.
 //!
-//! `probe` compares the strategies to find a bucket, in four complete tables of whole keys (codec `plain`), which
-//! support all three: 16 queries at a time, as they come in a stream, on 1 M and 10 M uniform fingerprints.
+//! `within` runs one query at a time. `uniform` fingerprints have near pairs only by chance; 30 % of the `clustered` ones
+//! are near another one.
 //!
-//! `partial` measures the default layout, a complete table 1 and partial others: uniform fingerprints and, if
-//! `TWINDEX_SIMHASHES` names a file of them (little-endian u64), real simhashes; 16 queries and all 65,536 together.
-//! `TWINDEX_KERNEL=avx2` runs it with plainer instructions.
+//! `probe` compares the strategies to find a bucket, in four complete tables with the codec `plain`, which supports all
+//! three strategies. It runs 16 queries at a time, as a stream of documents does, on 1 M and 10 M uniform fingerprints.
 //!
-//! Named by the data's property: uniform (no near pairs by chance), clustered (30 % are near another). Answers are
-//! checked against a scan before the clock starts.
+//! `partial` measures the default layout, a complete first table and partial others. It uses uniform fingerprints and, if
+//! `TWINDEX_SIMHASHES` names a file (little-endian u64), real simhashes. It runs 16 queries at a time, and all 65,536 at
+//! once. `TWINDEX_KERNEL=avx2` limits the vector instructions.
+//!
+//! Answers are checked before the measurement, those of `within` against a scan.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -22,7 +24,7 @@ use twindex::{Key, Params};
 use twindex_kernel::splitmix::SplitMix;
 
 const FINGERPRINTS: usize = 1_000_000;
-/// Queries that are searched together.
+/// Number of queries in a batch.
 const TOGETHER: usize = 16;
 const QUERIES: usize = 4096;
 
@@ -69,7 +71,7 @@ fn within(criterion: &mut Criterion) {
         let values = fingerprints(clustered);
         let dir = tempfile::tempdir().unwrap();
         let segment = segment(&dir, &Params::builder().u64_keys().simhash(3).build().unwrap(), &values);
-        // Half of the queries have at least one answer.
+        // Half of the queries are near a stored fingerprint.
         let mut random = SplitMix(77);
         let queries: Vec<u64> = (0..QUERIES)
             .map(|i| if i % 2 == 0 { random.next() } else { flipped(&mut random, values[i * 7], 3) })
@@ -114,7 +116,7 @@ fn probe(criterion: &mut Criterion) {
             hits
         };
         let all = [Probe::Directory, Probe::Interpolation, Probe::Binary];
-        // Half of the queries find what they were made of, and few find more.
+        // At least half of the queries find the fingerprint from which they were made, and few find more than one.
         let [first, second, third] = all.map(|probe| hits(&queries, probe));
         assert!(
             first >= 8 * QUERIES as u64 && first == second && second == third,
@@ -132,7 +134,8 @@ fn probe(criterion: &mut Criterion) {
     }
 }
 
-/// The fingerprints of a file that the user names, for real documents are not uniform.
+/// Reads the fingerprints from the file that `TWINDEX_SIMHASHES` names. Fingerprints of real documents are not uniform.
+/// `None` if the variable is not set.
 #[expect(clippy::disallowed_methods, reason = "a file of the user, not of an index")]
 fn real_simhashes() -> Option<Vec<u64>> {
     let Some(path) = std::env::var_os("TWINDEX_SIMHASHES") else {
@@ -180,7 +183,8 @@ fn partial(criterion: &mut Criterion) {
                     }
                     hits
                 };
-                // Half of the queries find what they were made of; all codecs and batches find the same.
+                // At least half of the queries find the fingerprint from which they were made. All codecs and batch sizes
+                // find the same number.
                 let first = *found.get_or_insert_with(&mut hits);
                 assert!(first >= 8 * QUERIES as u64 && hits() == first, "{first}");
                 group.bench_function(format!("{codec}/{together} together"), |bencher| {

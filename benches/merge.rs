@@ -1,21 +1,21 @@
-//! The cost of building and merging segments, compared with sorting their tables.
+//! Compares the cost of building and merging segments with the cost of sorting their tables.
 //!
 //! ```sh
 //! cargo bench --bench merge -- [FILE.u64 ...]
 //! ```
 //!
-//! Each file holds fingerprints, little-endian; without one, a million random ones are made. Eight segments of them are
-//! merged, the documents spread over all. Rows:
+//! Each file contains fingerprints (little-endian u64); without files, the benchmark draws a million random ones. It
+//! distributes the documents over eight segments and merges these. Rows:
 //!
-//! - `sort_unstable`: the baseline, the values of each table sorted;
-//! - `radix`: the same by `segment::sorted::sort`;
-//! - `merge of the tables`: from eight open segments to the encoded tables of one, nothing written;
-//! - `and their documents`: the same, and the postings and ranks of the eight read, compared and merged;
-//! - `merge`, `build`: whole segments, written and synced.
+//! - `sort_unstable`: sorts the values of each table, the baseline;
+//! - `radix`: the same with `segment::sorted::sort`;
+//! - `merge of the tables`: merges the tables of the eight open segments and encodes them, without writing;
+//! - `and their documents`: also reads, compares and merges the postings and ranks of the segments;
+//! - `merge`, `build`: write and sync whole segments.
 //!
-//! Each number is the median of rounds in turn, of CPU time of the thread if the system reports it (a busy machine
-//! stretches time), and of wall time otherwise. Memory is the most anonymous memory seen meanwhile, less that at the
-//! start.
+//! Each number is the median of several rounds. Times are CPU times of the thread, because other load on the machine
+//! increases wall time; where the system reports no CPU time, they are wall times. Memory is the maximum of anonymous
+//! memory during the work, minus that at the start.
 
 #![allow(clippy::disallowed_methods, reason = "reads files that are no index's")]
 
@@ -45,7 +45,7 @@ fn random(count: usize) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// Seconds of CPU time of this thread; on systems that do not report it, seconds of wall time.
+/// Returns the CPU time of this thread in seconds, or the time since `since` if the system does not report CPU time.
 fn worked(since: Instant) -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split(' ').next().and_then(|first| first.parse::<u64>().ok());
@@ -58,7 +58,8 @@ fn anonymous() -> u64 {
     line.trim().trim_end_matches("kB").trim().parse::<u64>().unwrap_or(0) << 10
 }
 
-/// Runs `work`; returns seconds of CPU time, seconds, and the most anonymous memory above the start.
+/// Runs `work`; returns its CPU time and wall time in seconds, the maximum increase of anonymous memory in bytes, and its
+/// result.
 fn measured<T>(work: impl FnOnce() -> T) -> (f64, f64, u64, T) {
     let done = Arc::new(AtomicBool::new(false));
     let before = anonymous();
@@ -120,7 +121,7 @@ fn report(name: &str, fingerprints: &[u64]) {
         segments.iter().map(|segment| MergeInput { segment, deleted: &none }).collect();
     let roomy = SpillBudget::new(4 << 30, dir.path());
 
-    // The sort values of the tables of the design that is chosen by default.
+    // The sort keys of the tables of the default design.
     let design = Design::new(segments[0].scheme().map_or(DesignName::Blocks(4), |scheme| scheme.design))
         .expect("a design");
     let mut distinct = fingerprints.to_vec();
@@ -201,7 +202,7 @@ fn report(name: &str, fingerprints: &[u64]) {
     }
 }
 
-/// The distinct ones, in the order in which they first come.
+/// Returns the distinct fingerprints in the order of their first occurrence.
 fn fingerprints_in_input_order<'a>(
     fingerprints: &'a [u64],
     distinct: &'a [u64],

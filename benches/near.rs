@@ -1,12 +1,11 @@
-//! The cost of the Hamming filter: nanoseconds for a bucket, at each level of instructions.
+//! Measures the Hamming filter in nanoseconds per bucket, at each SIMD level.
 //!
 //! ```sh
 //! cargo bench --bench near
 //! ```
 //!
-//! Buckets follow each other in a plane, as in a table, and begin anywhere; the planes are small enough for the
-//! caches. About 15 elements are what a table with a prefix of the right length has in a bucket, 153 and 763 what
-//! shorter prefixes leave.
+//! Buckets are adjacent in a plane and start at any alignment, as in a table. The planes fit in the caches. Buckets have
+//! about 15 elements in a table whose prefix has the right length, and 153 or 763 in tables with shorter prefixes.
 
 use std::hint::black_box;
 
@@ -18,11 +17,11 @@ use zerocopy::little_endian::{U16, U32};
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// Buckets that one iteration filters.
+/// Number of buckets that one iteration filters.
 const BUCKETS: usize = 256;
 const RADIUS: u32 = 3;
 
-/// Planes, where each bucket ends, and a query for each.
+/// Two planes, the end of each bucket, and a query for each bucket.
 struct Buckets {
     high: Vec<U16>,
     low: Vec<U32>,
@@ -31,7 +30,7 @@ struct Buckets {
 }
 
 impl Buckets {
-    /// Buckets of `mean` elements; `spread` makes them of any number up to a third less and more.
+    /// Creates buckets of `mean` elements; with `spread`, the number varies by up to a third in both directions.
     fn new(mean: usize, spread: bool) -> Self {
         let mut random = Random(7);
         let third = if spread { mean / 3 } else { 0 };
@@ -49,7 +48,7 @@ impl Buckets {
         Self { high, low, ends, queries }
     }
 
-    /// The sum of `of` over all buckets, from `(high, low, query)`.
+    /// Returns the sum of `of(high, low, query)` over all buckets.
     #[inline(always)]
     fn sum(&self, of: impl Fn(&[U16], &[U32], u64) -> usize) -> usize {
         let (mut start, mut sum) = (0, 0);
@@ -61,7 +60,7 @@ impl Buckets {
     }
 }
 
-/// The filter over pieces of `BITS`.
+/// Runs the Hamming filter with `BITS` bits on all buckets.
 struct Filter<'a, const BITS: u32>(&'a Buckets);
 
 impl<const BITS: u32> Kernel for Filter<'_, BITS> {

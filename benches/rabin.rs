@@ -1,4 +1,4 @@
-//! Rabin's fingerprints and the shingle hashes side by side: this crate's own sources as text.
+//! Compares Rabin fingerprints, rolling hashes and the shingle hashes, on source files and documents of this repository.
 
 use std::hint::black_box;
 
@@ -16,8 +16,8 @@ const TEXTS: [&str; 6] = [
     include_str!("../format-spec.md"),
 ];
 
-/// Bytes a second: of one long string, by tables, by carry-less multiplications where there are any, and
-/// modulo a prime; and of windows.
+/// Measures bytes per second: of one long string by tables, by carry-less multiplication where available, and modulo a
+/// prime; and of windows.
 fn strings(criterion: &mut Criterion) {
     let string = TEXTS.concat().into_bytes();
     let (rabin, hash) = (Rabin::new(0), RabinKarp::seeded(0));
@@ -37,7 +37,7 @@ fn strings(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Nanoseconds a shingle of five words, tokens included.
+/// Measures nanoseconds per shingle of five words, including tokenization.
 fn shingles(criterion: &mut Criterion) {
     let mut buffers = Buffers::default();
     let mut shingles = Vec::new();
@@ -67,7 +67,7 @@ fn shingles(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Choosing a polynomial.
+/// Measures the choice of a random irreducible polynomial.
 fn polynomials(criterion: &mut Criterion) {
     let mut seed = 0;
     criterion.bench_function("polynomial", |bencher| {

@@ -1,7 +1,7 @@
-//! Text to numbers, stage by stage and for each level of instructions, on prose: this project's own documents.
+//! Measures the stages from text to sketch, at each SIMD level, on prose from this project's documents.
 //!
-//! Rates are of text, so that stages can be compared with each other and with the memory bandwidth of the machine:
-//! "memory read" sums the words of a buffer far larger than its caches, "copy" copies the same texts.
+//! Rates are in bytes of text, so that the stages can be compared with each other and with the memory bandwidth of the
+//! machine: "memory read" sums the words of a buffer far larger than the caches, and "copy" copies the texts.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ use twindex::sketch::{Buffers, MinHasher, Scratch, Shingler, Sketch, Sketcher, s
 use twindex::sketch::{Cutter, Units};
 use twindex_kernel::Level;
 
-/// Prose that is present wherever the benchmark is, about 100 kB.
+/// About 100 kB of prose from this repository, so that the benchmark needs no other data.
 const TEXTS: [&str; 6] = [
     include_str!("../format-spec.md"),
     include_str!("../LICENSE-APACHE"),
@@ -25,7 +25,7 @@ const TEXTS: [&str; 6] = [
     include_str!("../src/store/writer/mod.rs"),
 ];
 
-/// Documents of about the size of a web page's text, cut at line ends.
+/// Splits the texts at line ends into documents about as long as the text of a web page.
 fn documents() -> Vec<String> {
     let mut documents = Vec::new();
     for text in TEXTS {
@@ -135,7 +135,7 @@ fn stages(criterion: &mut Criterion) {
             });
         }
     }
-    // Short documents leave most bins empty.
+    // Documents with few shingles leave most bins empty.
     for of in [20, 100] {
         let short: Vec<&[u64]> = shingles.iter().flat_map(|hashes| hashes.chunks_exact(of)).collect();
         group.throughput(Throughput::Elements((short.len() * of) as u64));
@@ -156,7 +156,7 @@ fn stages(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// The choices of tokens, on the same prose and on text of several scripts.
+/// Measures each kind of tokens, on the same prose and on text in several scripts.
 #[cfg(feature = "languages")]
 fn units(criterion: &mut Criterion) {
     let scripts =
@@ -194,7 +194,7 @@ fn units(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Needs the tables and stemmers.
+/// Does nothing: without the feature `languages` there are no Unicode tables and stemmers.
 #[cfg(not(feature = "languages"))]
 fn units(_: &mut Criterion) {}
 

@@ -1,4 +1,4 @@
-//! The cost of a weighted vote: the sums alone, the lookup of a weight, and both.
+//! Measures a weighted simhash: only the sums of votes, only the lookup of weights, and both.
 //!
 //! ```sh
 //! cargo bench --bench weighted
@@ -18,7 +18,7 @@ fn numbers(seed: u64, count: usize) -> Vec<u64> {
     (0..count).map(|_| random.next()).collect()
 }
 
-/// The definition, with which the kernels are compared.
+/// Computes the votes by their definition, as a baseline for the kernels.
 fn scalar(hashes: &[u64], weights: &[u16]) -> [i64; 64] {
     let mut votes = [0; 64];
     for (&hash, &weight) in hashes.iter().zip(weights) {
@@ -58,7 +58,7 @@ fn sums(c: &mut Criterion) {
     group.finish();
 }
 
-/// A table of this number of entries, each in 2 to 9 of 1,000 documents.
+/// Returns an IDF table with this number of entries, each in 2 to 9 of its documents.
 fn table(entries: usize) -> IdfTable {
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0));
     let all = numbers(4, entries);
@@ -77,7 +77,7 @@ fn look_ups(c: &mut Criterion) {
         group.throughput(Throughput::Elements(COUNT as u64));
         let mut random = SplitMix(5);
         let present = numbers(4, entries);
-        // Half of the shingles are in the table, in no order.
+        // Half of the shingles are in the table; their order is random.
         let asked: Vec<u64> = (0..COUNT)
             .map(|i| random.next() as usize % entries + i % 2 * entries)
             .map(|place| present.get(place).copied().unwrap_or(place as u64 * 0x9E37_79B9_7F4A_7C15))

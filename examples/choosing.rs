@@ -21,7 +21,7 @@ fn main() {
     print!("{}", page());
 }
 
-/// Formats a table in Markdown. The first row is the header.
+/// Formats a Markdown table. The first row is the header.
 fn table(rows: &[Vec<String>]) -> String {
     let mut text = String::new();
     for (place, row) in rows.iter().enumerate() {
@@ -37,7 +37,7 @@ fn row<const N: usize>(cells: [&str; N]) -> Vec<String> {
     cells.map(str::to_owned).to_vec()
 }
 
-/// Formats a probability or a number of pairs with three digits, and with an exponent if it would have many zeros.
+/// Formats a probability or a number of pairs with three digits; very small and large values have an exponent.
 fn short(x: f64) -> String {
     if x == 0.0 {
         "0".to_owned()
@@ -52,7 +52,7 @@ fn short(x: f64) -> String {
     }
 }
 
-/// Formats a number rounded to an integer, with commas.
+/// Rounds a number to an integer and formats it with commas.
 fn thousands(x: f64) -> String {
     let digits = format!("{x:.0}");
     let mut text = String::new();
@@ -132,7 +132,7 @@ fn samples() -> String {
     table(&rows)
 }
 
-/// Returns a table of exact miss probabilities, which rise and fall with the number of minima.
+/// Returns a table of exact miss probabilities, which rise and fall as the number of minima increases.
 fn saw() -> String {
     let mut rows = vec![row(["minima", "P[miss]"])];
     for samples in [100, 135, 136, 139, 140, 150, 153, 154, 157, 158] {
@@ -284,7 +284,7 @@ fn several_bands() -> String {
     table(&rows)
 }
 
-/// Returns the whole page.
+/// Returns the content of `docs/choosing.md`.
 pub(crate) fn page() -> String {
     let sections = [
         "# Choosing parameters\n\n\

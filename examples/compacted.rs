@@ -1,15 +1,15 @@
-//! Compares a long-lived index, after compaction, with an index that was built from the same documents at once: are its
-//! queries as fast?
+//! Compares the query time of a long-lived index after compaction with that of an index built from the same documents in
+//! one commit.
 //!
 //! ```sh
 //! cargo run --release --example compacted -- DIRECTORY 1000000 [ROUNDS]
 //! ```
 //!
-//! The first index gets all documents through its log in batches of 1,000, a tenth of them twice, and every seventh is
-//! deleted again. So it goes through flushes, merges and delete bitmaps. It is closed, opened, and compacted. The
-//! second index gets the live documents as one batch. The segments of both must have the same bytes. Then both answer
-//! the same queries in turn. The times of the two indexes are compared round by round, and the second index is also
-//! compared with itself, opened a second time.
+//! The first index gets all documents through its log in batches of 1,000. A tenth of the documents are put twice, and
+//! every seventh is deleted later, so the index undergoes flushes, merges and deletes. It is then closed, opened and
+//! compacted. The second index gets the live documents as one batch. The segments of both must have the same bytes. Then
+//! both run the same queries in turn, and their times are compared within each round. As a control, the second index is
+//! also compared with itself, opened a second time.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
@@ -22,11 +22,11 @@ use twindex::{Fingerprint, Index, Params, Result, Snapshot};
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// The number of queries of a round.
+/// Number of queries in a round.
 const QUERIES: u64 = 20_000;
 
-/// Returns the fingerprint of a document, for its first or second insertion. Half of the fingerprints are near an
-/// earlier one.
+/// Returns the fingerprint of the first or second version of a document. Half of the fingerprints are near an earlier
+/// one.
 fn fingerprint(document: u64, again: bool) -> u64 {
     let mut random = Random(document * 2 + u64::from(again));
     let anywhere = random.next();
@@ -40,7 +40,7 @@ fn fingerprint(document: u64, again: bool) -> u64 {
     near
 }
 
-/// Returns the key of a document. Keys are in no particular order.
+/// Returns the key of a document. The keys of successive documents are in no particular order.
 fn key(document: u64) -> u64 {
     let mixed = (document ^ document >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed ^ mixed >> 31
@@ -60,7 +60,7 @@ fn lived(path: &Path, documents: u64) -> Result<usize> {
     let (mut writer, mut segments) = (index.writer()?, 0);
     for document in 0..documents {
         writer.put(key(document), Fingerprint(fingerprint(document, false)))?;
-        // Replaces and deletes documents some time after their insertion, when most are already in segments.
+        // Replaces or deletes an older document, which is usually in a segment by now.
         let earlier = document.checked_sub(documents / 5);
         if let Some(document) = earlier.filter(|&document| is_repeated(document)) {
             writer.put(key(document), Fingerprint(fingerprint(document, true)))?;
@@ -112,7 +112,7 @@ fn segment(path: &Path) -> PathBuf {
     only
 }
 
-/// Returns the time of a query in nanoseconds, and the total number of documents found.
+/// Runs the queries of a round; returns the nanoseconds per query and the total number of matches.
 fn ask(snapshot: &Snapshot, documents: u64, seed: u64) -> Result<(f64, u64)> {
     let mut random = Random(seed);
     let queries: Vec<Fingerprint> = (0..QUERIES)
@@ -150,7 +150,7 @@ fn main() -> Result<()> {
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for round in 0..rounds + 2 {
         let mut all = None;
-        // The order of the indexes changes from round to round.
+        // Changes the order of the indexes from round to round.
         for turn in 0..3 {
             let who = ((round + turn) % 3) as usize;
             let (took, found) = ask([&lived, &fresh, &again][who], documents, round)?;

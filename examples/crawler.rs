@@ -1,4 +1,4 @@
-//! The loop of a crawler. Pages arrive one by one, without end. Each page is looked up and stored in one step, and
+//! The main loop of a crawler: pages arrive one by one, without end. Each page is looked up and stored in one step, and
 //! after a crash the loop continues from the last commit.
 //!
 //! ```sh
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use twindex::{Admitted, Index, Params};
 
-/// The number of pages of a commit.
+/// Number of pages in a commit.
 const BATCH: usize = 1000;
 
 fn open(path: &Path) -> twindex::Result<Index> {
@@ -22,7 +22,7 @@ fn open(path: &Path) -> twindex::Result<Index> {
     Index::open_or_create(path, params)
 }
 
-/// Returns all files below a folder, in the same order in every run.
+/// Returns all files below a folder, in a deterministic order.
 fn pages(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut pages = Vec::new();
     let mut folders = vec![folder.to_owned()];

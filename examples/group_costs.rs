@@ -1,27 +1,29 @@
-//! Measures the cost of finding leaders: the number of queries and the microseconds for each, for several kinds of
-//! corpora.
+//! Measures the number of queries and the time to find the leader of a document, for several kinds of corpora.
 //!
 //! ```sh
 //! cargo run --release --example group_costs [DOCUMENTS [WORD OF THE CORPUS]]
 //! ```
 //!
-//! Documents are fingerprints, near within 3 bits, in one segment. The corpora are: 1, 30 and 90 % near-duplicates
-//! (families of 2 to 10); families of a tenth of all documents, at most 100,000; chains of a hundredth of all
-//! documents, at most 10,000, in which each is near the next one; cubes of the same size, in which each document is
-//! near about fourteen others; and texts that all resemble each other, as many as a family has documents, stored with
-//! their sets. Each corpus is in the order of key hashes. Families, chains and cubes are also tested with a hostile
-//! order of priorities, in which a document comes after the documents that it depends on. Each leader is found without
-//! remembered answers, in an index that was just opened and in an index that was queried before. Finally all groups are
-//! listed.
+//! Most corpora consist of fingerprints, which are near within 3 bits, in one segment. The corpora are:
+//!
+//! - 1, 30 and 90 % near-duplicates, in families of 2 to 10;
+//! - families of a tenth of all documents, at most 100,000;
+//! - chains of a hundredth of all documents, at most 10,000, in which each document is near the next one;
+//! - cubes of the same size, in which each document is near about fourteen others;
+//! - texts that all resemble each other, as many as a family has documents, stored with their sets.
+//!
+//! By default, the order of priorities is that of key hashes. Families, chains and cubes are also measured with an
+//! adversarial order, in which each document depends on earlier ones. Each leader is searched in an index that was just
+//! opened, and in one that has cached earlier results. At the end, all groups are listed.
 
 use std::time::Instant;
 
 use twindex::params::Near;
 use twindex::{Decision, Document, Error, Fingerprint, Index, Leader, Params, Resources, Snapshot, Writer};
 
-/// The number of documents whose leaders are found.
+/// Number of documents whose leaders are searched.
 const ASKED: u64 = 300;
-/// The maximum number of queries for one leader.
+/// Maximum number of queries to find a leader.
 const MOST: u64 = 20_000;
 
 fn mix(value: u64) -> u64 {
@@ -31,13 +33,13 @@ fn mix(value: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// Returns the fingerprint of a member of a family, which differs from the family's centre in one or two bits.
+/// Returns the fingerprint of a member of a family. It differs from the centre of the family in one or two bits.
 fn member(family: u64, place: u64) -> u64 {
     let bits = mix(family << 32 | place);
     mix(family) ^ 1 << (bits & 63) ^ 1 << (bits >> 8 & 63)
 }
 
-/// Returns the fingerprint of a corner of a cube. It is near the corners that differ in one dimension.
+/// Returns the fingerprint of a corner of a cube, which is near the corners that differ in one dimension.
 fn corner(cube: u64, place: u64) -> u64 {
     (0..32).fold(mix(cube), |value, bit| if place >> bit & 1 == 1 { value ^ 3 << (2 * bit) } else { value })
 }
@@ -53,7 +55,7 @@ fn chains(documents: u64, length: u64) -> Vec<u64> {
     (0..documents).map(&mut link).collect()
 }
 
-/// Returns the text of a member of a family. One of its forty words differs.
+/// Returns the text of a member of a family. Members differ in one of forty words.
 fn text(i: u64) -> String {
     let word = |place: u64| if place == mix(i) % 40 { format!("x{i}") } else { format!("w{place}") };
     (0..40).map(word).collect::<Vec<_>>().join(" ")
@@ -63,7 +65,7 @@ fn text(i: u64) -> String {
 struct Corpus {
     name: String,
     documents: u64,
-    /// The fingerprints; `None` for texts with sets.
+    /// Returns the fingerprint of a document; `None` if documents are texts with sets.
     fingerprint: Option<Box<dyn Fn(u64) -> u64>>,
     priority: fn(u64) -> Option<u64>,
 }
@@ -74,7 +76,7 @@ fn corpora(documents: u64) -> Vec<Corpus> {
         all.push(Corpus { name, documents, fingerprint: Some(fingerprint), priority });
     };
     for percent in [1, 30, 90] {
-        // This percentage of blocks of 10 documents are families.
+        // `percent` per cent of the blocks of 10 documents are families.
         let fingerprint = move |i: u64| if mix(i / 10) % 100 < percent { member(i / 10, i) } else { mix(!i) };
         add(format!("{percent} % duplicates"), Box::new(fingerprint), |_| None);
     }
@@ -115,7 +117,7 @@ fn build(dir: &std::path::Path, corpus: &Corpus) -> twindex::Result<Index> {
     Ok(index)
 }
 
-/// Finds the leader of a document. Returns the leader (`None` if it is undecided) and the time in microseconds.
+/// Returns the leader of a document (`None` if it is undecided), and the time of the search in microseconds.
 fn ask(snapshot: &Snapshot, key: u64) -> twindex::Result<(Option<Leader>, f64)> {
     let start = Instant::now();
     let found = snapshot.leader(key, MOST)?;
@@ -146,7 +148,7 @@ fn main() -> twindex::Result<()> {
         let (mut queries, mut undecided, mut asked) = (Vec::new(), 0, 0);
         let mut micros = [Vec::new(), Vec::new()];
         let mut writer: Writer = index.writer()?;
-        // The most expensive leaders of a hostile order take long; fewer documents are queried then.
+        // With an adversarial order, the most expensive leaders take long, so fewer documents are measured.
         let (sketcher, began) = (index.sketcher()?, Instant::now());
         for place in 0..ASKED {
             if began.elapsed().as_secs() > 60 {
@@ -156,7 +158,7 @@ fn main() -> twindex::Result<()> {
             if place % 10 == 0 {
                 micros[0].push(ask(&Index::open(&dir)?.snapshot(), key)?.1);
             }
-            // A new snapshot has no remembered answers.
+            // A new snapshot has no cached results.
             let far = corpus.documents + place;
             match corpus.fingerprint {
                 Some(_) => writer.put(far, Document::from(Fingerprint(mix(far))).with_priority(far))?,

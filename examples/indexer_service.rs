@@ -1,23 +1,24 @@
-//! Measures an indexer that runs as a service: the longest waits of its callers.
+//! Measures how long callers of an indexer that runs as a service have to wait.
 //!
-//! One process writes documents by `admit`, a thousand per commit, while two of its threads query for near documents.
-//! Another process follows the commits. The writer is killed repeatedly while it works, and opens the index again; one
-//! of its ends is graceful. After each opening, the example counts the acknowledged documents.
+//! One process admits documents, a thousand per commit, while two of its threads query for near documents. Another
+//! process follows the commits. The writer is killed repeatedly while it works, and each time the index is opened again;
+//! one of the runs ends regularly. After each opening, the example counts the acknowledged documents.
 //!
 //! ```sh
 //! cargo run --release --example indexer_service -- --documents 1000000 --json
 //! ```
 //!
-//! The last line of the output is JSON: documents per second, percentiles and maxima of `admit` and `near`, and the
-//! maxima of commit, opening, single sync, and the oversleep of a thread that only sleeps (the canary). The canary
-//! shows how long the machine itself makes threads wait.
+//! The last line of the output is JSON. It has the documents per second, percentiles and maxima of `admit` and `near`,
+//! and the maxima of commits, openings, single syncs, and the oversleep of a thread that only sleeps. That thread, the
+//! canary, shows how long the machine itself delays threads.
 //!
-//! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` (the pause between two queries of a thread),
-//! `--dir FOLDER` (the folder of the index; default: a temporary folder), `--memtable ROWS` (the size of the memtable),
-//! `--sets` (store sets), `--json` (print only the JSON line).
+//! Options: `--documents N`, `--kills N`, `--seed N`, `--near-pause US` (the pause between two queries of a thread, in
+//! microseconds), `--dir FOLDER` (the folder of the index; default: a temporary folder), `--memtable ROWS` (the size of
+//! the memtable), `--sets` (store sets), `--json` (print only the JSON line).
 //!
-//! `--against PROGRAM` compares this program with a build of it from another commit: both run in turn, `--rounds N`
-//! times (default 3), in alternating order. The last line has the median documents per second of each, and their ratio.
+//! `--against PROGRAM` compares this program with a build of it from another commit. Both run in turn, `--rounds N` times
+//! (default 3), in alternating order. The last line has the median documents per second of each, and the ratio of the
+//! medians.
 
 #![allow(clippy::cast_sign_loss, reason = "logarithms of times, which are at least a nanosecond")]
 #![allow(
@@ -38,9 +39,9 @@ use std::{io, thread};
 use twindex::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile};
 use twindex::{Error, Index, Params, RealVfs, Vfs};
 
-/// The number of documents of a commit.
+/// Number of documents in a commit.
 const BATCH: u64 = 1000;
-/// The number of words of a document.
+/// Number of words of a document.
 const WORDS: usize = 50;
 /// On average one document in `COPIES` copies an earlier one and appends a word.
 const COPIES: u64 = 10;
@@ -128,7 +129,7 @@ impl Options {
     }
 }
 
-/// A generator of random numbers, determined by its seed (`SplitMix64`).
+/// A random number generator (`SplitMix64`).
 struct Random(u64);
 
 impl Random {
@@ -155,12 +156,12 @@ fn text(seed: u64, number: u64) -> String {
     }
     let mut text = String::new();
     for _ in 0..WORDS {
-        let _ = write!(text, "w{:x} ", random.below(50_000)); // writing to memory does not fail
+        let _ = write!(text, "w{:x} ", random.below(50_000)); // writing to a string cannot fail
     }
     text
 }
 
-/// A histogram of durations, in buckets by powers of 2^(1/8), and the longest duration.
+/// A histogram of durations, with eight buckets per power of two, and the longest duration.
 #[derive(Clone, Debug)]
 struct Times {
     counts: Vec<u64>,
@@ -185,7 +186,7 @@ impl Times {
         self.longest = self.longest.max(other.longest);
     }
 
-    /// Returns the time in microseconds below which `share` of the durations lie.
+    /// Returns the duration in microseconds that `share` of the durations do not exceed.
     fn percentile(&self, share: f64) -> f64 {
         let total: u64 = self.counts.iter().sum();
         let (wanted, mut seen) = ((total as f64 * share).ceil() as u64, 0);
@@ -218,7 +219,7 @@ impl Times {
     }
 }
 
-/// The names of the measured operations.
+/// The names of the measured operations. The constants below are their positions.
 const KINDS: [&str; 9] =
     ["admit", "near", "commit", "reopen", "close", "fsync", "canary", "refresh", "reopen_cpu"];
 const ADMIT: usize = 0;
@@ -248,7 +249,7 @@ fn processor_time() -> Duration {
     Duration::from_nanos(nanos.unwrap_or(0))
 }
 
-/// Writes the measurements made since the last call.
+/// Writes the measurements since the previous call.
 fn report(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     for (kind, times) in KINDS.iter().zip(&**measured) {
         let times = std::mem::take(&mut *times.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
@@ -259,7 +260,7 @@ fn report(measured: &Measured, out: &mut impl Write) -> io::Result<()> {
     out.flush()
 }
 
-/// Starts a thread that only sleeps, and measures by how much it oversleeps.
+/// Starts a thread that only sleeps, and records by how much it oversleeps.
 fn canary(measured: &Measured) {
     let measured = Arc::clone(measured);
     thread::spawn(move || {
@@ -273,7 +274,7 @@ fn canary(measured: &Measured) {
     });
 }
 
-/// A file system that measures its syncs.
+/// A file system that measures the duration of syncs.
 #[derive(Clone, Debug)]
 struct Timed {
     vfs: RealVfs,
@@ -369,13 +370,13 @@ fn create(dir: &Path, sets: bool) -> twindex::Result<Index> {
     }
 }
 
-/// Returns the number of documents in the last commit.
+/// Returns the number of documents that the last commit recorded.
 fn done(index: &Index) -> u64 {
     let snapshot = index.snapshot();
     snapshot.payload().and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
 }
 
-/// Runs the writing process, which also queries. It ends when its standard input has a line or is closed.
+/// Runs the writing process and its querying threads until standard input has a line or is closed.
 fn write(options: &Options) -> Result<(), Failure> {
     let dir = options.dir.as_deref().ok_or("no folder")?;
     let measured: Measured = Arc::default();
@@ -408,7 +409,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     {
         let ends = Arc::clone(&ends);
         thread::spawn(move || {
-            let _ = io::stdin().read_line(&mut String::new()); // any input, or the end of the parent, stops the process
+            let _ = io::stdin().read_line(&mut String::new()); // a line or the end of input stops this process
             ends.store(true, Ordering::Relaxed);
         });
     }
@@ -436,7 +437,7 @@ fn write(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Queries for documents near existing ones until it is stopped. Returns the reason of a failure.
+/// Queries for documents near stored ones until it is stopped. Returns an error if a query fails.
 fn ask(
     index: &Index,
     measured: &Measured,
@@ -472,7 +473,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     {
         let ends = Arc::clone(&ends);
         thread::spawn(move || {
-            let _ = io::stdin().read_line(&mut String::new()); // any input, or the end of the parent, stops the process
+            let _ = io::stdin().read_line(&mut String::new()); // a line or the end of input stops this process
             ends.store(true, Ordering::Relaxed);
         });
     }
@@ -499,7 +500,7 @@ fn follow(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Observations of the parent process.
+/// What the parent process has observed.
 #[derive(Default)]
 struct Seen {
     times: Vec<Times>,
@@ -530,8 +531,8 @@ impl Seen {
     }
 }
 
-/// Returns the milliseconds of a scan of 2,000 keys (the median), and of the removal and commit of the 100,000 keys of
-/// a prefix; `None` if the index is too small.
+/// Returns the median time of a scan of 2,000 keys, and the time to delete the 100,000 keys with a prefix and commit,
+/// both in milliseconds. `None` if the index is too small.
 fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, Failure> {
     if documents < 200_000 {
         return Ok(None);
@@ -561,7 +562,7 @@ fn measure_prefixes(path: &Path, documents: u64) -> Result<Option<(f64, f64)>, F
     Ok(Some((scan.as_secs_f64() * 1000.0, took.as_secs_f64() * 1000.0)))
 }
 
-/// Runs a program and returns its documents per second, read from the last line of its output.
+/// Runs a program and returns its documents per second, as reported in the last line of its output.
 fn documents_per_second(program: &Path, options: &Options) -> Result<f64, Failure> {
     let mut command = Command::new(program);
     for (name, value) in [
@@ -587,7 +588,7 @@ fn documents_per_second(program: &Path, options: &Options) -> Result<f64, Failur
     Ok(rate.ok_or("a line without documents_per_s")?.parse()?)
 }
 
-/// Runs this program and an older one in turn, and compares them.
+/// Runs this program and the program of `--against` in turn, and compares them.
 fn compare(options: &Options) -> Result<(), Failure> {
     let older = options.against.as_deref().ok_or("no program to compare with")?;
     let this = std::env::current_exe()?;
@@ -621,7 +622,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     let mut reader = options.start("follow", &index)?;
     let mut random = Random(options.seed);
     let (start, mut writing) = (Instant::now(), Duration::ZERO);
-    // Kills the writer at chosen numbers of documents, and ends it gracefully once.
+    // Kills the writer after evenly spaced numbers of documents, with a random delay, and lets it end regularly once.
     for life in 0..options.kills + 2 {
         let least = options.documents * (life + 1) / (options.kills + 2);
         let graceful = life == options.kills / 2;

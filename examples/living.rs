@@ -1,14 +1,14 @@
-//! Measures an index under load: admits clustered fingerprints into an empty index, in durable batches, and reports
-//! documents per second, the longest pause, and the bytes written and kept.
+//! Measures an index under load: admits clustered fingerprints to an empty index in durable batches, and reports the
+//! documents per second, the longest pause, and the bytes written and stored.
 //!
 //! ```sh
 //! cargo run --release --example living -- DIRECTORY 10000000 1000 [READERS] [ascending|random]
 //! ```
 //!
 //! Half of the documents are within 3 bits of an earlier one. Keys are ascending or random. `READERS` other processes
-//! refresh and query all the time. Each reader runs the same queries at every commit that it sees, and compares the
-//! answers with a scan of the documents of the commit. It also records a digest of the answers. At the end, all readers
-//! must have the same digest for the same commit, and the number of documents that the writer had at this commit.
+//! refresh and query continuously. At every commit that a reader sees, it runs the same queries, compares the answers
+//! with a scan of the documents of that commit, and records a digest of the answers. At the end, all readers must have
+//! the same digest for the same commit, and the number of documents that the writer had at that commit.
 
 #![allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 
@@ -25,7 +25,7 @@ use xxhash_rust::xxh3::xxh3_64;
 #[path = "../tests/support/random.rs"]
 mod random;
 
-/// Returns the fingerprint of a document: near an earlier one, or random.
+/// Returns the fingerprint of a document: a random one, or one near an earlier document.
 fn fingerprint(document: u64) -> u64 {
     let mut random = Random(document);
     let anywhere = random.next();
@@ -60,10 +60,10 @@ fn key(document: u64, ascending: bool) -> u64 {
     mixed ^ mixed >> 31
 }
 
-/// The number of queries of a reader at each commit.
+/// Number of queries that a reader runs at each commit.
 const QUERIES: u64 = 64;
 
-/// Returns, for each query, the documents within 3 bits and their distances, among all documents of the run.
+/// Returns, for each query, the documents of the whole run within 3 bits of it, and their distances.
 fn scan(documents: u64) -> Vec<(u64, Vec<(u64, u32)>)> {
     let mut queries: Vec<(u64, Vec<(u64, u32)>)> = (0..QUERIES)
         .map(|query| (fingerprint(query * query * documents / QUERIES / QUERIES), Vec::new()))
@@ -124,7 +124,7 @@ fn read(dir: &Path, documents: u64, ascending: bool) -> twindex::Result<()> {
     Ok(())
 }
 
-/// Compares the files of the readers with each other and with the commits, and removes them.
+/// Compares the records of the readers with each other and with the commits, and deletes them.
 fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
     let mut known: BTreeMap<u64, String> = BTreeMap::new();
     let mut both = 0;
@@ -140,7 +140,7 @@ fn compare(dir: &Path, commits: &BTreeMap<u64, u64>) -> u64 {
                 panic!("a line of three fields: {line}");
             };
             let generation: u64 = generation.parse().expect("a number");
-            // Between two commits there are generations of flushes and merges, with the documents of the commit before.
+            // A generation of a flush or a merge has the documents of the last commit before it.
             let (_, documents) = commits.range(..=generation).next_back().expect("a commit before it");
             assert_eq!(there, documents.to_string(), "documents of generation {generation}");
             match known.insert(generation, digest.clone()) {

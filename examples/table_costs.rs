@@ -4,13 +4,13 @@
 //! cargo run --release --example table_costs -- 10000000 3 blocks-4/planes+3 blocks-2/compact+3
 //! ```
 //!
-//! Fingerprints are uniform, half of the queries are 0 to 3 bits from a stored fingerprint, 2^17 queries are searched
-//! together, and the segment is mapped and warm. The time is the median of passes of 2^17 queries. No query is repeated
-//! before 2^19 others, so that caches and the TLB are as warm as in use. (The fastest tenth of short passes would
-//! exclude the effect of other load on the machine, but favours passes with more hits: at 50 M fingerprints, where many
-//! pages are read, it was half of the median.) The columns are: fingerprints, radius, scheme, measured and predicted
-//! nanoseconds per query, the ratio of prediction to measurement, bytes of the tables (stored and predicted), probes,
-//! and seconds to build. `scripts/fit-costs.py` reads the first four.
+//! Fingerprints are uniform, half of the queries are 0 to 3 bits from a stored fingerprint, batches have 2^17 queries,
+//! and the segment is mapped and warm. The time is the median of passes of 2^17 queries. At least 2^19 other queries run
+//! before a query is repeated, so that caches and the TLB are as warm as in use. (The fastest tenth of short passes would
+//! exclude other load on the machine, but it favours passes with more cache hits: at 50 M fingerprints, where many pages
+//! are read, it was half of the median.) The columns are: fingerprints, radius, scheme, measured and predicted
+//! nanoseconds per query, the ratio of prediction to measurement, bytes of the tables (stored and predicted), probes, and
+//! seconds to build. `scripts/fit-costs.py` reads the first four.
 
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -46,9 +46,9 @@ fn segment(dir: &Path, scheme: &str, within: u8, fingerprints: &[u64]) -> Result
     Ok(Segment::open(&RealVfs, &path)?)
 }
 
-/// Measures the nanoseconds per query, the median of all passes.
+/// Returns the median nanoseconds per query of all passes.
 fn measure(segment: &Segment, queries: &[u64], within: u32, tables: u32) -> Result<f64, Box<dyn Error>> {
-    // Read every page once, which verifies its checksum.
+    // Reads every page once, which verifies its checksum.
     for table in 1..=tables as usize {
         segment.for_each_table_row(table, |_, _| Ok(()))?;
     }

@@ -1,5 +1,5 @@
-//! `cargo fuzz` sets the configuration of fuzzing; `write_seeds` and a plain check are built without it, and need the
-//! same parts.
+//! Sets the configuration `fuzzing`. `cargo fuzz` sets it as well, but `write_seeds` and a plain `cargo check` need the
+//! same parts of the library.
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(fuzzing)");

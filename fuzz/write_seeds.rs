@@ -1,4 +1,4 @@
-//! Writes the inputs that fuzzing starts from to the directory given: one directory for each target.
+//! Writes the seeds of fuzzing to a directory, with one subdirectory for each target.
 
 #![allow(clippy::disallowed_methods, reason = "writes inputs, not an index")]
 

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Fits the prices of the cost model of permutation tables (src/planner/cost.rs) to measurements.
+"""Fits the costs in the cost model of permutation tables (src/planner/cost.rs) to measurements.
 
     for n in 100000 1000000 10000000 50000000; do
         cargo run --release --example table_costs -- $n 3 blocks-4/planes+2 blocks-4/planes+3 blocks-2/planes+3 ...
     done > measured.tsv
     cargo build && scripts/fit-costs.py target/debug/twindex measured.tsv
 
-Each line: fingerprints, radius, design and codecs, nanoseconds a query, any other columns, separated by tabs. `twindex plan --json`
-gives the work of each. The fit minimizes the squares of log(predicted / measured), so that half as much is as wrong as
-twice as much, over prices up to ten times below or above the present ones. Prices are pulled slightly towards the
-present ones, so that a price without effect on the measurements stays. One price after the other, until none changes.
+Each line of measured.tsv has, separated by tabs: number of fingerprints, radius, design and codecs, nanoseconds per
+query, and any other columns. `twindex plan --json` gives the number of operations for each line. The fit minimizes the
+sum of the squares of log(predicted / measured), so that half and twice the measured time are equal errors, over costs
+from a tenth to ten times the current ones. Costs are pulled slightly towards their current values, so that a cost
+without effect on the measurements does not change. Optimizes one cost after the other, until none changes.
 """
 
 import json
@@ -20,7 +21,7 @@ import subprocess
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent / "src/planner/cost.rs"
-PULL = 0.001  # what moving a price by a factor of e costs, in squared logarithms
+PULL = 0.001  # penalty for changing a cost by a factor of e, in squared logarithms
 
 
 def work(twindex: str, rows: str, within: str, scheme: str) -> dict[str, float]:

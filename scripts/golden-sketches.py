@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/sketches.tsv: sketches by a second implementation of the definitions in crates/sketch/src.
+"""Writes tests/golden/sketches.tsv with a second implementation of the sketches defined in crates/sketch/src.
 
     pip install xxhash
     python3 scripts/golden-sketches.py > tests/golden/sketches.tsv
 
-Written from the text of the module documentation, slow and plain. It classifies characters by the Unicode
-tables of the Python that runs it; the texts below hold no character younger than Unicode 14.
+Written from the module documentation, for simplicity and not for speed. Characters are classified by the Unicode tables
+of the Python that runs it. The texts below contain no character that is newer than Unicode 14.
 """
 
 import importlib.util
@@ -18,14 +18,14 @@ M64, M32 = (1 << 64) - 1, (1 << 32) - 1
 PI = [0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89]
 COUNT = 0x9E3779B97F4A7C15
 
-# The list of blocks is data, and the same for both implementations; what is made of it is not.
+# The list of blocks is data that both implementations share. The code that uses it is not shared.
 spec = importlib.util.spec_from_file_location("tables", pathlib.Path(__file__).with_name("token-tables.py"))
 tables = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(tables)
 
 
 def tokens(text):
-    found, parts, single = [], [], False  # parts: those of the token that may still go on
+    found, parts, single = [], [], False  # parts: the tokens that may still be extended
 
     def close():
         if parts:
@@ -173,12 +173,12 @@ TEXTS = [
     ("beyond the basic plane", "𐐀𐐁 𞤀𞤁 𝐀𝟏 𓀀 𑀅"),
 ]
 
-# (w, seed, bands, rows)
+# Columns: words in a shingle, seed, bands, rows.
 CHOICES = [(5, 0, 20, 6), (1, 0, 6, 14), (4, 2**64 - 1, 7, 3), (16, 42, 1, 1)]
 
 
 def escape(text):
-    """Keeps what can be seen; the rest, and the escape itself, as \\u{hex}. A long text is `\\repeat{n}part`."""
+    """Escapes characters that are not visible, and the escape itself, as \\u{hex}. A long text is `\\repeat{n}part`."""
     if len(text) > 100_000:
         period = next(n for n in range(1, 100) if text == text[:n] * (len(text) // n))
         return f"\\repeat{{{len(text) // period}}}{escape(text[:period])}"

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/choices.tsv: the mathematics of features in src/planner in exact fractions.
+"""Writes tests/golden/choices.tsv: the formulas for features in src/planner, computed with exact fractions.
 
     python3 scripts/golden_choices.py > tests/golden/choices.tsv
 
-A second implementation, from the formulas alone: sums of whole numbers, every scheme tried one by one. Only the
-logarithms at the end are rounded, from 400 digits to 17.
+A second implementation, from the formulas alone: sums of integers, and every scheme is tried. Only the logarithms at the
+end are rounded, from 400 digits to 17.
 """
 
 from decimal import Decimal, getcontext
@@ -22,7 +22,7 @@ def log10(fraction):
 
 
 def tails(n, p, k):
-    """P[X >= k] and P[X < k] for X of n events of probability p."""
+    """Returns P[X >= k] and P[X < k], where X is the number of n events, each of probability p, that occur."""
     hit, miss = p.numerator, p.denominator - p.numerator
     below, above, term = 0, 0, miss**n  # C(n, i) hit^i miss^(n-i), times denominator^n
     if miss == 0:
@@ -53,7 +53,7 @@ def binomials():
 
 
 def misses(t, j, delta):
-    """The exact probabilities to be below (1 - delta) j and above (1 + delta) j."""
+    """Returns the exact probabilities of estimates below (1 - delta) j and above (1 + delta) j."""
     below = tails(t, j, ceil((1 - delta) * j * t))[1]
     above = tails(t, j, floor((1 + delta) * j * t) + 1)[0]
     return below, above
@@ -71,7 +71,7 @@ def entropy(a, p):
 
 
 def least(failure, exponents):
-    """The least t with a sum of exp(-t e) of at most failure, by steps."""
+    """Returns the smallest t for which the sum of exp(-t e) is at most failure, found step by step."""
     t = max(1, int(decimal(failure).ln() / -max(exponents)) - 1)
     while sum((-t * e).exp() for e in exponents) > decimal(failure):
         t += 1

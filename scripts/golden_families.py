@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/families.tsv: minima of the classic families by a second implementation.
+"""Writes tests/golden/families.tsv: minima of the classic hash families, with a second implementation.
 
     python3 scripts/golden_families.py > tests/golden/families.tsv
 
-Written from "Minima" in format-spec.md, slow and plain; it needs the standard library only.
+Written from "Minima" in format-spec.md, for simplicity and not for speed. Needs only the standard library.
 """
 
 import zlib
@@ -58,7 +58,7 @@ EDGES = sorted(
     {k * P + d & M64 for k in range(9) for d in (-1, 0, 1)}
     | {(1 << k) + d & M64 for k in (29, 31, 32, 60, 61, 62, 63) for d in (-1, 0, 1)}
 )
-# (name, hashes, numbers of minima)
+# Columns: name, hashes, numbers of minima.
 SETS = [
     ("one hash", [0x0123456789ABCDEF], (1, 84, 4096)),
     ("zero", [0], (84,)),

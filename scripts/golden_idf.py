@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/idf.tsv: tables of document frequencies, their weights, and fingerprints made with them, by a
+"""Writes tests/golden/idf.tsv: document frequency tables, their weights, and fingerprints with these weights, with a
 second implementation of the definitions in format-spec.md ("Fingerprint" and "IDF table") and crates/sketch/src/idf.rs.
 
     pip install xxhash
@@ -13,7 +13,7 @@ import zlib
 
 import xxhash
 
-# Tokens and shingles are those of the other script.
+# Tokens and shingles are those of golden-sketches.py.
 spec = importlib.util.spec_from_file_location("sketches", pathlib.Path(__file__).with_name("golden-sketches.py"))
 sketches = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(sketches)
@@ -100,7 +100,7 @@ COLLECTION = [
     "the the the",
 ]
 
-# Texts that the collection knows, knows in part, and does not know.
+# Texts whose shingles are all, partly, or not at all in the collection.
 TEXTS = COLLECTION + [
     "a tulip is a tulip",
     "red red red blue rose",
@@ -108,7 +108,7 @@ TEXTS = COLLECTION + [
     " ".join(str(n % 37) for n in range(700)),
 ]
 
-# (width, seed, min_df, entries_max)
+# Columns: width, seed, min_df, entries_max.
 CHOICES = [(1, 0, 2, 1_000_000), (1, 0, 1, 1_000_000), (2, 7, 1, 6), (5, 2**64 - 1, 2, 1_000_000), (1, 3, 2, 3)]
 
 DOCUMENTS = [0, 1, 2, 3, 9, 99, 1000, 1023, 65_535, 1_000_000, 2**31 - 1, 2**31, 2**32 - 2, 2**32 - 1]

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/occurrences.tsv: sketches of texts whose shingles weigh as much as they occur, by a second
-implementation of crates/sketch/src/occurrences.rs and of the family `darts` for texts.
+"""Writes tests/golden/occurrences.tsv: sketches of texts whose shingles are weighted by their number of occurrences,
+with a second implementation of crates/sketch/src/occurrences.rs and of the family `darts` for texts.
 
     pip install xxhash
     python3 scripts/golden_occurrences.py > tests/golden/occurrences.tsv
 
-Written from "Weights in minima, samples and sets" and "Minima of weighted sets" in format-spec.md, slow and plain. Tokens
-and shingles are those of golden-sketches.py, darts those of golden_weighted.py.
+Written from "Weights in minima, samples and sets" and "Minima of weighted sets" in format-spec.md, for simplicity and
+not for speed. Tokens and shingles are those of golden-sketches.py, darts those of golden_weighted.py.
 """
 
 import collections

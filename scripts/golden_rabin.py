@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/rabin.tsv: Rabin's fingerprints, rolling hashes and the shingle hashes made of them, by
-a second implementation of the definitions in crates/sketch/src/classic/{rabin,rabin_karp}.rs and shingle.rs.
+"""Writes tests/golden/rabin.tsv: Rabin fingerprints, rolling hashes and the shingle hashes made from them, with a second
+implementation of the definitions in crates/sketch/src/classic/{rabin,rabin_karp}.rs and shingle.rs.
 
     python3 scripts/golden_rabin.py > tests/golden/rabin.tsv
 
-Written from the words of the module documentation, slow and plain: Python's long integers are the polynomials
-and the numbers. Irreducibility is decided by Rabin's test, not by Ben-Or's. Tokens and texts are those of
-golden-sketches.py.
+Written from the module documentation, for simplicity and not for speed: polynomials and numbers are Python's long
+integers. Irreducibility is decided by Rabin's test, not by Ben-Or's. Tokens and texts are those of golden-sketches.py.
 """
 
 import importlib.util
@@ -14,7 +13,7 @@ import pathlib
 import sys
 import types
 
-# golden-sketches.py needs it for what is not used here.
+# golden-sketches.py imports it for functions that are not used here.
 sys.modules.setdefault("xxhash", types.ModuleType("xxhash"))
 spec = importlib.util.spec_from_file_location(
     "sketches", pathlib.Path(__file__).with_name("golden-sketches.py")
@@ -41,12 +40,12 @@ def remainder(a, p):
 
 
 def squared(a, p):
-    # Over GF(2) the square of a sum is the sum of the squares: a zero goes between any two bits.
+    # Over GF(2), the square of a sum is the sum of the squares, so a zero is inserted between neighbouring bits.
     return remainder(int("0".join(bin(a)[2:]), 2), p)
 
 
 def irreducible(p):
-    """Rabin's test for degree 64, whose only prime divisor is 2."""
+    """Returns the result of Rabin's test for degree 64, whose only prime divisor is 2."""
     power, half = 2, None
     for i in range(64):
         power = squared(power, p)

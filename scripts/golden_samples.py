@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/samples.tsv: bottom and modular samples by a second implementation of crates/sketch/src/samples.rs.
+"""Writes tests/golden/samples.tsv: bottom and modular samples, with a second implementation of
+crates/sketch/src/samples.rs.
 
     pip install xxhash
     python3 scripts/golden_samples.py > tests/golden/samples.tsv
 
-Written from "Samples" in format-spec.md and of the module documentation, slow and plain. Tokens and
+Written from "Samples" in format-spec.md and the module documentation, for simplicity and not for speed. Tokens and
 shingles are those of golden-sketches.py.
 """
 
@@ -34,7 +35,8 @@ def modular(shingles, m):
 
 
 def compare(a, b, known):
-    """What both have, the first has and one has, of the hashes of the union that are known from both samples."""
+    """Of the hashes of the union that both samples determine, counts those in both sets, in the first set, and in either
+    set."""
     union = known(sorted(set(a) | set(b)))
     return (sum(x in a and x in b for x in union), sum(x in a for x in union), len(union))
 
@@ -57,7 +59,7 @@ TEXTS = sketches.TEXTS + [
     ("numbers, each often", " ".join(str(n * n % 97) for n in range(5000))),
 ]
 
-# (w, seed, t, m)
+# Columns: words in a shingle, seed, size of the bottom sample, modulus.
 CHOICES = [(5, 0, 100, 10), (1, 7, 64, 3), (2, 2**64 - 1, 1, 1), (3, 42, 4096, 1000)]
 
 

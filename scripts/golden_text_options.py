@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/text-options.tsv: units and shingles of the ways to cut a text, by a second implementation. With
-`symbols`, those of tokens that keep symbols, and of folded text, which came later.
+"""Writes tests/golden/text-options.tsv: tokens and shingles for each way of tokenizing texts, with a second
+implementation. With `symbols`, writes those of tokens that keep symbols and of folded texts, which were added later.
 
     pip install xxhash==4.1.0 uniseg==0.10.1 snowballstemmer==2.0.0
     python3 scripts/golden_text_options.py > tests/golden/text-options.tsv
     python3 scripts/golden_text_options.py symbols > tests/golden/text-symbols.tsv
 
-Written from format-spec.md, "Tokens" and "Shingles", and UAX #29. The head of the file has the versions
-that made it. They are not those of the library, so no text below holds a character or needs a rule that changed
-between them: NFKC of an assigned character never changes, all are of Unicode 14 or older, and the boundaries of
-those that occur are the same in Unicode 16 (uniseg) and 17.
+Written from format-spec.md, "Tokens" and "Shingles", and UAX #29. The header of the file lists the versions that made
+it. They differ from the library's, so no text below contains a character or needs a rule that changed between them: NFKC
+of an assigned character never changes, all characters are in Unicode 14 or older, and the boundaries that occur are the
+same in Unicode 16 (uniseg) and 17.
 
-Stemmers of Snowball are a moving target too: the library's are those of about 2018, and so is snowballstemmer 2.0.0.
+Snowball stemmers change over time, too: the library uses those of about 2018, as does snowballstemmer 2.0.0.
 """
 
 import importlib.metadata
@@ -34,7 +34,8 @@ STEM_MAX, GAP_MAX = 255, 32
 
 
 def kind(c):
-    """mark, word (a letter that runs with others, a digit, _), alone (a letter that does not), or None."""
+    """Returns mark, word (a letter that is joined with others, a digit, _), alone (a letter that is a token), or
+    None."""
     category = unicodedata.category(c)
     if category[0] == "M" or c in "\uff9e\uff9f":
         return "mark"
@@ -48,7 +49,7 @@ def lower(text):
 
 
 def in_tokens(text):
-    """For each character, whether a token has it."""
+    """Returns for each character whether it is part of a token."""
     found = []
     for c in text:
         k = kind(c)
@@ -101,7 +102,7 @@ INVISIBLE = set("\u00ad\u200b\u200c\u200d\u2060\ufeff")
 
 
 def words_symbols(text):
-    """Pairs: whether it is a word, and the token."""
+    """Returns pairs of a flag, whether it is a word, and the token."""
     found, last = [], None
     for c in text:
         k = kind(c)
@@ -166,7 +167,7 @@ def shingles(found, widths, seed):
 
 NO = ("none", [], "none")
 
-# tokens, normal form, stop words, stemming, widths, seed
+# Columns: tokens, normal form, stop words, stemming, widths, seed.
 CHOICES = [
     ("words", *NO, [1, 2], 0),
     ("words", *NO, [2, 5, 16], 9),
@@ -183,7 +184,7 @@ CHOICES = [
     ("sentences", "nfkc", ["a", "of", "the"], "english", [1, 2], 0),
 ]
 
-# The same, and what is folded.
+# The same columns, and the folded characters.
 SYMBOLS = [
     ("words-symbols", *NO, [1], 0, []),
     ("words-symbols", *NO, [2, 5], 3, []),
@@ -225,7 +226,7 @@ SYMBOL_TEXTS = [(name, text) for name, text in TEXTS if len(text) < 100_000] + [
     ("Indic and kana", "हिन्दी क़ \u0958 கோ கொ বাংলো ที่นี่ が か\u3099 ﾊﾞ 한국어 \u1112\u1161\u11ab\u302e"),
 ]
 
-# language, words
+# Columns: language, words.
 STEMS = [
     ("arabic", "الكتاب والمدرسة يكتبون المعلمون كتابها"),
     ("danish", "Undersøgelserne hestene løber venskaber"),

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/weighted-minima.tsv: minima of weighted sets by a second implementation.
+"""Writes tests/golden/weighted-minima.tsv: minima of weighted sets, with a second implementation.
 
     python3 scripts/golden_weighted.py > tests/golden/weighted-minima.tsv
 
-Written from "Minima of weighted sets" in format-spec.md, slow and plain; it needs the standard library only. Ranks
-are fractions here, and all cells up to a rank are looked through at once.
+Written from "Minima of weighted sets" in format-spec.md, for simplicity and not for speed. Needs only the standard
+library. Ranks are fractions here, and all cells up to a rank are searched at once.
 """
 
 from decimal import Decimal, getcontext
@@ -23,7 +23,7 @@ def mix(x):
 
 
 def poisson():
-    """The chances of at most n darts, times 2^64, as far as they are below 2^64 - 1."""
+    """Returns the probabilities of at most n darts, times 2^64, as long as they are below 2^64 - 1."""
     chance = sum_ = 1 / Decimal(1).exp()
     n, found = 0, []
     while int(sum_ * 2**64) < M64:
@@ -38,7 +38,7 @@ POISSON = poisson()
 
 
 def darts(element, weight, level, cell):
-    """Rank, hash of each dart of a cell below the weight."""
+    """Returns rank and hash of each dart in a cell below the weight."""
     h = mix(element ^ mix(level << 56 | cell + 1))
     for d in range(sum(limit <= h for limit in POISSON)):
         a, b = mix(h + (2 * d + 1) * G), mix(h + (2 * d + 2) * G)

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/whole-weights.tsv: sketches of vectors whose weights are rounded to whole units, by a second
-implementation of crates/sketch/src/whole.rs.
+"""Writes tests/golden/whole-weights.tsv: sketches of vectors whose weights are rounded to integer multiples of a unit,
+with a second implementation of crates/sketch/src/whole.rs.
 
     pip install xxhash
     python3 scripts/golden_whole.py > tests/golden/whole-weights.tsv
 
-Written from "Weights in minima, samples and sets" in format-spec.md, with fractions. Minima are those of golden-sketches.py
-and golden_weighted.py, weights by document frequency those of golden_idf.py.
+Written from "Weights in minima, samples and sets" in format-spec.md, with fractions. Minima are those of
+golden-sketches.py and golden_weighted.py, inverse document frequencies those of golden_idf.py.
 """
 
 import contextlib
@@ -31,7 +31,8 @@ DOCUMENTS = 999
 
 
 def count(weight, unit, times):
-    """Units of a weight in 2^-16, by a table's weight in 2^-8, rounded to the nearest number, halves up."""
+    """Returns the number of units (in 2^-16) of a weight times a table weight (in 2^-8), rounded to nearest, halves
+    up."""
     units = fractions.Fraction(weight, 1 << 16) * fractions.Fraction(times, 256) / fractions.Fraction(unit, 1 << 16)
     return (2 * units.numerator + units.denominator) // (2 * units.denominator)
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the tables by which text is cut at the boundaries of UAX #29 and brought into NFKC.
+"""Writes the tables for UAX #29 text boundaries and for NFKC normalization.
 
     pip install regex==2026.5.9 unicodedata2==18.0.0
     python3 scripts/language-tables.py breaks > crates/sketch/src/cut/breaks/tables.rs
     python3 scripts/language-tables.py normal > crates/sketch/src/cut/normal/tables.rs
     python3 scripts/language-tables.py canonical > crates/sketch/src/cut/normal/canonical.rs
 
-The properties of words and sentences are those of Unicode 17.0.0, as `regex` has them; decompositions, compositions and
-combining classes, and which characters are marks, are those of Unicode 18.0.0, as `unicodedata2` has them. Indexes name these versions in their
-parameters. The tables are made once, then kept, whatever versions of Unicode later packages know: another version would
-be another value of a parameter, beside these.
+The properties of words and sentences are those of Unicode 17.0.0, as in `regex`; decompositions, compositions, combining
+classes and marks are those of Unicode 18.0.0, as in `unicodedata2`. The parameters of indexes name these versions. The
+tables are made once and then kept, even if later packages know newer versions of Unicode: another version would be
+another value of a parameter, in addition to these.
 """
 
 import sys
@@ -43,7 +43,7 @@ def emit(name, comment, element, values):
 
 
 def emit_blocks(prefix, what, element, value_of):
-    """A table of two levels: blocks of characters, each different one once."""
+    """Returns a table of two levels, in which equal blocks of characters are stored once."""
     width = {"u8": 1, "u16": 2}[element]
 
     def split(bits):
@@ -118,7 +118,7 @@ def normal():
     compositions, seconds = [], set(range(0x1161, 0x1176)) | set(range(0x11A8, 0x11C3))
     for c in SCALARS:
         parts = ucd.decomposition(chr(c)).split()
-        # A composition that NFC does not undo: neither of one character nor excluded.
+        # A composition that NFC applies: not of a single character, and not excluded.
         if len(parts) == 2 and parts[0][0] != "<" and ucd.normalize("NFC", chr(c)) == chr(c):
             first, second = (int(part, 16) for part in parts)
             compositions.append((first, second, c))

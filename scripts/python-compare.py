@@ -1,4 +1,4 @@
-"""The measurements of scripts/python-compare: see there."""
+"""The measurements of scripts/python-compare; see there."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import twindex
 
-# The peers' own loops over shingles are Python's: they get a share of the documents.
+# The other tools loop over shingles in Python, so they get only a part of the documents.
 PEERS_BYTES = 2_000_000
 MINIMA = 120
 
@@ -63,7 +63,7 @@ def main():
         return path
 
     def opened():
-        # Of fewer documents than become a segment, this reads the log again.
+        # For fewer documents than become a segment, this reads the log again.
         return len(twindex.Index.open(build()))
 
     def dedup():
@@ -98,7 +98,8 @@ def main():
 
 
 def peers(texts, size, rounds):
-    """Text to 120 minima of shingles of 5 words; peers have them made by Python, as their documentation shows."""
+    """Computes 120 minima of 5-word shingles. For the other tools, Python makes the shingles, as in their
+    documentation."""
     import datasketch
     import rensa
 

@@ -4,9 +4,9 @@
     python3 scripts/read-index.py DIRECTORY     an index: what is live at its newest commit, as text
     python3 scripts/read-index.py FILE...       an IDF table or a file of sketches, as text
 
-Standard library only; segments are read by read-segment.py beside it. Everything the specification says of CURRENT,
-manifests, logs, IDF tables and files of sketches is checked on the way; the first disagreement ends it with status 1.
-tests/it/second_reader.rs compares what it prints with what the library reads.
+Needs only the standard library; segments are read by read-segment.py in the same folder. Checks everything that the
+specification says about CURRENT, manifests, logs, IDF tables and files of sketches; the first violation ends it with
+status 1. tests/it/second_reader.rs compares its output with the library's.
 """
 
 import importlib.util
@@ -29,13 +29,13 @@ FEATURES_BOILERPLATE = 2048
 
 
 def of_text(params):
-    """The features of ways to cut text that version 3 did not have at first."""
+    """Returns the feature bits for tokenization options that were added after version 3."""
     text = FEATURES_TEXT * (params["tokens"].split("/")[0] in ("words-symbols", "raw") or "fold" in params)
     return text | FEATURES_BOILERPLATE * ("boilerplate" in params)
 
 
 class Bytes:
-    """Numbers one after the other, from bytes that must be there."""
+    """Reads consecutive numbers from bytes that must exist."""
 
     def __init__(self, data, at=0):
         self.data, self.at = data, at
@@ -53,7 +53,8 @@ class Bytes:
 
 
 def header(data, role, incompatible):
-    """Salt and digest of the parameters, of a file of this role with some of these features."""
+    """Reads the salt and the digest of the parameters from the header of a file with this role and some of these
+    features."""
     need(len(data) >= 64, "a header")
     magic, version, found, bits, features, read_only, _, salt, digest, reserved, crc = struct.unpack_from(
         "<8sHBBIII16s16sII", data)
@@ -66,7 +67,7 @@ def header(data, role, incompatible):
 
 
 class Params:
-    """The lines `name=value` of the parameters, and how a record's parts follow from them."""
+    """Parses the `name=value` lines of the parameters, which determine the parts of a record."""
 
     def __init__(self, text):
         need(not text or text.endswith(b"\n"), "parameters whose last line is ended")
@@ -128,7 +129,7 @@ class Params:
 
 
 def roaring(data):
-    """The numbers of a bitmap in the portable format of RoaringFormatSpec."""
+    """Returns the numbers in a bitmap in the portable format of RoaringFormatSpec."""
     if not data:
         return set()
     source, found = Bytes(data), set()
@@ -212,7 +213,7 @@ def read_manifest(data):
 
 
 def records(data, salt, start):
-    """Sound records from `start` on: offset, commit, payload, kind, end."""
+    """Returns the valid records from `start` on: offset, commit, payload, kind, end."""
     at = start
     while True:
         record = sound(data, salt, at)
@@ -284,7 +285,7 @@ def read_index(path):
     for name in {params.all[line] for line in ("idf", "minhash-idf") if line in params.all}:
         table = read_idf(file(f"IDF-{name}"))
         need(f"{table['digest']:032x}" == name, "the IDF table that the parameters name")
-        # A table that counted all words goes with any list of spans.
+        # A table that counted all words can be used with any list of spans.
         left_out = set() if b"\nboilerplate=" in table["text"] else {b"boilerplate"}
         cut = [line for line in params.text.split(b"\n") if line.split(b"=")[0] in set(CUT) - left_out]
         need(table["text"] == b"".join(line + b"\n" for line in cut), "the text of the IDF table")
@@ -441,7 +442,7 @@ def read_sketches(data):
     source.take(8)
     end = tuple(source.number(8) for _ in range(4))
     need(end == (len(data), blocks, documents, sketched), "an end that counts what is there")
-    # XXH3 of nothing is a constant of its own, which a file without blocks has.
+    # The XXH3 hash of empty input, which is the digest of a file without blocks.
     need(source.number(16) == (xxh3_128(sums) if sums else 0x99AA06D3014798D86001C324468D497F), "the digest of the end")
     need(source.number(4) == 0 and source.number(4) == checksum(salt, at, data[at : at + 60]), "the end's checksum")
     need(source.is_over(), "nothing after the end")

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A second reader of segment files, written from format-spec.md and sharing nothing with the first.
+"""A second reader of segment files, written from format-spec.md and sharing no code with the first.
 
     python3 scripts/read-segment.py FILE...          all that a segment holds, as text
     python3 scripts/read-segment.py --dump FILE      every byte with its meaning, as in the specification's last part
 
-Standard library only. It reads whole files and is slow. It checks everything that the specification says of a
-segment, including the order of entries, the zeros in gaps and the identity; the first disagreement ends it with status 1. tests/it/golden_files.rs compares what it prints with what the library reads.
+Needs only the standard library. Reads whole files and is slow. Checks everything that the specification says about a
+segment, including the order of entries, the zeros in gaps and the identity; the first violation ends it with status 1.
+tests/it/golden_files.rs compares its output with the library's.
 """
 
 import itertools
@@ -44,13 +45,13 @@ def checksum(salt, offset, data):
     return zlib.crc32(data, zlib.crc32(salt.to_bytes(16, "little") + offset.to_bytes(8, "little")))
 
 
-# Designs and orders of bits. Bit 0 is a fingerprint's highest.
+# Designs and permutations of bits. Bit 0 is the highest bit of a fingerprint.
 
 BITS = list(range(64))
 
 
 def cut(bits, count):
-    """Blocks that tile `bits`, the longer ones first."""
+    """Returns the lengths of the blocks that partition `bits`, the longer ones first."""
     length, longer = divmod(len(bits), count)
     ends = [block * length + min(block, longer) for block in range(count + 1)]
     return [bits[start:end] for start, end in zip(ends, ends[1:])]
@@ -72,7 +73,7 @@ def shuffled(state):
 
 
 def design(name):
-    """The tables of a design: the order of bits, how many of them lead, the fewest it is probed by."""
+    """Returns the tables of a design: the order of bits, the number of leading bits, and the minimal number probed."""
     kind, *numbers = name.split("-")
     numbers = [int(number) for number in numbers]
     need("-".join([kind, *map(str, numbers)]) == name, "a design spelled as it should be")
@@ -102,7 +103,7 @@ def design(name):
 
 
 def permuted(fingerprint, order):
-    """The key of a fingerprint in a table of this order."""
+    """Returns the key of a fingerprint in a table with this order of bits."""
     digits = f"{fingerprint:064b}"
     return int("".join([digits[bit] for bit in order]), 2)
 
@@ -117,7 +118,7 @@ def prefix_bits(rows, most):
 
 
 def code_lengths(counts):
-    """Of positions that occur so often the lengths of codes of at most 15 bits, by package-merge."""
+    """Returns code lengths of at most 15 bits for positions with these frequencies, by package-merge."""
     symbols = sorted((count, position) for position, count in enumerate(counts) if count)
     lengths = [0] * 64
     if len(symbols) == 1:
@@ -134,7 +135,7 @@ def code_lengths(counts):
 
 
 def codes(lengths):
-    """The canonical code: by length and number its position."""
+    """Returns the canonical code as a map from length and code number to position."""
     code, number = {}, 0
     for length in range(1, 16):
         number *= 2
@@ -145,16 +146,16 @@ def codes(lengths):
     return code
 
 
-# Fields, and what finds documents by their sets.
+# Fields, and the sections that find documents by their sets.
 
 
 def set_bytes(count, high):
-    """The bytes of `count` hashes whose `high` highest bytes are in a bit map."""
+    """Returns the bytes of `count` hashes whose `high` highest bytes are stored in a bit map."""
     return count * (8 - high) + (-(-(count + (1 << 8 * high)) // 8) if high else 0)
 
 
 def read_set(data):
-    """The hashes of a set."""
+    """Returns the hashes of a set."""
     need(len(data) >= 4, "the count of a set")
     count = int.from_bytes(data[:4], "little")
     high = min(range(3), key=lambda high: set_bytes(count, high))
@@ -171,7 +172,7 @@ def read_set(data):
 
 
 def weighs(params):
-    """Whether shingles have weights in minima, or minima are those of weighted sets ("Weights in minima, samples and sets")."""
+    """Returns whether shingles are weighted, in minima or as weighted sets ("Weights in minima, samples and sets")."""
     weights, table, unit = params.get("minhash-weights"), params.get("minhash-idf"), params.get("minhash-unit")
     need(weights in (None, "frequencies", "idf") and (weights == "idf") == (table is not None), "weights of minima")
     need(unit is None or weights and str(int(unit)) == unit and 256 <= int(unit) <= 131072, "a unit of weights")
@@ -185,7 +186,7 @@ def weighs(params):
 
 
 def read_fields(data, sets, marks, priorities):
-    """Whether a document is marked, its set, and its priority, of its fields in an index that keeps any of these."""
+    """Reads a document's fields in an index that keeps any of them: whether it is marked, its set, and its priority."""
     need(len(data) <= FIELDS_MOST, "fields within their limit")
     at, last, is_marked, hashes, priority = 0, 0, False, None, None
     while at < len(data):
@@ -207,7 +208,7 @@ def read_fields(data, sets, marks, priorities):
 
 
 def common_tags(sets):
-    """The tags that a writer lists as common, each with its class."""
+    """Returns the tags that a writer lists as common, each with its class."""
     elements, classes = sum(map(len, sets)), {}
     if len(sets) < COMMON:
         return classes
@@ -226,7 +227,7 @@ def common_tags(sets):
 
 
 def prefix_tags(hashes, classes, threshold):
-    """The distinct tags of the elements by which a set is found."""
+    """Returns the distinct tags of the elements by which a set is found."""
     least = max(int(threshold * len(hashes)) - 2, 0)
     while hashes and least / len(hashes) < threshold:
         least += 1
@@ -235,8 +236,8 @@ def prefix_tags(hashes, classes, threshold):
     return sorted({one >> 32 for one in ordered[:length]})
 
 
-# XXH3 with 128 bits, seed 0, from the algorithm's public description. Inputs here have at least 6 bytes, so the case
-# of 0 to 3 is left out.
+# 128-bit XXH3 with seed 0, from the public description of the algorithm. Inputs have at least 6 bytes here, so the case
+# of 0 to 3 bytes is omitted.
 
 SECRET = bytes.fromhex(
     "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
@@ -337,7 +338,7 @@ def xxh3_128(data):
 
 
 class Segment:
-    """A segment file. `notes` collects (offset, length, meaning) of what was read, for the dump."""
+    """A segment file. `notes` collects the (offset, length, meaning) of all bytes read, for the dump."""
 
     def __init__(self, data):
         self.data, self.notes = data, []
@@ -349,7 +350,8 @@ class Segment:
         self.check_identity()
 
     def take(self, offset, layout, *names):
-        """Unpacks numbers that follow one another, and notes what each is; a name with a colon asks for hexadecimal."""
+        """Unpacks consecutive numbers, and notes the meaning of each; a name with a colon requests hexadecimal
+        output."""
         values, at = struct.unpack_from("<" + layout, self.data, offset), offset
         for kind, name, value in zip(layout.replace("16s", "S").replace("8s", "M").replace("7s", "Z"), names, values):
             size = {"S": 16, "M": 8, "Z": 7}.get(kind) or struct.calcsize("<" + kind)
@@ -546,7 +548,8 @@ class Segment:
         raise Damaged("a length of three bytes")
 
     def directory(self, offset, rows, bits, name):
-        """The buckets at the start of a section: the first row of each and all rows, the end of the directory."""
+        """Returns the buckets at the start of a section: first row and number of rows of each, and the directory's
+        end."""
         starts = self.take(offset, "I" * ((1 << bits) + 1),
                            *[f"{name}: bucket {b:#x} from row" for b in range(1 << bits)], f"{name}: rows in all")
         need(starts[0] == 0 and starts[-1] == rows, "a directory of all rows")
@@ -554,7 +557,7 @@ class Segment:
         return starts, 4 * len(starts)
 
     def place(self, offset, at, size):
-        """The start of a part of `size` bytes after one that ends at `at`: one without bytes takes no place."""
+        """Returns the start of a part of `size` bytes after one that ends at `at`; an empty part takes no space."""
         start = align(at) if size else at
         self.zeros(offset + at, offset + start)
         return start
@@ -622,7 +625,7 @@ class Segment:
         return list(keys), at
 
     def packed(self, offset, at, size, meaning):
-        """A part of whole words as one number, bit 0 of byte 0 its lowest."""
+        """Returns a part of complete words as one number, whose lowest bit is bit 0 of byte 0."""
         start = self.place(offset, at, size)
         self.note(offset + start, size, meaning)
         return int.from_bytes(self.data[offset + start : offset + start + size], "little"), start + size
@@ -638,7 +641,7 @@ class Segment:
         rest, at = self.packed(offset, at, (-(-rows * width // 64) + 1) * 8, f"{name}: rest")
         need(rest >> (rows * width) == 0, "zeros after the last row")
         samples, at = self.plane(offset, at, (total - 1) // 4096, "I", lambda s: f"{name}: rows before bit {4096 * s + 4096}")
-        # The ones of the stream: one at bit p is row i if i ones stand before it, and has the high p - i.
+        # Each one bit of the stream is a row: the bit at p with i ones before it is row i, whose high part is p - i.
         ones = [place for place, bit in enumerate(f"{stream:b}"[::-1]) if bit == "1"]
         need(len(ones) == rows and stream >> total == 0, "a one for each row")
         highs = [place - row for row, place in enumerate(ones)]
@@ -707,7 +710,7 @@ class Segment:
         return at
 
     def check_hot(self, index, order, bits):
-        """The hot buckets of a table are byte by byte what table 1 asks for."""
+        """Checks that the hot buckets of a table equal, byte by byte, those that table 1 requires."""
         rows, buckets = self.distinct, {}
         if rows > HOT_ROWS and bits <= prefix_bits(rows, 64):
             for rank, fingerprint in enumerate(self.fingerprints):
@@ -769,7 +772,7 @@ class Segment:
         self.bands.append(entries)
 
     def read_entries(self, kind, index, is_packed, key_bits, below, what):
-        """A section of entries, each a key of `key_bits` bits and a number below `below`, coded as a band."""
+        """Reads a section of entries, each a key of `key_bits` bits and a number below `below`, encoded as in a band."""
         name = f"{kind} {index}" if index else kind
         _, offset, length, rows = self.section(kind, index, [2 if is_packed else 1])
         need(rows <= (self.documents if index else M32), f"no more rows of {name} than there can be")
@@ -791,7 +794,7 @@ class Segment:
                 need(tag >> (key_bits - bits) == 0 and number < below, f"an entry of a {what}")
                 key = prefix << (32 - bits) | tag << (32 - key_bits)
                 entries.append((key, number))
-                # A byte that two entries share is shown with the first of them.
+                # A byte shared by two entries is shown with the first of them.
                 end = -(-(row + 1) * width // 8)
                 self.note(offset + at + noted, end - noted, f"{name}: key {key:#010x}, {what} {number}")
                 noted = end
@@ -842,7 +845,7 @@ class Segment:
         return self.read_bytes("values", 65536)
 
     def read_bytes(self, name, most):
-        """A section of up to `most` bytes for each document."""
+        """Reads a section with up to `most` bytes for each document."""
         _, offset, length, rows = self.section(name, 0, [1])
         size = max(-(-rows.bit_length() // 8), 1)
         base = offset + (self.documents + 1) * size

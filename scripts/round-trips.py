@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes corpora with foreign writers, lets `twindex dedup` keep a part of each, and reads that part with foreign readers:
-rows must have the values, types and metadata of the input.
+"""Writes corpora with other libraries, lets `twindex dedup` keep a part of each, and reads that part with other
+libraries. Rows must have the values, types and metadata of the input.
 
     TWINDEX=target/release/twindex scripts/round-trips.py
 
-Each writer and reader that is not installed is named and skipped. The exit code is 1 if anything differs.
+Writers and readers that are not installed are skipped with a notice. Exits with 1 if anything differs.
 """
 
 import base64
@@ -36,7 +36,7 @@ def module(name):
 
 
 def text(row):
-    """Rows 2, 5, 8 and so on have the text of the row two before."""
+    """Returns texts: rows 2, 5, 8 and so on have the text of the row two before."""
     source = row - 2 if row % 3 == 2 else row
     return " ".join(f"w{source}x{word}" for word in range(9))
 
@@ -62,7 +62,7 @@ def dedup(folder, inputs, *options):
 
 
 def columns():
-    """Values that are easily changed on the way."""
+    """Returns values that are easily changed by a conversion."""
     day = datetime.date(2024, 2, 29)
     return {
         "id": [f"k{row:03}" for row in range(ROWS)],
@@ -80,7 +80,7 @@ def columns():
 
 
 def plain(table):
-    """Without dictionaries: those of columns have what the rows have, so that the values alone can be compared."""
+    """Decodes dictionary columns. Their dictionaries may differ, so only the values are compared."""
     for at, field in enumerate(table.schema):
         if hasattr(field.type, "value_type") and str(field.type).startswith("dictionary"):
             table = table.set_column(at, field.name, table.column(at).cast(field.type.value_type))
@@ -108,7 +108,7 @@ def compare_parquet(name, before, after, pq, polars, duckdb, exact_metadata=True
     if polars:
         try:
             old = polars.read_parquet(before)
-        except BaseException as error:  # a panic of polars is no Exception
+        except BaseException as error:  # a panic of polars is not an Exception
             print(f"skipped: {name} by polars, which does not read the input: {str(error)[:100]}")
         else:
             new = polars.read_parquet(after)
@@ -200,7 +200,7 @@ def parquet(folder, pa, pq, polars, duckdb, pandas, fastparquet):
 
 
 def lines(folder, polars, duckdb, pandas):
-    """Tables and objects: the kept lines are the same bytes."""
+    """Tables and JSON objects: the kept lines must have the same bytes."""
     plain = {name: columns()[name] for name in ("id", "text", "share", "flag")}
     plain["note"] = [f'a "quoted", word {row}' for row in range(ROWS)]
     written = {}
@@ -285,7 +285,7 @@ def digest(payload):
 
 
 def revisits(folder, warcio):
-    """Revisit records, read by warcio: as many as there are copies of payloads, each with what it refers to."""
+    """Revisit records, read by warcio: one for each copy of a payload, with a reference to the original."""
     if not warcio:
         return
     from warcio.archiveiterator import ArchiveIterator
@@ -297,7 +297,7 @@ def revisits(folder, warcio):
         with open(path, "wb") as stream:
             writer = WARCWriter(stream, gzip=False)
             for row in range(ROWS):
-                # Rows 2, 5 and so on are copies; every other one of these in another markup, so another payload.
+                # Rows 2, 5 and so on are copies; every other copy has different markup, and so another payload.
                 tag = "div" if row % 6 == 5 else "p"
                 content = f"<!doctype html><{tag}>{text(row)}</{tag}>".encode()
                 headers = [("Content-Type", "text/html"), ("X-Row", str(row))]
@@ -334,7 +334,7 @@ def revisits(folder, warcio):
 
 
 def arcs(folder, warcio):
-    """ARC files: the same pages as warcio finds, before and after."""
+    """ARC files: warcio must find the same pages before and after."""
     if not warcio:
         return
     from warcio.archiveiterator import ArchiveIterator

@@ -1,7 +1,8 @@
-"""One job of scripts/spark-test: see there.
+"""One job of scripts/spark-test; see there.
 
-Steps: make or take documents and let the command say what is right; then, for each master, the same by Spark; at last
-compare. Results of a run are files in a folder named after it, so that runs can be compared by their bytes.
+Steps: generate or read documents and compute the expected results with the command; then, for each master, compute the
+same with Spark; finally compare. The results of a run are files in a folder named after it, so that runs can be compared
+byte by byte.
 """
 
 import argparse
@@ -24,7 +25,7 @@ PARAMS = dict(words=5, simhash=3, minhash=(20, 6))
 SHARDS = 3
 QUESTIONS = 500
 NEAR = {"within": 3, "resembling": 0.8}
-# Choices of the rule: how the command says them, and how the module does; the second is decided by rounds alone.
+# Options of the rule: for the command, and for the module. The second set is decided by rounds alone.
 RULES = {
     "first": (["--keep", "smallest-key"], {}),
     "hash": (["--keep", "key-hash"], {"keep": "key-hash"}),
@@ -33,7 +34,7 @@ RULES = {
         {"threshold": 0.5, "words": 3, "keep": ("max", "score"), "inside": "lang", "driver_edges": 0},
     ),
 }
-# Passages: how the command says them, and how the module does.
+# Options for passages: for the command, and for the module.
 PASSAGES = {
     "passages": (["--keep", "smallest-key", "--min-words", "12"], {"min_words": 12}),
     "within": (
@@ -41,8 +42,8 @@ PASSAGES = {
         {"min_words": 3, "keep": ("max", "score"), "within": True, "exact": "bytes"},
     ),
 }
-# Of an answer: query, key, distance, and the resemblance where that was asked for.
-# Segments that Spark makes have no sets: what resembles is estimated, by both.
+# Segments built by Spark have no sets, so both estimate resemblance. FIELDS is the number of columns of an answer that
+# are compared: query, key, distance, and the resemblance if it was requested.
 ESTIMATED = ["--sets", "none"]
 FIELDS = {"within": 3, "resembling": 4}
 
@@ -55,11 +56,11 @@ def digest(path):
     return hashlib.blake2b(pathlib.Path(path).read_bytes(), digest_size=8).hexdigest()
 
 
-# --- what is right ---
+# --- the expected results ---
 
 
 def make(count):
-    """Documents, half of them near others or the same."""
+    """Returns documents. Half of them are near or equal to others."""
     chance = random.Random(20)
     texts = []
     for _ in range(count):
@@ -141,11 +142,11 @@ def first_fields(line, count):
     return b"\t".join(line.rstrip(b"\n").split(b"\t")[:count]) + b"\n"
 
 
-# --- the same by Spark ---
+# --- the same with Spark ---
 
 
 class Killer(threading.Thread):
-    """Kills what works on the job, by kill -9, in the middle of a task: builders that hold the lock of a shard, Python
+    """Kills processes of the job with kill -9 in the middle of a task: builders that hold the lock of a shard, Python
     workers that run a task, and one executor."""
 
     def __init__(self, work, folder):
@@ -169,14 +170,14 @@ class Killer(threading.Thread):
             time.sleep(0.001)
 
     def builders(self):
-        # The process is the holder of its index's lock.
+        # Finds the process that holds the lock of its index.
         for lock in self.folder.glob(".twindex-shard-*/index/LOCK"):
             holder = lock_holder(lock)
             if holder and is_ours(holder, "pyspark"):
                 yield holder
 
     def workers(self):
-        # Forked by the daemon, which is the one whose parent is an executor; at work, as it takes processor time.
+        # Workers are forked by the daemon, whose parent is an executor; a worker that uses CPU time is running a task.
         for process in processes("pyspark"):
             if parent(process) in set(processes("pyspark")) and is_running(process):
                 yield process
@@ -186,7 +187,7 @@ class Killer(threading.Thread):
 
 
 def lock_holder(lock):
-    """The process that holds a file's lock, from /proc/locks."""
+    """Returns the process that holds a file's lock, from /proc/locks."""
     try:
         inode = lock.stat().st_ino
         for line in pathlib.Path("/proc/locks").read_text().splitlines():
@@ -199,7 +200,7 @@ def lock_holder(lock):
 
 
 def processes(name):
-    """Processes of this user's Spark whose command line has this name, below this one's session of Spark."""
+    """Returns this user's Spark processes with this name in their command line that descend from this session."""
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit() and is_ours(int(entry.name), name):
             yield int(entry.name)
@@ -230,7 +231,7 @@ def is_running(process):
 
 
 def begin(arguments, mine, **more):
-    """A session in which the module comes from the archive, which is seen to be so."""
+    """Creates a session that loads the module from the archive, and checks that it does."""
     from pyspark.sql import SparkSession
 
     mine.mkdir()
@@ -286,7 +287,7 @@ def run(arguments, work):
     made = timed("build", lambda: build(tw, documents, index, params))
     attempts = 1
     while killer and not killer.killed["builders"] and attempts < 5:
-        # All shards were built before the killer saw one that was being built.
+        # All shards were built before the killer noticed one in progress.
         shutil.rmtree(index)
         made = build(tw, documents, index, params)
         attempts += 1
@@ -363,8 +364,8 @@ def run(arguments, work):
 
 
 def choices(session, tw, mine):
-    """What is near, what it weighs and which come first are decided as in memory, columns are found by their paths, and
-    indexes keep sets."""
+    """Checks that rule, weights and order give the results of the in-memory functions, that columns are found by their
+    paths, and that indexes keep sets."""
     chance = random.Random(7)
     texts = []
     for _ in range(300):
@@ -427,7 +428,7 @@ def choices(session, tw, mine):
 
 
 def shards(arguments, work):
-    """An index in eight shards takes at most three times the time of one shard, with its pairs."""
+    """Checks that an index in eight shards takes at most three times the time of one shard, including its pairs."""
     from twindex import spark as tw
 
     mine = work / arguments.name
@@ -454,14 +455,14 @@ def shards(arguments, work):
 
 
 def scratch(arguments, work):
-    """Segments that are made in scratch folders on another file system are the same as all others."""
+    """Checks that segments built in scratch folders on another file system equal all others."""
     from twindex import spark as tw
 
     mine = work / arguments.name
     session = begin(arguments, mine)
     documents = session.read.schema("id string, text string").json(str(work / "documents.jsonl")).repartition(8)
     index = mine / "pages.twx"
-    # Memory is another file system than a disk's: segments are copied then, and not renamed.
+    # The memory file system differs from the disk's, so segments are copied and not renamed.
     memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         other = os.stat(folder).st_dev != os.stat(mine).st_dev
@@ -476,8 +477,8 @@ def scratch(arguments, work):
 
 
 class Slow:
-    """A task whose first attempt at partition 0 stops after its last row until a mark exists: so long
-    that Spark starts a second copy. That one's results are held back until another mark is there, if so said."""
+    """A task whose first attempt at partition 0 stops after its last row until a marker file exists, long enough for
+    Spark to start a second copy. The results of the copy can be held back until another marker exists."""
 
     def __init__(self, work_of_it, marks, until, hold=None):
         self.work_of_it, self.marks, self.until, self.hold = work_of_it, marks, until, hold
@@ -514,12 +515,12 @@ class Slow:
 
 
 def speculate(arguments, work):
-    """With speculative execution: two copies of a task run at the same time, both to their ends, or the first one on
-    when its job is long done: segments, pairs and clusters are the same."""
+    """Tests speculative execution: two copies of a task run at the same time, both to their end, or the first one
+    continues long after its job is done. Segments, pairs and clusters must be the same."""
     from twindex import spark as tw
 
     mine = work / arguments.name
-    # A task that fails ends its job here, so a second attempt can only be a speculative copy of the first.
+    # A failed task ends its job here, so a second attempt can only be a speculative copy of the first.
     session = begin(arguments, mine, **{
         "spark.task.maxFailures": "1",
         "spark.speculation": "true",
@@ -534,7 +535,7 @@ def speculate(arguments, work):
     plain = {"_Build": tw._Build, "_Pairs": tw._Pairs}
 
     def slow(what, name, *waits):
-        """Makes the tasks of a kind slow; the folder of what they came to."""
+        """Makes the tasks of a kind slow. Returns the folder with their results."""
         marks = mine / name
         marks.mkdir()
         setattr(tw, what, lambda *given: Slow(plain[what](*given), marks, *waits))
@@ -546,7 +547,7 @@ def speculate(arguments, work):
         return found
 
     def free_of_others(index):
-        # A copy that is not wanted any more may go on for a while.
+        # A copy that is no longer needed may continue for a while.
         folder, began = index.with_name(f"{index.name}.segments"), time.monotonic()
         while folder.exists() and time.monotonic() - began < 60:
             tw.gc(index)
@@ -555,14 +556,15 @@ def speculate(arguments, work):
         assert twindex.Index.open(index).verify() == []
         assert sorted(digest(path) for path in index.glob("*.seg")) == right, "other segments"
 
-    # Two builders of a shard at once, one after the other done: both give the segment its name.
+    # Two builders of a shard run at the same time, and one finishes after the other; both write the segment under the
+    # same name.
     marks, index = slow("_Build", "both", "1-made", "0-made"), mine / "pages.twx"
     tw.build(documents, index, twindex.Params(**PARAMS), shards=SHARDS)
     both = came_to(marks)
     assert {"0-made", "1-made"} <= set(both), f"both copies made the segment: {both}"
     free_of_others(index)
 
-    # A builder that is overtaken, and goes on when the index is committed and all beside it removed.
+    # A builder that is overtaken continues after the index is committed and all files next to it are removed.
     marks, late = slow("_Build", "late", "over"), mine / "late.twx"
     tw.build(documents, late, twindex.Params(**PARAMS), shards=SHARDS)
     assert "0-made" not in came_to(marks), "the first copy was not overtaken"
@@ -575,7 +577,7 @@ def speculate(arguments, work):
     free_of_others(late)
     tw._Build = plain["_Build"]
 
-    # A join that has handed over what it found, when its copy begins.
+    # A join has already sent its results when its copy starts.
     marks = slow("_Pairs", "pairs", "1-began")
     pairs = tw.pairs(session, index, within=NEAR["within"]).cache()
     tw.write_pairs(pairs, mine / "within.pairs.tsv")
@@ -586,7 +588,7 @@ def speculate(arguments, work):
         assert digest(mine / name) == digest(work / "right" / name), f"other than the command's: {name}"
     tw._Pairs = plain["_Pairs"]
 
-    # Spark's own count of copies.
+    # The number of copies according to Spark.
     store = session.sparkContext._jsc.sc().statusStore()
     summaries = [store.speculationSummary(stage, 0) for stage in range(200)]
     copies = sum(summary.get().numTasks() for summary in summaries if summary.isDefined())
@@ -598,14 +600,14 @@ def speculate(arguments, work):
 
 
 def build(tw, documents, index, params):
-    # What a job before this one left is no hindrance, and goes.
+    # Files of an earlier job are no obstacle and are removed.
     index.with_name("pages.twx.segments").mkdir()
     (index.with_name("pages.twx.segments") / ("0" * 32 + ".seg")).write_bytes(b"of a job that failed")
     return tw.build(documents.repartition(8), index, params, shards=SHARDS)
 
 
 def refuse_others(session, tw, documents, index, mine):
-    """A worker that sees another index, and a key that comes twice, end the job, by name."""
+    """Checks that a worker that sees another index, and a repeated key, end the job with an error that names them."""
     opened = tw._Opened(str(index))
     opened.params = twindex.Params(**{**PARAMS, "words": 4}).text
     asked = tw._Query(opened, 3, None, None, {}, twindex.__version__)
@@ -620,7 +622,7 @@ def refuse_others(session, tw, documents, index, mine):
     asked = tw._Query(opened, 3, None, None, {}, twindex.__version__)
     refused("uuid: expected", lambda: documents.limit(1).mapInArrow(
         asked, "query string, key string, distance int, resemblance double").collect())
-    # Numbers as keys: Spark would cast what is none, and take the largest for negative ones.
+    # Integer keys: Spark would cast other types, and treat the largest keys as negative.
     numbers = twindex.Params(**PARAMS, keys="u64")
     for kind in ("double", "decimal(20,0)", "string"):
         some = session.createDataFrame([(1, "a text")], "id int, text string").selectExpr(f"cast(id as {kind}) id", "text")
@@ -631,7 +633,7 @@ def refuse_others(session, tw, documents, index, mine):
     large.compact()
     large.close()
     refused(f"b: expected keys up to 2^63 - 1, found {2**63}", lambda: tw.pairs(session, mine / "large.twx").collect())
-    # In a fixed order: which rows a plain limit takes is not said.
+    # Sorts the rows, because a limit without an order takes arbitrary rows.
     first = documents.orderBy("id").limit(25)
     twice = first.unionByName(first.orderBy("id").limit(1))
     try:
@@ -683,7 +685,7 @@ def where(batches):
         yield pa.RecordBatch.from_arrays([pa.array([twindex.__file__])], names=["place"])
 
 
-# --- at last ---
+# --- comparison ---
 
 
 def compare(work):
@@ -694,7 +696,7 @@ def compare(work):
         say("WRONG: no run to compare")
         return False
     segments = {run.name: digest(run / "segments") for run in runs}
-    # Equal to those of the command's `build --shard`, from any worker and any number of attempts.
+    # Segments must equal those of the command's `build --shard`, for any worker and any number of attempts.
     of_the_command = digest(work / "right.segments")
     for run in runs:
         same = segments[run.name] == of_the_command
@@ -704,7 +706,7 @@ def compare(work):
             same = digest(path) == digest(run / path.name)
             wrong += not same
             say(f"{'same ' if same else 'WRONG'} {run.name:14} {path.name:26} {digest(run / path.name)}")
-    # One process that has everything makes the same segment as all shards joined.
+    # One process with all documents must give the same segment as all shards joined.
     joined = twindex.Index.open(runs[0] / "pages.twx")
     joined.compact()
     joined.close()

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Writes crates/sketch/src/cut/stem_probes.rs: words by which a stemmer that changed is found.
+"""Writes crates/sketch/src/cut/stem_probes.rs: words that reveal a changed stemmer.
 
     pip install --target OLD snowballstemmer==2.0.0 xxhash==4.1.0
     pip install --target NEW snowballstemmer==3.1.1
     python3 scripts/stem-probes.py OLD NEW > crates/sketch/src/cut/stem_probes.rs
 
-OLD is a second implementation of the stemmers that indexes are made with, NEW has what Snowball changed since. The words
-are made of random letters and of the endings and beginnings that either knows. A word is kept if OLD finds an entry of a
-table by it that it found by no word before, if it removes an ending that none before had, or if OLD and NEW differ in a
-way in which they did not before. The digest is that of the stems of OLD. Made once, then kept.
+OLD is a second implementation of the stemmers with which indexes are made; NEW has Snowball's later changes. Words are
+made from random letters and the prefixes and suffixes that either version knows. A word is kept if OLD uses a table
+entry for it that no earlier word used, if it removes a suffix that none before had, or if OLD and NEW differ in a new
+way. The digest is that of the stems of OLD. Made once, then kept.
 """
 
 import importlib
@@ -41,7 +41,7 @@ def tables(cls):
 
 
 def watched(cls):
-    """A function from a word to its stem and the entries of tables that were found on the way."""
+    """Returns a function from a word to its stem and the table entries that were used."""
     number = {id(table): i for i, table in enumerate(tables(cls))}
     found = set()
 
@@ -68,7 +68,7 @@ def watched(cls):
 
 
 def edit(word, stem):
-    """The ending that was removed and the one that replaces it."""
+    """Returns the suffix that was removed and its replacement."""
     common = 0
     while common < min(len(word), len(stem)) and word[common] == stem[common]:
         common += 1
@@ -87,7 +87,7 @@ def candidates(entries, rng):
             yield f"{base}'{entry}"
             yield rng.choice(entries) + base + entry
         for _ in range(4):
-            # The rest of a word of the language, more or less.
+            # Approximately the rest of a word of the language.
             yield rng.choice(entries) + rng.choice(entries) + entry
 
 
@@ -116,7 +116,7 @@ def probe(old, new):
         if what - seen:
             seen |= what
             kept.append(word)
-    # Entries that are found only after an ending that this loop has to guess.
+    # Entries that are used only after a suffix that this loop has to guess.
     every = {(i, entry.s) for i, table in enumerate(tables(old)) for entry in table if entry.s and entry.result}
     for entry in sorted(every - seen):
         for word in (base + entry[1] + ending for base in ("", rng.choice(entries)) for ending in entries):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes crates/sketch/src/token_tables.rs: what the tokeniser knows of each character.
+"""Writes crates/sketch/src/token_tables.rs: the properties of characters for the tokenizer.
 
     python3 scripts/token-tables.py > crates/sketch/src/token_tables.rs
 
-Standard library only. The tables follow the Unicode version of the Python that runs this script. They are
-part of the definition of a token, hence of every fingerprint ever stored: made once, then kept, whatever
-versions of Unicode later compilers know.
+Needs only the standard library. The tables use the Unicode version of the Python that runs this script. They define
+tokens, and so every stored fingerprint. They are made once and then kept, whatever Unicode version later compilers
+support.
 """
 
 import sys
@@ -13,7 +13,7 @@ import unicodedata
 
 OTHER, WORD, SINGLE, MARK = range(4)
 
-# Scripts that do not put spaces between words: each of their letters is a token. Blocks, inclusive.
+# Blocks of scripts that do not put spaces between words, so that each letter is a token. Bounds are inclusive.
 SPACELESS = [
     (0x0E00, 0x0E7F, "Thai"),
     (0x0E80, 0x0EFF, "Lao"),
@@ -49,10 +49,10 @@ SPACELESS = [
     (0x20000, 0x3FFFF, "the ideographic planes"),
 ]
 
-# Letters by category that act as marks: the halfwidth voiced and semi-voiced sound marks.
+# Characters in a letter category that act as marks: the halfwidth voiced and semi-voiced sound marks.
 MARKS_BY_USE = {0xFF9E, 0xFF9F}
 
-# The only character whose lower case is more than one; token.rs writes both.
+# The only character whose lower case has more than one character; token.rs handles it.
 TWO_CHARACTERS = 0x130
 
 
@@ -68,7 +68,7 @@ def kind(c):
 
 
 def shift(c):
-    """What to add to a character to get its lower case, characters that are no part of tokens left alone."""
+    """Returns the difference between a character and its lower case; 0 for characters that are not part of tokens."""
     if kind(c) == OTHER:
         return 0
     lower = chr(c).lower()
@@ -114,7 +114,7 @@ def main():
 
     bits = min(range(5, 10), key=size)
     numbers, traits_in_blocks = split(bits)
-    # From the last block that differs from its successor on, all are one block: no need to store its numbers.
+    # All blocks after the last one that differs from its successor are equal, so their numbers need not be stored.
     while numbers[-1] == numbers[-2]:
         numbers.pop()
 

@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 /// The result of every function of this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// An error of this crate, with one variant for each way in which the caller can respond.
+/// An error of this crate. The variants are grouped by how the caller can respond.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no index at this path. `create` makes one, `open` never does.
+    /// There is no index at this path. `create` creates one; `open` does not.
     #[error("{path}: not a twindex index: {why}")]
     NotAnIndex {
-        /// The directory to be opened.
+        /// The path of the directory to be opened.
         path: PathBuf,
         /// The reason why the directory is not an index.
         why: String,
@@ -30,17 +30,17 @@ pub enum Error {
     /// Another writer, in this or another process, holds the index. Try again after it has finished.
     #[error("{path}: locked by another writer{holder}; an index has one writer at a time")]
     Locked {
-        /// The lock file.
+        /// The path of the lock file.
         path: PathBuf,
         /// ` (process N)` if the lock file names the holder, otherwise empty.
         holder: String,
     },
-    /// The file is sound as far as this version can check, but it was written by a newer twindex or with a feature that
-    /// this build does not know: use a newer version. Or the file has a preliminary format that was never released:
-    /// build the index again.
+    /// The file is intact as far as this version can check, but this version cannot read it: a newer twindex wrote it, it
+    /// uses a feature that this build does not have, or it has a preliminary format that was never released. Use a newer
+    /// version; if the format is preliminary, build the index again.
     #[error("{path}: {field} is {found}, this version of twindex reads {supported}")]
     Unsupported {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
         /// The field or feature bit that is not supported.
         field: &'static str,
@@ -54,17 +54,17 @@ pub enum Error {
         "parameters differ: {field} is {index} in the index and {given} here; sketch with the index's parameters"
     )]
     ParamsMismatch {
-        /// The name in `params` of the first parameter that differs.
+        /// The name of the first parameter that differs, as encoded by [`Params::encode`](crate::Params::encode).
         field: String,
-        /// The index's value.
+        /// The value of the parameter in the index.
         index: String,
-        /// The caller's value.
+        /// The value given by the caller.
         given: String,
     },
-    /// Bytes on disk are not those that were written. Older data is unaffected; `twindex verify` shows the extent.
+    /// Bytes on disk differ from the bytes that were written. Older data is unaffected; `twindex verify` shows the extent.
     #[error("{path}: damaged: {section} at offset {offset}: expected {expected}, found {found}")]
     Corrupt {
-        /// The damaged file.
+        /// The path of the damaged file.
         path: PathBuf,
         /// The part of the file, named as in `format-spec.md`.
         section: &'static str,
@@ -75,13 +75,13 @@ pub enum Error {
         /// The value found.
         found: String,
     },
-    /// An operation of the operating system failed. Data committed before is unaffected.
+    /// An operation of the operating system failed. Data committed earlier is unaffected.
     #[error("{path}: cannot {op}{}: {source}", of_what(op))]
     Io {
-        /// The failed operation, as a verb whose object is the file. If it ends with a preposition, the object is a
-        /// part or an entry of the file.
+        /// The failed operation: a verb or a verb phrase whose object is the file. A phrase that ends with a preposition,
+        /// such as `use a scratch file in`, is followed by `it` in the message.
         op: &'static str,
-        /// The file of the operation.
+        /// The path of the file.
         path: PathBuf,
         /// The error of the operating system.
         #[source]
@@ -90,7 +90,7 @@ pub enum Error {
     /// The caller's request is not valid: for example an option out of range, or a key of the wrong kind.
     #[error("{0}")]
     Invalid(String),
-    /// A documented limit of the format was exceeded. No number wrapped, and nothing was written.
+    /// A documented limit of the format was exceeded. No integer overflowed, and nothing was written.
     #[error("{what}: {found} is over the limit of {limit}")]
     Limit {
         /// The limited quantity.
@@ -115,7 +115,7 @@ pub enum Error {
     /// (`gc`).
     #[error("{path}: a merge may need {needed} bytes, and {free} are free; nothing was written")]
     NoSpace {
-        /// The index.
+        /// The path of the index.
         path: PathBuf,
         /// The largest number of bytes that the merge may need.
         needed: u64,
@@ -129,12 +129,13 @@ pub enum Error {
         "{path}: the writer stopped after an earlier failure; take a new one to go on from the last commit"
     )]
     Poisoned {
-        /// The index.
+        /// The path of the index.
         path: PathBuf,
     },
 }
 
-/// The end of an [`Error::Io`] message if the operation ends with a preposition: the path comes first in the message.
+/// Returns ` it` if the operation ends with a preposition, otherwise an empty string. The message names the path first, so
+/// `it` refers to the path.
 fn of_what(op: &str) -> &'static str {
     if op.ends_with(" in") || op.ends_with(" of") { " it" } else { "" }
 }
@@ -146,7 +147,7 @@ impl Error {
         Self::Io { op, path: path.to_owned(), source }
     }
 
-    /// Whether the error is caused by the bytes on disk and not by the request.
+    /// Returns whether damaged bytes on disk caused the error.
     #[must_use]
     pub fn is_corruption(&self) -> bool {
         matches!(self, Self::Corrupt { .. })
@@ -191,8 +192,8 @@ impl Fault {
 pub enum Refusal {
     /// The header is damaged.
     Damaged(Fault),
-    /// The header has another version or unknown features; the values are the field, the value found and the supported
-    /// values.
+    /// The header has an unsupported version or unknown features. The values are the name of the field, the value found, and
+    /// the supported values.
     Unsupported(&'static str, String, String),
 }
 

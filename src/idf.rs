@@ -10,11 +10,11 @@ use crate::extsort::{NumberCount, RunReader, Runs, WordRecord, combine};
 use crate::format::header::Refusal;
 use crate::format::idf::{self, IDF_DOCUMENTS_MAX, IDF_ENTRIES_MAX};
 
-/// Decodes a table from the bytes of its file. [`read`](crate::store::idf::read) opens a file, and names it in its
-/// errors.
+/// Decodes a table from the bytes of its file. [`read`](crate::store::idf::read) also opens the file, and its errors contain
+/// the path.
 ///
 /// # Errors
-/// A [`Refusal`] for bytes that [`to_bytes`] of this version would not have written.
+/// A [`Refusal`] if [`to_bytes`] of this version cannot have written the bytes.
 pub fn from_bytes(bytes: &[u8]) -> std::result::Result<IdfTable, Refusal> {
     idf::decode(bytes)?.table()
 }
@@ -36,10 +36,10 @@ pub fn to_bytes(table: &IdfTable) -> Vec<u8> {
 ///
 /// The table depends only on the set of documents, not on their order or on [`memory`](Self::memory).
 ///
-/// Shingles are collected up to the memory budget, then sorted and counted. Counts that exceed their part of the budget
-/// become a *run* in a scratch file. Runs are merged at the end, at most 64 at a time. For n pairs of a document and a
-/// distinct shingle in it, the time is O(n log n). Besides the budget, the memory is 32 bytes for each entry of the
-/// table, and the scratch space is at most 12 bytes for each pair.
+/// Shingles are collected up to the memory budget, then sorted and counted. Counts that exceed a quarter of the budget are
+/// written to a scratch file as a *run*. The runs are merged at the end, at most 64 at a time. Let n be the number of pairs
+/// of a document and a distinct shingle in it: counting takes O(n log n) time and at most 12 bytes of scratch space for each
+/// pair. Besides the budget, the builder needs 32 bytes of memory for each entry of the table.
 #[derive(Debug)]
 pub struct IdfBuilder {
     shingling: Shingling,
@@ -48,14 +48,14 @@ pub struct IdfBuilder {
     memory: usize,
     scratch_dir: PathBuf,
     documents: u64,
-    /// Shingles not counted yet. A shingle occurs once for each document that contains it.
+    /// Shingles that were added but not counted yet: one entry for each document that contains the shingle.
     fresh: Vec<u64>,
     /// Shingles with their document frequencies, ascending by shingle.
     counted: Vec<NumberCount>,
     /// Counts moved to scratch files; `None` before the first run.
     runs: Option<Runs<NumberCount>>,
     distinct: Vec<u64>,
-    /// Whether a scratch file failed. Some counts are lost then.
+    /// Whether an operation on a scratch file failed, so that some counts are lost.
     failed: bool,
 }
 
@@ -64,12 +64,12 @@ const FAN_IN: usize = 64;
 /// The minimum memory budget, in bytes.
 const MEMORY_MIN: usize = 1 << 12;
 
-/// The name of the operation in errors of the scratch file.
+/// The operation in the error messages of scratch files.
 const USE: &str = "use a scratch file in";
 
 impl IdfBuilder {
-    /// Creates a builder for documents that are split into shingles by `shingling`. By default, shingles of a single
-    /// document are omitted, the million most frequent shingles are kept, and the memory budget is 256 MiB.
+    /// Creates a builder for documents that are split into shingles by `shingling`. By default, shingles that occur in a
+    /// single document are omitted, the million most frequent shingles are kept, and the memory budget is 256 MiB.
     #[must_use]
     pub fn new(shingling: &Shingling) -> Self {
         Self {
@@ -94,8 +94,8 @@ impl IdfBuilder {
         self
     }
 
-    /// Keeps at most this number of entries (default 1,000,000; the limit of the format is 2^27). The shingles with the
-    /// greatest frequencies are kept; of equal frequencies, those with the smallest hashes.
+    /// Keeps at most this number of entries (default 1,000,000; the limit of the format is 2^27): the shingles with the
+    /// greatest frequencies and, among equal frequencies, the smallest hashes.
     #[must_use]
     pub fn entries_max(mut self, entries: usize) -> Self {
         self.entries_max = entries.min(IDF_ENTRIES_MAX as usize);
@@ -110,21 +110,21 @@ impl IdfBuilder {
         self
     }
 
-    /// Sets the folder of scratch files, which have no name and are removed when the process ends. The default is the
-    /// system's folder for temporary files.
+    /// Sets the folder for scratch files (default: the system's folder for temporary files). The files have no name and are
+    /// removed when the process ends.
     #[must_use]
     pub fn scratch_dir(mut self, dir: &Path) -> Self {
         dir.clone_into(&mut self.scratch_dir);
         self
     }
 
-    /// Counts a document, given its shingles in any order. Repeated shingles count once. Input that is ascending and
-    /// distinct, such as the output of [`Shingler::distinct`](twindex_sketch::Shingler::distinct), is not sorted again.
-    /// A document without shingles is not counted.
+    /// Adds a document, given its shingles in any order. A repeated shingle is counted once. Input that is ascending and
+    /// distinct, such as the output of [`Shingler::distinct`](twindex_sketch::Shingler::distinct), is not sorted again. A
+    /// document without shingles is not counted.
     ///
     /// # Errors
-    /// [`Error::Limit`] for more than 2^32 - 1 documents, [`Error::Io`] for the scratch file. After an error of the
-    /// scratch file some counts are lost, and every later call returns [`Error::Invalid`].
+    /// [`Error::Limit`] for more than 2^32 - 1 documents, [`Error::Io`] if a scratch file fails. After an error of a scratch
+    /// file some counts are lost, and every later call returns [`Error::Invalid`].
     pub fn add(&mut self, shingles: &[u64]) -> Result<()> {
         self.check_whole()?;
         if shingles.is_empty() {
@@ -144,8 +144,8 @@ impl IdfBuilder {
             distinct.dedup();
         }
         let mut rest = if ascending { shingles } else { &distinct };
-        // Shingles not counted yet use an eighth of the memory. Earlier counts use at most a quarter, and the merged
-        // counts, whose entries have twice the size of a shingle, at most a half.
+        // The memory budget is divided as follows: an eighth for shingles not counted yet, a quarter for the earlier counts,
+        // and a half for the merged counts, whose entries are twice as large as a shingle.
         let mut taken = Ok(());
         while !rest.is_empty() && taken.is_ok() {
             let free = (self.memory / 8 / size_of::<u64>()).saturating_sub(self.fresh.len()).max(1);
@@ -215,7 +215,7 @@ impl IdfBuilder {
     /// Merges all counts and builds the table.
     ///
     /// # Errors
-    /// [`Error::Io`] for the scratch file, [`Error::Invalid`] if a scratch file failed before.
+    /// [`Error::Io`] if a scratch file fails now, [`Error::Invalid`] if a scratch file failed earlier.
     pub fn finish(mut self) -> Result<IdfTable> {
         self.check_whole()?;
         self.count()?;
@@ -264,8 +264,8 @@ impl KeptEntries {
         }
     }
 
-    /// Keeps the `max` entries that come first by frequency. An entry that is dropped now would also be dropped at the
-    /// end.
+    /// Keeps the `max` entries with the greatest frequencies and, among equal frequencies, the smallest hashes. Pruning
+    /// early does not change the result: entries dropped here would also be dropped at the end.
     fn prune(&mut self) {
         if self.entries.len() <= self.max {
             return;
@@ -293,7 +293,8 @@ mod tests {
 
     type Counts = BTreeMap<u64, u32>;
 
-    /// The reference implementation: returns the entries kept, and the smallest frequency of the others.
+    /// The reference implementation: returns the kept entries, and the smallest frequency of a dropped entry (0 if there is
+    /// none).
     fn naive(documents: &[Vec<u64>], min_df: u32, max: usize) -> (Vec<(u64, u32)>, u32) {
         let mut counts = Counts::new();
         for document in documents {
@@ -319,7 +320,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_table_has_the_frequencies_whatever_the_order_and_the_memory(
+        fn table_equals_naive_counts_for_any_order_and_memory_budget(
             documents in proptest::collection::vec(proptest::collection::vec(0_u64..40, 0..30), 0..30),
             min_df in 0_u32..4, max in 0_usize..50, turn in 0_usize..30,
         ) {
@@ -347,10 +348,10 @@ mod tests {
         }
     }
 
-    /// With a budget of 4 KiB a run has at least 64 entries. 64 runs are merged to one run of the next level, and runs
-    /// of that level are merged again.
+    /// Uses a budget of 4 KiB, with which a run has at least 64 entries. Every 64 runs are merged into one run of the next
+    /// level, and the documents fill at least two levels.
     #[test]
-    fn runs_of_several_levels_make_the_same_table() {
+    fn merging_several_levels_of_runs_gives_the_in_memory_table() {
         let documents: Vec<Vec<u64>> =
             (0..900).map(|i| (0..=i % 700).map(|j| mix((i * 31 + j * j * 7) % 90_000)).collect()).collect();
         let in_memory = table(&documents, |b| b.entries_max(20_000));
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_scratch_folder_is_an_error() {
+    fn missing_scratch_folder_is_reported_with_its_path() {
         let mut builder =
             IdfBuilder::new(&Shingling::words(1, 0)).memory(0).scratch_dir(Path::new("no/such/folder"));
         let many: Vec<u64> = (0..10_000).map(mix).collect();
@@ -375,8 +376,7 @@ mod tests {
         assert!(error.contains("no/such/folder"), "{error}");
     }
 
-    /// Checks lookups of hashes with equal prefixes, of prefixes without hashes, and of neighbours with the same low
-    /// bits.
+    /// Looks up hashes with equal prefixes, and hashes that differ from an entry of the table in one bit or by one.
     #[test]
     fn lookups_find_hashes_with_equal_prefixes() {
         for crowd in [1_u64, 4, 5, 6, 100, 3000] {
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sketcher_with_a_table_weights_texts_and_features_by_it() {
+    fn sketcher_with_idf_table_weights_texts_and_features() {
         let mut shingling = Shingling::words(1, 0);
         let plain = Sketcher::new(&Params::builder().words(1).minhash(6, 14).build().unwrap()).unwrap();
         let documents: Vec<Vec<u64>> = ["the rose", "the tulip", "the lily"]
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn builder_with_a_failed_scratch_file_makes_no_table() {
+    fn builder_with_failed_scratch_file_refuses_to_finish() {
         let gone = tempfile::tempdir().unwrap().path().join("gone");
         let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).memory(0).scratch_dir(&gone);
         let failed = (0..10_000).find_map(|i| builder.add(&[mix(i)]).err()).unwrap();
@@ -456,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_with_another_table_or_shingling_are_refused() {
+    fn sketcher_refuses_idf_table_that_differs_from_parameters() {
         let table = Arc::new(table(&[vec![1, 2], vec![2, 3]], |b| b));
         let builder = || Params::builder().words(1);
         let refused =

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 
 /// The greatest length of a byte key, in bytes.
 pub const KEY_BYTES_MAX: usize = 65_535;
-/// The maximum number of bytes of a refused key in its error message: enough to identify the key.
+/// The maximum number of bytes of a refused key that its error message shows: enough to identify the key.
 const SHOWN_BYTES: usize = 80;
 
 /// The kind of keys of an index, fixed at its creation.
@@ -40,7 +40,7 @@ pub enum Key<'a> {
 }
 
 impl Key<'_> {
-    /// Refuses a key that an index with keys of this kind cannot store.
+    /// Refuses a key that cannot be stored in an index whose keys are of this kind.
     ///
     /// # Errors
     /// [`crate::Error::Invalid`] for a key of another kind or an empty key, [`crate::Error::Limit`] for a key that is
@@ -68,8 +68,8 @@ impl Key<'_> {
         }
     }
 
-    /// Returns the hash by which documents of equal priority are ordered: the xxh3-64 of the key's bytes, or of its
-    /// decimal digits for a `u64` key. `dedup --keep key-hash` uses the same order.
+    /// Returns the hash that orders documents of equal priority: the xxh3-64 of the key's bytes or, for a `u64` key, of its
+    /// decimal digits. `dedup --keep key-hash` uses the same order.
     #[must_use]
     pub fn priority_hash(&self) -> u64 {
         match self {
@@ -136,7 +136,7 @@ impl<'a> From<&'a KeyBuf> for Key<'a> {
     }
 }
 
-/// An owned key, ordered as the keys in an index: numbers by value, bytes bytewise.
+/// An owned key. Keys are ordered as in an index: numbers by value, byte strings bytewise.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyBuf {
     /// A key in an index with `u64` keys.
@@ -173,7 +173,7 @@ impl KeyBuf {
         }
     }
 
-    /// Returns the text of a byte key, `None` for a `u64` key or bytes that are not UTF-8.
+    /// Returns the text of a byte key, `None` for a `u64` key or for bytes that are not UTF-8.
     #[must_use]
     pub fn as_str(&self) -> Option<&str> {
         std::str::from_utf8(self.as_bytes()?).ok()
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_hash_of_a_key_is_that_of_its_bytes_and_of_a_number_that_of_its_digits() {
+    fn priority_hash_of_u64_key_hashes_its_decimal_digits() {
         for number in [0, 7, 10, u64::MAX] {
             let digits = number.to_string();
             assert_eq!(Key::U64(number).priority_hash(), xxh3_64(digits.as_bytes()));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_shows_the_beginning_of_a_long_key_only() {
+    fn refusal_of_long_key_shows_its_first_80_bytes() {
         let refusal = |key: &[u8]| Key::Bytes(key).check(KeyKind::U64).unwrap_err().to_string();
         assert!(refusal(b"rose").contains("`rose` was"), "{}", refusal(b"rose"));
         assert!(refusal(&[b'a'; 80]).contains(&format!("`{}` was", "a".repeat(80))));

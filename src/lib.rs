@@ -11,10 +11,9 @@
 //!                                   Hit: key, distance, resemblance
 //! ```
 //!
-//! A [`Sketcher`] turns a text into numbers: a 64-bit [`Fingerprint`] and the minima from which features are computed.
-//! An [`Index`] is a folder of immutable files that stores these numbers by key. One [`Writer`] at a time adds
-//! documents; after a crash a commit is either complete or absent. Any number of threads and processes query
-//! [`Snapshot`]s, which never change.
+//! A [`Sketcher`] computes the sketch of a text: a 64-bit [`Fingerprint`], and the minima from which features are computed.
+//! An [`Index`] is a folder of immutable files that stores sketches by key. One [`Writer`] at a time adds documents; after a
+//! crash a commit is either complete or absent. Any number of threads and processes query [`Snapshot`]s, which never change.
 //!
 //! ```
 //! use twindex::{Index, Params};
@@ -60,13 +59,14 @@
 //! the project's own crates, tests and benchmarks. They may change in any release: items that are public only with this
 //! feature are exempt from semantic versioning.
 
-// Without the feature, parts that this crate does not use look dead; with it, all lints apply.
+// Without `unstable`, items that only other crates use are private and look unused, so these lints are off. With it, all
+// lints apply.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
 )]
 
-// The disk model shared by the tests refers to this library as `twindex`, as other crates do.
+// Lets the disk model shared by the tests refer to this library as `twindex`, as other crates do.
 #[cfg(all(test, twindex_shuttle))]
 extern crate self as twindex;
 

@@ -1,9 +1,9 @@
-//! The locks and the flag that threads use to share an index, with one interface so that a test can schedule the
-//! threads.
+//! The locks, the flag and the thread functions by which threads share an index. They have the same interface in all builds,
+//! so that a test can control the order in which threads run.
 //!
-//! With `--cfg twindex_shuttle` the library's own tests use the locks of the crate shuttle. It runs one thread at a
-//! time and chooses the next thread at each lock by its schedule (`scripts/races`). Every other build uses the real
-//! locks under the same names.
+//! With `--cfg twindex_shuttle` the library's own tests use the crate shuttle instead of real locks and threads. It runs one
+//! thread at a time and chooses the next thread at each lock operation (`scripts/races`). Every other build uses the real
+//! types under the same names.
 
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -33,7 +33,7 @@ pub(crate) fn spawn<T: Send + 'static>(
     std::thread::Builder::new().name(name.into()).spawn(work)
 }
 
-/// Starts a thread of shuttle, which never fails.
+/// Starts a thread scheduled by shuttle; never fails.
 #[cfg(all(test, twindex_shuttle))]
 #[allow(clippy::unnecessary_wraps, reason = "the other one can fail")]
 pub(crate) fn spawn<T: Send + 'static>(
@@ -43,20 +43,20 @@ pub(crate) fn spawn<T: Send + 'static>(
     Ok(shuttle::thread::spawn(work))
 }
 
-/// Sleeps for `time`, so that other threads can run.
+/// Sleeps for `time` so that other threads can run.
 #[cfg(not(all(test, twindex_shuttle)))]
 pub(crate) fn pause(time: std::time::Duration) {
     std::thread::sleep(time);
 }
 
-/// Yields to other threads: a priority schedule of shuttle switches away from a thread that yields, but not from one
-/// that sleeps.
+/// Yields to other threads instead of sleeping: shuttle's priority scheduler switches away from a thread that yields, but
+/// not from a thread that sleeps.
 #[cfg(all(test, twindex_shuttle))]
 pub(crate) fn pause(_: std::time::Duration) {
     shuttle::thread::yield_now();
 }
 
-/// Wraps shuttle's locks in the interface of `parking_lot`. A panic fails the test, so poisoned locks need no handling.
+/// Gives shuttle's locks the interface of `parking_lot`. A panic fails the test, so poisoned locks need no handling.
 #[cfg(all(test, twindex_shuttle))]
 mod scheduled {
     use shuttle::sync::{MutexGuard, RwLockReadGuard, RwLockWriteGuard};

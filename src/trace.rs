@@ -1,4 +1,4 @@
-//! Spans and events for the crate `tracing`. Without the feature `tracing` the macros expand to nothing.
+//! Macros for spans and events of the crate `tracing`. Without the feature `tracing` they expand to nothing.
 
 /// Emits an event.
 macro_rules! event {

@@ -1,7 +1,7 @@
-//! A process that has a writer forks: only the process that opened the writer may use it, and the lock stays with it.
-//! And the lock is lost in other ways: then a commit is an error.
+//! Tests a process that forks while it has a writer: only the process that opened the writer may use it, and that process
+//! keeps the lock. Also tests that a commit fails if the lock was lost in another way.
 //!
-//! A program of its own: a forked child inherits the locks and open files of every test that runs at that moment.
+//! These tests are a separate program, because a forked child inherits the locks and open files of all concurrent tests.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index, and takes its lock")]
@@ -40,21 +40,21 @@ fn names(path: &Path) -> Vec<String> {
 mod forked {
     use super::*;
 
-    /// Runs `step` in a child made by fork, and returns its exit status: what `step` returns, or 99 for a panic, or 98
-    /// if the child has not ended after 20 seconds.
+    /// Runs `step` in a forked child, and returns the child's exit status: the return value of `step`, 99 after a panic,
+    /// or 98 if the child does not exit within 20 seconds.
     fn in_child(step: impl FnOnce() -> i32) -> i32 {
         #[expect(
             unsafe_code,
             reason = "a fork is what is tested; the child only runs `step` and ends by _exit"
         )]
-        // SAFETY: The child allocates and takes locks, which glibc allows after a fork. It runs no thread and no
-        // destructor of the parent but those in `step`.
+        // SAFETY: The child only runs `step`, which allocates and takes locks; glibc allows both after a fork. The child
+        // runs no other thread or destructor of the parent.
         let child = unsafe { libc::fork() };
         assert!(child >= 0, "fork failed");
         if child == 0 {
             let status = std::panic::catch_unwind(std::panic::AssertUnwindSafe(step)).unwrap_or(99);
             #[expect(unsafe_code, reason = "ends the child without the destructors of the test")]
-            // SAFETY: Nothing of the child is used after it.
+            // SAFETY: Ends the child, so nothing of it is used afterwards.
             unsafe {
                 libc::_exit(status)
             }
@@ -62,7 +62,7 @@ mod forked {
         for _ in 0..2000 {
             let mut status = 0;
             #[expect(unsafe_code, reason = "waits for the child")]
-            // SAFETY: `status` is valid for a write.
+            // SAFETY: `status` is valid for writes.
             let ended = unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) };
             if ended == child {
                 return if libc::WIFEXITED(status) { libc::WEXITSTATUS(status) } else { 97 };
@@ -70,14 +70,14 @@ mod forked {
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
         #[expect(unsafe_code, reason = "ends a child that hangs")]
-        // SAFETY: The child is this process's own and was not waited for.
+        // SAFETY: `child` is a child of this process that was not waited for, so its id is not reused.
         unsafe {
             libc::kill(child, libc::SIGKILL)
         };
         98
     }
 
-    /// The status of a child: 0 for the error that names the other process, and 1 for anything else.
+    /// Returns 0 if the error names the other process, and 1 for any other result.
     fn refused<T>(result: twindex::Result<T>) -> i32 {
         match result {
             Err(Error::Invalid(why)) if why.contains("was opened by process") => 0,
@@ -86,7 +86,7 @@ mod forked {
     }
 
     #[test]
-    fn writer_dropped_in_a_forked_child_keeps_the_lock_of_the_parent() {
+    fn dropping_a_writer_in_a_fork_keeps_the_parents_lock() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
@@ -111,13 +111,13 @@ mod forked {
         other.writer().unwrap();
     }
 
-    /// Set for the third process of the test below: the index.
+    /// The environment variable with the path of the index, set for the third process of the test below.
     const THIRD: &str = "TWINDEX_TEST_THIRD";
 
-    /// The scenario by which acknowledged commits were lost: a child ends its copy of a writer, and another process tries
-    /// to write.
+    /// Acknowledged commits were once lost in this scenario: a child drops its copy of a writer, and another process
+    /// tries to write.
     #[test]
-    fn nothing_acknowledged_is_lost_where_a_child_ends_its_copy_of_a_writer_and_a_third_process_writes() {
+    fn writer_dropped_in_a_child_loses_no_acknowledged_commit() {
         if let Some(path) = std::env::var_os(THIRD) {
             let index = Index::open(path).unwrap();
             let status = match index.writer() {
@@ -131,7 +131,7 @@ mod forked {
             std::process::exit(status);
         }
         let third = |path: &Path| {
-            let name = "forked::nothing_acknowledged_is_lost_where_a_child_ends_its_copy_of_a_writer_and_a_third_process_writes";
+            let name = "forked::writer_dropped_in_a_child_loses_no_acknowledged_commit";
             let mut command = std::process::Command::new(std::env::current_exe().unwrap());
             command.args(["--exact", name]).env(THIRD, path).status().unwrap().code()
         };
@@ -139,7 +139,7 @@ mod forked {
         let mut writer = index.writer().unwrap();
         (0..10).for_each(|key| put(&mut writer, key));
         writer.commit().unwrap();
-        (10..20).for_each(|key| put(&mut writer, key)); // between put and commit
+        (10..20).for_each(|key| put(&mut writer, key)); // put before the fork, committed after it
         let mut writer = Some(writer);
         assert_eq!(
             in_child(|| {
@@ -161,13 +161,13 @@ mod forked {
     }
 
     #[test]
-    fn writer_opened_after_a_fork_goes_on_from_what_the_child_committed() {
+    fn writer_opened_after_a_fork_continues_from_the_childs_commits() {
         let (_dir, path, index) = created();
         let status = in_child(|| {
             let mut writer = index.writer().unwrap();
             put(&mut writer, 1);
             writer.commit().unwrap();
-            put(&mut writer, 50); // gone with the child
+            put(&mut writer, 50); // uncommitted, so lost when the child exits
             0
         });
         assert_eq!(status, 0);
@@ -178,11 +178,11 @@ mod forked {
     }
 
     #[test]
-    fn program_that_a_writers_process_starts_does_not_keep_the_lock() {
+    fn child_program_of_a_writer_does_not_inherit_its_lock() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
-        // Started by fork and exec: it waits for its input, which ends when it is dropped.
+        // `cat` is started by fork and exec. It waits for its input, which ends when `stdin` is dropped.
         let mut program =
             std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         writer.commit().unwrap();
@@ -209,7 +209,7 @@ mod forked {
     }
 
     #[test]
-    fn writer_dropped_in_a_forked_child_removes_no_file_of_the_batch() {
+    fn dropping_a_writer_in_a_fork_removes_no_batch_file() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
@@ -233,7 +233,7 @@ mod forked {
     }
 
     #[test]
-    fn large_batch_is_refused_in_a_forked_child_before_it_makes_a_segment_and_goes_on_in_the_parent() {
+    fn forked_child_cannot_flush_the_batch_of_its_parent() {
         for before in [0, 25, 60] {
             let (_dir, path, index) = created();
             let mut writer = index.writer().unwrap();
@@ -252,7 +252,7 @@ mod forked {
     }
 
     #[test]
-    fn every_change_by_a_writer_in_a_forked_child_is_refused() {
+    fn writer_in_a_forked_child_refuses_every_change() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
@@ -272,7 +272,7 @@ mod forked {
         child(&mut |writer| refused(writer.merge_step()), &mut writer);
         child(&mut |writer| refused(writer.wait_for_merge()), &mut writer);
         child(&mut |writer| refused(writer.gc()), &mut writer);
-        // In the middle of a batch, too.
+        // Changes in the middle of a batch are refused, too.
         put(&mut writer, 2);
         child(&mut |writer| refused(writer.put(3, Fingerprint(3))), &mut writer);
         child(&mut |writer| refused(writer.admit(3, Fingerprint(3))), &mut writer);
@@ -286,7 +286,7 @@ mod forked {
     }
 
     #[test]
-    fn index_in_a_forked_child_answers_and_opens_a_writer_once_the_parent_has_none() {
+    fn forked_child_can_query_and_later_open_its_own_writer() {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
         put(&mut writer, 1);
@@ -315,12 +315,12 @@ mod forked {
 }
 
 #[test]
-fn commit_after_the_lock_was_released_by_others_and_taken_is_refused() {
+fn commit_is_refused_after_another_process_took_the_lock() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1);
     writer.commit().unwrap();
-    // As another holder does: it writes its own number and line to the file.
+    // Writes a process number and a different token to the lock file, as another holder of the lock does.
     std::fs::write(path.join("LOCK"), format!("{}\n0123456789abcdef\n", std::process::id())).unwrap();
     put(&mut writer, 2);
     assert!(matches!(writer.commit(), Err(Error::Locked { .. })));
@@ -328,13 +328,13 @@ fn commit_after_the_lock_was_released_by_others_and_taken_is_refused() {
     assert_eq!(keys(&path), [1]);
 }
 
-/// Set for the process that [`relative_path_means_the_same_after_a_change_of_the_current_directory`] starts.
+/// Set for the child process of [`relative_path_still_works_after_the_current_directory_changed`].
 const CHILD: &str = "TWINDEX_TEST_RELATIVE";
 
 #[test]
-fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
+fn relative_path_still_works_after_the_current_directory_changed() {
     if std::env::var_os(CHILD).is_some() {
-        // In a process of its own, as the current directory is that of all threads.
+        // Runs in a child process, because all threads of a process share the current directory.
         let index = Index::open("index").unwrap();
         let mut writer = index.writer().unwrap();
         std::env::set_current_dir("elsewhere").unwrap();
@@ -349,7 +349,7 @@ fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
     let (dir, path, _index) = created();
     std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
     let status = std::process::Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "relative_path_means_the_same_after_a_change_of_the_current_directory"])
+        .args(["--exact", "relative_path_still_works_after_the_current_directory_changed"])
         .env(CHILD, "1")
         .current_dir(dir.path())
         .status()
@@ -360,7 +360,7 @@ fn relative_path_means_the_same_after_a_change_of_the_current_directory() {
 }
 
 #[test]
-fn directory_that_was_moved_or_removed_is_named_as_the_cause() {
+fn error_names_the_directory_that_was_moved_or_removed() {
     let (dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1);

@@ -1,7 +1,8 @@
-//! An index in the company of other processes, and short of what the system gives: writers that are stopped or killed,
-//! a snapshot that is held for ten thousand commits, few file descriptors.
+//! Tests of an index next to other processes and at the limits of the system: stopped and killed writers, a snapshot held
+//! during ten thousand commits, few file descriptors, a long log, and a segment over 4 GiB.
 //!
-//! A program of its own: it counts the open files of its process, and other tests open and close files.
+//! These tests are a separate program, because they count the open files of the process, and other tests open and close
+//! files.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
@@ -15,7 +16,7 @@ use twindex::format::attached::Attached;
 use twindex::format::log::{self, LogBatch};
 use twindex::{Document, Durability, Error, Fingerprint, Index, Key, Params};
 
-/// Set for the processes that these tests start: what to do, and the index.
+/// The environment variable with the path of the index, set for the child processes of these tests.
 const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 fn created() -> (TempDir, PathBuf, Index) {
@@ -44,7 +45,7 @@ fn signal(child: &Child, name: &str) {
     assert!(done.success());
 }
 
-/// Reads what a child says until it says this.
+/// Reads the output of a child up to a line that contains `word`.
 fn wait_for(child: &mut Child, word: &str) {
     let out = child.stdout.take().unwrap();
     let found = BufReader::new(out).lines().map_while(Result::ok).any(|line| line.contains(word));
@@ -52,7 +53,7 @@ fn wait_for(child: &mut Child, word: &str) {
 }
 
 #[test]
-fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledged() {
+fn stopped_or_killed_writer_blocks_no_reader_and_loses_no_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         let index = Index::open(path).unwrap();
         let mut writer = index.writer().unwrap();
@@ -60,7 +61,7 @@ fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledg
             writer.put(key, Fingerprint(key)).unwrap();
             writer.commit().unwrap();
         }
-        // In the middle of a batch.
+        // The child is stopped in the middle of this batch.
         writer.put(1000_u64, Fingerprint(1000)).unwrap();
         println!("child: acknowledged");
         loop {
@@ -68,7 +69,7 @@ fn a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledg
         }
     }
     let (_dir, path, index) = created();
-    let name = "a_stopped_writer_disturbs_no_reader_and_a_killed_one_leaves_all_it_acknowledged";
+    let name = "stopped_or_killed_writer_blocks_no_reader_and_loses_no_commit";
     let mut child = child(name, &path, None).stdout(Stdio::piped()).spawn().unwrap();
     wait_for(&mut child, "child: acknowledged");
     signal(&child, "STOP");
@@ -97,15 +98,15 @@ fn descriptors() -> Option<usize> {
     Some(std::fs::read_dir("/proc/self/fd").ok()?.count())
 }
 
-/// Bytes and files of a folder.
+/// Returns the total size in bytes and the number of the files in a directory.
 fn space(path: &Path) -> (u64, usize) {
     let lengths = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
     lengths.fold((0, 0), |(bytes, files), length| (bytes + length, files + 1))
 }
 
-/// Each thousand commits are flushed, so that files come and go under the snapshot.
+/// Every thousandth commit is followed by a flush, so that files are created and removed while the snapshot is held.
 #[test]
-fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with_time() {
+fn snapshot_held_for_many_commits_is_unchanged_at_bounded_cost() {
     let (_dir, path, index) = created();
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -134,7 +135,7 @@ fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with
             }
             assert!(commit < 1999 || now.0 <= max.0 + 16, "{now:?} after {commit}, {max:?} at first");
             assert!(commit < 1999 || now.1.0 <= 8 * max.1.0, "{now:?} after {commit}, {max:?} at first");
-            // A merge in the background may have files of its own.
+            // A background merge may have created files that are not published yet.
             assert!(commit < 1999 || now.1.1 <= max.1.1 + 6, "{now:?} after {commit}, {max:?} at first");
         }
     }
@@ -142,7 +143,7 @@ fn a_snapshot_that_is_held_for_ten_thousand_commits_stays_and_costs_no_more_with
 }
 
 #[test]
-fn index_with_more_segments_than_file_descriptors_opens_or_reports_why_not() {
+fn index_with_more_segments_than_descriptors_opens_or_reports_an_error() {
     const SEGMENTS: u64 = 90;
     if let Some(path) = std::env::var_os(CHILD) {
         match Index::open(path) {
@@ -167,7 +168,7 @@ fn index_with_more_segments_than_file_descriptors_opens_or_reports_why_not() {
         writer.commit().unwrap();
     }
     drop((writer, index));
-    let name = "index_with_more_segments_than_file_descriptors_opens_or_reports_why_not";
+    let name = "index_with_more_segments_than_descriptors_opens_or_reports_an_error";
     for limit in [64, 12] {
         let output = child(name, &path, Some(limit)).output().unwrap();
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -178,18 +179,18 @@ fn index_with_more_segments_than_file_descriptors_opens_or_reports_why_not() {
     }
 }
 
-/// The most memory this process has had, in bytes.
+/// Returns the peak memory of this process in bytes; `None` if the system does not report it.
 fn peak_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
 }
 
-/// A log that is longer than any writer makes it: appended to by hand, as the format says. With `TWINDEX_LONG_LOG=1` it
-/// has a gibibyte.
+/// The log is longer than any log of a writer; the test appends records in the specified format. With
+/// `TWINDEX_LONG_LOG=1` the log is 1 GiB long.
 #[test]
-fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
-    let name = "a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes";
+fn long_log_is_read_in_linear_time_and_bounded_memory() {
+    let name = "long_log_is_read_in_linear_time_and_bounded_memory";
     if let Some(path) = std::env::var_os(CHILD) {
         let (start, before) = (std::time::Instant::now(), peak_memory());
         let snapshot = Index::open(path).unwrap().snapshot();
@@ -200,7 +201,7 @@ fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
     }
     let long = std::env::var_os("TWINDEX_LONG_LOG").is_some();
     let length = if long { 1_u64 << 30 } else { 48 << 20 };
-    // Rows take memory, and there is a limit to that; a payload is forgotten when the next one comes.
+    // Rows stay in memory, which bounds the memory per row. A payload is dropped when the next one is read.
     for (what, value, rows_share) in [("payloads", 0, 0), ("values", 1024, 7)] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
@@ -239,17 +240,17 @@ fn a_long_log_is_read_in_the_memory_of_its_rows_and_in_the_time_of_its_bytes() {
     }
 }
 
-/// The value of a document: no two are alike, and each begins with its key.
+/// Returns the value of a document. It begins with the key, and no two values are equal.
 fn large_value(key: u64) -> Vec<u8> {
     let mut value: Vec<u8> = (0..60_000_u64).map(|i| (i.wrapping_mul(key | 1) >> 7) as u8).collect();
     value[..8].copy_from_slice(&key.to_le_bytes());
     value
 }
 
-/// Offsets in the file, and those of values in their section, pass 2^31 and 2^32.
+/// Tests offsets in the file, and offsets of values in their section, on both sides of 2^31 and 2^32.
 #[test]
 #[ignore = "takes 9 GiB of disk and some minutes: cargo test -p twindex --test alone_limits -- --ignored --nocapture"]
-fn segment_over_4_gib_is_built_merged_queried_and_verified_and_damage_past_4_gib_is_found() {
+fn segment_over_4_gib_works_and_its_damage_is_detected() {
     const DOCUMENTS: u64 = 76_000;
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -286,7 +287,7 @@ fn segment_over_4_gib_is_built_merged_queried_and_verified_and_damage_past_4_gib
     let segment = snapshot.segments().next().unwrap().0;
     assert_eq!((snapshot.segments().len(), snapshot.documents()), (1, DOCUMENTS));
     assert!(segment.length() > (1 << 32) + (100 << 20), "{} bytes", segment.length());
-    // The values around the boundaries, wherever the file puts them; both ends; and some others.
+    // Checks the values around both boundaries, the first and the last value, and some in between.
     let around = |boundary: u64| boundary / 60_000 - 200..(boundary / 60_000 + 20).min(DOCUMENTS);
     check(&index, &mut around(1 << 31).chain(around(1 << 32)).step_by(3));
     check(&index, &mut (0..DOCUMENTS).step_by(997).chain([DOCUMENTS - 1]));
@@ -301,7 +302,7 @@ fn segment_over_4_gib_is_built_merged_queried_and_verified_and_damage_past_4_gib
     let verify = || twindex::store::verify::verify(&twindex::sys::RealVfs, &path, |_| ());
     assert!(verify().problems.is_empty());
     println!("verified, {:?}", start.elapsed());
-    // One bit past 4 GiB, in the last value.
+    // Flips a bit beyond 4 GiB, in the last value.
     let section = segment.sections().iter().find(|section| section.kind.name() == "values").unwrap();
     let at = section.end() - 1000;
     assert!(at > 1 << 32, "{at}");

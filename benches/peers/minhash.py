@@ -1,9 +1,9 @@
-"""Candidate pairs of a JSONL file by a MinHash library of Python, as its documentation uses it:
+"""Finds the candidate pairs of a JSONL file with a Python MinHash library, used as its documentation shows:
 
     minhash.py datasketch|rensa IN.jsonl OUT.tsv
 
-Words split at white space, shingles of 5, 128 minima, an index for resemblance 0.8, each document added and then asked
-for. What comes out are the documents that share a band: no pair is estimated from the minima or counted on the texts.
+Words are split at white space; the script uses shingles of 5 words, 128 minima and an index for resemblance 0.8. It adds
+each document and then queries for it. The output has the documents that share a band, without any verification.
 """
 import json
 import sys

@@ -1,4 +1,4 @@
-//! Arbitrary fingerprints and queries, tables of any design by any codec: they answer as brute force does.
+//! Arbitrary fingerprints and queries, with tables of any design and codec: answers must equal those of brute force.
 
 #![no_main]
 

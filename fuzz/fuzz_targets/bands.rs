@@ -1,4 +1,4 @@
-//! Any features: every bucket is found as brute force finds it, and patched segments answer or refuse.
+//! Arbitrary features: every bucket must equal that of brute force, and patched segments must return answers or errors.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Tables by each codec, with no checksum before them: what was encoded, patched, and raw.
+//! Tables of each codec without checksums: encoded ones, patched ones, and raw bytes.
 
 #![no_main]
 

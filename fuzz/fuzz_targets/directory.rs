@@ -1,5 +1,5 @@
-//! A whole directory with files that are damaged, lost, exchanged and given matching checksums: opened, queried,
-//! verified, salvaged, written to.
+//! A directory whose files are damaged, removed, exchanged, or given valid checksums again: it is opened, queried,
+//! verified, salvaged and written to.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A table of document frequencies: raw bytes, and bodies and patched tables whose digests fit.
+//! IDF tables: raw bytes, and arbitrary bodies and patched tables with valid digests.
 
 #![no_main]
 

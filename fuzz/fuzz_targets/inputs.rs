@@ -1,5 +1,5 @@
-//! Documents of every kind that is read, from files, folders and streams: each input route gives the same documents.
-//! `TWINDEX_FUZZ_READER` names the one reader that all inputs are for.
+//! Documents in every supported format, from files, folders and streams: each of these must give the same documents.
+//! `TWINDEX_FUZZ_READER` restricts all inputs to one reader.
 
 #![no_main]
 

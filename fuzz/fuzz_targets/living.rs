@@ -1,4 +1,4 @@
-//! Any operations on an index, on a disk that fails at any operation: no acknowledged commit is lost.
+//! Arbitrary operations on an index whose disk fails at any operation: no acknowledged commit may be lost.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The log of an index, raw and with matching checksums, opened and queried.
+//! Logs of raw bytes and patched logs with valid checksums: an index with the log is opened and queried.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Manifests and `CURRENT`, raw and with fitting checksums, and an index opened with them.
+//! Manifests and `CURRENT` of raw bytes, and patched ones with valid checksums: an index with them is opened.
 
 #![no_main]
 

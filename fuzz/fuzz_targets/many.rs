@@ -1,5 +1,5 @@
-//! Many clustered fingerprints: built in memory and by scratch files to the same segment, which answers as brute force
-//! does.
+//! Many clustered fingerprints: builds in memory and with scratch files must give the same segment, whose answers must
+//! equal those of brute force.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The smaller sections of a segment by themselves, with no checksum before them.
+//! The smaller sections of a segment, each decoded separately and without checksums.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Raw bytes as a segment file: opened, queried in every way, verified. Rarely gets past the checksums.
+//! Raw bytes as a segment file, which rarely pass the checksums: opened, queried in every way, verified.
 
 #![no_main]
 

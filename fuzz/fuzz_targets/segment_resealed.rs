@@ -1,4 +1,5 @@
-//! A sound segment, patched, with recomputed checksums: if `verify` accepts it, it must answer as the sound one does.
+//! A valid segment with patches and updated checksums: if `verify` accepts it, its answers must be those of the valid
+//! segment.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Arbitrary parameters and text: the promises of `twindex::sketch` for every text.
+//! Arbitrary parameters and text: checks the documented properties of `twindex::sketch`.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A file of sketches: raw bytes, patched files whose checksums fit, and records of every kind.
+//! Files of sketches: raw bytes, patched files with valid checksums, and files of arbitrary records.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-"""Near-duplicates of a Hugging Face dataset: it is handed over by columns, and those to keep are selected.
+"""Removes near-duplicates from a Hugging Face dataset: passes its columns to twindex, and selects the kept rows.
 
     python with_datasets.py
 
-The dataset is made here, in memory; `datasets.load_dataset(...)` gives one of the same kind.
+The dataset is created here, in memory; `datasets.load_dataset(...)` returns one of the same type.
 """
 
 import os
@@ -14,7 +14,7 @@ import twindex
 
 
 def made():
-    """Every third document is nearly the one before it, every fifth the very same."""
+    """Returns texts: every third is a near copy of the previous one, every fifth an exact copy."""
     texts = []
     for number in range(1000):
         if number % 5 == 4:
@@ -27,21 +27,21 @@ def made():
 
 
 def column(dataset, name):
-    """A column as Arrow has it; nothing is copied to Python."""
+    """Returns a column as an Arrow array, without copying it to Python objects."""
     return dataset.with_format("arrow")[:][name]
 
 
 def main():
     dataset = made()
 
-    # In memory: all pairs, counted.
+    # In memory: all pairs, counted exactly.
     found = twindex.dedup(column(dataset, "text"), 0.8)
     kept = dataset.select(found.kept)
     print(f"{len(dataset)} documents, {len(found.pairs)} pairs, {len(kept)} kept")
     again = twindex.dedup(column(kept, "text"), 0.8)
     assert len(again.kept) == len(kept) < len(dataset)
 
-    # With an index that lives on: what comes later is compared with all that came before.
+    # With an index on disk: later documents are compared with all earlier ones.
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "pages.twx")
         with twindex.Index.create(path, words=5, simhash=3) as index:

@@ -1,9 +1,9 @@
-"""Near-duplicates on Ray: shards are sketched and built by tasks, paired by tasks, and the forests of pairs merged by
-twos.
+"""Finds near-duplicates on Ray: tasks sketch documents, build shards, find pairs, and merge the forests of pairs two at
+a time.
 
     python with_ray.py FOLDER [DOCUMENTS]
 
-FOLDER must be one that all machines see. A task that is run again makes the same segment under the same name.
+All machines must be able to access FOLDER. A task that is run again writes the same segment under the same name.
 """
 
 import pathlib
@@ -22,7 +22,7 @@ PARTS = ["key", "fingerprint", "features", "signature", "bottom", "modular"]
 
 def documents(count):
     for number in range(count):
-        about = number - number % 2  # each second says what the one before it says, and says it louder
+        about = number - number % 2  # every second document repeats the previous one in upper case
         words = " ".join(f"w{about}x{word}" for word in range(60))
         yield f"page-{number:05}", words.upper() + "!" if number % 2 else words
 

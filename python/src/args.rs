@@ -1,4 +1,4 @@
-//! Whole numbers as arguments. One that is out of its range is refused by the name of its argument.
+//! Parses integer arguments. A value that is out of range is refused with the name of the argument.
 
 use pyo3::exceptions::{PyOverflowError, PyTypeError};
 use pyo3::prelude::*;
@@ -26,7 +26,7 @@ fn ranged<T: TryFrom<i128>>(
     }
 }
 
-/// A function for each argument, which takes it out of an object of Python's; and the same where it may be `None`.
+/// Defines, for each argument, a function that extracts it from a Python object, and one that also accepts `None`.
 macro_rules! arguments {
     ($($name:ident: $type:ty = $least:expr, $most:expr;)*) => {
         $(
@@ -81,7 +81,7 @@ arguments! {
     boilerplate_words: u32 = 1, u16::MAX;
 }
 
-/// Bands and rows, or `None`.
+/// Extracts the numbers of bands and rows; `None` is allowed.
 pub(crate) fn minhash(value: &Bound<'_, PyAny>) -> PyResult<Option<(u16, u16)>> {
     if value.is_none() {
         return Ok(None);
@@ -90,7 +90,7 @@ pub(crate) fn minhash(value: &Bound<'_, PyAny>) -> PyResult<Option<(u16, u16)>> 
     Ok(Some((bands(&of_bands)?, rows(&of_rows)?)))
 }
 
-/// A share of 1; `name` is that of its argument.
+/// Checks that `value` is from 0 to 1. `name` is the name of the argument, for errors.
 pub(crate) fn share(name: &str, value: Option<f64>) -> PyResult<Option<f64>> {
     match value {
         Some(share) if !(0.0..=1.0).contains(&share) => {

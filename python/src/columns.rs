@@ -1,4 +1,4 @@
-//! Columns in and out: lists of Python, and Arrow's arrays by the C data interface.
+//! Columns of input and output: Python sequences, and Arrow arrays through the C data interface.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use twindex_corpus::Features;
 
 use crate::error::{Failure, Result};
 
-/// A value of Python's.
+/// A Python value of a column.
 enum Value {
     Text(PyBackedStr),
     Bytes(PyBackedBytes),
@@ -32,7 +32,7 @@ enum Value {
     None,
 }
 
-/// Texts, keys or bytes, one after the other; nothing of them is copied.
+/// A column of texts, keys or bytes. Its data is not copied.
 pub(crate) struct Column {
     name: &'static str,
     source: ColumnSource,
@@ -46,27 +46,28 @@ enum ColumnSource {
 
 /// An array of a column.
 struct ColumnPiece {
-    /// How many rows there are up to its end.
+    /// Number of rows of the column up to the end of this array.
     end: usize,
     array: ArrayRef,
-    /// For a dictionary, whose values are the array, the index of each row's value; none for null.
+    /// For a dictionary array, the index into `array` for each row; `None` for a null.
     keys: Option<Vec<Option<u32>>>,
 }
 
 impl Column {
-    /// Takes an Arrow array, a stream of such, or any sequence of str, bytes or int. `name` is what errors call it.
+    /// Takes an Arrow array, a stream of Arrow arrays, or any sequence of str, bytes or int. `name` is used in errors.
     pub(crate) fn of(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Self> {
         Self::of_field(name, values, None)
     }
 
-    /// As [`of`](Self::of), or a column of this name of a table: Arrow's of any library, or whatever has columns by their
-    /// names.
+    /// The same as [`of`](Self::of), but also takes a table with a column of this name: an Arrow table of any library,
+    /// or an object whose columns are indexed by name.
     pub(crate) fn of_field(
         name: &'static str,
         values: &Bound<'_, PyAny>,
         field: Option<&str>,
     ) -> Result<Self> {
-        // A dataset of Hugging Face's is a table by its columns, and not by Arrow's interface.
+        // A Hugging Face dataset must be read by columns, because its Arrow interface does not apply a selection of
+        // rows.
         let is_arrow = values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")?;
         if is_arrow && !has_own_rows(values) {
             return Self::of_arrow(name, values, field);
@@ -133,7 +134,7 @@ impl Column {
                 DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..) | DataType::Map(..)
             )
         };
-        // Sets and vectors of features, as Python's lists and pairs.
+        // Sets and vectors of features are converted to Python lists and pairs.
         if field.is_none() && chunks.chunks().iter().any(is_nested) && values.hasattr("to_pylist")? {
             return Self::of(name, &values.call_method0("to_pylist")?);
         }
@@ -179,7 +180,7 @@ impl Column {
         self.len
     }
 
-    /// The array that has this row, and where in it; none for null.
+    /// Returns the array that contains this row, and the position in it; `None` for a null.
     fn place<'a>(&self, arrays: &'a [ColumnPiece], row: usize) -> Option<(&'a ArrayRef, usize)> {
         debug_assert!(row < self.len);
         let at = arrays.partition_point(|piece| piece.end <= row);
@@ -187,11 +188,11 @@ impl Column {
         let ColumnPiece { array, keys, .. } = &arrays[at];
         let place =
             keys.as_ref().map_or(Some(row - start), |keys| keys[row - start].map(|key| key as usize))?;
-        // An array of the type of nulls alone marks none of them.
+        // An array of the null type does not mark its values as null.
         (*array.data_type() != DataType::Null && !array.is_null(place)).then_some((array, place))
     }
 
-    /// The bytes of what is in this row: a number in digits; none for null.
+    /// Returns the value of a row as bytes, with a number as decimal digits; `None` for a null.
     pub(crate) fn shown(&self, row: usize) -> Result<Option<Cow<'_, [u8]>>> {
         let is_number = match &self.source {
             ColumnSource::Values(values) => matches!(values[row], Value::Number(_)),
@@ -205,10 +206,10 @@ impl Column {
         Ok(self.bytes(row)?.map(Cow::Borrowed))
     }
 
-    /// The bytes of a text, or of a key of bytes; none for null.
+    /// Returns the bytes of a text or of a bytes key; `None` for a null.
     ///
     /// # Errors
-    /// A number.
+    /// The value is a number.
     pub(crate) fn bytes(&self, row: usize) -> Result<Option<&[u8]>> {
         match &self.source {
             ColumnSource::Values(values) => match &values[row] {
@@ -239,15 +240,15 @@ impl Column {
         }
     }
 
-    /// The bytes of a text, which must be there.
+    /// Returns the bytes of a text, which must not be null.
     pub(crate) fn text(&self, row: usize) -> Result<&[u8]> {
         self.needed(row, false)
     }
 
-    /// The bytes of a text, or where documents are features the canonical bytes of those; none for null.
+    /// Returns the bytes of a text or, if documents are features, their canonical bytes; `None` for a null.
     ///
     /// # Errors
-    /// The other of the two, or a number.
+    /// The value is of the other kind, or a number.
     pub(crate) fn document(&self, row: usize, is_features: bool) -> Result<Option<&[u8]>> {
         const EXPECTED: &str = "expected features, a dict of weights, a list of names, or one of pairs of a name and its weight, \
                                 found";
@@ -268,7 +269,7 @@ impl Column {
         }
     }
 
-    /// As [`document`](Self::document), which must be there.
+    /// The same as [`document`](Self::document), but a null is an error.
     pub(crate) fn needed(&self, row: usize, is_features: bool) -> Result<&[u8]> {
         let missing = if is_features {
             "expected features, found none; fill them in, or leave the record out"
@@ -278,7 +279,7 @@ impl Column {
         self.document(row, is_features)?.ok_or_else(|| self.refused(row, missing))
     }
 
-    /// A number; none for null.
+    /// Returns a number; `None` for a null.
     pub(crate) fn number(&self, row: usize) -> Result<Option<u64>> {
         let negative = |number: i64| {
             u64::try_from(number)
@@ -308,7 +309,7 @@ impl Column {
         }
     }
 
-    /// A key of an index of this kind.
+    /// Returns a key for an index with keys of this kind.
     pub(crate) fn key(&self, row: usize, kind: KeyKind) -> Result<Key<'_>> {
         let key = match kind {
             KeyKind::Bytes => self.bytes(row)?.map(Key::Bytes),
@@ -319,12 +320,12 @@ impl Column {
         Ok(key)
     }
 
-    /// Refuses a row by the name of this column.
+    /// Returns an error for a row that names this column.
     pub(crate) fn refused(&self, row: usize, why: &str) -> Failure {
         Failure::Record(row, twindex::Error::Invalid(format!("{}: {why}", self.name)))
     }
 
-    /// Refuses two columns of different lengths.
+    /// Returns an error if the columns have different lengths.
     pub(crate) fn check_len(&self, other: &Self) -> Result<()> {
         if self.len == other.len {
             return Ok(());
@@ -337,7 +338,7 @@ impl Column {
     }
 }
 
-/// The canonical bytes of features: what JSON says of them is what the value is.
+/// Returns the canonical bytes of features. The features are those of the value's JSON form.
 fn features_of(name: &str, at: usize, value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
     let refused = |why: String| Failure::Record(at, twindex::Error::Invalid(format!("{name}: {why}")));
     let options = PyDict::new(value.py());
@@ -349,7 +350,7 @@ fn features_of(name: &str, at: usize, value: &Bound<'_, PyAny>) -> Result<Vec<u8
     Ok(features.canonical())
 }
 
-/// Whether a value of Python's says that there is none: `None`, NaN, and what pandas has for them.
+/// Returns whether a Python value means a missing value: `None`, NaN, and the missing values of pandas.
 fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     if value.is_none() {
         return Ok(true);
@@ -360,19 +361,21 @@ fn is_missing(value: &Bound<'_, PyAny>) -> PyResult<bool> {
     }
 }
 
-/// The name of the one column of a table that says its columns, if it has one.
+/// Returns the name of a table's only column; `None` if there are several columns or no column names.
 fn only_column(values: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
     let Some(names) = values.getattr_opt("column_names")? else { return Ok(None) };
     let names = names.extract::<Vec<String>>().unwrap_or_default();
     Ok(<[String; 1]>::try_from(names).ok().map(|[name]| name))
 }
 
-/// Whether a table may give other rows by Arrow's interface than by its columns: datasets of Hugging Face's choose rows.
+/// Returns whether the Arrow interface of a table may give other rows than its columns. Hugging Face datasets can select
+/// rows.
 fn has_own_rows(values: &Bound<'_, PyAny>) -> bool {
     values.hasattr("_indices").unwrap_or(false)
 }
 
-/// The column with this name of a table, or its one column, or its one column of text; an array that is no table itself.
+/// Returns the column with this name of a table, or else its only column or only text column. An array that is not a
+/// table is returned itself.
 fn column_of(name: &str, array: &ArrayRef, field: Option<&str>) -> Result<ArrayRef> {
     let DataType::Struct(fields) = array.data_type() else {
         return match field {
@@ -408,7 +411,7 @@ fn is_string(of_type: &DataType) -> bool {
     matches!(of_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The values of a dictionary, and where that of each row is; nothing of another array.
+/// The values of a dictionary array, and the index of each row's value.
 type DictionaryValues = (ArrayRef, Vec<Option<u32>>);
 
 fn dictionary(array: &ArrayRef) -> Result<Option<DictionaryValues>> {
@@ -427,7 +430,7 @@ fn dictionary(array: &ArrayRef) -> Result<Option<DictionaryValues>> {
     Ok(Some((values, keys)))
 }
 
-/// A key that one call names.
+/// Extracts the key argument of a call.
 pub(crate) fn one_key(key: &Bound<'_, PyAny>, kind: KeyKind) -> Result<KeyBuf> {
     let list = pyo3::types::PyList::new(key.py(), [key])?;
     let column = match Column::of("key", &list) {
@@ -441,7 +444,7 @@ pub(crate) fn one_key(key: &Bound<'_, PyAny>, kind: KeyKind) -> Result<KeyBuf> {
     }
 }
 
-/// A key as Python sees it: int, str, or bytes where it is no UTF-8.
+/// Converts a key to a Python object: int, str, or bytes if it is not valid UTF-8.
 pub(crate) fn key_object<'py>(py: Python<'py>, key: &KeyBuf) -> PyResult<Bound<'py, PyAny>> {
     Ok(match (key, key.as_str()) {
         (KeyBuf::U64(key), _) => key.into_pyobject(py)?.into_any(),
@@ -450,9 +453,9 @@ pub(crate) fn key_object<'py>(py: Python<'py>, key: &KeyBuf) -> PyResult<Bound<'
     })
 }
 
-/// A column of keys that is being made.
+/// A column of keys that is being built.
 pub(crate) enum Keys {
-    /// With 64-bit offsets: a column of more than 2 GiB would be a panic otherwise.
+    /// Uses 64-bit offsets, because 32-bit offsets panic for a column of more than 2 GiB.
     Bytes(LargeBinaryBuilder),
     Numbers(UInt64Builder),
 }
@@ -465,7 +468,7 @@ impl Keys {
         }
     }
 
-    /// Bytes of those that were pushed.
+    /// Returns the number of key bytes added so far.
     pub(crate) fn bytes(&self) -> usize {
         match self {
             Self::Bytes(keys) => keys.values_slice().len(),
@@ -490,7 +493,7 @@ impl Keys {
     }
 }
 
-/// Columns as a batch that any library of Arrow's takes.
+/// Creates a record batch that any Arrow library accepts.
 pub(crate) fn batch(columns: Vec<(&str, ArrayRef)>) -> Result<PyRecordBatch> {
     let fields: Vec<Field> = columns
         .iter()

@@ -1,10 +1,10 @@
-//! How texts are cut into shingles, by the names that Python has for it.
+//! Options for splitting texts into shingles, with their Python names.
 
 use twindex::params::{Folding, NormalForm, Shingling, Tokens};
 
 use crate::error::{Failure, Result};
 
-/// The options of cutting text that a call names.
+/// The tokenization options of a call.
 pub(crate) struct CutOptions<'c> {
     pub(crate) words: Option<u8>,
     pub(crate) seed: u64,
@@ -14,7 +14,7 @@ pub(crate) struct CutOptions<'c> {
 }
 
 impl CutOptions<'_> {
-    /// Whether nothing is named.
+    /// Returns whether no option was given.
     pub(crate) fn is_usual(&self) -> bool {
         let Self { words, seed, tokens, normal_form, fold } = self;
         words.is_none() && *seed == 0 && tokens.is_none() && normal_form.is_none() && fold.is_none()
@@ -27,7 +27,7 @@ impl CutOptions<'_> {
     }
 }
 
-/// How text is cut, by names without versions.
+/// Returns the shingling for options whose names have no version.
 pub(crate) fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]) -> Result<Shingling> {
     let value = |wanted: &str| named.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
     let tokens = match value("tokens") {
@@ -47,7 +47,7 @@ pub(crate) fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]
         }
         return Ok(Shingling::words(1, seed).with_tokens(tokens)?);
     }
-    // As the command has it.
+    // The same defaults as those of the command.
     let usual = match tokens {
         Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
         Tokens::Sentences => 1,

@@ -1,4 +1,4 @@
-//! `dedup`: texts in memory. What is near, and what stays, is the library's rule.
+//! `dedup`: deduplicates texts in memory, by the rule of the library.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -26,40 +26,42 @@ use crate::rows::takes_features;
 use crate::values::Values;
 use crate::watch::watched;
 
-/// What `dedup` found: columns with a value for each text, in the order of the texts. `len()` is the number of texts, and
-/// libraries of Arrow's take it as a table of mask, group, representative and score.
+/// The result of `dedup`: columns with one value for each text, in the order of the texts. `len()` is the number of
+/// texts. Arrow libraries accept a result as a table with the columns mask, group, representative and score.
 #[pyclass(frozen, get_all, module = "twindex")]
 pub(crate) struct Dedup {
-    /// The places of the texts that stay.
+    /// The positions of the texts that are kept.
     kept: Py<Values>,
     /// Whether each text is kept.
     mask: Py<Values>,
-    /// The group of each text, in the order in which groups begin; None where it was dropped as a null.
+    /// The group number of each text. Groups are numbered in the order of their first texts. None if the text was
+    /// dropped as a null.
     groups: Py<Values>,
-    /// Of each text the place of the one that is kept for it, itself if it stays; None where it goes for one of `against`,
-    /// or was dropped as a null.
+    /// For each text, the position of the text that is kept for it; its own position if it is kept. None if the text was
+    /// removed for one of `against`, or was dropped as a null.
     representatives: Py<Values>,
-    /// The resemblance of each text to that; None where it was dropped as a null.
+    /// The resemblance of each text to the text that is kept for it. None if the text was dropped as a null.
     scores: Py<Values>,
-    /// The place in `against` of the text for which each text is removed; None where there is none.
+    /// For each text, the position in `against` of the text for which it was removed; None if there is none.
     history: Py<Values>,
-    /// Each text that goes for another one of `texts`, that one, and their resemblance. With pairs="all", every pair at the
-    /// threshold or above, the smaller place first, if no shingle is capped; of more than max_bucket identical texts, only the
-    /// pairs with the first.
+    /// Each removed text, the text of `texts` for which it was removed, and their resemblance. With pairs="all", every
+    /// pair at or above the threshold, the smaller position first, unless shingles are capped; for groups of more than
+    /// max_bucket identical texts, only the pairs with the first text.
     pairs: Py<Values>,
-    /// With near="containment", texts of `against` that a later text contains, which stays: the place in `against`, the place
-    /// of the text, and the share of the first that the second contains.
+    /// With near="containment", the texts of `against` that a later, kept text contains: the position in `against`, the
+    /// position of the containing text, and the share of the first text that it contains.
     contained: Py<Values>,
-    /// With pairs="all" or clusters="components", shingles in the prefixes of more than `cap` texts. These are not paired
-    /// all with all, so pairs may be missing; a warning says so.
+    /// With pairs="all" or clusters="components", the number of shingles in the prefixes of more than `cap` texts. Not
+    /// all pairs of these texts are compared, so pairs may be missing; a warning is issued.
     capped_shingles: u64,
-    /// max_bucket, or less to bound the work.
+    /// max_bucket, or a smaller number if that is needed to limit the work.
     cap: u64,
-    /// With without_boilerplate, spans that did not count, each a run of boilerplate_words words; None without it.
+    /// With without_boilerplate, the number of spans that were ignored, each a run of boilerplate_words words; None
+    /// without it.
     boilerplate_spans: Option<u64>,
 }
 
-/// The columns that stand for each text, as a table has them.
+/// The names of the columns in the Arrow table.
 const TABLE: [&str; 4] = ["mask", "group", "representative", "score"];
 
 #[pymethods]
@@ -108,7 +110,7 @@ impl Dedup {
         Ok((py.get_type::<Self>().getattr("_of")?, state))
     }
 
-    /// What `__reduce__` gave.
+    /// Restores a pickled result from the arguments of `__reduce__`.
     #[staticmethod]
     #[pyo3(signature = (columns, capped_shingles, cap, boilerplate_spans=None))]
     fn _of(columns: [Py<Values>; 8], capped_shingles: u64, cap: u64, boilerplate_spans: Option<u64>) -> Self {
@@ -133,7 +135,7 @@ impl Dedup {
 pub(crate) const WEIGHTS: [(&str, Weights); 3] =
     [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 
-/// The treatment of texts that are null.
+/// How null texts are treated.
 #[derive(Clone, Copy, PartialEq)]
 enum Nulls {
     Raise,
@@ -141,7 +143,7 @@ enum Nulls {
     Drop,
 }
 
-/// The value of an argument that is one of these names.
+/// Returns the value of an argument that must be one of the names in `choices`.
 pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) -> Result<T> {
     choices.iter().find(|(choice, _)| *choice == given).map(|&(_, value)| value).ok_or_else(|| {
         let names: Vec<_> = choices.iter().map(|(choice, _)| *choice).collect();
@@ -149,42 +151,47 @@ pub(crate) fn choice<T: Copy>(name: &str, given: &str, choices: &[(&str, T)]) ->
     })
 }
 
-/// Decides which texts stay, by the rule of the command `twindex dedup`.
+/// Decides which texts to keep, by the rule of the command `twindex dedup`.
 ///
-/// A text goes if and only if a kept text before it resembles it by `threshold` or more, counted exactly. So no two kept
-/// texts are near each other, and nothing goes that is not near a kept one.
+/// A text is removed if and only if its resemblance to an earlier kept text is at least `threshold`, counted exactly. So
+/// no two kept texts are near each other, and every removed text is near a kept one.
 ///
-/// texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one column
-///     of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's. With
-///     tokens="features" each is a set or vector of your own: a list of names, a dict of weights, or a list of pairs of a name
-///     and its weight. Names are str or int, and 7 is the name "7".
-/// text_field: the column of a table that has the texts, where it has several.
-/// near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
-///     come first.
-/// weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the IdfTable that
-///     `idf` gives, rounded to whole units of weight_unit, 1/256 to 2; 1 unless it is named. A resemblance changes by at most
-///     weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table. For features "tf" is
-///     the weight that the vector says, and "idf" that times its inverse document frequency, both in units; "distinct" is the
-///     set of features whose weight is above 0.
-/// keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
-///     ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
-///     ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
-/// against: texts that were kept before. They come before all of `texts`, and stay. A text goes for an equal one first.
-/// inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
-/// nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
-/// clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
-///     It is refused where a shingle is in too many texts to compare them all, unless `max_bucket` is given.
-/// pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts (10,000 if it is None):
-///     Dedup.capped_shingles.
-/// max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
-/// words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
-/// without_boilerplate: spans that more than this number of texts share, those of `against` too, do not count: menus, footers,
-///     licences. It should be larger than any family of copies. boilerplate_words: words of a span, 10 unless it is named.
-/// memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
-/// progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error
-///     that it raises, end the call.
+/// texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one
+///     column of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or a Hugging Face dataset. With
+///     tokens="features" each text is a set or vector of features: a list of names, a dict of weights, or a list of
+///     pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+/// text_field: the column with the texts, if a table has several columns.
+/// near: with "containment", a text is removed if at least `threshold` of its shingles are in a kept text that has as
+///     many or more shingles. Larger texts come first.
+/// weights: the weight of a shingle. "distinct": the same for each shingle. "tf": its number of occurrences. "idf": that
+///     number multiplied by the inverse document frequency from the IdfTable `idf`, rounded to multiples of weight_unit,
+///     1/256 to 2, which is 1 by default. Rounding changes a resemblance by at most weight_unit / the mean weight of the
+///     shingles of both texts. Texts are tokenized as those of the table. For features, "tf" is the weight in the
+///     vector, and "idf" that weight multiplied by the inverse document frequency, both rounded to units; "distinct"
+///     compares the sets of features with a weight above 0.
+/// keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order; "longest",
+///     by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first; ("key-hash",
+///     keys) or ("smallest-key", keys), by the hash of the key or by the key. Texts with equal numbers are considered in
+///     input order.
+/// against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one of
+///     them is removed for the equal text first.
+/// inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of each
+///     value is kept.
+/// nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
+/// clusters: "components" keeps one text of each connected component of near texts; `max_cluster` splits larger
+///     components. If a shingle is in too many texts to compare them all, this is an error unless `max_bucket` is given.
+/// pairs: "all" also lists all near pairs, except for shingles in more than `max_bucket` texts (10,000 if it is None),
+///     which are counted in Dedup.capped_shingles.
+/// max_work: raises an error after this number of comparisons of texts with kept texts.
+/// words, seed, tokens, normal_form, fold: how texts are split into shingles, as in Params.
+/// without_boilerplate: ignores spans that more than this number of texts share, including those of `against`, for
+///     example menus, footers and licences. It should be larger than any group of copies. boilerplate_words: number of
+///     words in a span, 10 by default.
+/// memory: the memory budget in bytes, 65,536 or more, in addition to the texts and pairs, which are always in memory.
+/// progress: True for a progress bar, or a function that is called with the stage, the amount of work done, and the
+///     total. Ctrl-C, and an exception from the function, end the call.
 ///
-/// `threshold` is 0.05 to 1. What is out of range raises InvalidError, which names the argument.
+/// `threshold` is 0.05 to 1. A value that is out of range raises InvalidError, which names the argument.
 #[pyfunction]
 #[pyo3(signature = (texts, threshold=0.8, *, text_field=None, near="resemblance", weights="distinct", keep=None, against=None,
     inside=None, nulls="raise", clusters="leaders", pairs="covering", max_work=None, max_cluster=None, words=None,
@@ -271,14 +278,14 @@ pub(crate) fn dedup(
     found.into_columns(py)
 }
 
-/// The order of the texts.
+/// How the texts are ordered.
 pub(crate) enum TextOrder {
     Nothing,
     Numbers(Vec<FieldNumber>),
     Keys(Column),
 }
 
-/// The value of `keep`: a name, or a name and numbers or keys.
+/// Parses the value of `keep`: a name, or a name with numbers or keys.
 pub(crate) fn keep_of(keep: &Bound<'_, PyAny>) -> Result<(Keep, TextOrder)> {
     const EXPECTED: &str = "keep: expected \"first\", \"longest\", (\"max\", numbers), (\"min\", numbers), (\"key-hash\", keys) \
                             or (\"smallest-key\", keys)";
@@ -313,20 +320,20 @@ struct DedupInput<'g> {
     nulls: Nulls,
 }
 
-/// The results of the texts that are not null.
+/// The results for the texts that are not null.
 struct PresentTexts {
     found: TextsResult,
-    /// Texts in front of them that are a history, and their places in `against`.
+    /// For each text of the history, which comes first, its position in `against`.
     history: Vec<u32>,
-    /// The place of each text after those.
+    /// For each text after the history, its position in `texts`.
     places: Vec<u32>,
-    /// Texts that were given.
+    /// Number of texts that were given.
     texts: usize,
     nulls: Nulls,
 }
 
 impl DedupInput<'_> {
-    /// Refuses columns of other lengths.
+    /// Returns an error if columns have different lengths.
     fn check(&self, keep: Keep) -> Result<()> {
         let texts = self.texts.len();
         if u32::try_from(texts + self.against.map_or(0, Column::len)).is_err() {
@@ -385,7 +392,7 @@ impl DedupInput<'_> {
                 of_places().map(|row| Ok(inside.shown(row)?.unwrap_or_default())).collect::<Result<_>>()
             })
             .transpose()?;
-        // A value that is missing is refused as an empty one is, by its place among all texts.
+        // A missing value is refused like an empty one, with its position among all texts.
         if let Some(at) = inside.iter().flatten().position(|value| value.is_empty()) {
             let why =
                 "the value is empty or missing: give each text a value, as those without one would share it";
@@ -413,7 +420,7 @@ impl DedupInput<'_> {
     }
 }
 
-/// The key of a text, which must be there. A number is its digits, as in a file.
+/// Returns the key of a text, which must not be null. A number becomes decimal digits, as in a file.
 pub(crate) fn key(keys: &Column, row: usize) -> Result<std::borrow::Cow<'_, [u8]>> {
     let found = keys.shown(row)?;
     let found = found.ok_or_else(|| keys.refused(row, "expected a key, found none"))?;
@@ -425,7 +432,7 @@ impl PresentTexts {
     fn into_columns(self, py: Python<'_>) -> Result<Dedup> {
         let Self { found, history, places, texts, nulls } = self;
         let first = history.len() as u32;
-        // A place of the texts that were compared, as one of `against` or of `texts`.
+        // Converts the position of a compared text to one in `against` or in `texts`.
         let place = |text: u32| match text.checked_sub(first) {
             None => Err(history[text as usize]),
             Some(text) => Ok(places[text as usize]),

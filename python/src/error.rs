@@ -1,4 +1,4 @@
-//! Errors of the library as exceptions of `twindex/_errors.py`, with what a program may ask them for.
+//! Converts errors of the library to exceptions of `twindex/_errors.py` with their attributes.
 
 use std::path::Path;
 
@@ -6,29 +6,29 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use twindex::Error;
 
-/// How the holder of a lock is named that is this process.
+/// Text added to the error if the holder of a lock is this process.
 pub(crate) const OWN: &str = " in this very process";
 
 /// An error that ends a call.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The library refused.
+    /// An error of the library.
     Library(Error),
-    /// It refused the record at this place of a batch, from 0.
+    /// An error of the library for the record at this position in a batch, from 0.
     Record(usize, Error),
-    /// The interpreter did.
+    /// A Python exception.
     Python(PyErr),
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// Something that the caller gave is wrong.
+    /// Returns an error for an invalid argument.
     pub(crate) fn invalid(why: impl Into<String>) -> Self {
         Self::Library(Error::Invalid(why.into()))
     }
 
-    /// The system refused.
+    /// Returns an error of the operating system.
     pub(crate) fn io(op: &'static str, path: &Path, source: std::io::Error) -> Self {
         Self::Library(Error::Io { op, path: path.to_owned(), source })
     }
@@ -69,7 +69,7 @@ impl From<Failure> for PyErr {
     }
 }
 
-/// The class of an error, and what to do about it, where its message does not say that.
+/// Returns the exception class for an error, and a remedy if the message has none.
 fn class(error: &Error) -> (&'static str, &'static str) {
     match error {
         Error::Locked { holder, .. } if holder.starts_with(OWN) => {
@@ -142,7 +142,7 @@ fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<P
     }
     let message = match record {
         Some(record) => format!("record {record}: {error}"),
-        // The remedy is said once.
+        // The remedy must not be stated twice.
         None => match error {
             Error::AlreadyExists { path } => format!("{}: already exists", path.display()),
             error => error.to_string(),

@@ -1,4 +1,4 @@
-//! Spanning forests of pairs of keys: what combines and reduces clusters.
+//! Spanning forests of pairs of keys, which combine and reduce clusters.
 
 use std::sync::Mutex;
 
@@ -15,11 +15,11 @@ use crate::stream::{BYTES, Batches, CappedCounts, ROWS};
 
 struct UnfinishedForest {
     forest: SpanningForest,
-    /// Scratch files.
+    /// The folder for scratch files.
     scratch: tempfile::TempDir,
 }
 
-/// A spanning forest of pairs of keys. It takes about `memory` bytes, and scratch files beyond.
+/// A spanning forest of pairs of keys. It uses about `memory` bytes of memory, and scratch files for more data.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Forest {
     kind: KeyKind,
@@ -46,7 +46,7 @@ impl Forest {
         Ok(Self { kind, growing: Mutex::new(Some(UnfinishedForest { forest, scratch })) })
     }
 
-    /// Joins the keys of each row.
+    /// Adds a pair of keys for each row.
     fn add(&self, py: Python<'_>, a: &Bound<'_, PyAny>, b: &Bound<'_, PyAny>) -> Result<()> {
         let (a, b) = (Column::of("a", a)?, Column::of("b", b)?);
         a.check_len(&b)?;
@@ -57,7 +57,7 @@ impl Forest {
                 let (a, b) = (a.key(row, self.kind)?, b.key(row, self.kind)?);
                 let joined = match (a, b) {
                     (Key::Bytes(a), Key::Bytes(b)) => growing.forest.join(a, b),
-                    // So that they sort as numbers do.
+                    // Big-endian bytes sort in the order of the numbers.
                     (Key::U64(a), Key::U64(b)) => growing.forest.join(&a.to_be_bytes(), &b.to_be_bytes()),
                     _ => Ok(()),
                 };
@@ -67,13 +67,14 @@ impl Forest {
         })
     }
 
-    /// Columns root and key: each component is a star around its smallest key. Few batches are held at once.
+    /// Returns batches with the columns root and key: each component is a star around its smallest key. Only a small
+    /// number of batches is in memory at a time.
     fn finish(&self) -> Result<Batches> {
         let taken = self.growing.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
         let Some(UnfinishedForest { forest, scratch }) = taken else { return Err(ended()) };
         let kind = self.kind;
         Batches::start(false, move |out| {
-            // Its files are here as long as they are read.
+            // Keeps the scratch folder while its files are read.
             let _scratch = scratch;
             let (mut roots, mut keys) = (Keys::new(kind), Keys::new(kind));
             let mut rows = 0;
@@ -99,7 +100,7 @@ impl Forest {
     }
 }
 
-/// A key as it was before it was sorted.
+/// Converts the sortable bytes of a key back to the key.
 fn typed(kind: KeyKind, key: &[u8]) -> Key<'_> {
     match (kind, key.first_chunk()) {
         (KeyKind::U64, Some(number)) => Key::U64(u64::from_be_bytes(*number)),

@@ -1,4 +1,4 @@
-//! A near document, and what became of one that was admitted.
+//! Near documents, and the results of admitting documents.
 
 use pyo3::prelude::*;
 use twindex::params::KeyKind;
@@ -8,25 +8,25 @@ use twindex_join::ContainmentHit;
 use crate::columns::{key_object, one_key};
 use crate::error::{Failure, Result};
 
-/// A near document.
+/// A near document found by a query.
 #[pyclass(frozen, get_all, eq, module = "twindex")]
 #[derive(Clone, PartialEq)]
 #[expect(clippy::struct_field_names, reason = "the names of the attributes in Python")]
 pub(crate) struct Hit {
-    /// Its key.
+    /// The key of the document.
     key: KeyObject,
-    /// The bits in which the fingerprints differ; None where that was not asked for.
+    /// The number of bits in which the fingerprints differ; None if distance was not requested.
     distance: Option<u32>,
-    /// How much both resemble each other; None where that was not asked for.
+    /// The resemblance of both documents; None if it was not requested.
     resemblance: Option<f64>,
-    /// How much of the document that was asked about is contained in this one: counted where that was asked for, otherwise
-    /// estimated from the index's samples; None without both.
+    /// The share of the query document that this one contains: counted exactly if requested, otherwise estimated from
+    /// the index's samples; None if neither is possible.
     query_in_hit: Option<f64>,
-    /// How much of this document is contained in the one that was asked about; likewise.
+    /// The share of this document that the query document contains; computed as `query_in_hit`.
     hit_in_query: Option<f64>,
 }
 
-/// A key, as an object of Python's when it is asked for.
+/// A key that is converted to a Python object when it is accessed.
 #[derive(Clone, PartialEq)]
 struct KeyObject(twindex::KeyBuf);
 
@@ -50,7 +50,7 @@ impl<'py> IntoPyObject<'py> for &KeyObject {
     }
 }
 
-/// A hit as `pickle` keeps it.
+/// The pickled form of a hit.
 type Pickled<'py> =
     (Bound<'py, PyAny>, (Bound<'py, PyAny>, Option<u32>, Option<f64>, Option<f64>, Option<f64>));
 
@@ -72,7 +72,7 @@ impl Hit {
         Ok((py.get_type::<Self>().getattr("_of")?, fields))
     }
 
-    /// What `__reduce__` gave.
+    /// Restores a pickled hit from the arguments of `__reduce__`.
     #[staticmethod]
     fn _of(
         key: &Bound<'_, PyAny>,
@@ -112,7 +112,8 @@ impl From<ContainmentHit> for Hit {
 }
 
 impl Hit {
-    /// A document that another one is near; `by_containment` if the share is how much of that it contains.
+    /// Creates a hit for a near document. If `by_containment`, the score is the share of the query that the hit
+    /// contains.
     fn of_near(near: NearDocument, by_containment: bool) -> Self {
         let NearDocument { key, distance, share } = near;
         let (resemblance, query_in_hit) = if by_containment { (None, share) } else { (share, None) };
@@ -120,23 +121,25 @@ impl Hit {
     }
 }
 
-/// A key of the kind that the object is.
+/// Extracts a key of the kind that the Python object has.
 fn any_key(key: &Bound<'_, PyAny>) -> Result<twindex::KeyBuf> {
     let is_number = key.extract::<u64>().is_ok();
     one_key(key, if is_number { KeyKind::U64 } else { KeyKind::Bytes })
 }
 
-/// What became of a document that was admitted.
+/// The result of admitting a document.
 #[pyclass(frozen, get_all, eq, module = "twindex")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct Admitted {
-    /// "new": nothing is near it, and it was added. "updated": its key was there, and nothing else is near; it was replaced.
-    /// "known": its key was there, and another document is near; it was replaced. "duplicate": another document is near; it
-    /// was added unless duplicates are dropped. "expired": it is too old by its stamp, and nothing was added.
+    /// "new": no document is near it, and it was added. "updated": its key existed, and no other document is near; the
+    /// old document was replaced. "known": its key existed, and another document is near; the old document was replaced.
+    /// "duplicate": another document is near; it was added unless duplicates are dropped. "expired": its stamp is too
+    /// old, and nothing was added.
     outcome: &'static str,
-    /// The nearest other document, of one that is "known" or a "duplicate"; None of others.
+    /// The nearest other document if the outcome is "known" or "duplicate"; None otherwise.
     near: Option<Hit>,
-    /// Where containment was asked for, earlier documents that this one contains, and how much of each.
+    /// If containment was requested, the keys of earlier documents that this one contains, each with the share that is
+    /// contained.
     contained: Vec<(KeyObject, f64)>,
 }
 
@@ -163,7 +166,7 @@ impl Admitted {
         Ok((py.get_type::<Self>().getattr("_of")?, fields))
     }
 
-    /// What `__reduce__` gave.
+    /// Restores a pickled result from the arguments of `__reduce__`.
     #[staticmethod]
     fn _of(
         outcome: &str,
@@ -197,7 +200,7 @@ impl TryFrom<twindex::Admitted> for Admitted {
 }
 
 impl Admitted {
-    /// What became of a document that was compared inside a value, or `by_containment`.
+    /// Converts the result for a document that was compared within a value or, if `by_containment`, by containment.
     pub(crate) fn of(admission: Admission, by_containment: bool) -> Self {
         let Admission { outcome, near, contained } = admission;
         let outcome = match (outcome, &near) {

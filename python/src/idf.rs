@@ -19,13 +19,14 @@ use crate::error::{Failure, Result};
 use crate::rows::{RowWork, sketch_row, takes_features};
 use crate::watch::watched;
 
-/// Texts that are counted before it is asked whether to stop.
+/// Number of texts that are counted between two checks for an interrupt.
 const CHUNK: usize = 256;
 
-/// In how many documents of a collection each shingle is, from which its weight follows: rare shingles weigh more.
+/// The number of documents of a collection that contain each shingle. Shingles are weighted by it: rare shingles weigh
+/// more.
 ///
-/// A table is made by `of`, or by the command `twindex idf`, and does not change. `Params`, `Index.create` and `dedup` take
-/// it as `idf`.
+/// A table is created by `of`, or by the command `twindex idf`, and does not change. `Params`, `Index.create` and
+/// `dedup` accept it as `idf`.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct IdfTable {
     pub(crate) inner: Arc<twindex::IdfTable>,
@@ -33,15 +34,15 @@ pub(crate) struct IdfTable {
 
 #[pymethods]
 impl IdfTable {
-    /// Reads the file of a table.
+    /// Reads a table from a file.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> Result<Self> {
         py.detach(|| Ok(Self { inner: Arc::new(idf::read(&RealVfs, &path)?) }))
     }
 
-    /// Counts texts. words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params. Shingles of fewer
-    /// than `min_df` texts are left out, and of the others all but the `max_entries` most frequent ones; such a shingle has
-    /// the weight of the rarest one that was left out. progress: as for dedup.
+    /// Creates a table by counting texts. words, seed, tokens, normal_form, fold: how texts are split into shingles, as
+    /// in Params. Omits shingles that are in fewer than `min_df` texts, and all but the `max_entries` most frequent of
+    /// the others. An omitted shingle has the weight of the rarest shingle that was omitted. progress: as for dedup.
     #[staticmethod]
     #[pyo3(signature = (texts, *, text_field=None, words=None, seed=0, tokens=None, normal_form=None, fold=None, min_df=2,
         max_entries=1_000_000, progress=None))]
@@ -83,26 +84,27 @@ impl IdfTable {
         })
     }
 
-    /// Writes it to a file, as a whole or not at all. A file that is there is an error, unless it is to be replaced.
+    /// Writes the table to a file, which appears only when it is complete. An existing file is an error, unless
+    /// `replace` is true.
     #[pyo3(signature = (path, replace=false))]
     fn save(&self, py: Python<'_>, path: PathBuf, replace: bool) -> Result<()> {
         py.detach(|| Ok(idf::write(&RealVfs, &path, &self.inner, replace)?))
     }
 
-    /// Identifies the table: two of the same digest give the same weights.
+    /// Identifies the table: two tables with the same digest give the same weights.
     #[getter]
     fn digest(&self) -> String {
         format!("{:032x}", self.inner.digest())
     }
 
-    /// Texts that were counted, those without shingles left out.
+    /// The number of counted texts, without texts that have no shingles.
     #[getter]
     fn documents(&self) -> u32 {
         self.inner.documents()
     }
 
-    /// The weight of a shingle, given as a text that has no other, or of a feature, given by its name:
-    /// 1 + log2((documents + 1) / (frequency + 1)), rounded down to a multiple of 1/256.
+    /// Returns the weight of a shingle, given as a text that consists of it, or of a feature, given by its name: 1 +
+    /// log2((documents + 1) / (frequency + 1)), rounded down to a multiple of 1/256.
     fn weight(&self, shingle: &str) -> Result<f64> {
         if takes_features(self.inner.shingling()) {
             let feature = feature_sketcher(self.inner.shingling())?.feature(shingle.as_bytes());
@@ -147,7 +149,7 @@ impl IdfTable {
         Ok((py.get_type::<Self>().getattr("_of_bytes")?, PyTuple::new(py, [bytes])?))
     }
 
-    /// What `__reduce__` gave.
+    /// Restores a pickled table from the arguments of `__reduce__`.
     #[staticmethod]
     fn _of_bytes(bytes: &[u8]) -> Result<Self> {
         let table = twindex::idf::from_bytes(bytes)
@@ -157,7 +159,7 @@ impl IdfTable {
 }
 
 impl IdfTable {
-    /// Counts features.
+    /// Creates a table by counting features.
     fn of_features(
         documents: &Column,
         mut counting: IdfBuilder,
@@ -182,12 +184,13 @@ impl IdfTable {
     }
 }
 
-/// What gives features their hashes.
+/// Returns a sketcher that is used only to hash features.
 fn feature_sketcher(shingling: &Shingling) -> Result<twindex::Sketcher> {
     Ok(twindex::Sketcher::new(&twindex::Params::builder().shingling(shingling.clone()).simhash(0).build()?)?)
 }
 
-/// How texts are cut where there may be a table: as its documents were, or as is named, which must be the same.
+/// Returns the shingling of the table, which the options must match if given, or that of the options if there is no
+/// table.
 pub(crate) fn shingling_with(table: Option<&Bound<'_, IdfTable>>, cut: &CutOptions<'_>) -> Result<Shingling> {
     let Some(table) = table.map(Bound::get) else { return cut.shingling() };
     if !cut.is_usual() {

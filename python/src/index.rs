@@ -1,4 +1,4 @@
-//! An index as Python sees it: reader and writer in one.
+//! The Python class of an index, which reads and writes.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -26,11 +26,11 @@ use crate::stream::Batches;
 use crate::watch::watched;
 use crate::writing::{PendingWriter, State, own_lock, warn_lost};
 
-/// The message if both are named.
+/// The message if both `within` and `resembling` are given.
 const ONE: &str = "name within or resembling, not both";
 
-/// A directory that maps keys of documents to fingerprints and features. One process writes at a time, any number
-/// reads. In a `with` block, what was put is committed at its end, and is gone if the block raises.
+/// A directory that maps keys of documents to fingerprints and features. One process at a time may write, and any number
+/// may read. A `with` block commits the documents put in it when it ends, and discards them if it raises an exception.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Index {
     inner: twindex::Index,
@@ -53,7 +53,8 @@ impl Index {
         Ok(self.sketcher.get_or_init(|| made))
     }
 
-    /// Works with the writer, which is taken when it is first needed. Not to be called with the interpreter's lock.
+    /// Runs `work` with the writer, which is opened on first use. Must not be called while holding the interpreter's
+    /// lock.
     fn write<T>(&self, work: impl FnOnce(&mut PendingWriter) -> Result<T>) -> Result<T> {
         work(self.state().writing(&self.inner)?)
     }
@@ -67,7 +68,7 @@ impl Index {
         })
     }
 
-    /// Works with the writer, if there is one, or with one for this alone.
+    /// Runs `work` with the open writer, or with a temporary one.
     fn maintain<T>(&self, work: impl FnOnce(&mut Writer) -> twindex::Result<T>) -> Result<T> {
         match &mut *self.state() {
             State::Writing(writing) => Ok(work(&mut writing.writer)?),
@@ -83,7 +84,7 @@ impl Index {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the writer go; returns how many changes were not committed.
+    /// Closes the writer. Returns the number of uncommitted changes.
     fn release(&self) -> u64 {
         match std::mem::replace(&mut *self.state(), State::Closed) {
             State::Writing(writing) => writing.uncommitted,
@@ -91,7 +92,7 @@ impl Index {
         }
     }
 
-    /// A sketch as it is, or that of a text.
+    /// Returns the given sketch, or the sketch of the given text.
     fn sketch_of(&self, py: Python<'_>, document: &Bound<'_, PyAny>) -> Result<twindex::Sketch> {
         match document.cast::<Sketch>() {
             Ok(sketch) => Ok(sketch.get().inner.clone()),
@@ -99,7 +100,7 @@ impl Index {
         }
     }
 
-    /// One segment of the snapshot, or all.
+    /// Returns a snapshot of one segment, or of the whole index.
     fn snapshot(&self, segment: Option<usize>) -> Result<Snapshot> {
         let snapshot = self.inner.snapshot();
         match segment {
@@ -132,24 +133,24 @@ impl Index {
     }
 }
 
-/// The pairs to find: a radius or a resemblance, and whether that may be estimated.
+/// The pairs to find: a radius or a resemblance, and whether estimates are allowed.
 type PairCriteria = (Option<u32>, Option<f64>, bool);
 
-/// A key, that of its leader, and how many documents the group has.
+/// A key, the key of its group's leader, and the number of documents in the group.
 type GroupObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, u32);
 
-/// Two keys and a score, as Python sees them.
+/// Two keys and a score, as Python objects.
 type PairObjects<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
 
 #[pymethods]
 impl Index {
-    /// Never creates.
+    /// Opens an existing index. Never creates one.
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> Result<Self> {
         py.detach(|| Ok(Self::of(twindex::Index::open(path)?)))
     }
 
-    /// Never overwrites. Options are those of Params.
+    /// Creates an index. Never overwrites an existing one. The options are those of Params.
     #[staticmethod]
     #[pyo3(signature = (path, params=None, **options))]
     fn create(
@@ -177,7 +178,7 @@ impl Index {
         Ok(made.map(Self::of).map_err(Failure::from)?)
     }
 
-    /// Makes an index of segments that ShardBuilders made; no key may be in two of them.
+    /// Creates an index from segments made by ShardBuilders. No key may be in two segments.
     #[staticmethod]
     fn adopt(py: Python<'_>, path: PathBuf, params: &Params, segments: Vec<PathBuf>) -> Result<Self> {
         let Params { inner, idf } = params.clone();
@@ -190,13 +191,13 @@ impl Index {
         })
     }
 
-    /// Its directory.
+    /// The directory of the index.
     #[getter]
     fn path(&self) -> PathBuf {
         self.inner.path().to_owned()
     }
 
-    /// The parameters it was made with.
+    /// The parameters given at creation.
     #[getter]
     fn params(&self) -> Params {
         Params::of(self.params.clone())
@@ -208,13 +209,13 @@ impl Index {
         self.inner.snapshot().generation()
     }
 
-    /// Chosen at random when it was made.
+    /// A random identifier that was chosen when the index was created.
     #[getter]
     fn uuid(&self) -> String {
         format!("{:032x}", self.inner.snapshot().uuid())
     }
 
-    /// The documents of each segment; those of the log come last, where there are some.
+    /// The number of documents in each segment, and last, if there are any, the number of documents in the log.
     #[getter]
     fn segments(&self, py: Python<'_>) -> Vec<u64> {
         py.detach(|| {
@@ -223,7 +224,7 @@ impl Index {
         })
     }
 
-    /// Documents that were committed and are in no segment yet.
+    /// The number of committed documents that are not in a segment yet.
     #[getter]
     fn logged(&self) -> u64 {
         self.inner.snapshot().logged_documents()
@@ -233,7 +234,7 @@ impl Index {
         self.inner.snapshot().documents() as usize
     }
 
-    /// An index is there, however few documents it has.
+    /// Always true, even for an index without documents.
     #[allow(clippy::unused_self, reason = "a method of Python's")]
     fn __bool__(&self) -> bool {
         true
@@ -244,12 +245,13 @@ impl Index {
         py.detach(|| Ok(self.inner.snapshot().contains(key.as_key())?))
     }
 
-    /// The numbers of one text, by the index's parameters.
+    /// Returns the sketch of one text, computed with the index's parameters.
     fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
         Ok(Sketch { inner: one_sketch(py, self.sketcher()?, text)? })
     }
 
-    /// Adds a document, or replaces the one with this key. priority: the smallest number leads its group.
+    /// Adds a document, or replaces the document with the same key. priority: the document with the smallest priority
+    /// leads its group.
     #[pyo3(signature = (key, document, priority=None))]
     fn put(
         &self,
@@ -263,9 +265,9 @@ impl Index {
         py.detach(|| self.change(|writer| Ok(writer.put(key.as_key(), document())?)))
     }
 
-    /// The key of the document that leads this one's group, of all that is committed: the first in the order of
-    /// priorities and hashes of keys that is near it and leads itself. None where `questions` about near documents are too
-    /// few for an answer, and where there is no document of this key.
+    /// Returns the key of the leader of this document's group, among all committed documents. The leader is the first
+    /// near document, ordered by priority and hash of the key, that is itself a leader. None if more than `questions`
+    /// queries for near documents would be needed, or if there is no document with this key.
     #[pyo3(signature = (key, questions=None))]
     fn leader<'py>(
         &self,
@@ -279,7 +281,7 @@ impl Index {
         found.and_then(Decision::decided).map(|leader| key_object(py, &leader.key)).transpose()
     }
 
-    /// The keys of all documents that have the same leader, in order; None as for `leader`.
+    /// Returns the keys of all documents that have the same leader, in order; None as for `leader`.
     #[pyo3(signature = (key, questions=None))]
     fn group<'py>(
         &self,
@@ -294,8 +296,8 @@ impl Index {
         group.members.iter().map(|member| key_object(py, member)).collect::<PyResult<_>>().map(Some)
     }
 
-    /// Key, leader and size of the group of each document, in the order of keys; of groups of min_size documents or
-    /// more.
+    /// Returns the key, leader and group size of each document, ordered by key. Only groups of at least min_size
+    /// documents are listed.
     #[pyo3(signature = (min_size=1, memory=1_073_741_824))]
     fn groups<'py>(
         &self,
@@ -322,8 +324,8 @@ impl Index {
         rows.iter().map(object).collect()
     }
 
-    /// Adds many, sketched on all cores; returns how many. progress: as for dedup. Ctrl-C ends it; what was put until then is
-    /// not committed.
+    /// Adds many documents, sketched on all cores, and returns their number. progress: as for dedup. Ctrl-C ends the
+    /// call; the documents put until then are not committed.
     #[pyo3(signature = (keys, texts, progress=None))]
     fn put_many(
         &self,
@@ -341,24 +343,24 @@ impl Index {
         Ok(keys.len())
     }
 
-    /// Removes a document; one that is not there is nothing to remove.
+    /// Deletes a document. Has no effect if there is no document with this key.
     fn delete(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> Result<()> {
         let key = one_key(key, self.params.key)?;
         py.detach(|| self.change(|writer| Ok(writer.delete(key.as_key())?)))
     }
 
-    /// Looks up and adds, as one step. Near is what is so by `within` or `resembling`, or else by what the index's parameters
-    /// say. Where the index keeps sets, resemblance
-    /// is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
-    /// `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
-    /// the index keeps marks, unless it is to be dropped.
+    /// Looks up a document and adds it, as one step. Documents are near by `within` or `resembling` if given, otherwise
+    /// by the near relation in the index's parameters. If the index keeps sets, resemblance is counted exactly unless
+    /// `estimated` is true; otherwise it is estimated from signatures. An index without both raises `InvalidError`,
+    /// unless `unverified` is true, which treats all documents that share a band as near. A duplicate is also added,
+    /// with a mark if the index keeps marks, unless `drop_duplicates` is true.
     ///
-    /// containment: a document is a duplicate if this share of it is contained in one that is at least as large; `contained` of
-    /// the result has earlier documents that this one contains. The elements of all documents are held for that, made of what is
-    /// committed at the first call, in `memory` bytes: some 5 KB for a text of 300 words. Other ways to put documents in between
-    /// make it read the index again.
-    /// inside: a value, such as the source; the document is compared only with those of the same value, which the index keeps
-    /// (`Params(values="kept")`). Both need an index with sets.
+    /// containment: the document is a duplicate if at least this share of it is contained in a document that is at least
+    ///     as large; `contained` of the result lists earlier documents that this one contains. This needs the sets of
+    ///     all documents, which are read at the first call into `memory` bytes: about 5 KB for a text of 300 words. If
+    ///     documents are put in other ways in between, the index is read again.
+    /// inside: a value, such as the source. The document is compared only with documents of the same value, which the
+    ///     index keeps (`Params(values="kept")`). Both options need an index with sets.
     #[pyo3(signature = (key, document, drop_duplicates=false, within=None, resembling=None, unverified=false,
         estimated=false, containment=None, inside=None, memory=1_073_741_824))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -401,7 +403,7 @@ impl Index {
             (None, None) => {
                 let mut near = self.params.near();
                 if inside.is_some() {
-                    near.within = None; // by a distance only where it is named, which is refused
+                    near.within = None; // the distance is used only if `within` was given, which is an error
                 }
                 near
             }
@@ -437,20 +439,21 @@ impl Index {
         Admitted::try_from(admitted)
     }
 
-    /// Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it.
+    /// Makes all changes durable, and returns the number of the commit. payload: up to 64 KiB of data to store with the
+    /// commit.
     #[pyo3(signature = (payload=None))]
     fn commit(&self, py: Python<'_>, payload: Option<&[u8]>) -> Result<u64> {
         py.detach(|| self.committed(payload))
     }
 
-    /// What the last commit that had a payload was given.
+    /// The payload of the last commit that had one.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.inner.snapshot().payload().map(|payload| PyBytes::new(py, payload))
     }
 
-    /// Lets others write, and takes no more documents; what was not committed is gone, with a warning unless it is said to
-    /// be discarded. What is committed can still be read.
+    /// Releases the lock for other writers. No more documents can be put. Uncommitted changes are lost, with a warning
+    /// unless `discard` is true. Committed documents can still be read.
     #[pyo3(signature = (discard=false))]
     fn close(&self, py: Python<'_>, discard: bool) -> PyResult<()> {
         let lost = py.detach(|| self.release());
@@ -479,12 +482,13 @@ impl Index {
         })
     }
 
-    /// Takes in what other processes committed; True if there was anything.
+    /// Makes the commits of other processes visible. Returns True if there were any.
     fn refresh(&self, py: Python<'_>) -> Result<bool> {
         py.detach(|| Ok(self.inner.refresh()?))
     }
 
-    /// What is kept of a document: fingerprint, signature, value, stamp, priority.
+    /// Returns the stored data of a document: fingerprint, signature, value, stamp and priority; None if the key does
+    /// not exist.
     fn get<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let key = one_key(key, self.params.key)?;
         let record = py.detach(|| self.inner.snapshot().get(key.as_key())).map_err(Failure::from)?;
@@ -500,7 +504,7 @@ impl Index {
         Ok(Some(found))
     }
 
-    /// All keys, in order.
+    /// Returns all keys in order.
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         let mut keys = Vec::new();
         py.detach(|| {
@@ -513,13 +517,15 @@ impl Index {
         keys.iter().map(|key| key_object(py, key)).collect()
     }
 
-    /// Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much; without both,
-    /// what is near by the index's parameters. Resemblance is counted where the index keeps sets, from its threshold on,
-    /// unless it is to be `estimated`. Otherwise it is an estimate from signatures, among documents that share a band; an
-    /// index without both raises `InvalidError`, unless `unverified` says that sharing a band is enough.
+    /// Returns the documents near this one, nearest first: `within` a Hamming radius, found exactly; `resembling` it by
+    /// at least this value; or, without both, near by the index's parameters. If the index keeps sets, resemblance from
+    /// its threshold on is counted exactly unless `estimated` is true. Otherwise it is estimated from signatures, for
+    /// documents that share a band; an index without both raises `InvalidError`, unless `unverified` is true, which
+    /// treats all documents that share a band as near.
     ///
-    /// containment: instead the documents that contain this share of the document and are as large or larger, and documents that
-    /// the document contains as much of, counted. It needs an index with sets and reads those of all documents: ask for many at once.
+    /// containment: returns instead the documents that contain at least this share of the document and are at least as
+    ///     large, and the documents that are contained in it by at least this share, counted exactly. This needs an index with
+    ///     sets, and reads the sets of all documents, so query many documents at once.
     #[pyo3(signature = (document, limit=None, within=None, resembling=None, unverified=false, estimated=false,
         containment=None))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -549,7 +555,7 @@ impl Index {
         })
     }
 
-    /// The same for many, on all cores.
+    /// Returns the near documents of many texts, as `near`, on all cores.
     #[pyo3(signature = (texts, limit=None, within=None, resembling=None, unverified=false, estimated=false,
         containment=None))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -580,8 +586,8 @@ impl Index {
         })
     }
 
-    /// The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
-    /// in memory: give it fewer texts at once, or a limit.
+    /// Returns the near documents of many texts as columns: query, key, distance, resemblance. segment: searches only
+    /// this segment. All answers are held in memory, so limit the number of texts or the number of hits.
     #[pyo3(signature = (keys, texts, within=None, resembling=None, limit=None, segment=None,
         unverified=false, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -623,7 +629,8 @@ impl Index {
         })
     }
 
-    /// Documents that share a feature (band) with this one, and how many, most first; unverified.
+    /// Returns the documents that share features (bands) with this one, with the number of shared features, most first.
+    /// They are not verified.
     fn same_features<'py>(
         &self,
         py: Python<'py>,
@@ -651,9 +658,10 @@ impl Index {
         shared.iter().map(|(key, count)| Ok((key_object(py, key)?, *count))).collect()
     }
 
-    /// The same in columns, a, b, and distance or resemblance, unsorted; of one segment, `left`, or across two, if
-    /// they are named. The join takes about `memory` bytes. Batches come while it goes on, and few are held: of at
-    /// most 65,536 pairs each, and some 64 MB of keys a column.
+    /// Returns the near pairs, as `pairs`, unsorted in batches with the columns a, b, and distance or resemblance. left,
+    /// right: finds pairs within the segment `left`, or across both segments. The join uses about `memory` bytes.
+    /// Batches are produced during the join, and only a few are in memory: each has at most 65,536 pairs and about 64 MB
+    /// in each key column.
     #[pyo3(signature = (within=None, resembling=None, left=None, right=None, memory=1_073_741_824, estimated=false))]
     #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
     fn pairs_batches(
@@ -669,7 +677,7 @@ impl Index {
         self.find_pairs(py, (within, resembling, estimated), (left, right), memory, true)
     }
 
-    /// The same without a warning: for workers, whose warnings are not shown.
+    /// The same as `pairs_batches` without a warning, for workers, whose warnings are not shown.
     fn _pairs_of_parts(
         &self,
         py: Python<'_>,
@@ -680,11 +688,12 @@ impl Index {
         self.find_pairs(py, near, (Some(parts.0), Some(parts.1)), memory, false)
     }
 
-    /// Pairs that are near, a < b, sorted, and their distance or resemblance; a list in memory. Within a radius all
-    /// of them. Resemblance is counted on the sets of the index, and no pair is missed. With `estimated`, it is estimated
-    /// from the signatures of documents that share a band; an index without sets takes nothing else. Of buckets of more than
-    /// 10,000 documents, or shingles that are among the rarest of more, only enough pairs to hold them together, which a
-    /// warning says.
+    /// Returns the near pairs as a sorted list of (a, b, score), where a < b and the score is the distance or
+    /// resemblance. Within a radius, all pairs are found. Resemblance is counted with the sets of the index, and no pair
+    /// is missed. If `estimated` is true, which is required for an index without sets, resemblance is estimated from the
+    /// signatures of documents that share a band. For buckets of more than 10,000 documents, and shingles that are among
+    /// the rarest of more than 10,000 documents, only enough pairs to connect these documents are returned, with a
+    /// warning.
     #[pyo3(signature = (within=None, resembling=None, estimated=false))]
     fn pairs<'py>(
         &self,
@@ -712,17 +721,17 @@ impl Index {
             .collect()
     }
 
-    /// Removes files that nothing needs; returns their bytes.
+    /// Removes files that the index does not need. Returns the number of bytes freed.
     fn gc(&self, py: Python<'_>) -> Result<u64> {
         py.detach(|| self.maintain(Writer::gc))
     }
 
-    /// Merges all segments to one.
+    /// Merges all segments into one.
     fn compact(&self, py: Python<'_>) -> Result<u64> {
         py.detach(|| self.maintain(Writer::compact))
     }
 
-    /// What is wrong, to the last byte; empty for a sound index.
+    /// Checks every byte of the index. Returns the problems found; empty if the index is undamaged.
     fn verify(&self, py: Python<'_>) -> Vec<String> {
         py.detach(|| {
             let findings = twindex::store::verify::verify(&RealVfs, self.inner.path(), |_| {});
@@ -740,11 +749,11 @@ impl Index {
 }
 
 impl Drop for Index {
-    /// Warns about documents that are lost because the caller did not commit.
+    /// Warns about documents that are lost because they were not committed.
     fn drop(&mut self) {
         let lost = self.release();
         if lost > 0 {
-            // None where the interpreter is ending.
+            // `None` if the interpreter is shutting down.
             let _ = Python::try_attach(|py| {
                 if let Err(error) = warn_lost(py, self.inner.path(), lost) {
                     error.write_unraisable(py, None);
@@ -754,7 +763,7 @@ impl Drop for Index {
     }
 }
 
-/// Documents near a sketch: by what the caller asks for, or by all that the index keeps.
+/// Finds the documents near a sketch, by the given conditions or by the near relation of the index.
 fn hits(
     snapshot: &Snapshot,
     sketch: &twindex::Sketch,
@@ -779,7 +788,7 @@ fn hits(
     Ok(query.limit(limit.unwrap_or(usize::MAX)).run()?.hits)
 }
 
-/// The share of containment that is asked for, with nothing that it does not go with.
+/// Returns the requested share of containment. Returns an error if options are given that containment does not support.
 fn by_containment(
     share: Option<f64>,
     (within, resembling, unverified, estimated): (Option<u32>, Option<f64>, bool, bool),
@@ -793,7 +802,7 @@ fn by_containment(
     Ok(share)
 }
 
-/// The documents that contain texts with these sets by a share, or are contained in them.
+/// Finds the documents that contain at least a share of each set, or are contained in it by at least that share.
 fn contained<S: AsRef<[u64]>>(
     snapshot: &Snapshot,
     sets: &[S],
@@ -814,10 +823,10 @@ fn contained<S: AsRef<[u64]>>(
     Ok(all)
 }
 
-/// Bytes that texts take which are asked about together by containment.
+/// Maximal number of bytes of texts that are answered together by containment.
 const QUERIES_MEMORY: usize = 1 << 29;
 
-/// A value of a document: bytes, or a text.
+/// Extracts the value of a document: bytes or a text.
 fn value_of(value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
     if let Ok(text) = value.extract::<&str>() {
         return Ok(text.as_bytes().to_vec());

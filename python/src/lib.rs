@@ -1,8 +1,8 @@
-//! The Python module `twindex._twindex`, which `twindex/__init__.py` shows to users. Types and documentation for them
+//! The Python module `twindex._twindex`, whose items `twindex/__init__.py` re-exports. Types and documentation for users
 //! are in `twindex/__init__.pyi`.
 //!
-//! Long work releases the interpreter's lock and uses all cores. No `unsafe` is here: that of
-//! the interpreter is `PyO3`'s, that of Arrow's C data interface `pyo3-arrow`'s.
+//! Long calls release the interpreter's lock and use all cores. This crate has no `unsafe` code: `PyO3` and `pyo3-arrow`
+//! contain the unsafe code for the interpreter and for Arrow's C data interface.
 
 #![allow(missing_docs, reason = "Python's users read twindex/__init__.pyi")]
 #![allow(clippy::doc_markdown, reason = "what help() prints has no backticks around each name")]
@@ -35,8 +35,8 @@ mod writing;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-/// How many threads batches take; before the first batch. A process that is forked after it has none of them, and
-/// batches are refused there.
+/// Sets the number of threads for batches. Must be called before the first batch. A process that is forked later has
+/// none of these threads, so batches raise an error there.
 #[pyfunction]
 fn set_threads(#[pyo3(from_py_with = args::threads)] threads: usize) -> PyResult<()> {
     process::check_process()?;

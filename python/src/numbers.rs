@@ -1,4 +1,4 @@
-//! Numbers by which texts come before others: lists of Python, and Arrow's arrays.
+//! Numbers that determine the order of texts: Python sequences and Arrow arrays.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -16,7 +16,7 @@ use twindex_corpus::FieldNumber;
 
 use crate::error::{Failure, Result};
 
-/// Takes an Arrow array, a stream of such, or any sequence of int or float. `name` is what errors call it.
+/// Takes an Arrow array, a stream of Arrow arrays, or any sequence of int or float. `name` is used in errors.
 pub(crate) fn field_numbers(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNumber>> {
     if values.hasattr("__arrow_c_array__")? || values.hasattr("__arrow_c_stream__")? {
         return of_arrow(name, values);
@@ -29,7 +29,7 @@ pub(crate) fn field_numbers(name: &'static str, values: &Bound<'_, PyAny>) -> Re
     Ok(all)
 }
 
-/// An int, exactly, or a float; none of anything else, of NaN and of infinity.
+/// Extracts an int, exactly, or a float; `None` for anything else, for NaN and for infinity.
 fn number(value: &Bound<'_, PyAny>) -> Option<FieldNumber> {
     if value.is_instance_of::<PyBool>() {
         return None;
@@ -60,7 +60,7 @@ fn of_arrow(name: &'static str, values: &Bound<'_, PyAny>) -> Result<Vec<FieldNu
     Ok(all)
 }
 
-/// The function that reads a number of a column of this type.
+/// Returns a function that reads a number from a column of this type; `None` if the type is not numeric.
 fn reader(of_type: &DataType) -> Option<fn(&ArrayRef, usize) -> Option<FieldNumber>> {
     macro_rules! integers {
         ($type:ty) => {

@@ -1,4 +1,4 @@
-//! Pairs of documents of an index, or of two of its segments.
+//! Finds pairs of near documents in an index, or across two of its segments.
 
 use std::sync::Arc;
 
@@ -14,23 +14,22 @@ use crate::error::{Failure, Result};
 use crate::process::check_process;
 use crate::stream::{BYTES, BatchSender, CappedCounts, ROWS};
 
-/// Buckets of more members are not paired all with all, as in the command.
+/// In buckets with more members than this, not all pairs are compared, as in the command.
 const MAX_BUCKET: usize = 10_000;
 
 /// The condition under which documents are near.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum PairCondition {
     Within(u32),
-    /// Counted by the sets of the index.
+    /// Smallest resemblance, counted with the sets of the index.
     Counted(f64),
-    /// Estimated by signatures, for documents that share a band.
+    /// Smallest resemblance, estimated from signatures, for documents that share a band.
     Estimated(f64),
 }
 
 impl PairCondition {
-    /// Of what a caller named; without, the distance in which the index's documents are near, or its threshold where
-    /// distance makes none near.
-    /// A resemblance is estimated only if that is asked for.
+    /// Returns the condition given by the caller. Without one, uses the index's radius, or its threshold if its
+    /// documents are not near by distance. Resemblance is estimated only if `estimated` is true.
     pub(crate) fn of(
         params: &twindex::Params,
         within: Option<u32>,
@@ -59,7 +58,7 @@ impl PairCondition {
     }
 }
 
-/// Columns of pairs, which are handed out when they are large enough.
+/// Columns of pairs, which are sent as a batch when they are large enough.
 struct PairColumns<'o> {
     keys: [Keys; 2],
     distances: Int32Builder,
@@ -100,8 +99,8 @@ impl PairColumns<'_> {
     }
 }
 
-/// Hands all pairs of `left`, or of a document of `left` and one of `right`, to `take`: the smaller key first, and the
-/// distance or the resemblance.
+/// Passes each near pair in `left`, or across `left` and `right`, to `take`, with the smaller key first and the distance
+/// or the resemblance.
 fn for_each(
     left: &Snapshot,
     right: Option<&Snapshot>,
@@ -140,13 +139,13 @@ fn for_each(
             CappedCounts { buckets: found.capped_buckets, cap: found.cap }
         }
     };
-    // Keys are read after the join.
+    // Keys were read from mapped files after the join: reports any error of these reads.
     left.check_maps()?;
     right.map_or(Ok(()), Snapshot::check_maps)?;
     Ok(capped)
 }
 
-/// All pairs, in columns.
+/// Sends all pairs in batches of columns.
 pub(crate) fn find(
     left: &Snapshot,
     right: Option<&Snapshot>,
@@ -173,7 +172,7 @@ pub(crate) fn find(
 /// Two keys, and the distance or the resemblance.
 pub(crate) type Pair = (KeyBuf, KeyBuf, (u32, f64));
 
-/// All pairs of an index, one by one.
+/// Returns all pairs of an index as a list.
 pub(crate) fn list(
     snapshot: &Snapshot,
     near: PairCondition,

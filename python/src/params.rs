@@ -1,4 +1,4 @@
-//! Parameters.
+//! The Python class of index parameters.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -13,29 +13,37 @@ use crate::cut::shingling;
 use crate::error::{Failure, Result};
 use crate::idf::IdfTable;
 
-/// What an index keeps, and how text becomes numbers. Fixed when the index is made.
+/// What an index keeps, and how texts are sketched. Fixed when the index is created.
 ///
-/// words: tokens in a shingle, 1 to 16; 5 words, 9 characters or 1 sentence unless it is named. tokens: what a shingle
-/// is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw"; with "features" documents
-/// are no texts, but sets or vectors of your own, as in dedup. normal_form: "none" or
-/// "nfkc". fold: what is dropped, "marks", "invisible" or "invisible+marks". simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
-/// bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
-/// threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
-/// distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
-/// document, so that resemblance is counted and none near is missed; without them it is estimated. marks: let `admit`
-/// mark the duplicates that it adds, and compare with the others alone. priorities: let documents have one, by which
-/// `groups` chooses who leads. weights: how often a shingle votes in a simhash, "occurrences", "distinct", or "idf", each
-/// occurrence by its inverse document frequency. minhash_weights: what a shingle weighs in minima and sets, "distinct", each the
-/// same, "frequencies", as often as it occurs, or "idf", that times its inverse document frequency. idf: the IdfTable of these
-/// weights, whose texts were cut in the same way. weight_unit: minhash_weights are rounded to whole units of this, 1/256 to 2,
-/// so that sets count them; "idf" needs it, or family="darts". family: the orders of minima, "one-permutation-filled" unless
-/// it is named. Any other line of `fields` can be
-/// named, with _ for -.
+/// words: number of tokens in a shingle, 1 to 16; by default 5 words, 9 characters or 1 sentence.
+/// tokens: what shingles are runs of: "words", "unicode-words", "word-characters", "characters", "sentences" or "raw".
+///     With "features", documents are not texts but sets or vectors of features, as in dedup.
+/// normal_form: "none" or "nfkc".
+/// fold: characters that are ignored, "marks", "invisible" or "invisible+marks".
+/// simhash: the Hamming radius that the index is optimized for; None for no fingerprints.
+/// minhash: the numbers of bands and rows; None for no minima.
+/// feature_bits: number of bits kept of each feature; 8 for features of one byte.
+/// threshold: smallest resemblance of near documents; given alone, distance is not considered. near_within: largest
+///     distance of near documents. By default 0.8 and the radius of simhash.
+/// sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document is
+///     missed. Without sets, resemblance is estimated.
+/// marks: let `admit` mark the duplicates that it adds, and compare later documents only with unmarked ones.
+/// priorities: let documents have priorities, by which `groups` chooses leaders.
+/// weights: the weight of a shingle in a simhash: "occurrences", "distinct", or "idf", the number of occurrences
+///     multiplied by the inverse document frequency.
+/// minhash_weights: the weight of a shingle in minima and sets: "distinct", the same for each; "frequencies", the number
+///     of occurrences; or "idf", that number multiplied by the inverse document frequency.
+/// idf: the IdfTable of these weights, whose texts must have been tokenized in the same way.
+/// weight_unit: round minhash_weights to multiples of this unit, 1/256 to 2, so that sets can count them. Required for
+///     "idf", unless family="darts".
+/// family: the family of hash functions for minima, by default "one-permutation-filled".
+///
+/// Any other name in `fields` can be given as an option, with _ for -.
 #[pyclass(frozen, eq, hash, module = "twindex", from_py_object)]
 #[derive(Clone, Debug)]
 pub(crate) struct Params {
     pub(crate) inner: twindex::Params,
-    /// The table that they name, if it is known.
+    /// The IDF table that the parameters refer to, if it is known.
     pub(crate) idf: Option<Arc<twindex::IdfTable>>,
 }
 
@@ -54,7 +62,7 @@ impl Hash for Params {
 }
 
 impl Params {
-    /// Without a table.
+    /// Creates parameters without a table.
     pub(crate) fn of(inner: twindex::Params) -> Self {
         Self { inner, idf: None }
     }
@@ -97,7 +105,7 @@ impl Params {
         idf: Option<&Bound<'_, IdfTable>>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
-        // Values named without a version have that of this build; whole lines, as in files, come last.
+        // Values without a version get the version of this build. Complete lines, as in files, are applied last.
         let mut given = Vec::new();
         for (name, value) in fields.into_iter().flatten() {
             given.push((name.extract::<String>()?.replace('_', "-"), value.str()?.extract::<String>()?));
@@ -176,7 +184,7 @@ impl Params {
         if given.is_empty() {
             return Ok(Self { inner, idf: table });
         }
-        // All else is named as in files.
+        // All other parameters have the same names as in files.
         let mut lines = inner.fields();
         for (name, value) in given {
             let Some(line) = lines.iter_mut().find(|(known, _)| *known == name) else {
@@ -190,7 +198,7 @@ impl Params {
         Ok(Self { inner: twindex::Params::decode(&text).map_err(Failure::from)?, idf: table })
     }
 
-    /// Reads what `text` says; with the table that it names, if it names one.
+    /// Parses parameters. idf: the IDF table that they refer to, if they refer to one.
     #[classmethod]
     #[pyo3(signature = (text, idf=None))]
     fn parse(_class: &Bound<'_, PyType>, text: &str, idf: Option<&Bound<'_, IdfTable>>) -> Result<Self> {
@@ -202,13 +210,13 @@ impl Params {
         Ok(Self { inner, idf })
     }
 
-    /// The table of inverse document frequencies that was given.
+    /// The IDF table that was given; None if there is none.
     #[getter]
     fn idf(&self) -> Option<IdfTable> {
         self.idf.as_ref().map(|table| IdfTable { inner: Arc::clone(table) })
     }
 
-    /// The lines that stand in files; equal for equal parameters only.
+    /// The parameters as lines, as stored in files. Equal parameters have equal lines.
     #[getter]
     fn text(&self) -> String {
         self.inner.encode()
@@ -224,21 +232,20 @@ impl Params {
         Ok(all)
     }
 
-    /// The kind of the keys.
+    /// The type of the keys.
     #[getter]
     fn keys(&self) -> String {
         self.inner.key.to_string()
     }
 
-    /// The resemblance from which documents are near, and the distance in which they are; None for what makes none
-    /// near.
+    /// The smallest resemblance and the largest distance of near documents. None if resemblance or distance is not used.
     #[getter]
     fn near(&self) -> (Option<f64>, Option<u8>) {
         let near = self.inner.near();
         (near.threshold.map(Threshold::value), near.within)
     }
 
-    /// Raises ParamsMismatchError, naming the field, unless both are the same.
+    /// Raises ParamsMismatchError, which names the field, unless both parameters are equal.
     fn check(&self, given: &Self) -> Result<()> {
         let (mine, theirs) = (self.inner.fields(), given.inner.fields());
         let value = |fields: &[(&'static str, String)], name| {
@@ -265,9 +272,9 @@ impl Params {
     }
 }
 
-/// The lines that may be named without a version.
+/// The parameters that may be given without a version.
 const CUT: [&str; 3] = ["tokens", "normal-form", "fold"];
-/// The parameters that the signature names.
+/// The parameters that are arguments in the signature.
 const NAMED: [&str; 19] = [
     "words",
     "simhash",
@@ -290,14 +297,14 @@ const NAMED: [&str; 19] = [
     "idf",
 ];
 
-/// The digest of the table that weights need.
+/// Returns the digest of the table that the weights need, or an error if it is missing.
 fn needed(name: &str, table: Option<&Arc<twindex::IdfTable>>) -> Result<u128> {
     let table =
         table.ok_or_else(|| Failure::invalid(format!("{name}: \"idf\" needs the table: idf=IdfTable...")))?;
     Ok(table.digest())
 }
 
-/// The names of all parameters.
+/// Returns the names of all parameters.
 fn known(params: &twindex::Params) -> Vec<String> {
     let mut known: Vec<String> = NAMED.map(str::to_owned).to_vec();
     known.push("fold".to_owned());

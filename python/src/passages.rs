@@ -1,4 +1,4 @@
-//! `passages`: what texts in memory share with those before them. What a passage is, is the library's definition.
+//! `passages`: finds passages that texts in memory share with earlier texts, by the definition of the library.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::watch::watched;
 /// The names of the ways to compare passages.
 const EXACT: [(&str, Exact); 2] = [("tokens", Exact::Tokens), ("bytes", Exact::Bytes)];
 
-/// Bytes after which the characters before them are noted.
+/// Interval in bytes at which character counts are cached.
 const STEP: usize = 1 << 12;
 
-/// Counts characters of texts, as Python does.
+/// Converts byte offsets in texts to character offsets, as Python uses.
 struct Characters<'t> {
     texts: &'t [&'t str],
-    /// For texts in use, how many characters begin before each multiple of [`STEP`].
+    /// For each text in use, the number of characters that begin before each multiple of [`STEP`] bytes.
     before: HashMap<usize, Vec<usize>>,
 }
 
 impl Characters<'_> {
-    /// The characters of a text before a byte, at which one begins or the text ends.
+    /// Returns the number of characters of a text before the byte offset `at`, which must be a character boundary.
     fn before(&mut self, text: usize, at: usize) -> usize {
         let bytes = self.texts[text].as_bytes();
         let count = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count();
@@ -48,19 +48,22 @@ impl Characters<'_> {
     }
 }
 
-/// A passage: the text, where it begins and ends in it, the text of the source, where it begins there, and its words.
+/// A passage: the text, its start and end there, the source text, its start there, and its number of words.
 type Passage = (u32, usize, usize, u32, usize, u32);
 
-/// Runs of `min_words` words or more, 1 to 65,535, that stand in an earlier text, or, with `within`, earlier in the same.
+/// Returns runs of at least `min_words` words, 1 to 65,535, that occur in an earlier text or, with `within`, earlier in
+/// the same text.
 ///
-/// A position is repeated if the run of `min_words` words from it on came before, and its source is the first occurrence.
-/// A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
-/// first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
-/// passage. They come in the order of the texts. `exact="bytes"` compares all that is between the words, too.
-/// keep: which texts come first, whose passages stay: "first" or "longest", or ("max", numbers), ("min", numbers),
-/// ("key-hash", keys) or ("smallest-key", keys), a value for each text.
-/// `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files. `text_field` and
-/// `progress` are as for dedup.
+/// A position is repeated if the run of `min_words` words at this position occurs earlier; its source is the first
+/// occurrence. A passage is a run of repeated positions whose sources are consecutive. Each passage is a tuple `(text,
+/// start, end, first_text, first_start, words)` of positions in `texts` and of characters in them, so that
+/// `texts[text][start:end]` is the passage. Passages are returned in the order of the texts.
+///
+/// exact: "bytes" also compares the bytes between the words.
+/// keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
+///     ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text.
+/// memory: the memory budget in bytes, in addition to the texts and passages; more data goes to scratch files.
+/// text_field, progress: as for dedup.
 #[pyfunction]
 #[pyo3(signature = (texts, min_words=50, *, within=false, exact="tokens", keep=None, memory=1_073_741_824,
     text_field=None, progress=None))]
@@ -100,7 +103,7 @@ fn work(
     };
     let beside = TextAttributes { numbers, keys: keys.as_deref(), ..TextAttributes::default() };
     let texts: Vec<&[u8]> = (0..texts.len()).map(|row| texts.text(row)).collect::<Result<_>>()?;
-    // A text that is not UTF-8 has no passages, as it has no words.
+    // A text that is not valid UTF-8 has no words and so no passages.
     let texts: Vec<&str> = texts.iter().map(|text| std::str::from_utf8(text).unwrap_or_default()).collect();
     let lines = job.run_watched(&texts, beside, watched)?;
     let mut counted = Characters { texts: &texts, before: HashMap::new() };
@@ -115,8 +118,8 @@ fn work(
         .collect())
 }
 
-/// What each text has of step 1: a row for each fingerprint that it selects, once unless `within`: `row`, the place of the
-/// text, and `fingerprint`.
+/// Step 1: selects fingerprints of each text. Returns a row for each one, only once per text unless `within`: `row`, the
+/// position of the text, and `fingerprint`.
 #[pyfunction]
 pub(crate) fn passage_fingerprints(
     py: Python<'_>,
@@ -145,9 +148,9 @@ pub(crate) fn passage_fingerprints(
     })
 }
 
-/// What each text has of step 2: a row for each t-gram whose fingerprint is among those beside the text, bytes of 8 each, low
-/// ones first: `row`, the place of the text, `words` of it, `high` and `low`, the hash of the t-gram, `position`, `start` and
-/// `end`, in bytes of the text.
+/// Step 2: finds the t-grams of each text whose fingerprint is listed for the text, as 8 little-endian bytes each.
+/// Returns a row for each t-gram: `row`, the position of the text, its number of `words`, the hash of the t-gram as
+/// `high` and `low`, its `position`, and `start` and `end` in bytes of the text.
 #[pyfunction]
 pub(crate) fn passage_grams(
     py: Python<'_>,
@@ -204,7 +207,7 @@ fn steps(min_words: usize, seed: u64, exact: &str) -> Result<PassageSteps> {
     Ok(PassageSteps::new(&PassagesOfTexts { min_words, exact, text, ..PassagesOfTexts::default() })?)
 }
 
-/// A text; one that is not UTF-8 has no words, and so no passages.
+/// Returns a text; an empty one if it is not valid UTF-8, because such a text has no words.
 fn text_of(texts: &Column, row: usize) -> Result<&str> {
     Ok(std::str::from_utf8(texts.text(row)?).unwrap_or_default())
 }

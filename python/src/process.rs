@@ -1,16 +1,16 @@
-//! Threads do not live on in a process that was forked: who waits for them there waits for ever.
+//! A forked process does not inherit threads, so waiting for a thread there would never end. This module detects forks.
 
 use std::sync::OnceLock;
 
 use crate::error::{Failure, Result};
 
-/// The process whose threads work on batches.
+/// The process that has the threads for batches.
 static PROCESS: OnceLock<u32> = OnceLock::new();
 
-/// To be called before anything that works on all cores.
+/// Must be called before any work on all cores.
 ///
 /// # Errors
-/// In a fork of the process that did so first.
+/// This process is a fork of the one that called this function first.
 pub(crate) fn check_process() -> Result<()> {
     let here = std::process::id();
     let first = *PROCESS.get_or_init(|| here);

@@ -1,4 +1,4 @@
-//! Sketches of the rows of a column: texts, or sets and vectors of features.
+//! Sketches the rows of a column: texts, or sets and vectors of features.
 
 use twindex::params::{Shingling, Tokens};
 use twindex::sketch::Scratch;
@@ -7,7 +7,7 @@ use twindex_corpus::Features;
 use crate::columns::Column;
 use crate::error::{Failure, Result};
 
-/// Working memory for rows.
+/// Buffers that are reused for all rows.
 #[derive(Default)]
 pub(crate) struct RowWork {
     pub(crate) scratch: Scratch,
@@ -15,12 +15,12 @@ pub(crate) struct RowWork {
     vector: Vec<(u64, i64)>,
 }
 
-/// Whether documents are features instead of texts.
+/// Returns whether documents are features instead of texts.
 pub(crate) fn takes_features(shingling: &Shingling) -> bool {
     shingling.tokens == Tokens::Features
 }
 
-/// Sketches the text of a row, or its features.
+/// Sketches the text or the features of a row.
 pub(crate) fn sketch_row(
     sketcher: &twindex::Sketcher,
     documents: &Column,

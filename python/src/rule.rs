@@ -1,5 +1,5 @@
-//! The steps of the rule for jobs that move rows by themselves, as Spark does: shingle sets, the prefixes by which near
-//! sets find each other, and counts. Sets are columns of bytes, their hashes ascending, the low bytes first.
+//! Steps of the deduplication rule for jobs that distribute rows themselves, as on Spark: shingle sets, the prefixes by
+//! which near sets are found, and exact counts. A set is a bytes value: its hashes in ascending order, little-endian.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::error::{Failure, Result};
 use crate::idf::IdfTable;
 use crate::rows::takes_features;
 
-/// The set of shingles of each text, and its tokens: `set` and `tokens`. `boilerplate` is the list of spans that do not count.
-/// With `features`, or where the table is of features, texts are the canonical bytes of features.
+/// Returns the shingle set and the number of tokens of each text, as `set` and `tokens`. `boilerplate` lists spans to
+/// ignore. With `features`, or if the table is one of features, texts are the canonical bytes of features.
 #[pyfunction]
 #[pyo3(signature = (texts, words, seed, weights, idf=None, weight_unit=None, features=false, boilerplate=None))]
 #[allow(clippy::too_many_arguments, reason = "named ones, as in Python")]
@@ -64,7 +64,7 @@ pub(crate) fn shingle_sets(
     })
 }
 
-/// The canonical bytes of features, each given as a text of JSON.
+/// Returns the canonical bytes of features, which are given as JSON texts.
 #[pyfunction]
 pub(crate) fn canonical_features(py: Python<'_>, texts: &Bound<'_, PyAny>) -> Result<PyRecordBatch> {
     let texts = Column::of("texts", texts)?;
@@ -81,9 +81,10 @@ pub(crate) fn canonical_features(py: Python<'_>, texts: &Bound<'_, PyAny>) -> Re
     })
 }
 
-/// The shingles by which each set finds all that it is near, a row for each: `row`, the place of the set, and `shingle`.
-/// With `of_kept`, those by which a kept set is found: by containment all of its shingles. Those of `common`, hashes as a set
-/// has them, the rarest first, come after all others, so that few sets collide in one of them.
+/// Returns the shingles of each set that are needed to find all near sets, one row for each: `row`, the position of the
+/// set, and `shingle`. With `of_kept`, returns the shingles by which a kept set must be found; for containment, these
+/// are all its shingles. The hashes in `common`, which are in ascending order of frequency, are used last, so that few
+/// sets share a shingle.
 #[pyfunction]
 pub(crate) fn set_prefixes(
     py: Python<'_>,
@@ -114,8 +115,8 @@ pub(crate) fn set_prefixes(
     })
 }
 
-/// How many shingles two sets of a row share, and of how many: `both` and `either`, null where the first is not near the
-/// second. By containment those of the first count.
+/// Returns the sizes of the intersection and the union of the two sets in each row, as `both` and `either`; null if the
+/// first set is not near the second. For containment, `either` is the size of the first set.
 #[pyfunction]
 pub(crate) fn count_shared(
     py: Python<'_>,
@@ -159,7 +160,7 @@ fn nearness(near: &str, threshold: f64) -> Result<Nearness> {
     )
 }
 
-/// The hashes that bytes stand for.
+/// Returns the hashes that are encoded in `bytes`.
 fn hashes(bytes: &[u8]) -> impl Iterator<Item = u64> {
     bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes)
 }

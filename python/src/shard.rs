@@ -1,4 +1,4 @@
-//! What a worker of a cluster makes: the segment of one shard, under a name that its content gives it.
+//! Builds the segment of one shard on a worker of a cluster. The segment's file name is derived from its content.
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,12 +22,12 @@ use crate::columns::Column;
 use crate::error::{Failure, Result};
 use crate::params::Params;
 
-/// Begins the names of folders in which segments are made; a crash leaves them.
+/// Prefix of the names of folders in which segments are built. A crash does not remove these folders.
 const PREFIX: &str = ".twindex-shard-";
-/// The lock that a living builder holds, in the index in its folder.
+/// The path, in the builder's folder, of the lock that a running builder holds.
 const LOCK: &str = "index/LOCK";
 
-/// The parts of the documents: as `--shard I/N` of the command cuts them, numbered from 0.
+/// Assigns documents to shards, as `--shard I/N` of the command does, but numbered from 0.
 pub(crate) struct Shards(u32);
 
 impl Shards {
@@ -38,19 +38,19 @@ impl Shards {
         Ok(Self(count))
     }
 
-    /// Below the count, which an `i32` holds.
+    /// Returns the shard of a key, which fits in an `i32` because the number of shards does.
     pub(crate) fn of(&self, key: Key<'_>) -> i32 {
         part_of(key, self.0).cast_signed()
     }
 }
 
-/// The hash that shards and golden tables use.
+/// The hash function for shards and golden tables.
 #[pyfunction(name = "xxh3_64")]
 pub(crate) fn hash_of(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// Of each key the hash by which `key-hash` orders, moved so that numbers with a sign are in its order.
+/// Returns the hash of each key that defines the `key-hash` order, converted to a signed number with the same order.
 #[pyfunction]
 pub(crate) fn key_hashes(py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<PyArray> {
     let keys = Column::of("keys", keys)?;
@@ -59,7 +59,7 @@ pub(crate) fn key_hashes(py: Python<'_>, keys: &Bound<'_, PyAny>) -> Result<PyAr
     Ok(PyArray::from_array_ref(std::sync::Arc::new(Int64Array::from(all))))
 }
 
-/// The shard of each key, from 0.
+/// Returns the shard of each key, from 0.
 #[pyfunction]
 #[pyo3(signature = (keys, shards, kind="bytes"))]
 pub(crate) fn shards_of(
@@ -77,17 +77,17 @@ pub(crate) fn shards_of(
 }
 
 struct UnfinishedShard {
-    /// The builder's folder, and what is in it.
+    /// The folder of the builder.
     folder: tempfile::TempDir,
     index: Index,
     writer: twindex::Writer,
     rows: u64,
-    /// Hashes of the keys, and the first key that came twice.
+    /// The hashes of the keys so far, to detect a repeated key.
     seen: HashSet<u128>,
     again: Option<String>,
 }
 
-/// Makes the segment of one shard, in a folder, under a name that its bytes give it.
+/// Builds the segment of one shard in a folder, under a name derived from its bytes.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct ShardBuilder {
     into: PathBuf,
@@ -129,7 +129,7 @@ impl ShardBuilder {
         })
     }
 
-    /// Adds rows of Sketcher.rows, with their sets where the parameters keep sets.
+    /// Adds rows of Sketcher.rows, with their sets if the parameters keep sets.
     #[pyo3(signature = (keys, fingerprints, features, signatures, bottoms, modulars, sets=None))]
     #[allow(clippy::too_many_arguments, reason = "the columns, by name")]
     fn add(
@@ -163,7 +163,7 @@ impl ShardBuilder {
         py.detach(|| self.add_rows(&keys, &columns, sets.as_ref()))
     }
 
-    /// Name, documents, and bytes of the segment.
+    /// Finishes the segment. Returns its name, its number of documents, and its size in bytes.
     fn finish(&self, py: Python<'_>) -> Result<(String, u64, u64)> {
         py.detach(|| {
             let Some(building) = self.take() else { return Err(ended()) };
@@ -171,7 +171,7 @@ impl ShardBuilder {
         })
     }
 
-    /// Stops, and removes what was made.
+    /// Stops, and removes unfinished files.
     fn abandon(&self, py: Python<'_>) {
         py.detach(|| drop(self.take()));
     }
@@ -228,7 +228,7 @@ impl ShardBuilder {
         Ok(())
     }
 
-    /// Refuses a row of another shape than the parameters say: the writer trusts it.
+    /// Returns an error if a row does not match the parameters, because the writer does not check it.
     fn checked<'r>(&self, row: Row<'r>, number: u64) -> Result<Row<'r>> {
         let minhash = self.params.minhash;
         let bands = minhash.map_or(0, |minhash| usize::from(minhash.bands));
@@ -259,7 +259,7 @@ fn little_endian(row: usize, name: &str, bytes: &[u8], numbers: &mut Vec<u64>) -
     Ok(())
 }
 
-/// Commits, and moves the segment to its name: an earlier one has the same bytes.
+/// Commits, and renames the segment to its final name. An existing file with this name has the same bytes.
 fn publish(into: &Path, building: UnfinishedShard) -> Result<(String, u64, u64)> {
     let UnfinishedShard { folder, index, mut writer, rows, again, .. } = building;
     writer.commit()?;
@@ -280,7 +280,7 @@ fn publish(into: &Path, building: UnfinishedShard) -> Result<(String, u64, u64)>
     let name = format!("{:032x}.seg", segment.digest());
     let path = into.join(&name);
     let (documents, length) = (segment.documents(), segment.length());
-    // Its bytes were synced by the commit. A rename replaces the same file, if another attempt was first.
+    // The commit has synced the file. If another attempt was first, the rename replaces an identical file.
     match fs::rename(segment.path(), &path) {
         Err(error) if error.kind() == ErrorKind::CrossesDevices => copy(segment.path(), into, &path),
         renamed => renamed,
@@ -292,20 +292,21 @@ fn publish(into: &Path, building: UnfinishedShard) -> Result<(String, u64, u64)>
     Ok((name, documents, length))
 }
 
-/// Copies a file to another file system, where it has its name when it is whole and durable.
+/// Copies a file to another file system. It gets its final name when it is complete and durable.
 fn copy(from: &Path, into: &Path, to: &Path) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(into)?;
-    // Held while it is written, so that it is not taken for that of a dead process.
+    // Locks the file while it is written, so that `clean` does not remove it as left over.
     file.as_file().lock()?;
     io::copy(&mut fs::File::open(from)?, &mut file)?;
-    // Only the owner may read scratch files; everybody may read segments, and nobody may write them.
+    // Scratch files are readable only for their owner; segments must be readable for everyone and read-only.
     #[cfg(unix)]
     file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444))?;
     file.as_file().sync_all()?;
     file.persist(to).map(drop).map_err(|failed| failed.error)
 }
 
-/// Removes what dead builders left in a folder of segments, and segments that are not among `keep`. Returns the names.
+/// Removes files of builders that were killed from a folder of segments, and segments that are not in `keep`. Returns the
+/// removed names.
 #[pyfunction]
 pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> Result<Vec<String>> {
     py.detach(|| {
@@ -337,7 +338,7 @@ pub(crate) fn clean(py: Python<'_>, folder: PathBuf, keep: HashSet<String>) -> R
     })
 }
 
-/// A name by content, as builders give it.
+/// Returns whether this is a file name derived from a segment's content.
 fn is_segment(name: &str) -> bool {
     name.strip_suffix(".seg").is_some_and(|digest| {
         digest.len() == 32
@@ -345,12 +346,12 @@ fn is_segment(name: &str) -> bool {
     })
 }
 
-/// Whether no process writes to a file.
+/// Returns whether no process is writing to a file.
 fn is_free(path: &Path) -> bool {
     fs::File::open(path).is_ok_and(|file| file.try_lock().is_ok())
 }
 
-/// Whether a living writer may hold the lock: what cannot be found out, by permissions or a file system, counts as so.
+/// Returns whether a running writer may hold the lock. If this cannot be determined, returns true.
 fn is_locked(lock: &Path) -> bool {
     match RealVfs.lock(lock) {
         Ok(_) => false,

@@ -1,4 +1,4 @@
-//! Texts to numbers.
+//! Sketches of texts.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::rows::{RowWork, sketch_row};
 use crate::shard::Shards;
 use crate::watch::watched;
 
-/// Texts that a thread sketches before it asks for more.
+/// Number of texts that a thread sketches at a time.
 pub(crate) const CHUNK: usize = 256;
 
-/// The numbers of one text.
+/// The sketch of one text: its fingerprint, minima and features.
 #[pyclass(frozen, module = "twindex", from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Sketch {
@@ -42,7 +42,7 @@ impl Sketch {
         self.inner == other.inner
     }
 
-    /// The simhash; None where none is kept, or for an empty text.
+    /// The simhash; None if the parameters keep none, or the text has no words.
     #[getter]
     fn fingerprint(&self) -> Option<u64> {
         self.inner.fingerprint().map(|fingerprint| fingerprint.0)
@@ -54,13 +54,13 @@ impl Sketch {
         PyTuple::new(py, self.inner.signature())
     }
 
-    /// A number for each band.
+    /// One number for each band.
     #[getter]
     fn features<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.inner.features())
     }
 
-    /// How much the two documents resemble each other (Jaccard), estimated from the minima.
+    /// Returns the resemblance (Jaccard) of the two documents, estimated from the minima.
     fn resemblance(&self, other: &Self) -> Result<f64> {
         self.check(other)?;
         self.check_text(other, "resemblance")?;
@@ -73,7 +73,7 @@ impl Sketch {
         Ok(Resemblance::of_signatures(mine, theirs).value())
     }
 
-    /// Bits in which the fingerprints differ.
+    /// Returns the number of bits in which the fingerprints differ.
     fn distance(&self, other: &Self) -> Result<u32> {
         self.check(other)?;
         self.check_text(other, "distance")?;
@@ -100,7 +100,7 @@ impl Sketch {
         Ok(())
     }
 
-    /// Refuses texts without words.
+    /// Returns an error if one of the texts has no words.
     fn check_text(&self, other: &Self, what: &str) -> Result<()> {
         for (sketch, which) in [(self, "first"), (other, "second")] {
             if sketch.inner.is_empty() {
@@ -113,14 +113,15 @@ impl Sketch {
     }
 }
 
-/// Texts to numbers. May be shared by threads.
+/// Computes sketches of texts. May be shared by threads.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Sketcher {
     params: Params,
     inner: twindex::Sketcher,
 }
 
-/// Sketches the texts of rows on all cores, and hands each to `each` there; what it returns comes in order.
+/// Sketches the texts of rows on all cores, and calls `each` with each sketch there. The results are returned in the
+/// order of the rows.
 pub(crate) fn sketched<T: Send>(
     sketcher: &twindex::Sketcher,
     texts: &Column,
@@ -148,7 +149,7 @@ pub(crate) fn sketched<T: Send>(
     Ok(chunks.into_iter().flatten().collect())
 }
 
-/// Sketches the texts from row `start` on, one into each of `sketches`, on all cores.
+/// Sketches the texts from row `start` on, one for each element of `sketches`, on all cores.
 pub(crate) fn sketch_rows(
     sketcher: &twindex::Sketcher,
     texts: &Column,
@@ -172,18 +173,18 @@ impl Sketcher {
         Ok(Self { params: params.clone(), inner: params.sketcher()? })
     }
 
-    /// The parameters it was made with.
+    /// The parameters given at creation.
     #[getter]
     fn params(&self) -> Params {
         self.params.clone()
     }
 
-    /// The numbers of one text.
+    /// Returns the sketch of one text.
     fn sketch(&self, py: Python<'_>, text: &Bound<'_, PyAny>) -> Result<Sketch> {
         Ok(Sketch { inner: one_sketch(py, &self.inner, text)? })
     }
 
-    /// Those of many texts, on all cores.
+    /// Returns the sketches of many texts, computed on all cores.
     fn sketch_many(&self, py: Python<'_>, texts: &Bound<'_, PyAny>) -> Result<Vec<Sketch>> {
         let texts = Column::of("texts", texts)?;
         watched(py, None, |watched| {
@@ -193,8 +194,8 @@ impl Sketcher {
         })
     }
 
-    /// Columns key, shard (from 0, by a hash of the key), fingerprint, features, signature, bottom, modular, set: what
-    /// a ShardBuilder takes. Sets are null where the parameters keep none.
+    /// Returns the columns that a ShardBuilder needs: key, shard (from 0, by a hash of the key), fingerprint, features,
+    /// signature, bottom, modular, set. Sets are null if the parameters keep none.
     #[pyo3(signature = (keys, texts, shards=1))]
     fn rows(
         &self,
@@ -217,7 +218,7 @@ impl Sketcher {
     }
 }
 
-/// One text of Python's.
+/// Sketches one text or set of features, given as a Python object.
 pub(crate) fn one_sketch(
     py: Python<'_>,
     sketcher: &twindex::Sketcher,
@@ -237,12 +238,12 @@ pub(crate) fn one_sketch(
     })
 }
 
-/// The parts of a sketch in a row.
+/// The encoded parts of a sketch, for one row.
 struct SketchParts {
     fingerprint: Option<u64>,
-    /// Features, packed signature, and samples; none for an empty sketch.
+    /// Features, packed signature, and samples; `None` for an empty sketch.
     columns: Option<[Vec<u8>; 4]>,
-    /// The set, where sets are kept; an empty sketch has one, too.
+    /// The set; `None` if sets are not kept. An empty sketch has a set, too.
     set: Option<Vec<u8>>,
 }
 

@@ -1,5 +1,5 @@
-//! The steps by which spans are counted that many texts share, for jobs that move rows by themselves, as Spark does. What a
-//! span is, is the library's definition.
+//! Steps that find spans shared by many texts, for jobs that distribute rows themselves, as on Spark. Spans are defined
+//! by the library.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::columns::{Column, batch};
 use crate::error::{Failure, Result};
 use crate::idf::IdfTable;
 
-/// How texts are cut into shingles, as a text that the other steps take.
+/// Returns the shingling as a text that the other steps accept.
 #[pyfunction]
 #[pyo3(signature = (words, seed, idf=None))]
 pub(crate) fn shingling_text(
@@ -34,7 +34,7 @@ fn span_words(shingling: &str, boilerplate_words: u32) -> Result<SpanWords> {
     Ok(SpanWords::new(&Shingling::decode(shingling)?, boilerplate_words)?)
 }
 
-/// A text; one that is not UTF-8 has no words.
+/// Returns a text; an empty one if it is not valid UTF-8, because such a text has no words.
 fn text_of(texts: &Column, row: usize) -> Result<&str> {
     Ok(std::str::from_utf8(texts.text(row)?).unwrap_or_default())
 }
@@ -43,7 +43,7 @@ fn row_number(row: usize) -> Result<i32> {
     i32::try_from(row).map_err(|_| Failure::invalid("texts: more than 2^31"))
 }
 
-/// What each text has of step 1: a row for each distinct fingerprint that it selects: `row`, the place of the text, and
+/// Step 1: selects fingerprints of each text. Returns a row for each distinct one: `row`, the position of the text, and
 /// `fingerprint`.
 #[pyfunction]
 pub(crate) fn span_fingerprints(
@@ -67,8 +67,8 @@ pub(crate) fn span_fingerprints(
     })
 }
 
-/// What each text has of step 2: a row for each distinct run of words whose fingerprint is among those beside the text, bytes
-/// of 8 each, low ones first: `row`, the place of the text, `high` and `low`, the hash of the run.
+/// Step 2: finds the distinct runs of words of each text whose fingerprint is listed for the text, as 8 little-endian
+/// bytes each. Returns a row for each run: `row`, the position of the text, and the hash of the run as `high` and `low`.
 #[pyfunction]
 pub(crate) fn span_runs(
     py: Python<'_>,
@@ -102,7 +102,7 @@ pub(crate) fn span_runs(
     })
 }
 
-/// The bytes of the list of these spans: of each `high` and `low`, 8 bytes each, low ones first.
+/// Encodes a list of spans. Each span is given as `high` and `low`, 8 little-endian bytes each.
 #[pyfunction]
 pub(crate) fn span_list<'py>(
     py: Python<'py>,

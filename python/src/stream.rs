@@ -1,4 +1,4 @@
-//! Batches that a thread makes while others are taken, so that few of them are held at once.
+//! Batches that a thread produces while earlier ones are consumed, so that only a few are in memory.
 
 use std::ffi::CString;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -11,19 +11,19 @@ use pyo3_arrow::PyRecordBatch;
 
 use crate::error::{Failure, Result};
 
-/// Rows of a batch that is handed out.
+/// Maximal number of rows in a batch.
 pub(crate) const ROWS: usize = 1 << 16;
-/// Bytes of a column of keys at which a batch is handed out sooner.
+/// Number of bytes in a column of keys at which a batch is sent even if it has fewer rows.
 pub(crate) const BYTES: usize = 1 << 26;
-/// Batches that wait to be taken, beside the one that is being made.
+/// Number of finished batches that may wait to be consumed.
 const WAITING: usize = 1;
 
-/// An iterator of batches. Dropped before its end, it stops the thread at the next batch.
+/// An iterator of batches. If it is dropped before its end, the thread stops at the next batch.
 #[pyclass(frozen, module = "twindex")]
 pub(crate) struct Batches {
     running: Mutex<Option<Running>>,
     capped: OnceLock<CappedCounts>,
-    /// Whether the end warns about capped buckets: not in workers, whose warnings are not shown.
+    /// Whether to warn about capped buckets at the end. False in workers, whose warnings are not shown.
     warns: bool,
 }
 
@@ -32,7 +32,7 @@ struct Running {
     thread: JoinHandle<Result<CappedCounts>>,
 }
 
-/// Counts of buckets with too many documents to pair them all.
+/// Counts of buckets with too many documents to compare all pairs.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CappedCounts {
     pub(crate) buckets: u64,
@@ -40,7 +40,7 @@ pub(crate) struct CappedCounts {
 }
 
 impl CappedCounts {
-    /// Says that pairs may be missing.
+    /// Issues a warning that pairs may be missing.
     pub(crate) fn warn(self, py: Python<'_>) -> PyResult<()> {
         if self.buckets == 0 {
             return Ok(());
@@ -54,14 +54,14 @@ impl CappedCounts {
     }
 }
 
-/// The channel that hands out batches.
+/// The channel through which batches are sent.
 pub(crate) struct BatchSender(SyncSender<PyRecordBatch>);
 
 impl BatchSender {
-    /// Waits until there is space in the queue.
+    /// Sends a batch; waits until the queue has capacity.
     ///
     /// # Errors
-    /// Nobody takes any more.
+    /// The receiver has been dropped.
     pub(crate) fn push(&self, batch: PyRecordBatch) -> Result<()> {
         self.0.send(batch).map_err(|_| Failure::invalid("nobody takes the batches any more"))
     }
@@ -87,7 +87,7 @@ impl Batches {
         if let Ok(batch) = running.made.recv() {
             return Ok(Some(batch));
         }
-        // The thread has ended, well or not.
+        // The thread has ended, successfully or with an error.
         if let Some(Running { thread, .. }) = guard.take() {
             let capped = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
             let _ = self.capped.set(capped);
@@ -111,7 +111,7 @@ impl Batches {
         Ok(batch)
     }
 
-    /// How many buckets had too many documents to pair them all; none before the end.
+    /// The number of buckets with too many documents to compare all pairs; None before the last batch.
     #[getter]
     fn capped_buckets(&self) -> Option<u64> {
         self.capped.get().map(|capped| capped.buckets)

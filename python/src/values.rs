@@ -1,4 +1,4 @@
-//! Columns of results: Arrow arrays that behave as sequences, and as numpy's arrays where numpy asks.
+//! Columns of results: Arrow arrays that behave like Python sequences, and convert to numpy arrays.
 
 use std::sync::Arc;
 
@@ -13,17 +13,17 @@ use pyo3_arrow::PyArray;
 
 use crate::error::{Failure, Result};
 
-/// Values that `repr` shows.
+/// Maximal number of values that `repr` shows.
 const SHOWN: usize = 20;
 
-/// A column of a result, one value for each text, or for each pair. Reads as a sequence does: len(), [], slices, for and ==.
-/// numpy.asarray and libraries of Arrow's take it as one array.
+/// A column of a result, with one value for each text or for each pair. It supports the operations of a sequence: len(),
+/// [], slices, for and ==. numpy.asarray and Arrow libraries accept it as an array.
 #[pyclass(frozen, sequence, module = "twindex")]
 pub(crate) struct Values {
     array: ArrayRef,
 }
 
-/// A part of a pickled column: its type, its values one after the other, and which of them are there.
+/// A part of a pickled column: its type, its concatenated values, and a bit mask of the values that are not null.
 type Pickled<'py> = (String, Bound<'py, PyBytes>, Option<Bound<'py, PyBytes>>);
 
 impl Values {
@@ -43,7 +43,7 @@ impl Values {
         Self { array: Arc::new(BooleanArray::from(flags)) }
     }
 
-    /// Two places and a score.
+    /// Creates columns for pairs: two positions and a score.
     pub(crate) fn pairs(names: [&str; 3], pairs: &[(u32, u32, f64)]) -> Self {
         let field = |name: &str, of_type| Arc::new(Field::new(name, of_type, false));
         let [a, b, score] = names;
@@ -136,13 +136,13 @@ impl Values {
         Ok(format!("{}, ...] ({len} values)", shown.trim_end_matches(']')))
     }
 
-    /// A list of all values.
+    /// Returns a list of all values.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         self.list(py, 0..self.array.len())
     }
 
-    /// A numpy array of all values; NaN where there is none, which makes numbers floats. Pairs are of three types, and have
-    /// none: a library of Arrow's takes them.
+    /// Returns a numpy array of all values. Missing values become NaN, which converts integers to floats. Pairs have
+    /// three types, so they cannot be converted; use an Arrow library for them.
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
         &self,
@@ -150,7 +150,7 @@ impl Values {
         dtype: Option<&Bound<'py, PyAny>>,
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        // The array made here is always a copy that nobody else has.
+        // The array created here is always a copy.
         if copy == Some(false) {
             return Err(
                 Failure::invalid("copy: expected None or True, found False: values are copied").into()
@@ -203,7 +203,7 @@ impl Values {
         Ok((py.get_type::<Self>().getattr("_of")?, PyTuple::new(py, parts)?))
     }
 
-    /// What `__reduce__` gave.
+    /// Restores a pickled column from the arguments of `__reduce__`.
     #[staticmethod]
     #[pyo3(signature = (*parts))]
     fn _of(parts: &Bound<'_, PyTuple>) -> Result<Self> {

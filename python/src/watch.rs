@@ -1,4 +1,4 @@
-//! Long calls: they work on a thread of their own, while the caller's looks for Ctrl-C and says how far they are.
+//! Long calls run on their own thread, while the calling thread checks for Ctrl-C and reports progress.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use twindex_join::SharedProgress;
 use crate::error::Result;
 use crate::process::check_process;
 
-/// How often the interpreter is asked for signals.
+/// Interval between two checks for signals.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The value of `progress=`: none, a function, or the bar of `twindex._progress`.
+/// Returns the callback for `progress=`: `None`, the given function, or a bar of `twindex._progress`.
 fn reporter<'py>(
     py: Python<'py>,
     progress: Option<&Bound<'py, PyAny>>,
@@ -26,8 +26,8 @@ fn reporter<'py>(
     }
 }
 
-/// Works without the interpreter's lock. A signal that raises, as Ctrl-C does, and an error of `progress` stop the work and
-/// end the call with what was raised.
+/// Runs work without the interpreter's lock. A signal handler that raises, as for Ctrl-C, and an exception from
+/// `progress` stop the work, and the call raises that exception.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,

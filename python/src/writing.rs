@@ -1,4 +1,4 @@
-//! The writer of an index, and what it was given.
+//! The writer of an index and its uncommitted documents.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -14,38 +14,38 @@ use crate::columns::Column;
 use crate::error::{Failure, OWN, Result};
 use crate::sketch::{CHUNK, sketch_rows};
 
-/// Chunks of texts for each thread that are sketched while those before them go to the writer.
+/// Number of chunks of texts per thread that are sketched while the writer takes earlier chunks.
 const CHUNKS: usize = 4;
-/// Documents of `put_many` in one batch from which on they become a segment with the commit. The log and its table in
-/// memory cost as much for each, and the segment that the table becomes comes on top; but segments of smaller batches
-/// would have to be merged more often than that costs.
+/// If `put_many` was given at least this number of documents, the commit writes them as a segment. Writing them to the
+/// log and its table in memory would cost as much, in addition to the later segment; but segments of smaller batches
+/// would have to be merged more often, which costs more.
 const MANY: usize = 1 << 16;
 
-/// Whether an index is written to.
+/// Whether an index is being written to.
 pub(crate) enum State {
-    /// Not yet.
+    /// No writer has been opened.
     Idle,
     Writing(Box<PendingWriter>),
-    /// Not any more: what is given now would be lost.
+    /// The index was closed. Further changes would be lost, so they are refused.
     Closed,
 }
 
-/// The writer, and what it was given.
+/// The writer and its uncommitted changes.
 pub(crate) struct PendingWriter {
     pub(crate) writer: Writer,
-    /// Documents that were put or deleted since the last commit.
+    /// Number of documents that were put or deleted since the last commit.
     pub(crate) uncommitted: u64,
-    /// Documents of `put_many` since the last commit.
+    /// Number of documents put by `put_many` since the last commit.
     many: usize,
-    /// Where containment or a value decides: how documents are compared, and the lists of those that were there. None after
-    /// documents were put by other ways, which are not in the lists.
+    /// The options and the data of the indexed documents, for comparison by containment or within values. `None` after
+    /// documents were put in other ways, because the data does not contain them.
     admitter: Option<(AdmitOptions, Admitter)>,
-    /// Working memory, kept from call to call.
+    /// Buffers that are reused by later calls.
     sketches: [Vec<twindex::Sketch>; 2],
 }
 
 impl State {
-    /// The writer, which is taken when it is first needed.
+    /// Returns the writer, which is opened on first use.
     pub(crate) fn writing(&mut self, index: &twindex::Index) -> Result<&mut PendingWriter> {
         if matches!(self, Self::Idle) {
             let writer = index.writer().map_err(own_lock)?;
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-/// Says that the holder of a lock is this process, if it is.
+/// Adds a note to the error if the holder of the lock is this process.
 pub(crate) fn own_lock(error: Error) -> Error {
     let own = std::process::id();
     match error {
@@ -79,7 +79,7 @@ pub(crate) fn own_lock(error: Error) -> Error {
     }
 }
 
-/// Warns that changes are gone.
+/// Warns that uncommitted changes were lost.
 pub(crate) fn warn_lost(py: Python<'_>, path: &Path, lost: u64) -> PyResult<()> {
     let why = format!(
         "{}: {lost} documents that were put or deleted were not committed, and are gone; call commit(), or use `with`, which \
@@ -90,13 +90,13 @@ pub(crate) fn warn_lost(py: Python<'_>, path: &Path, lost: u64) -> PyResult<()> 
 }
 
 impl PendingWriter {
-    /// The writer, for documents that are not in the lists by which containment is found.
+    /// Returns the writer for documents that are put without comparison, and discards the comparison data.
     pub(crate) fn plain(&mut self) -> &mut Writer {
         self.admitter = None;
         &mut self.writer
     }
 
-    /// Admits a document that is compared inside a value, or by containment.
+    /// Admits a document that is compared within a value, or by containment.
     pub(crate) fn admit(
         &mut self,
         index: &twindex::Index,
@@ -129,7 +129,7 @@ impl PendingWriter {
         Ok(number)
     }
 
-    /// Sketches texts and puts them, the next ones while those before them are put.
+    /// Sketches and puts texts. Later texts are sketched while earlier ones are put.
     pub(crate) fn put_all(
         &mut self,
         sketcher: &twindex::Sketcher,
@@ -143,7 +143,7 @@ impl PendingWriter {
         self.many = self.many.saturating_add(keys.len());
         self.writer.set_logged(self.many < MANY);
         let put = self.put_in_turn(sketcher, kind, (keys, texts), watched);
-        // The collected documents become a segment nevertheless, and merges continue as for a live index.
+        // The documents put so far become a segment in any case; later merges run as in a live index.
         self.writer.set_logged(true);
         put
     }

@@ -1,4 +1,4 @@
-"""What is out of range is refused by the name of its argument, at every door."""
+"""Every function refuses an argument that is out of range with an error that names it."""
 
 import re
 
@@ -14,7 +14,7 @@ def refused(name, expected, call):
         call()
 
 
-def test_numbers_out_of_range_name_their_argument(tmp_path):
+def test_out_of_range_numbers_are_refused_naming_the_argument(tmp_path):
     with twindex.Index.create(tmp_path / "x.twx", words=2, sets=True, priorities=True) as index:
         index.put("a", FEW[0])
     for words in (-1, 0, 17, 300, 2**99):
@@ -57,14 +57,14 @@ def test_numbers_out_of_range_name_their_argument(tmp_path):
         twindex.dedup(FEW, words=2.5)
 
 
-def test_names_that_are_listed_are_taken_and_nothing_is_said_twice(tmp_path):
+def test_listed_parameter_names_are_accepted_and_errors_state_remedies_once(tmp_path):
     with pytest.raises(TypeError, match="no parameter bogus; there are (.*)") as refusal:
         twindex.Params(bogus=3)
     names = re.search("there are (.*)", str(refusal.value)).group(1).split(", ")
     assert len(names) == len(set(names)) > 20 and "tokens" in names and "fold" in names
     known = twindex.Params().fields
     for name in names:
-        # Each is taken, with its own value where lines have one.
+        # Each name is accepted with its default value, if it has one.
         value = known.get(name.replace("_", "-"))
         if name in ("words", "width", "simhash", "minhash", "keys", "key", "weights", "sets", "marks", "priorities"):
             continue
@@ -79,7 +79,7 @@ def test_names_that_are_listed_are_taken_and_nothing_is_said_twice(tmp_path):
     assert invalid.value.remedy is None and "(" not in str(invalid.value)
 
 
-def test_tokens_are_named_without_a_version_and_have_the_usual_width():
+def test_tokens_are_accepted_without_version_and_get_default_width():
     named = twindex.Params(tokens="characters")
     assert named.fields["tokens"].startswith("characters/") and named.fields["width"] == "9"
     assert named == twindex.Params(tokens=named.fields["tokens"], words=9)

@@ -1,4 +1,4 @@
-"""`dedup` finds what counting all pairs finds, and what the command finds."""
+"""Compares `dedup` with brute force over all pairs, and with the command."""
 
 import collections
 import json
@@ -35,7 +35,7 @@ def shingles(text, width=3):
     return frozenset(tuple(words[at : at + width]) for at in range(max(1, len(words) - width + 1)))
 
 
-def test_pairs_are_those_that_counting_finds():
+def test_pairs_equal_brute_force():
     given = texts()
     sets = [shingles(text) for text in given]
     expected = []
@@ -54,7 +54,7 @@ def test_pairs_are_those_that_counting_finds():
         if clusters == "components":
             for a, b, _ in expected:
                 assert found.representatives[a] == found.representatives[b]
-    # The rule by its definition.
+    # The rule by definition.
     near = {(a, b): score for a, b, score in expected}
     kept, covering = [], []
     for text in range(len(given)):
@@ -70,7 +70,7 @@ def test_pairs_are_those_that_counting_finds():
     assert all(found.representatives[text] == other for text, other, _ in covering)
 
 
-def test_crowded_shingles_are_said():
+def test_capped_shingles_are_reported():
     same = "one two three four five six seven eight nine ten"
     given = [f"{same} w{number}" for number in range(60)]
     with pytest.warns(UserWarning, match="prefixes of more than 10 texts"):
@@ -80,7 +80,7 @@ def test_crowded_shingles_are_said():
     assert everything.capped_shingles == 0 and len(everything.pairs) == 60 * 59 // 2 > len(found.pairs)
 
 
-def test_the_longest_is_kept_where_asked_for():
+def test_keep_longest_keeps_the_longest_text():
     given = ["one two three four five six seven eight", "one two three four five six seven eight nine"]
     assert twindex.dedup(given, 0.5, words=2).kept == [0]
     assert twindex.dedup(given, 0.5, words=2, keep="longest").kept == [1]
@@ -94,7 +94,7 @@ def test_the_longest_is_kept_where_asked_for():
         twindex.dedup(given, memory=1)
 
 
-def test_numbers_decide_and_each_value_keeps_its_survivor():
+def test_keep_uses_numbers_and_inside_keeps_one_text_per_value():
     pa = pytest.importorskip("pyarrow")
     same = "one two three four five six seven eight"
     given = [same, same, same + " nine", same, same + " nine"]
@@ -109,7 +109,7 @@ def test_numbers_decide_and_each_value_keeps_its_survivor():
         assert found.representatives == [2, 1, 2, 2, 1]
         assert twindex.dedup(given, 0.5, words=2, keep=("max", numbers)).kept == [2]
         assert twindex.dedup(given, 0.5, words=2, keep=("min", numbers)).kept == [4]
-    # Values may be an Arrow array, too, and equal numbers go by place.
+    # Values may also be an Arrow array, and texts with equal numbers are ordered by position.
     found = twindex.dedup(given, 0.5, words=2, keep=("min", [7] * 5), inside=pa.array(inside))
     assert found.representatives == [0, 1, 0, 0, 1]
     for keep, why in [
@@ -134,7 +134,8 @@ def test_numbers_decide_and_each_value_keeps_its_survivor():
 
 
 def pages(count=120, seed=4):
-    """Texts of three sites, each with a menu and a footer of its own, in families of near copies; some are menu alone."""
+    """Returns texts of three sites with groups of near copies. Each site has a menu and a footer; some texts have
+    nothing else."""
     chance = random.Random(seed)
 
     def run(salt, length):
@@ -151,7 +152,8 @@ def pages(count=120, seed=4):
 
 
 def without(given, more_than, width):
-    """The texts without the runs of words that more than `more_than` of them share; copies of a text with no others stay copies."""
+    """Returns the texts without the runs of words that more than `more_than` texts share. Copies stay equal if no words
+    are left."""
     grams = [[tuple(words[at : at + width]) for at in range(len(words) - width + 1)] for words in map(str.split, given)]
     counts = collections.Counter(gram for own in grams for gram in set(own))
     rest = []
@@ -163,7 +165,7 @@ def without(given, more_than, width):
     return rest, sum(count > more_than for count in counts.values())
 
 
-def test_spans_that_many_texts_share_do_not_count():
+def test_boilerplate_spans_are_ignored():
     given = pages()
     rest, spans = without(given, 8, 4)
     found = twindex.dedup(given, 0.7, without_boilerplate=8, boilerplate_words=4)
@@ -172,7 +174,7 @@ def test_spans_that_many_texts_share_do_not_count():
     assert found.boilerplate_spans == spans > 50 and wanted.boilerplate_spans is None
     assert found.kept != twindex.dedup(given, 0.7).kept and len(found.kept) > 40
     assert pickle.loads(pickle.dumps(found)).boilerplate_spans == spans
-    # The same in little memory, as bytes, with weights, and with a history, whose texts count, too.
+    # The same result with little memory, with bytes, with weights, and with a history, whose texts are counted as well.
     assert twindex.dedup(given, 0.7, without_boilerplate=8, boilerplate_words=4, memory=1 << 16).kept == found.kept
     encoded = [text.encode() for text in given] + [b"\xff is no text"]
     assert twindex.dedup(encoded, 0.7, without_boilerplate=8, boilerplate_words=4).kept == [*found.kept, len(given)]
@@ -186,7 +188,7 @@ def test_spans_that_many_texts_share_do_not_count():
     later = twindex.dedup(given[60:], 0.7, without_boilerplate=8, boilerplate_words=4, against=history)
     whole = twindex.dedup(all_of_them, 0.7, without_boilerplate=8, boilerplate_words=4)
     assert [at + len(history) for at in later.kept] == [at for at in whole.kept if at >= len(history)]
-    # 10 words, unless it is named.
+    # A span has 10 words by default.
     named = twindex.dedup(given, without_boilerplate=8, boilerplate_words=10)
     assert twindex.dedup(given, without_boilerplate=8).boilerplate_spans == named.boilerplate_spans != spans
     for options, why in [
@@ -199,7 +201,7 @@ def test_spans_that_many_texts_share_do_not_count():
             twindex.dedup([["a"]] if "tokens" in options else given, **options)
 
 
-def test_spans_left_out_are_the_commands(tmp_path):
+def test_boilerplate_results_equal_the_command(tmp_path):
     command = os.environ.get("TWINDEX") or shutil.which("twindex")
     if not command:
         pytest.skip("no command to compare with: name it in TWINDEX")
@@ -223,7 +225,7 @@ def test_spans_left_out_are_the_commands(tmp_path):
         assert json.loads(printed)["boilerplate"]["spans"] == found.boilerplate_spans > 20
 
 
-def test_clusters_and_pairs_are_the_commands(tmp_path):
+def test_clusters_and_pairs_equal_the_command(tmp_path):
     command = os.environ.get("TWINDEX") or shutil.which("twindex")
     if not command:
         pytest.skip("no command to compare with: name it in TWINDEX")

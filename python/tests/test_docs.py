@@ -1,4 +1,4 @@
-"""What the documentation shows runs."""
+"""The examples in the documentation run."""
 
 import ast
 import doctest
@@ -21,7 +21,7 @@ def test_examples_in_docstrings_run():
 
 
 @pytest.mark.parametrize("folder", ["python", "."])
-def test_the_readmes_example_runs(tmp_path, folder):
+def test_readme_example_runs(tmp_path, folder):
     readme = (pathlib.Path(__file__).parents[2] / folder / "README.md").read_text()
     (program,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
     ran = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -32,7 +32,7 @@ def plain(doc):
     return " ".join((doc or "").split())
 
 
-def test_help_says_what_the_stubs_say():
+def test_docstrings_equal_the_stubs():
     tree = ast.parse((pathlib.Path(twindex.__file__).parent / "__init__.pyi").read_text())
     compared = 0
     for node in tree.body:
@@ -65,7 +65,7 @@ def test_signatures_show_their_defaults():
                 assert "..." not in str(inspect.signature(getattr(cls, name))), f"{cls.__name__}.{name}"
 
 
-def test_stubs_name_all_there_is():
+def test_stubs_list_every_public_name():
     stub = (pathlib.Path(twindex.__file__).parent / "__init__.pyi").read_text()
     for name in twindex.__all__:
         assert re.search(rf"^(class|def) {name}\b|^{name}\b|import .*\b{name}\b", stub, re.MULTILINE), name
@@ -80,7 +80,7 @@ def test_stubs_name_all_there_is():
                 assert re.search(rf"\b{name}\b", body), f"{cls.__name__}.{name}"
 
 
-def test_licences_are_those_of_the_repository():
+def test_licences_equal_those_of_the_repository():
     here = pathlib.Path(__file__).parents[1] / "licenses"
     names = sorted(path.name for path in here.iterdir())
     assert names == ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"]

@@ -1,4 +1,5 @@
-"""What `dedup` takes, decides and gives: every kind of column and table, all of the command's rules, columns of results."""
+"""Inputs, decisions and results of `dedup`: all kinds of columns and tables, all rules of the command, and result
+columns."""
 
 import collections.abc
 import pickle
@@ -19,7 +20,7 @@ def decided(texts, **options):
 EXPECTED = [0, 1, 0, 0]
 
 
-def test_columns_and_tables_of_all_libraries_are_taken():
+def test_columns_and_tables_of_all_arrow_libraries_are_accepted():
     assert decided(TEXTS) == decided(iter(TEXTS)) == decided([text.encode() for text in TEXTS]) == EXPECTED
     pa = pytest.importorskip("pyarrow")
     table = pa.table({"id": [1, 2, 3, 4], "text": TEXTS})
@@ -48,7 +49,7 @@ def test_columns_and_tables_of_all_libraries_are_taken():
         decided(table, text_field="id")
 
 
-def test_pandas_numpy_polars_duckdb_and_datasets_are_taken():
+def test_pandas_numpy_polars_duckdb_and_datasets_are_accepted():
     seen = 0
     for name in ("numpy", "pandas", "polars", "duckdb", "datasets"):
         try:
@@ -77,7 +78,7 @@ def test_pandas_numpy_polars_duckdb_and_datasets_are_taken():
             dataset = module.Dataset.from_dict({"id": [1, 2, 3, 4], "text": TEXTS})
             assert decided(dataset, text_field="text") == decided(dataset["text"]) == EXPECTED
             assert decided(dataset.select_columns(["text"])) == EXPECTED
-            # The rows that were chosen, not those of the file.
+            # The selected rows are used, not those of the file.
             assert decided(dataset.select([2, 1, 0]), text_field="text") == [0, 1, 0]
             with pytest.raises(TypeError, match="found a table .Dataset.; name one by text_field"):
                 decided(dataset)
@@ -85,13 +86,13 @@ def test_pandas_numpy_polars_duckdb_and_datasets_are_taken():
         pytest.skip("none of numpy, pandas, polars, duckdb and datasets is here")
 
 
-def test_a_table_is_not_taken_for_the_names_of_its_columns():
+def test_table_is_not_read_as_its_column_names():
     with pytest.raises(TypeError, match="expected a column, found a table .dict.; name one by text_field"):
         decided({"text": TEXTS})
     assert decided({"text": TEXTS}, text_field="text") == EXPECTED
 
 
-def test_nulls_are_refused_kept_or_dropped_as_asked():
+def test_nulls_option_refuses_keeps_or_drops_nulls():
     given = [SAME, None, SAME, None, float("nan")]
     with pytest.raises(twindex.InvalidError, match="record 1: texts: expected a text, found null.*nulls=") as refused:
         decided(given)
@@ -102,14 +103,14 @@ def test_nulls_are_refused_kept_or_dropped_as_asked():
     assert dropped.representatives == [0, None, 0, None, None] and dropped.kept == [0]
     assert dropped.mask == [True, False, False, False, False] and dropped.groups == [0, None, 0, None, None]
     assert dropped.scores == [1.0, None, 1.0, None, None] and dropped.pairs == [(2, 0, 1.0)]
-    # Values beside texts stay beside them.
+    # Values stay aligned with the texts.
     found = twindex.dedup([None, SAME, SAME], nulls="drop", keep=("max", [9, 1, 2]), inside=[None, "a", "a"])
     assert found.representatives == [None, 2, 2]
     with pytest.raises(twindex.InvalidError, match="nulls: expected raise or keep or drop, found ignore"):
         decided(given, nulls="ignore")
 
 
-def test_results_are_columns_that_are_read_at_once():
+def test_result_columns_behave_as_sequences():
     found = twindex.dedup([*TEXTS, SAME + " nine"], 0.5, words=2, keep="longest")
     assert len(found) == 5 and found.kept == [1, 2] and found.mask == [False, True, True, False, False]
     assert found.representatives == [2, 1, 2, 2, 2] and found.groups == [0, 1, 0, 0, 0]
@@ -129,7 +130,7 @@ def test_results_are_columns_that_are_read_at_once():
     assert isinstance(found.kept, collections.abc.Iterable)
 
 
-def test_results_are_columns_of_arrow_and_numpy():
+def test_results_convert_to_arrow_and_numpy():
     pa = pytest.importorskip("pyarrow")
     found = twindex.dedup(TEXTS, 0.5, words=2)
     table = pa.table(found)
@@ -147,13 +148,13 @@ def test_results_are_columns_of_arrow_and_numpy():
     assert numpy.isnan(numpy.asarray(twindex.dedup([None, SAME], nulls="drop").scores)).tolist() == [True, False]
 
 
-def test_what_was_kept_before_decides():
+def test_texts_near_a_history_are_removed():
     old = [SAME, "of yesterday alone and nothing else"]
     found = twindex.dedup([SAME + " nine", "a new text", "a new text", SAME], 0.5, words=2, against=old)
     assert found.history == [0, None, None, 0] and found.representatives == [None, 1, 1, None]
     assert found.kept == [1] and found.groups == [0, 1, 1, 0] and found.scores[0] == 7 / 8
     assert found.pairs == [(2, 1, 1.0)]
-    # Day after day is as all at once.
+    # Daily runs give the same result as one run.
     chance = random.Random(3)
     texts = [" ".join(chance.choice("abcdefgh") for _ in range(12)) for _ in range(300)]
     whole = twindex.dedup(texts, 0.5, words=1)
@@ -161,14 +162,14 @@ def test_what_was_kept_before_decides():
     kept = [texts[at] for at in first.kept]
     second = twindex.dedup(texts[150:], 0.5, words=1, against=kept)
     assert whole.kept == [*first.kept, *(150 + at for at in second.kept)] and len(second.kept) < 140
-    # A larger text stays, and the one that it contains is reported.
+    # A larger text is kept, and the text that it contains is reported.
     larger = twindex.dedup([SAME + " nine ten", "eight"], 1.0, words=1, near="containment", against=[SAME])
     assert larger.kept == [0] and larger.history == [None, 0] and larger.contained == [(0, 0, 1.0)]
     with pytest.raises(twindex.InvalidError, match="inside: does not go with against"):
         twindex.dedup(["a"], against=["b"], inside=["x"])
 
 
-def test_near_and_order_and_weights_are_those_of_the_command():
+def test_near_keep_and_weights_work_as_in_the_command():
     part = "one two three four"
     assert decided([part, SAME], near="containment") == [1, 1] and decided([part, SAME]) == [0, 1]
     often = ["a a a a b", "a b b b b"]
@@ -186,7 +187,7 @@ def test_near_and_order_and_weights_are_those_of_the_command():
             decided(TEXTS, **{name: value})
 
 
-def test_how_texts_are_cut_can_be_said():
+def test_dedup_accepts_tokenization_options():
     assert twindex.dedup(["a==b c d", "a!=b c d"], 1.0).kept == [0]
     assert twindex.dedup(["a==b c d", "a!=b c d"], 1.0, tokens="raw").kept == [0, 1]
     assert twindex.dedup(["caf\u00e9", "cafe\u0301"], 1.0).kept == [0, 1]

@@ -1,5 +1,5 @@
-"""An index: what is put is found, after a crash of the program too; what is wrong is an exception that says what to do.
-"""
+"""Documents that are put into an index are found, even after the program crashed; errors are exceptions with a
+remedy."""
 
 import os
 import pathlib
@@ -26,7 +26,7 @@ def create(path, **options):
     return twindex.Index.create(path, **{"words": 2, **options})
 
 
-def test_what_was_put_and_committed_is_found_and_what_was_not_is_gone(path):
+def test_committed_documents_are_found_and_uncommitted_ones_lost(path):
     with create(path) as index:
         index.put("a", ROSE)
         assert index.put_many(["b", "c"], ["something else altogether", ROSE + " too"]) == 2
@@ -45,7 +45,7 @@ def test_what_was_put_and_committed_is_found_and_what_was_not_is_gone(path):
     assert index.verify() == []
 
 
-def test_a_block_that_raises_commits_nothing(path):
+def test_with_block_that_raises_commits_nothing(path):
     create(path).close()
     with pytest.raises(RuntimeError):
         with twindex.Index.open(path) as index:
@@ -55,12 +55,12 @@ def test_a_block_that_raises_commits_nothing(path):
 
 
 WORDS = [f"word{number}" for number in range(200)]
-# 180 words of 200 in common: 180 of 220, 0.818.
+# 180 of 200 words are common: a resemblance of 180/220, or 0.818.
 PAIR = " ".join(WORDS), " ".join(WORDS[:180] + [f"other{number}" for number in range(20)])
 
 
 @pytest.mark.parametrize("threshold, is_near", [(0.95, False), (0.6, True)])
-def test_what_is_near_is_stored_and_admit_goes_by_it_or_by_what_is_asked(path, threshold, is_near):
+def test_admit_uses_the_stored_threshold_unless_one_is_given(path, threshold, is_near):
     how = {"words": 1, "minhash": (100, 2), "threshold": threshold}
     params = twindex.Params(**how)
     assert params.near == (threshold, None) and params.fields["threshold"] == str(threshold)
@@ -71,7 +71,7 @@ def test_what_is_near_is_stored_and_admit_goes_by_it_or_by_what_is_asked(path, t
         index.delete("b")
         other = index.admit("b", PAIR[1], resembling=0.6 if threshold > 0.9 else 0.95)
         assert (other.outcome != "new") != is_near
-        # What was asked once is forgotten.
+        # The options of a call do not affect later calls.
         index.delete("b")
         assert (index.admit("b", PAIR[1]).outcome != "new") == is_near
     index = twindex.Index.open(path)
@@ -82,7 +82,7 @@ def test_what_is_near_is_stored_and_admit_goes_by_it_or_by_what_is_asked(path, t
         index.admit("c", PAIR[0], within=3, resembling=0.5)
 
 
-def test_what_is_near_is_what_it_was_where_nothing_is_said():
+def test_default_near_relation_is_unchanged():
     assert twindex.Params().near == (0.8, 3) and "threshold" not in twindex.Params().fields
     assert twindex.Params(simhash=None).near == (0.8, None) and twindex.Params(minhash=None).near == (None, 3)
     assert twindex.Params(near_within=1).near == (0.8, 1) and twindex.Params(threshold=0.9, near_within=2).near == (0.9, 2)
@@ -90,7 +90,7 @@ def test_what_is_near_is_what_it_was_where_nothing_is_said():
         twindex.Params(minhash=None, threshold=0.9)
 
 
-def test_without_signatures_sharing_a_band_is_near_only_where_that_is_said(path):
+def test_without_signatures_shared_bands_are_near_only_if_unverified(path):
     with twindex.Index.create(path, twindex.Params(words=1, simhash=None, minhash=(100, 2), signature_bits=0)) as index:
         with pytest.raises(twindex.InvalidError, match="no signatures"):
             index.admit("a", PAIR[0])
@@ -103,14 +103,14 @@ def test_without_signatures_sharing_a_band_is_near_only_where_that_is_said(path)
         assert len(index.near(PAIR[1], unverified=True, **asked)) == 2
 
 
-def test_with_sets_resemblance_is_counted_and_marked_duplicates_decide_nothing(path):
+def test_sets_give_exact_resemblance_and_marked_duplicates_are_ignored(path):
     words = [f"w{number}" for number in range(60)]
     a, b, c = (" ".join(words[start : start + 20]) for start in (0, 2, 4))
     with create(path, words=1, simhash=None, sets=True, marks=True) as index:
         assert index.admit("a", a).outcome == "new"
         hit = index.admit("b", b).near
         assert (hit.key, hit.resemblance) == ("a", 18 / 22)
-        assert index.admit("c", c).outcome == "new"  # 18 of 22 with b, which has a mark, and 16 of 24 with a
+        assert index.admit("c", c).outcome == "new"  # 18 of 22 with b, which is marked, and 16 of 24 with a
         assert index.admit("faces", "?!").outcome == "new"
         assert index.admit("faces again", "?!").near.key == "faces"
         index.commit()
@@ -120,7 +120,7 @@ def test_with_sets_resemblance_is_counted_and_marked_duplicates_decide_nothing(p
         assert index.near(a, resembling=0.5, estimated=True)[0].key == "a"
 
 
-def test_admit_says_what_became_of_a_document_and_which_other_is_near(path):
+def test_admit_returns_the_outcome_and_the_near_document(path):
     with create(path) as index:
         assert index.admit("a", ROSE) == index.admit("z", "nothing like it at all") and index.admit("a", ROSE).near is None
         assert index.admit("a", ROSE).outcome == "updated"
@@ -138,7 +138,7 @@ def test_admit_says_what_became_of_a_document_and_which_other_is_near(path):
     assert twindex.Index.open(path).keys() == ["a", "b", "z"]
 
 
-def test_get_tells_what_is_kept_and_near_asks_as_it_is_told(path):
+def test_get_returns_stored_data_and_near_follows_its_options(path):
     with create(path) as index:
         index.put("a", ROSE)
         index.put("b", ROSE + " is a flower and a flower is a rose")
@@ -155,7 +155,7 @@ def test_get_tells_what_is_kept_and_near_asks_as_it_is_told(path):
         index.near(sketch, within=1, resembling=0.5)
 
 
-def test_pairs_are_those_of_all_with_all(path):
+def test_index_pairs_equal_brute_force(path):
     words = [" ".join(f"w{(n // 3 * 31 + word * word) % 1009}" for word in range(40)) for n in range(60)]
     texts = [some + " x" * (n % 3) for n, some in enumerate(words)]
     with create(path) as index:
@@ -182,7 +182,7 @@ def index_sketches(index, texts):
     return twindex.Sketcher(index.params).sketch_many(texts)
 
 
-def test_keys_may_be_numbers(path):
+def test_keys_may_be_integers(path):
     with create(path, keys="u64") as index:
         index.put_many([5, 2**64 - 1], [ROSE, "other words here"])
     assert index.keys() == [5, 2**64 - 1]
@@ -191,7 +191,7 @@ def test_keys_may_be_numbers(path):
         twindex.Index.open(path).put_many(["a"], [ROSE])
 
 
-def test_segments_built_apart_become_one_index(tmp_path):
+def test_segments_built_separately_are_adopted_as_one_index(tmp_path):
     pa = pytest.importorskip("pyarrow")
     pc = pytest.importorskip("pyarrow.compute")
     params = twindex.Params(words=2)
@@ -231,9 +231,9 @@ def test_segments_built_apart_become_one_index(tmp_path):
     assert os.listdir(folder) == [made[0][0]]
 
 
-def test_shards_are_those_of_the_command():
+def test_shards_equal_those_of_the_command():
     pa = pytest.importorskip("pyarrow")
-    # As tools/src/shard.rs has them, numbered from 1 there.
+    # The same assignment as in tools/src/shard.rs, where shards are numbered from 1.
     shards = twindex._twindex.shards_of
     assert pa.array(shards(["a", "b", "https://example.org/"], 64)).to_pylist() == [57, 21, 35]
     assert pa.array(shards([0, 1, 1 << 40], 64, "u64")).to_pylist() == [49, 11, 45]
@@ -241,7 +241,7 @@ def test_shards_are_those_of_the_command():
         shards(["a"], 0)
 
 
-def test_what_a_killed_builder_left_is_removed(tmp_path):
+def test_files_of_a_killed_builder_are_removed(tmp_path):
     program = (
         "import os, signal, sys, twindex\n"
         "builder = twindex.ShardBuilder(sys.argv[1], twindex.Params())\n"
@@ -254,7 +254,7 @@ def test_what_a_killed_builder_left_is_removed(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_errors_carry_file_place_and_remedy_and_go_through_pickle(path):
+def test_errors_have_path_offset_and_remedy_and_can_be_pickled(path):
     with create(path) as index:
         index.put("a", ROSE)
     with pytest.raises(twindex.AlreadyExistsError) as taken:
@@ -277,7 +277,7 @@ def test_errors_carry_file_place_and_remedy_and_go_through_pickle(path):
     assert (type(again), again.__dict__, str(again)) == (type(error), error.__dict__, str(error))
 
 
-def test_one_writer_at_a_time(path):
+def test_only_one_writer_at_a_time(path):
     first = create(path)
     first.put("a", ROSE)
     with pytest.raises(twindex.LockedError, match=f"in this very process .{os.getpid()}.*close it"):
@@ -288,7 +288,7 @@ def test_one_writer_at_a_time(path):
     first.close(discard=True)
 
 
-def test_params_are_named_compared_and_pickled():
+def test_params_have_names_and_can_be_compared_and_pickled():
     params = twindex.Params(words=3, seed=7, tokens="characters/14.0.0")
     assert params == twindex.Params.parse(params.text) == pickle.loads(pickle.dumps(params))
     assert params.fields["width"] == "3" and params != twindex.Params(words=3)
@@ -304,7 +304,7 @@ def test_params_are_named_compared_and_pickled():
     assert (differ.value.field, differ.value.expected, differ.value.found) == ("feature-bits", "absent", "8")
 
 
-def test_a_segment_on_the_right_needs_one_on_the_left(path):
+def test_right_segment_requires_a_left_segment(path):
     with create(path) as index:
         index.put_many(["a", "b"], [ROSE, ROSE])
     assert index.logged == 2 and len(index.uuid) == 32
@@ -315,12 +315,12 @@ def test_a_segment_on_the_right_needs_one_on_the_left(path):
         index.pairs_batches(right=0)
 
 
-def test_pairs_by_resemblance_are_counted_on_sets_or_estimated_by_name(path, tmp_path):
+def test_resemblance_pairs_are_counted_or_estimated_on_request(path, tmp_path):
     words = [f"w{number}" for number in range(40)]
     texts = {f"{at:02}": " ".join(words[at : at + 20]) for at in range(20)}
     with create(path, words=1, sets=True) as index:
         index.put_many(list(texts), list(texts.values()))
-    # Two texts that are d places apart share 20 - d words of 20 + d.
+    # Two texts that are d positions apart share 20 - d of 20 + d words.
     expected = [(a, b, (20 - d) / (20 + d)) for a in texts for b in texts for d in [int(b) - int(a)] if 0 < d <= 2]
     assert index.pairs(resembling=0.8) == expected
     pa = pytest.importorskip("pyarrow")
@@ -333,7 +333,7 @@ def test_pairs_by_resemblance_are_counted_on_sets_or_estimated_by_name(path, tmp
     assert len(plain.pairs(resembling=0.8, estimated=True)) > 10
 
 
-def test_crowded_buckets_are_said(path):
+def test_capped_buckets_are_reported(path):
     with create(path, simhash=None, minhash=(1, 1)) as index:
         index.put_many([f"{number:05}" for number in range(10_001)], [ROSE] * 10_001)
     with pytest.warns(UserWarning, match="1 buckets of bands have more than 10000 documents"):
@@ -341,7 +341,7 @@ def test_crowded_buckets_are_said(path):
     assert 10_000 <= len(found) < 30_000
 
 
-def test_a_fork_is_told_that_it_has_no_threads():
+def test_forked_process_gets_an_error_about_missing_threads():
     program = (
         "import os, twindex\n"
         "sketcher = twindex.Sketcher(twindex.Params())\n"
@@ -358,7 +358,7 @@ def test_a_fork_is_told_that_it_has_no_threads():
     assert ended.stdout == "7\n"
 
 
-def test_segments_made_elsewhere_are_for_all_to_read(tmp_path):
+def test_segments_from_scratch_folders_are_readable_by_everyone(tmp_path):
     scratch = "/dev/shm"
     if not os.path.isdir(scratch) or os.stat(scratch).st_dev == os.stat(tmp_path).st_dev:
         pytest.skip("no second file system to make a segment on")
@@ -380,8 +380,8 @@ def test_other_threads_run_while_texts_are_sketched():
         while not done.wait(0.001):
             ticks.append(time.perf_counter())
 
-    # A tick in the middle of a call is one that the call let happen. How soon there is one depends on what else the
-    # machine does, so that there are many calls; where a call lets nothing happen, none of them has one.
+    # A tick during a call shows that the call released the lock. When the next tick occurs depends on the load of the
+    # machine, so there are many calls. If calls do not release the lock, no call has a tick.
     def ticked_inside_a_call():
         start = time.perf_counter()
         sketcher.sketch_many(texts)
@@ -398,7 +398,7 @@ def test_other_threads_run_while_texts_are_sketched():
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads are counted in /proc")
-def test_pairs_and_forests_come_while_they_are_found_and_who_stops_early_ends_the_work(path):
+def test_pairs_and_forests_are_streamed_and_can_be_stopped_early(path):
     pa = pytest.importorskip("pyarrow")
     count = 420
     with create(path) as index:
@@ -431,7 +431,7 @@ def test_pairs_and_forests_come_while_they_are_found_and_who_stops_early_ends_th
 
 
 def workers():
-    """Threads of this process that make batches."""
+    """Returns the number of this process's threads that produce batches."""
     names = []
     for task in pathlib.Path("/proc/self/task").iterdir():
         try:
@@ -448,7 +448,7 @@ def until(holds, what):
         time.sleep(0.01)
 
 
-def test_many_documents_of_a_batch_become_a_segment_and_few_go_to_the_log(path):
+def test_large_batches_become_segments_and_small_ones_use_the_log(path):
     index = create(path)
     count = 1 << 16
     keys, texts = [f"{n}" for n in range(count)], [f"a{n % 997} b{n % 641} c{n}" for n in range(count)]
@@ -471,7 +471,7 @@ def test_many_documents_of_a_batch_become_a_segment_and_few_go_to_the_log(path):
     assert twindex.Index.open(path).verify() == []
 
 
-def test_groups_follow_priorities_and_what_is_there(path):
+def test_groups_follow_priorities_and_deletions(path):
     with create(path, priorities=True) as index:
         index.put("copy", ROSE, priority=7)
         index.put("original", ROSE, priority=1)
@@ -490,7 +490,7 @@ def test_groups_follow_priorities_and_what_is_there(path):
 
 
 def parts(seed, count):
-    """Lists of words. Many are parts of earlier ones, or contain these."""
+    """Returns lists of words. Many are parts of earlier ones, or contain them."""
     drawn = random.Random(seed)
     texts = []
     for _ in range(count):
@@ -503,12 +503,12 @@ def parts(seed, count):
 
 
 def part_in(one, other, share):
-    """How much of one set is in another that is as large or larger; None where it is less than the share."""
+    """Returns the share of one set in another that is at least as large; None if it is below `share`."""
     part = len(one & other) / len(one)
     return part if len(other) >= len(one) and part >= share else None
 
 
-def test_containment_is_counted_in_both_directions_by_every_query(path):
+def test_containment_queries_find_containing_and_contained_documents(path):
     texts = parts(1, 90)
     stored, asked = texts[:60], texts[60:]
     with create(path, words=1, minhash=(20, 6), simhash=None, sets=True) as index:
@@ -538,7 +538,7 @@ def test_containment_is_counted_in_both_directions_by_every_query(path):
 
 
 @pytest.mark.parametrize("drops", [False, True])
-def test_admit_by_containment_and_inside_a_value_goes_by_the_rule(path, drops):
+def test_admit_with_containment_and_inside_follows_the_definition(path, drops):
     texts = parts(2, 120)
     index = create(path, words=1, minhash=(20, 6), simhash=None, sets=True, marks=True, values="kept")
     there, duplicates, contained = {}, 0, 0
@@ -561,7 +561,7 @@ def test_admit_by_containment_and_inside_a_value_goes_by_the_rule(path, drops):
         if at % 50 == 49:
             index.commit()
     assert duplicates > 10 and contained > 2
-    # What was put by another way is in no list until it is committed.
+    # Documents that were put in another way are not compared until they are committed.
     index.put("other", ROSE)
     with pytest.raises(twindex.InvalidError, match="commit them first"):
         index.admit("part", "a rose is", containment=0.75)
@@ -570,7 +570,7 @@ def test_admit_by_containment_and_inside_a_value_goes_by_the_rule(path, drops):
     index.close(discard=True)
 
 
-def test_inside_a_value_each_value_keeps_its_own(path):
+def test_inside_keeps_documents_of_each_value(path):
     index = create(path, sets=True, marks=True, values="kept")
     outcomes = [
         (index.admit(key, ROSE, inside=value).outcome, value) for key, value in [("a", "x"), ("b", "y"), ("c", b"x"), ("d", "y")]

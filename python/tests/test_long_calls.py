@@ -1,4 +1,4 @@
-"""Long calls say how far they are, and Ctrl-C ends them soon."""
+"""Long calls report progress, and Ctrl-C ends them soon."""
 
 import pickle
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 import twindex
 
-# No two are near each other, and all are compared with all; and the same long text many times. Either takes minutes.
+# Texts that are not near each other but are all compared, and many copies of one long text. Either takes minutes.
 SLOW = (
     "import random\n"
     "chance, words = random.Random(1), [f'w{n}' for n in range(200)]\n"
@@ -30,12 +30,12 @@ SLOW = (
         "twindex.Sketcher(twindex.Params()).sketch_many(many)",
     ],
 )
-def test_ctrl_c_ends_a_call(tmp_path, work):
+def test_ctrl_c_ends_a_long_call(tmp_path, work):
     program = (
         "import sys, time, twindex\n"
         f"{SLOW}"
         "index = twindex.Index.create(sys.argv[1])\n"
-        # Again and again, as a fast machine may end a call before the signal comes.
+        # Repeats the call, because a fast machine may finish it before the signal arrives.
         f"def work():\n    while True:\n        {work}\n"
         "print('ready', flush=True)\n"
         "try:\n"
@@ -56,7 +56,7 @@ def test_ctrl_c_ends_a_call(tmp_path, work):
     assert time.monotonic() - began < 10
 
 
-def test_progress_is_said_and_what_it_raises_ends_the_call(tmp_path):
+def test_progress_is_reported_and_its_exceptions_end_the_call(tmp_path):
     told = []
     texts = [f"a{n} b{n % 7} c d e f g" for n in range(2000)]
     twindex.dedup(texts, 0.5, words=2, progress=lambda *now: told.append(now))
@@ -73,7 +73,7 @@ def test_progress_is_said_and_what_it_raises_ends_the_call(tmp_path):
         twindex.dedup(texts, progress=stop)
 
 
-def test_the_bar_of_progress_is_written_where_there_is_no_tqdm(capsys, monkeypatch):
+def test_progress_line_is_printed_without_tqdm(capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "tqdm", None)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     twindex.dedup(["a b c", "d e f"], progress=True)
@@ -82,7 +82,7 @@ def test_the_bar_of_progress_is_written_where_there_is_no_tqdm(capsys, monkeypat
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_plain_data_is_pickled():
+def test_plain_data_objects_can_be_pickled():
     params = twindex.Params(words=2, sets=True)
     text = "a rose is a rose"
     for sketcher in (twindex.Sketcher(params), twindex.MinHash(words=2), twindex.Simhash(words=2)):
@@ -92,7 +92,7 @@ def test_what_is_plain_data_is_pickled():
     assert again.sketch(text) == twindex.Sketcher(params).sketch(text) != again.sketch("other")
 
 
-def test_hits_and_what_was_admitted_are_pickled(tmp_path):
+def test_hits_and_admission_results_can_be_pickled(tmp_path):
     with twindex.Index.create(tmp_path / "x.twx", keys="u64", words=2) as index:
         index.put(7, "a rose is a rose")
         index.commit()

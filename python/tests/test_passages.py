@@ -1,4 +1,4 @@
-"""`passages` finds what the definition says, in characters of Python's strings."""
+"""Compares `passages` with the definition, with offsets in characters of Python strings."""
 
 import random
 
@@ -33,7 +33,7 @@ def by_definition(texts, t, within):
 
 
 @pytest.mark.parametrize("within", [False, True])
-def test_passages_are_those_of_the_definition(within):
+def test_passages_equal_the_definition(within):
     chance = random.Random(2)
     source = [f"w\u00f6rt{n * n % 97}" for n in range(200)]
     texts = []
@@ -48,7 +48,7 @@ def test_passages_are_those_of_the_definition(within):
     assert len(found) > 20
 
 
-def test_the_text_that_comes_first_keeps_its_passages():
+def test_first_text_in_order_keeps_its_passages():
     chance = random.Random(3)
     source = [f"w{n * n % 97}" for n in range(200)]
     texts = []
@@ -76,7 +76,7 @@ def test_the_text_that_comes_first_keeps_its_passages():
         twindex.passages(texts, 7, keep="max")
 
 
-def test_mistakes_are_errors():
+def test_invalid_passage_arguments_are_errors():
     with pytest.raises(twindex.InvalidError):
         twindex.passages(["a"], 0)
     with pytest.raises(twindex.InvalidError):

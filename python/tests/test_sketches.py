@@ -1,4 +1,4 @@
-"""Sketches equal those of Rust, as tests/golden has them."""
+"""Sketches must equal those of Rust in tests/golden."""
 
 import pathlib
 import re
@@ -21,7 +21,7 @@ def fingerprint(value):
 
 
 def text_of(row):
-    """The text of a golden row, with the escapes of tests/support/golden.rs."""
+    """Decodes the text of a golden row, with the escapes of tests/support/golden.rs."""
 
     def plain(text):
         return re.sub(r"\\u\{([0-9a-f]+)\}", lambda escape: chr(int(escape.group(1), 16)), text)
@@ -36,7 +36,7 @@ def params_of(row, **options):
     )
 
 
-def test_fingerprints_are_the_golden_ones():
+def test_fingerprints_equal_the_golden_file():
     compared = 0
     for row in rows():
         for column, weights in (("occurrences_fingerprint", "occurrences"), ("distinct_fingerprint", "distinct")):
@@ -46,7 +46,7 @@ def test_fingerprints_are_the_golden_ones():
     assert compared > 20
 
 
-def test_minima_and_features_are_the_golden_ones():
+def test_minima_and_features_equal_the_golden_file():
     compared = 0
     for row in rows():
         sketch = twindex.Sketcher(params_of(row)).sketch(text_of(row))
@@ -58,7 +58,7 @@ def test_minima_and_features_are_the_golden_ones():
     assert compared > 1000
 
 
-def test_one_text_many_texts_and_columns_give_the_same():
+def test_single_texts_lists_and_columns_give_equal_sketches():
     texts = [text_of(row) for row in rows()]
     sketcher = twindex.Sketcher(twindex.Params(words=2))
     one = [sketcher.sketch(text) for text in texts]
@@ -70,7 +70,7 @@ def test_one_text_many_texts_and_columns_give_the_same():
         assert a.features == b.features == c.features
 
 
-def test_arrow_arrays_of_every_kind_of_string_give_what_lists_give():
+def test_arrow_string_arrays_give_the_same_sketches_as_lists():
     pa = pytest.importorskip("pyarrow")
     texts = ["a rose is a rose is a rose", "", "another page about nothing much", "ünïcödé and 漢字 too"]
     sketcher = twindex.Sketcher(twindex.Params(words=2))
@@ -88,7 +88,7 @@ def test_arrow_arrays_of_every_kind_of_string_give_what_lists_give():
     assert rows.column("features").null_count == 1, "of the text without words"
 
 
-def test_minhash_and_simhash_are_sketchers_alone():
+def test_minhash_and_simhash_work_as_separate_sketchers():
     minhash, simhash = twindex.MinHash(20, 6, words=2), twindex.Simhash(words=2)
     assert len(minhash.sketch("a rose is a rose").signature) == 120
     assert minhash.sketch("a rose is a rose").fingerprint is None
@@ -98,7 +98,7 @@ def test_minhash_and_simhash_are_sketchers_alone():
     assert simhash.fingerprints(["a b c", "d e f"]) == [simhash.fingerprint("a b c"), simhash.fingerprint("d e f")]
 
 
-def test_what_is_no_text_is_refused_with_its_place():
+def test_values_that_are_not_texts_are_refused_with_their_position():
     sketcher = twindex.Sketcher(twindex.Params())
     with pytest.raises(TypeError, match=r"texts\[1\]: expected str, bytes or an int"):
         sketcher.sketch_many(["a", 1.5])

@@ -1,4 +1,4 @@
-"""Weights of shingles: by frequency, and by inverse document frequency."""
+"""Weights of shingles: term frequency, and inverse document frequency."""
 
 import collections
 import json
@@ -25,7 +25,7 @@ def texts(count=80, seed=5):
 
 
 def resembling(a, b, weight):
-    """The sums of the lesser and of the greater of the numbers of units."""
+    """Returns the sums of the smaller and of the larger numbers of units."""
     counts = [collections.Counter(text.split()) for text in (a, b)]
     both = [(weight(word, counts[0][word]), weight(word, counts[1][word])) for word in counts[0] | counts[1]]
     return sum(map(min, both)), sum(map(max, both))
@@ -42,7 +42,7 @@ def pairs_of(given, threshold, weight):
 
 
 @pytest.mark.parametrize("unit", [None, 1, 0.25, 2])
-def test_dedup_by_document_frequencies_is_that_of_brute_force_in_units(unit):
+def test_idf_weighted_dedup_in_units_equals_brute_force(unit):
     given = texts()
     table = twindex.IdfTable.of(given, words=1, min_df=1)
     frequencies = collections.Counter(word for text in given for word in set(text.split()))
@@ -59,14 +59,14 @@ def test_dedup_by_document_frequencies_is_that_of_brute_force_in_units(unit):
     found = twindex.dedup(given, 0.75, weights="idf", idf=table, weight_unit=unit, pairs="all")
     assert list(found.pairs) == wanted and len(wanted) > 20
     assert wanted != pairs_of(given, 0.75, lambda _, count: count)
-    # The history first is the same as all together; so does an index decide, text by text.
+    # A history gives the same result as one run, and so does an index that admits text by text.
     history = [given[at] for at in twindex.dedup(given[:40], 0.75, weights="idf", idf=table, weight_unit=unit).kept]
     second = twindex.dedup(given[40:], 0.75, weights="idf", idf=table, weight_unit=unit, against=history)
     whole = twindex.dedup(given, 0.75, weights="idf", idf=table, weight_unit=unit)
     assert history + [given[40 + at] for at in second.kept] == [given[at] for at in whole.kept]
 
 
-def test_index_weighted_by_a_table_decides_as_dedup(tmp_path):
+def test_index_with_idf_weights_decides_as_dedup(tmp_path):
     given = texts(seed=8)
     table = twindex.IdfTable.of(given, words=1, min_df=1)
     params = twindex.Params(minhash_weights="idf", idf=table, weight_unit=0.5, sets=True, simhash=None, threshold=0.75)
@@ -76,7 +76,7 @@ def test_index_weighted_by_a_table_decides_as_dedup(tmp_path):
         new = [at for at, text in enumerate(given) if index.admit(str(at), text, drop_duplicates=True).outcome == "new"]
     assert new == list(twindex.dedup(given, 0.75, weights="idf", idf=table, weight_unit=0.5).kept) and len(new) < 60
     assert index.verify() == [] and index.params == params
-    # By shards, which have no table themselves.
+    # Shards do not have the table themselves.
     pyarrow = pytest.importorskip("pyarrow")
     rows = twindex.Sketcher(params).rows([str(at) for at in new], [given[at] for at in new])
     key, _, fingerprint, *parts = pyarrow.record_batch(rows).columns
@@ -89,7 +89,7 @@ def test_index_weighted_by_a_table_decides_as_dedup(tmp_path):
     assert [hit.key for hit in made.near(given[new[0]])] == [hit.key for hit in index.near(given[new[0]])]
 
 
-def test_frequencies_are_weights_of_minima_and_of_sets(tmp_path):
+def test_frequency_weights_apply_to_minima_and_sets(tmp_path):
     often, once = "a a a a b", "a b b b b"
     plain = twindex.Params(words=1, sets=True, threshold=0.25)
     assert plain.fields.get("minhash-weights") is None
@@ -113,7 +113,8 @@ def vectors(count=90, seed=6):
 
 
 def near_vectors(given, threshold, weight):
-    """The pairs of vectors by the sums of the lesser and of the greater numbers of units."""
+    """Returns the near pairs of vectors: the sum of the smaller numbers of units divided by the sum of the larger
+    ones."""
     found = []
     for b in range(len(given)):
         for a in range(b):
@@ -127,7 +128,7 @@ def near_vectors(given, threshold, weight):
 
 @pytest.mark.parametrize("unit", [None, 1, 0.125])
 @pytest.mark.parametrize("weights", ["distinct", "tf", "idf"])
-def test_dedup_of_vectors_is_that_of_brute_force_in_units(weights, unit):
+def test_dedup_of_vectors_in_units_equals_brute_force(weights, unit):
     if weights == "distinct" and unit:
         pytest.skip("distinct features have no units")
     given = [{name: weight + 1 for name, weight in vector.items()} for vector in vectors()] + [{}, {"only": 1}]
@@ -149,12 +150,12 @@ def test_dedup_of_vectors_is_that_of_brute_force_in_units(weights, unit):
     found = twindex.dedup(given, 0.7, pairs="all", **options)
     wanted = near_vectors(given, 0.7, units)
     assert list(found.pairs) == wanted and len(wanted) > 20
-    # Pairs of a name and its weight are the same, in any order; so is an index, document by document.
+    # Lists of pairs of name and weight give the same result, in any order.
     pairs = [[[name, weight] for name, weight in reversed(vector.items())] for vector in given]
     assert twindex.dedup(pairs, 0.7, **options).kept == twindex.dedup(given, 0.7, **options).kept
 
 
-def test_sets_and_vectors_are_sketched_indexed_and_admitted(tmp_path):
+def test_feature_sets_and_vectors_can_be_sketched_indexed_and_admitted(tmp_path):
     given = [vector for vector in vectors(seed=3) if vector]
     params = twindex.Params(tokens="features", minhash_weights="frequencies", weight_unit=0.0625, sets=True, threshold=0.7)
     assert params.fields["tokens"].startswith("features")
@@ -180,7 +181,7 @@ def test_sets_and_vectors_are_sketched_indexed_and_admitted(tmp_path):
     assert names.sketch_many(pyarrow.array([["a", "b"]])) == names.sketch_many([["a", "b"]])
 
 
-def test_features_that_are_none_are_refused_by_their_place():
+def test_invalid_features_are_refused_with_their_position():
     texts_alone = twindex.Sketcher(twindex.Params())
     vectors_alone = twindex.Sketcher(twindex.Params(tokens="features", minhash_weights="frequencies", weight_unit=1))
     for why, call in [
@@ -201,12 +202,12 @@ def test_features_that_are_none_are_refused_by_their_place():
     ]:
         with pytest.raises(twindex.InvalidError, match=why):
             call()
-    # A weight of less than half a unit would be wrong by more than the bound.
+    # A weight below half a unit would have a larger error than the bound.
     with pytest.raises(twindex.InvalidError, match="record 1"):
         twindex.dedup([{"a": 1}, {"a": 0.25}], tokens="features", weights="tf")
 
 
-def test_dedup_of_vectors_is_the_commands(tmp_path):
+def test_dedup_of_vectors_equals_the_command(tmp_path):
     command = os.environ.get("TWINDEX") or shutil.which("twindex")
     if not command:
         pytest.skip("no command to compare with: name it in TWINDEX")
@@ -231,7 +232,7 @@ def test_dedup_of_vectors_is_the_commands(tmp_path):
         assert 10 < len(found.kept) < len(given)
 
 
-def test_tables_are_saved_pickled_and_compared(tmp_path):
+def test_idf_tables_can_be_saved_pickled_and_compared(tmp_path):
     given = texts()
     table = twindex.IdfTable.of(given, words=1)
     table.save(tmp_path / "words.idf")
@@ -251,7 +252,7 @@ def test_tables_are_saved_pickled_and_compared(tmp_path):
     assert twindex.Sketcher(by_fingerprint).sketch(given[0]).fingerprint is not None
 
 
-def test_what_weights_need_is_refused_by_name():
+def test_missing_requirements_of_weights_are_refused_by_name():
     table = twindex.IdfTable.of(texts(), words=1)
     given = ["a b"]
     for why, call in [

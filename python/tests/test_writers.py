@@ -1,4 +1,4 @@
-"""A writer that was closed takes nothing, and what was not committed is not lost without a word."""
+"""A closed writer accepts no documents, and uncommitted documents are not lost silently."""
 
 import gc
 import subprocess
@@ -12,7 +12,7 @@ import twindex
 ROSE = "a rose is a rose is a rose"
 
 
-def test_a_closed_index_takes_no_documents_and_is_still_read(tmp_path):
+def test_closed_index_refuses_documents_but_can_be_read(tmp_path):
     path = tmp_path / "pages.twx"
     with twindex.Index.create(path, words=2) as index:
         index.put("a", ROSE)
@@ -27,7 +27,7 @@ def test_a_closed_index_takes_no_documents_and_is_still_read(tmp_path):
             call()
     assert index.keys() == ["a"] and index.near(ROSE)[0].key == "a" and index.verify() == []
     index.close()
-    # What takes the lock for a moment lets it go.
+    # Calls that need the lock only for a moment release it.
     index.compact()
     index.gc()
     with twindex.Index.open(path) as other:
@@ -35,7 +35,7 @@ def test_a_closed_index_takes_no_documents_and_is_still_read(tmp_path):
     assert index.refresh() and index.keys() == ["a", "b"]
 
 
-def test_uncommitted_documents_that_are_dropped_are_said(tmp_path):
+def test_lost_uncommitted_documents_cause_a_warning(tmp_path):
     path = tmp_path / "pages.twx"
     index = twindex.Index.create(path, words=2)
     index.put_many(["a", "b"], [ROSE, ROSE])
@@ -66,7 +66,7 @@ def test_uncommitted_documents_that_are_dropped_are_said(tmp_path):
     assert twindex.Index.open(path).keys() == ["a"]
 
 
-# A program, as the tests' own process has threads that a fork would not have.
+# A separate program, because the test process has threads that a fork would not have.
 FORKED = """
 import multiprocessing, sys
 import twindex
@@ -124,7 +124,7 @@ if __name__ == "__main__":
 """
 
 
-def test_a_child_of_multiprocessing_does_not_write_and_the_parent_loses_nothing(tmp_path):
+def test_multiprocessing_child_cannot_write_and_parent_loses_nothing(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(FORKED)
     ended = subprocess.run(
@@ -139,6 +139,6 @@ def test_a_child_of_multiprocessing_does_not_write_and_the_parent_loses_nothing(
     ]
 
 
-def test_an_empty_index_is_true(tmp_path):
+def test_empty_index_is_truthy(tmp_path):
     index = twindex.Index.create(tmp_path / "pages.twx")
     assert index and len(index) == 0

@@ -1,4 +1,4 @@
-"""What users write, as mypy and pyright see it: see test_types.py. It is checked, and not run."""
+"""User code for mypy and pyright: see test_types.py. It is type-checked, not run."""
 
 from collections.abc import Iterator
 from typing import Any

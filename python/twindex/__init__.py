@@ -2,19 +2,19 @@
 
 >>> import tempfile, twindex
 >>> where = tempfile.mkdtemp() + "/pages.twx"
->>> with twindex.Index.create(where, words=2) as index:      # commits at its end
+>>> with twindex.Index.create(where, words=2) as index:      # commits when the block ends
 ...     index.put("a", "a rose is a rose is a rose")
 >>> twindex.Index.open(where).near("A rose is a rose is a rose!")[0].key
 'a'
 >>> twindex.dedup(["one two three four five six", "something else", "one two three four five six"]).kept
 [0, 1]
 
-`Index` is the store; `dedup` compares texts in memory; `MinHash` and `Simhash` are sketchers alone; `twindex.spark`
-does the same on a cluster. Texts come as lists or as Arrow arrays of any library, without a copy.
+`Index` is an index on disk; `dedup` compares texts in memory; `MinHash` and `Simhash` only compute sketches;
+`twindex.spark` runs on a cluster. Texts may be lists, or Arrow arrays of any library, which are not copied.
 """
 
 from . import _errors
-from ._errors import *  # noqa: F403 - __all__ of it names them
+from ._errors import *  # noqa: F403 - its __all__ lists the names
 from ._sketchers import MinHash, Simhash
 from ._twindex import (
     Admitted,

@@ -1,4 +1,4 @@
-"""Types of twindex. What has a sequence of texts or keys takes lists, and Arrow arrays of any library, uncopied."""
+"""Types of twindex. Sequences of texts or keys may be lists, or Arrow arrays of any library, which are not copied."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
@@ -59,25 +59,25 @@ __version__: str
 _T = TypeVar("_T", covariant=True)
 
 class ArrowArray(Protocol):
-    """An array of any library of Arrow's."""
+    """An array of any Arrow library."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 class ArrowStream(Protocol):
-    """A stream of arrays, as a chunked array is."""
+    """A stream of Arrow arrays, for example a chunked array."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 class RecordBatch(ArrowArray, Protocol):
-    """Columns that any library of Arrow's takes, for example as `pyarrow.record_batch(batch)`."""
+    """A record batch that any Arrow library accepts, for example `pyarrow.record_batch(batch)`."""
 
 class Table(Protocol):
-    """Columns by their names, as a DataFrame has them."""
+    """A table whose columns are indexed by name, such as a DataFrame."""
 
     def __getitem__(self, name: Any, /) -> Any: ...
 
 _Path = str | PathLike[str]
-# A set of features, or a vector of them with weights, where the parameters have tokens="features".
+# A set of features, or a vector of weighted features, for parameters with tokens="features".
 _Feature = str | int
 _Features = Sequence[_Feature] | Sequence[Sequence[_Feature | float]] | dict[str, float] | dict[int, float]
 _Text = str | bytes | _Features
@@ -88,7 +88,7 @@ _Keys = Iterable[_Key | None] | ArrowArray | ArrowStream
 _Progress = bool | Callable[[str, int, int], object] | None
 
 class Params:
-    """What an index keeps, and how text becomes numbers. Fixed when the index is made."""
+    """What an index keeps, and how texts are sketched. Fixed when the index is created."""
 
     def __init__(
         self,
@@ -114,39 +114,47 @@ class Params:
         idf: IdfTable | None = None,
         **fields: object,
     ) -> None:
-        """words: tokens in a shingle, 1 to 16; 5 words, 9 characters or 1 sentence unless it is named. tokens: what a shingle
-        is a run of, "words", "unicode-words", "word-characters", "characters", "sentences" or "raw"; with "features" documents
-        are no texts, but sets or vectors of your own, as in dedup. normal_form: "none" or
-        "nfkc". fold: what is dropped, "marks", "invisible" or "invisible+marks". simhash: the Hamming radius that is asked for, None for no fingerprints. minhash:
-        bands and rows, None for no minima. feature_bits: bits kept of each feature, 8 for features of one byte.
-        threshold: the resemblance from which documents are near, by itself without regard to distance; near_within: the
-        distance in which they are, too. Without these 0.8 and the radius of simhash. sets: keep the shingle hashes of each
-        document, so that resemblance is counted and none near is missed; without them it is estimated. marks: let `admit`
-        mark the duplicates that it adds, and compare with the others alone. priorities: let documents have one, by which
-        `groups` chooses who leads. weights: how often a shingle votes in a simhash, "occurrences", "distinct", or "idf", each
-        occurrence by its inverse document frequency. minhash_weights: what a shingle weighs in minima and sets, "distinct", each the
-        same, "frequencies", as often as it occurs, or "idf", that times its inverse document frequency. idf: the IdfTable of these
-        weights, whose texts were cut in the same way. weight_unit: minhash_weights are rounded to whole units of this, 1/256 to 2,
-        so that sets count them; "idf" needs it, or family="darts". family: the orders of minima, "one-permutation-filled" unless
-        it is named. Any other line of `fields` can be
-        named, with _ for -."""
+        """words: number of tokens in a shingle, 1 to 16; by default 5 words, 9 characters or 1 sentence.
+        tokens: what shingles are runs of: "words", "unicode-words", "word-characters", "characters", "sentences" or
+            "raw". With "features", documents are not texts but sets or vectors of features, as in dedup.
+        normal_form: "none" or "nfkc".
+        fold: characters that are ignored, "marks", "invisible" or "invisible+marks".
+        simhash: the Hamming radius that the index is optimized for; None for no fingerprints.
+        minhash: the numbers of bands and rows; None for no minima.
+        feature_bits: number of bits kept of each feature; 8 for features of one byte.
+        threshold: smallest resemblance of near documents; given alone, distance is not considered. near_within:
+            largest distance of near documents. By default 0.8 and the radius of simhash.
+        sets: keep the shingle hashes of each document, so that resemblance is counted exactly and no near document
+            is missed. Without sets, resemblance is estimated.
+        marks: let `admit` mark the duplicates that it adds, and compare later documents only with unmarked ones.
+        priorities: let documents have priorities, by which `groups` chooses leaders.
+        weights: the weight of a shingle in a simhash: "occurrences", "distinct", or "idf", the number of occurrences
+            multiplied by the inverse document frequency.
+        minhash_weights: the weight of a shingle in minima and sets: "distinct", the same for each; "frequencies",
+            the number of occurrences; or "idf", that number multiplied by the inverse document frequency.
+        idf: the IdfTable of these weights, whose texts must have been tokenized in the same way.
+        weight_unit: round minhash_weights to multiples of this unit, 1/256 to 2, so that sets can count them.
+            Required for "idf", unless family="darts".
+        family: the family of hash functions for minima, by default "one-permutation-filled".
+
+        Any other name in `fields` can be given as an option, with _ for -."""
 
     @property
     def near(self) -> tuple[float | None, int | None]:
-        """The resemblance from which documents are near, and the distance in which they are; None for what makes none
-        near."""
+        """The smallest resemblance and the largest distance of near documents. None if resemblance or distance is not
+        used."""
 
     @classmethod
     def parse(cls, text: str, idf: IdfTable | None = None) -> Params:
-        """Reads what `text` says; with the table that it names, if it names one."""
+        """Parses parameters. idf: the IDF table that they refer to, if they refer to one."""
 
     @property
     def idf(self) -> IdfTable | None:
-        """The table of inverse document frequencies that was given."""
+        """The IDF table that was given; None if there is none."""
 
     @property
     def text(self) -> str:
-        """The lines that stand in files; equal for equal parameters only."""
+        """The parameters as lines, as stored in files. Equal parameters have equal lines."""
 
     @property
     def fields(self) -> dict[str, str]:
@@ -154,23 +162,24 @@ class Params:
 
     @property
     def keys(self) -> Literal["bytes", "u64"]:
-        """The kind of the keys."""
+        """The type of the keys."""
 
     def check(self, given: Params) -> None:
-        """Raises ParamsMismatchError, naming the field, unless both are the same."""
+        """Raises ParamsMismatchError, which names the field, unless both parameters are equal."""
 
     def __hash__(self) -> int: ...
     def __eq__(self, other: object) -> bool: ...
 
 class IdfTable:
-    """In how many documents of a collection each shingle is, from which its weight follows: rare shingles weigh more.
+    """The number of documents of a collection that contain each shingle. Shingles are weighted by it: rare shingles
+    weigh more.
 
-    A table is made by `of`, or by the command `twindex idf`, and does not change. `Params`, `Index.create` and `dedup` take
-    it as `idf`."""
+    A table is created by `of`, or by the command `twindex idf`, and does not change. `Params`, `Index.create` and
+    `dedup` accept it as `idf`."""
 
     @staticmethod
     def open(path: _Path) -> IdfTable:
-        """Reads the file of a table."""
+        """Reads a table from a file."""
 
     @staticmethod
     def of(
@@ -186,24 +195,26 @@ class IdfTable:
         max_entries: int = 1_000_000,
         progress: _Progress = None,
     ) -> IdfTable:
-        """Counts texts. words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params. Shingles of fewer
-        than `min_df` texts are left out, and of the others all but the `max_entries` most frequent ones; such a shingle has
-        the weight of the rarest one that was left out. progress: as for dedup."""
+        """Creates a table by counting texts. words, seed, tokens, normal_form, fold: how texts are split into shingles,
+        as in Params. Omits shingles that are in fewer than `min_df` texts, and all but the `max_entries` most
+        frequent of the others. An omitted shingle has the weight of the rarest shingle that was omitted. progress:
+        as for dedup."""
 
     def save(self, path: _Path, replace: bool = False) -> None:
-        """Writes it to a file, as a whole or not at all. A file that is there is an error, unless it is to be replaced."""
+        """Writes the table to a file, which appears only when it is complete. An existing file is an error, unless
+        `replace` is true."""
 
     @property
     def digest(self) -> str:
-        """Identifies the table: two of the same digest give the same weights."""
+        """Identifies the table: two tables with the same digest give the same weights."""
 
     @property
     def documents(self) -> int:
-        """Texts that were counted, those without shingles left out."""
+        """The number of counted texts, without texts that have no shingles."""
 
     def weight(self, shingle: str) -> float:
-        """The weight of a shingle, given as a text that has no other, or of a feature, given by its name:
-        1 + log2((documents + 1) / (frequency + 1)), rounded down to a multiple of 1/256."""
+        """Returns the weight of a shingle, given as a text that consists of it, or of a feature, given by its name: 1 +
+        log2((documents + 1) / (frequency + 1)), rounded down to a multiple of 1/256."""
 
     def __len__(self) -> int: ...
     def __bool__(self) -> Literal[True]: ...
@@ -211,7 +222,7 @@ class IdfTable:
     def __hash__(self) -> int: ...
 
 class Sketch:
-    """The numbers of one text."""
+    """The sketch of one text: its fingerprint, minima and features."""
 
     @property
     def is_empty(self) -> bool:
@@ -219,7 +230,7 @@ class Sketch:
 
     @property
     def fingerprint(self) -> int | None:
-        """The simhash; None where none is kept, or for an empty text."""
+        """The simhash; None if the parameters keep none, or the text has no words."""
 
     @property
     def signature(self) -> tuple[int, ...]:
@@ -227,98 +238,101 @@ class Sketch:
 
     @property
     def features(self) -> tuple[int, ...]:
-        """A number for each band."""
+        """One number for each band."""
 
     def resemblance(self, other: Sketch) -> float:
-        """How much the two documents resemble each other (Jaccard), estimated from the minima."""
+        """Returns the resemblance (Jaccard) of the two documents, estimated from the minima."""
 
     def distance(self, other: Sketch) -> int:
-        """Bits in which the fingerprints differ."""
+        """Returns the number of bits in which the fingerprints differ."""
 
 class Sketcher:
-    """Texts to numbers. May be shared by threads."""
+    """Computes sketches of texts. May be shared by threads."""
 
     def __init__(self, params: Params) -> None: ...
     @property
     def params(self) -> Params:
-        """The parameters it was made with."""
+        """The parameters given at creation."""
 
     def sketch(self, text: _Text) -> Sketch:
-        """The numbers of one text."""
+        """Returns the sketch of one text."""
 
     def sketch_many(self, texts: _Texts) -> list[Sketch]:
-        """Those of many texts, on all cores."""
+        """Returns the sketches of many texts, computed on all cores."""
 
     def rows(self, keys: _Keys, texts: _Texts, shards: int = 1) -> RecordBatch:
-        """Columns key, shard (from 0, by a hash of the key), fingerprint, features, signature, bottom, modular, set: what
-        a ShardBuilder takes. Sets are null where the parameters keep none."""
+        """Returns the columns that a ShardBuilder needs: key, shard (from 0, by a hash of the key), fingerprint,
+        features, signature, bottom, modular, set. Sets are null if the parameters keep none."""
 
 class Hit:
-    """A near document."""
+    """A near document found by a query."""
 
     @property
     def key(self) -> str | bytes | int:
-        """Its key."""
+        """The key of the document."""
 
     @property
     def distance(self) -> int | None:
-        """The bits in which the fingerprints differ; None where that was not asked for."""
+        """The number of bits in which the fingerprints differ; None if distance was not requested."""
 
     @property
     def resemblance(self) -> float | None:
-        """How much both resemble each other; None where that was not asked for."""
+        """The resemblance of both documents; None if it was not requested."""
 
     @property
     def query_in_hit(self) -> float | None:
-        """How much of the document that was asked about is contained in this one: counted where that was asked for, otherwise
-        estimated from the index's samples; None without both."""
+        """The share of the query document that this one contains: counted exactly if requested, otherwise estimated
+        from the index's samples; None if neither is possible."""
 
     @property
     def hit_in_query(self) -> float | None:
-        """How much of this document is contained in the one that was asked about; likewise."""
+        """The share of this document that the query document contains; computed as `query_in_hit`."""
 
 class Admitted:
-    """What became of a document that was admitted."""
+    """The result of admitting a document."""
 
     __match_args__ = ("outcome", "near")
 
     @property
     def outcome(self) -> Literal["new", "updated", "known", "duplicate", "expired"]:
-        """"new": nothing is near it, and it was added. "updated": its key was there, and nothing else is near; it was replaced.
-        "known": its key was there, and another document is near; it was replaced. "duplicate": another document is near; it
-        was added unless duplicates are dropped. "expired": it is too old by its stamp, and nothing was added."""
+        """"new": no document is near it, and it was added. "updated": its key existed, and no other document is near;
+        the old document was replaced. "known": its key existed, and another document is near; the old document was
+        replaced. "duplicate": another document is near; it was added unless duplicates are dropped. "expired": its
+        stamp is too old, and nothing was added."""
 
     @property
     def near(self) -> Hit | None:
-        """The nearest other document, of one that is "known" or a "duplicate"; None of others."""
+        """The nearest other document if the outcome is "known" or "duplicate"; None otherwise."""
 
     @property
     def contained(self) -> list[tuple[str | bytes | int, float]]:
-        """Where containment was asked for, earlier documents that this one contains, and how much of each."""
+        """If containment was requested, the keys of earlier documents that this one contains, each with the share that
+        is contained."""
 
 class Index:
-    """A directory that maps keys of documents to fingerprints and features. One process writes at a time, any number
-    reads. In a `with` block, what was put is committed at its end, and is gone if the block raises."""
+    """A directory that maps keys of documents to fingerprints and features. One process at a time may write, and any
+    number may read. A `with` block commits the documents put in it when it ends, and discards them if it raises an
+    exception."""
 
     @staticmethod
     def open(path: _Path) -> Index:
-        """Never creates."""
+        """Opens an existing index. Never creates one."""
 
     @staticmethod
     def create(path: _Path, params: Params | None = None, **options: Any) -> Index:
-        """Never overwrites. Options are those of Params."""
+        """Creates an index. Never overwrites an existing one. The options are those of Params."""
 
     @staticmethod
     def adopt(path: _Path, params: Params, segments: Sequence[_Path]) -> Index:
-        """Makes an index of segments that ShardBuilders made; no key may be in two of them."""
+        """Creates an index from segments made by ShardBuilders. No key may be in two segments."""
 
     @property
     def path(self) -> str:
-        """Its directory."""
+        """The directory of the index."""
 
     @property
     def params(self) -> Params:
-        """The parameters it was made with."""
+        """The parameters given at creation."""
 
     @property
     def generation(self) -> int:
@@ -326,32 +340,33 @@ class Index:
 
     @property
     def uuid(self) -> str:
-        """Chosen at random when it was made."""
+        """A random identifier that was chosen when the index was created."""
 
     @property
     def segments(self) -> list[int]:
-        """The documents of each segment; those of the log come last, where there are some."""
+        """The number of documents in each segment, and last, if there are any, the number of documents in the log."""
 
     @property
     def logged(self) -> int:
-        """Documents that were committed and are in no segment yet."""
+        """The number of committed documents that are not in a segment yet."""
 
     @property
     def payload(self) -> bytes | None:
-        """What the last commit that had a payload was given."""
+        """The payload of the last commit that had one."""
 
     def sketch(self, text: _Text) -> Sketch:
-        """The numbers of one text, by the index's parameters."""
+        """Returns the sketch of one text, computed with the index's parameters."""
 
     def put(self, key: _Key, document: _Text | Sketch, priority: int | None = None) -> None:
-        """Adds a document, or replaces the one with this key. priority: the smallest number leads its group."""
+        """Adds a document, or replaces the document with the same key. priority: the document with the smallest
+        priority leads its group."""
 
     def put_many(self, keys: _Keys, texts: _Texts, progress: _Progress = None) -> int:
-        """Adds many, sketched on all cores; returns how many. progress: as for dedup. Ctrl-C ends it; what was put until then is
-        not committed."""
+        """Adds many documents, sketched on all cores, and returns their number. progress: as for dedup. Ctrl-C ends the
+        call; the documents put until then are not committed."""
 
     def delete(self, key: _Key) -> None:
-        """Removes a document; one that is not there is nothing to remove."""
+        """Deletes a document. Has no effect if there is no document with this key."""
 
     def admit(
         self,
@@ -366,48 +381,50 @@ class Index:
         inside: str | bytes | None = None,
         memory: int = 1_073_741_824,
     ) -> Admitted:
-        """Looks up and adds, as one step. Near is what is so by `within` or `resembling`, or else by what the index's parameters
-        say. Where the index keeps sets, resemblance
-        is counted, unless it is to be `estimated`; otherwise it is an estimate from signatures. An index without both raises
-        `InvalidError`, unless `unverified` says that sharing a band is enough. A duplicate is added too, with a mark where
-        the index keeps marks, unless it is to be dropped.
+        """Looks up a document and adds it, as one step. Documents are near by `within` or `resembling` if given,
+        otherwise by the near relation in the index's parameters. If the index keeps sets, resemblance is counted
+        exactly unless `estimated` is true; otherwise it is estimated from signatures. An index without both raises
+        `InvalidError`, unless `unverified` is true, which treats all documents that share a band as near. A
+        duplicate is also added, with a mark if the index keeps marks, unless `drop_duplicates` is true.
 
-        containment: a document is a duplicate if this share of it is contained in one that is at least as large; `contained` of
-        the result has earlier documents that this one contains. The elements of all documents are held for that, made of what is
-        committed at the first call, in `memory` bytes: some 5 KB for a text of 300 words. Other ways to put documents in between
-        make it read the index again.
-        inside: a value, such as the source; the document is compared only with those of the same value, which the index keeps
-        (`Params(values="kept")`). Both need an index with sets."""
+        containment: the document is a duplicate if at least this share of it is contained in a document that is at
+            least as large; `contained` of the result lists earlier documents that this one contains. This needs the
+            sets of all documents, which are read at the first call into `memory` bytes: about 5 KB for a text of 300
+            words. If documents are put in other ways in between, the index is read again.
+        inside: a value, such as the source. The document is compared only with documents of the same value, which
+            the index keeps (`Params(values="kept")`). Both options need an index with sets."""
 
     def commit(self, payload: bytes | None = None) -> int:
-        """Makes durable what was put; returns the commit's number. Up to 64 KiB of yours go with it."""
+        """Makes all changes durable, and returns the number of the commit. payload: up to 64 KiB of data to store with
+        the commit."""
 
     def close(self, discard: bool = False) -> None:
-        """Lets others write, and takes no more documents; what was not committed is gone, with a warning unless it is said to
-        be discarded. What is committed can still be read."""
+        """Releases the lock for other writers. No more documents can be put. Uncommitted changes are lost, with a
+        warning unless `discard` is true. Committed documents can still be read."""
 
     def refresh(self) -> bool:
-        """Takes in what other processes committed; True if there was anything."""
+        """Makes the commits of other processes visible. Returns True if there were any."""
 
     def get(self, key: _Key) -> dict[str, Any] | None:
-        """What is kept of a document: fingerprint, signature, value, stamp, priority."""
+        """Returns the stored data of a document: fingerprint, signature, value, stamp and priority; None if the key
+        does not exist."""
 
     def leader(self, key: _Key, questions: int | None = None) -> str | bytes | int | None:
-        """The key of the document that leads this one's group, of all that is committed: the first in the order of
-        priorities and hashes of keys that is near it and leads itself. None where `questions` about near documents are too
-        few for an answer, and where there is no document of this key."""
+        """Returns the key of the leader of this document's group, among all committed documents. The leader is the
+        first near document, ordered by priority and hash of the key, that is itself a leader. None if more than
+        `questions` queries for near documents would be needed, or if there is no document with this key."""
 
     def group(self, key: _Key, questions: int | None = None) -> list[str | bytes | int] | None:
-        """The keys of all documents that have the same leader, in order; None as for `leader`."""
+        """Returns the keys of all documents that have the same leader, in order; None as for `leader`."""
 
     def groups(
         self, min_size: int = 1, memory: int = 1_073_741_824
     ) -> list[tuple[str | bytes | int, str | bytes | int, int]]:
-        """Key, leader and size of the group of each document, in the order of keys; of groups of min_size documents or
-        more."""
+        """Returns the key, leader and group size of each document, ordered by key. Only groups of at least min_size
+        documents are listed."""
 
     def keys(self) -> list[str | bytes | int]:
-        """All keys, in order."""
+        """Returns all keys in order."""
 
     def near(
         self,
@@ -419,13 +436,15 @@ class Index:
         estimated: bool = False,
         containment: float | None = None,
     ) -> list[Hit]:
-        """Documents near this one, nearest first: within a Hamming radius, exactly; resembling it by so much; without both,
-        what is near by the index's parameters. Resemblance is counted where the index keeps sets, from its threshold on,
-        unless it is to be `estimated`. Otherwise it is an estimate from signatures, among documents that share a band; an
-        index without both raises `InvalidError`, unless `unverified` says that sharing a band is enough.
+        """Returns the documents near this one, nearest first: `within` a Hamming radius, found exactly; `resembling` it
+        by at least this value; or, without both, near by the index's parameters. If the index keeps sets,
+        resemblance from its threshold on is counted exactly unless `estimated` is true. Otherwise it is estimated
+        from signatures, for documents that share a band; an index without both raises `InvalidError`, unless
+        `unverified` is true, which treats all documents that share a band as near.
 
-        containment: instead the documents that contain this share of the document and are as large or larger, and documents that
-        the document contains as much of, counted. It needs an index with sets and reads those of all documents: ask for many at once."""
+        containment: returns instead the documents that contain at least this share of the document and are at least
+            as large, and the documents that are contained in it by at least this share, counted exactly. This needs an
+            index with sets, and reads the sets of all documents, so query many documents at once."""
 
     def near_many(
         self,
@@ -437,7 +456,7 @@ class Index:
         estimated: bool = False,
         containment: float | None = None,
     ) -> list[list[Hit]]:
-        """The same for many, on all cores."""
+        """Returns the near documents of many texts, as `near`, on all cores."""
 
     def query(
         self,
@@ -450,20 +469,22 @@ class Index:
         unverified: bool = False,
         estimated: bool = False,
     ) -> RecordBatch:
-        """The same in columns: query, key, distance, resemblance; of one segment if it is named. All answers are held
-        in memory: give it fewer texts at once, or a limit."""
+        """Returns the near documents of many texts as columns: query, key, distance, resemblance. segment: searches
+        only this segment. All answers are held in memory, so limit the number of texts or the number of hits."""
 
     def same_features(self, document: _Text | Sketch) -> list[tuple[str | bytes | int, int]]:
-        """Documents that share a feature (band) with this one, and how many, most first; unverified."""
+        """Returns the documents that share features (bands) with this one, with the number of shared features, most
+        first. They are not verified."""
 
     def pairs(
         self, within: int | None = None, resembling: float | None = None, estimated: bool = False
     ) -> list[tuple[str | bytes | int, str | bytes | int, int | float]]:
-        """Pairs that are near, a < b, sorted, and their distance or resemblance; a list in memory. Within a radius all
-        of them. Resemblance is counted on the sets of the index, and no pair is missed. With `estimated`, it is estimated
-        from the signatures of documents that share a band; an index without sets takes nothing else. Of buckets of more than
-        10,000 documents, or shingles that are among the rarest of more, only enough pairs to hold them together, which a
-        warning says."""
+        """Returns the near pairs as a sorted list of (a, b, score), where a < b and the score is the distance or
+        resemblance. Within a radius, all pairs are found. Resemblance is counted with the sets of the index, and no
+        pair is missed. If `estimated` is true, which is required for an index without sets, resemblance is estimated
+        from the signatures of documents that share a band. For buckets of more than 10,000 documents, and shingles
+        that are among the rarest of more than 10,000 documents, only enough pairs to connect these documents are
+        returned, with a warning."""
 
     def pairs_batches(
         self,
@@ -474,18 +495,19 @@ class Index:
         memory: int = 1_073_741_824,
         estimated: bool = False,
     ) -> Iterator[RecordBatch]:
-        """The same in columns, a, b, and distance or resemblance, unsorted; of one segment, `left`, or across two, if
-        they are named. The join takes about `memory` bytes. Batches come while it goes on, and few are held: of at
-        most 65,536 pairs each, and some 64 MB of keys a column."""
+        """Returns the near pairs, as `pairs`, unsorted in batches with the columns a, b, and distance or resemblance.
+        left, right: finds pairs within the segment `left`, or across both segments. The join uses about `memory`
+        bytes. Batches are produced during the join, and only a few are in memory: each has at most 65,536 pairs and
+        about 64 MB in each key column."""
 
     def gc(self) -> int:
-        """Removes files that nothing needs; returns their bytes."""
+        """Removes files that the index does not need. Returns the number of bytes freed."""
 
     def compact(self) -> int:
-        """Merges all segments to one."""
+        """Merges all segments into one."""
 
     def verify(self) -> list[str]:
-        """What is wrong, to the last byte; empty for a sound index."""
+        """Checks every byte of the index. Returns the problems found; empty if the index is undamaged."""
 
     def __len__(self) -> int: ...
     def __bool__(self) -> Literal[True]: ...
@@ -496,7 +518,7 @@ class Index:
     ) -> Literal[False]: ...
 
 class ShardBuilder:
-    """Makes the segment of one shard, in a folder, under a name that its bytes give it."""
+    """Builds the segment of one shard in a folder, under a name derived from its bytes."""
 
     def __init__(self, into: _Path, params: Params, memory: int = 268_435_456, scratch: _Path | None = None) -> None: ...
     def add(
@@ -509,28 +531,29 @@ class ShardBuilder:
         modulars: Any,
         sets: Any = None,
     ) -> None:
-        """Adds rows of Sketcher.rows, with their sets where the parameters keep sets."""
+        """Adds rows of Sketcher.rows, with their sets if the parameters keep sets."""
 
     def finish(self) -> tuple[str, int, int]:
-        """Name, documents, and bytes of the segment."""
+        """Finishes the segment. Returns its name, its number of documents, and its size in bytes."""
 
     def abandon(self) -> None:
-        """Stops, and removes what was made."""
+        """Stops, and removes unfinished files."""
 
 
 class Forest:
-    """A spanning forest of pairs of keys. It takes about `memory` bytes, and scratch files beyond."""
+    """A spanning forest of pairs of keys. It uses about `memory` bytes of memory, and scratch files for more data."""
 
     def __init__(self, keys: Literal["bytes", "u64"] = "bytes", memory: int = 268_435_456) -> None: ...
     def add(self, a: _Keys, b: _Keys) -> None:
-        """Joins the keys of each row."""
+        """Adds a pair of keys for each row."""
 
     def finish(self) -> Iterator[RecordBatch]:
-        """Columns root and key: each component is a star around its smallest key. Few batches are held at once."""
+        """Returns batches with the columns root and key: each component is a star around its smallest key. Only a small
+        number of batches is in memory at a time."""
 
 class Values(Generic[_T]):
-    """A column of a result, one value for each text, or for each pair. Reads as a sequence does: len(), [], slices, for and ==.
-    numpy.asarray and libraries of Arrow's take it as one array."""
+    """A column of a result, with one value for each text or for each pair. It supports the operations of a sequence:
+    len(), [], slices, for and ==. numpy.asarray and Arrow libraries accept it as an array."""
 
     def __len__(self) -> int: ...
     @overload
@@ -539,22 +562,22 @@ class Values(Generic[_T]):
     def __getitem__(self, at: slice) -> list[_T]: ...
     def __iter__(self) -> Iterator[_T]: ...
     def tolist(self) -> list[_T]:
-        """A list of all values."""
+        """Returns a list of all values."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        """A numpy array of all values; NaN where there is none, which makes numbers floats. Pairs are of three types, and
-        have none: a library of Arrow's takes them."""
+        """Returns a numpy array of all values. Missing values become NaN, which converts integers to floats. Pairs have
+        three types, so they cannot be converted; use an Arrow library for them."""
 
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
     def __arrow_c_schema__(self) -> object: ...
 
 class Dedup:
-    """What `dedup` found: columns with a value for each text, in the order of the texts. `len()` is the number of texts, and
-    libraries of Arrow's take it as a table of mask, group, representative and score."""
+    """The result of `dedup`: columns with one value for each text, in the order of the texts. `len()` is the number of
+    texts. Arrow libraries accept a result as a table with the columns mask, group, representative and score."""
 
     @property
     def kept(self) -> Values[int]:
-        """The places of the texts that stay."""
+        """The positions of the texts that are kept."""
 
     @property
     def mask(self) -> Values[bool]:
@@ -562,44 +585,46 @@ class Dedup:
 
     @property
     def groups(self) -> Values[int | None]:
-        """The group of each text, in the order in which groups begin; None where it was dropped as a null."""
+        """The group number of each text. Groups are numbered in the order of their first texts. None if the text was
+        dropped as a null."""
 
     @property
     def representatives(self) -> Values[int | None]:
-        """Of each text the place of the one that is kept for it, itself if it stays; None where it goes for one of `against`,
-        or was dropped as a null."""
+        """For each text, the position of the text that is kept for it; its own position if it is kept. None if the text
+        was removed for one of `against`, or was dropped as a null."""
 
     @property
     def scores(self) -> Values[float | None]:
-        """The resemblance of each text to that; None where it was dropped as a null."""
+        """The resemblance of each text to the text that is kept for it. None if the text was dropped as a null."""
 
     @property
     def history(self) -> Values[int | None]:
-        """The place in `against` of the text for which each text is removed; None where there is none."""
+        """For each text, the position in `against` of the text for which it was removed; None if there is none."""
 
     @property
     def pairs(self) -> Values[tuple[int, int, float]]:
-        """Each text that goes for another one of `texts`, that one, and their resemblance. With pairs="all", every pair at the
-        threshold or above, the smaller place first, if no shingle is capped; of more than max_bucket identical texts, only the
-        pairs with the first."""
+        """Each removed text, the text of `texts` for which it was removed, and their resemblance. With pairs="all",
+        every pair at or above the threshold, the smaller position first, unless shingles are capped; for groups of
+        more than max_bucket identical texts, only the pairs with the first text."""
 
     @property
     def contained(self) -> Values[tuple[int, int, float]]:
-        """With near="containment", texts of `against` that a later text contains, which stays: the place in `against`, the place
-        of the text, and the share of the first that the second contains."""
+        """With near="containment", the texts of `against` that a later, kept text contains: the position in `against`,
+        the position of the containing text, and the share of the first text that it contains."""
 
     @property
     def capped_shingles(self) -> int:
-        """With pairs="all" or clusters="components", shingles in the prefixes of more than `cap` texts. These are not paired
-        all with all, so pairs may be missing; a warning says so."""
+        """With pairs="all" or clusters="components", the number of shingles in the prefixes of more than `cap` texts.
+        Not all pairs of these texts are compared, so pairs may be missing; a warning is issued."""
 
     @property
     def cap(self) -> int:
-        """max_bucket, or less to bound the work."""
+        """max_bucket, or a smaller number if that is needed to limit the work."""
 
     @property
     def boilerplate_spans(self) -> int | None:
-        """With without_boilerplate, spans that did not count, each a run of boilerplate_words words; None without it."""
+        """With without_boilerplate, the number of spans that were ignored, each a run of boilerplate_words words; None
+        without it."""
 
     def __len__(self) -> int: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -635,42 +660,49 @@ def dedup(
     without_boilerplate: int | None = None,
     boilerplate_words: int | None = None,
 ) -> Dedup:
-    """Decides which texts stay, by the rule of the command `twindex dedup`.
+    """Decides which texts to keep, by the rule of the command `twindex dedup`.
 
-    A text goes if and only if a kept text before it resembles it by `threshold` or more, counted exactly. So no two kept
-    texts are near each other, and nothing goes that is not near a kept one.
+    A text is removed if and only if its resemblance to an earlier kept text is at least `threshold`, counted
+    exactly. So no two kept texts are near each other, and every removed text is near a kept one.
 
-    texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with one column
-        of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, a dataset of Hugging Face's. With
-        tokens="features" each is a set or vector of your own: a list of names, a dict of weights, or a list of pairs of a name
-        and its weight. Names are str or int, and 7 is the name "7".
-    text_field: the column of a table that has the texts, where it has several.
-    near: "containment" lets a text go if `threshold` of its shingles stand in a kept one that has as many or more; larger texts
-        come first.
-    weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the IdfTable that
-        `idf` gives, rounded to whole units of weight_unit, 1/256 to 2; 1 unless it is named. A resemblance changes by at most
-        weight_unit / the mean weight of the shingles of both texts. Texts are cut as those of the table. For features "tf" is
-        the weight that the vector says, and "idf" that times its inverse document frequency, both in units; "distinct" is the
-        set of features whose weight is above 0.
-    keep: which texts come first: the first, the longest by words, the one with the largest or smallest number,
-        ("max", numbers) or ("min", numbers), the one whose key has the smallest hash or is the smallest itself,
-        ("key-hash", keys) or ("smallest-key", keys). Of equal numbers the first comes first.
-    against: texts that were kept before. They come before all of `texts`, and stay. A text goes for an equal one first.
-    inside: a value for each text, such as its source; texts are compared only inside a value, so that each keeps its survivor.
-    nulls: what becomes of texts that are None: an error, or they are kept, each near nothing, or dropped.
-    clusters: "components" keeps one text of each connected component of near texts, and `max_cluster` cuts larger ones.
-        It is refused where a shingle is in too many texts to compare them all, unless `max_bucket` is given.
-    pairs: "all" lists all near pairs beside that, unless a shingle is in more than `max_bucket` texts (10,000 if it is None):
-        Dedup.capped_shingles.
-    max_work: ends the work with an error after this number of comparisons; each text is compared with kept texts alone.
-    words, seed, tokens, normal_form, fold: how texts are cut into shingles, as in Params.
-    without_boilerplate: spans that more than this number of texts share, those of `against` too, do not count: menus, footers,
-        licences. It should be larger than any family of copies. boilerplate_words: words of a span, 10 unless it is named.
-    memory: what the work takes beside texts and pairs, which are held, in bytes; 65,536 or more.
-    progress: True for a bar, or a function of the stage, how much of it is done, and how much there is. Ctrl-C, and an error
-        that it raises, end the call.
+    texts: a list or another iterable of str or bytes, a column of pandas, polars, pyarrow or numpy, or a table with
+        one column of text: a pyarrow Table, a polars or pandas DataFrame, a DuckDB relation, or a Hugging Face
+        dataset. With tokens="features" each text is a set or vector of features: a list of names, a dict of weights,
+        or a list of pairs of a name and its weight. Names are str or int; 7 is the same as "7".
+    text_field: the column with the texts, if a table has several columns.
+    near: with "containment", a text is removed if at least `threshold` of its shingles are in a kept text that has
+        as many or more shingles. Larger texts come first.
+    weights: the weight of a shingle. "distinct": the same for each shingle. "tf": its number of occurrences. "idf":
+        that number multiplied by the inverse document frequency from the IdfTable `idf`, rounded to multiples of
+        weight_unit, 1/256 to 2, which is 1 by default. Rounding changes a resemblance by at most weight_unit / the
+        mean weight of the shingles of both texts. Texts are tokenized as those of the table. For features, "tf" is
+        the weight in the vector, and "idf" that weight multiplied by the inverse document frequency, both rounded to
+        units; "distinct" compares the sets of features with a weight above 0.
+    keep: the order in which texts are considered, so that earlier texts are kept: "first", the input order;
+        "longest", by number of words; ("max", numbers) or ("min", numbers), the largest or smallest number first;
+        ("key-hash", keys) or ("smallest-key", keys), by the hash of the key or by the key. Texts with equal numbers
+        are considered in input order.
+    against: texts that were kept earlier. They come before all of `texts` and are always kept. A text equal to one
+        of them is removed for the equal text first.
+    inside: a value for each text, such as its source. Only texts with the same value are compared, so one text of
+        each value is kept.
+    nulls: what to do with texts that are None: "raise" an error, "keep" them, near no other text, or "drop" them.
+    clusters: "components" keeps one text of each connected component of near texts; `max_cluster` splits larger
+        components. If a shingle is in too many texts to compare them all, this is an error unless `max_bucket` is
+        given.
+    pairs: "all" also lists all near pairs, except for shingles in more than `max_bucket` texts (10,000 if it is
+        None), which are counted in Dedup.capped_shingles.
+    max_work: raises an error after this number of comparisons of texts with kept texts.
+    words, seed, tokens, normal_form, fold: how texts are split into shingles, as in Params.
+    without_boilerplate: ignores spans that more than this number of texts share, including those of `against`, for
+        example menus, footers and licences. It should be larger than any group of copies. boilerplate_words: number
+        of words in a span, 10 by default.
+    memory: the memory budget in bytes, 65,536 or more, in addition to the texts and pairs, which are always in
+        memory.
+    progress: True for a progress bar, or a function that is called with the stage, the amount of work done, and the
+        total. Ctrl-C, and an exception from the function, end the call.
 
-    `threshold` is 0.05 to 1. What is out of range raises InvalidError, which names the argument."""
+    `threshold` is 0.05 to 1. A value that is out of range raises InvalidError, which names the argument."""
 
 def passages(
     texts: _Texts | Table,
@@ -686,17 +718,20 @@ def passages(
     text_field: str | None = None,
     progress: _Progress = None,
 ) -> list[tuple[int, int, int, int, int, int]]:
-    """Runs of `min_words` words or more, 1 to 65,535, that stand in an earlier text, or, with `within`, earlier in the same.
+    """Returns runs of at least `min_words` words, 1 to 65,535, that occur in an earlier text or, with `within`, earlier
+    in the same text.
 
-    A position is repeated if the run of `min_words` words from it on came before, and its source is the first occurrence.
-    A passage is a run of repeated positions whose sources advance together. Each is a tuple `(text, start, end,
-    first_text, first_start, words)`: places in `texts`, and characters in them, so that `texts[text][start:end]` is the
-    passage. They come in the order of the texts. `exact="bytes"` compares all that is between the words, too.
-    keep: which texts come first, whose passages stay: "first" or "longest", or ("max", numbers), ("min", numbers),
-    ("key-hash", keys) or ("smallest-key", keys), a value for each text.
-    `memory` is what the work takes beside texts and passages, in bytes; what is more goes to scratch files. `text_field` and
-    `progress` are as for dedup."""
+    A position is repeated if the run of `min_words` words at this position occurs earlier; its source is the first
+    occurrence. A passage is a run of repeated positions whose sources are consecutive. Each passage is a tuple
+    `(text, start, end, first_text, first_start, words)` of positions in `texts` and of characters in them, so that
+    `texts[text][start:end]` is the passage. Passages are returned in the order of the texts.
+
+    exact: "bytes" also compares the bytes between the words.
+    keep: the order in which texts are considered; the passages of the first text are kept: "first" or "longest", or
+        ("max", numbers), ("min", numbers), ("key-hash", keys) or ("smallest-key", keys), with a value for each text.
+    memory: the memory budget in bytes, in addition to the texts and passages; more data goes to scratch files.
+    text_field, progress: as for dedup."""
 
 def set_threads(threads: int) -> None:
-    """How many threads batches take; before the first batch. A process that is forked after it has none of them, and
-    batches are refused there."""
+    """Sets the number of threads for batches. Must be called before the first batch. A process that is forked later has
+    none of these threads, so batches raise an error there."""

@@ -1,4 +1,4 @@
-"""Exceptions, by what the caller can do about them."""
+"""Exceptions, one for each way in which the caller can react."""
 
 from typing import Any
 
@@ -20,15 +20,15 @@ __all__ = [
 
 
 class Error(Exception):
-    """What twindex refuses or finds wrong. The message says what and where; the attributes say it to a program.
+    """The base class of errors. The message names the problem and where it occurred; the attributes are for programs.
 
     Attributes that do not apply are None.
 
     path: the file or directory.
-    section, offset: where in the file damage was noticed.
-    record: the place in a batch, from 0, of the record that was refused.
-    field: the parameter that differs.
-    expected, found: both values, as text.
+    section, offset: where in the file damage was found.
+    record: the position in the batch, from 0, of the refused record.
+    field: the name of the parameter or argument.
+    expected, found: the expected and the actual value, as text.
     remedy: what to do next.
     """
 
@@ -60,7 +60,7 @@ class Error(Exception):
         return f"{message} ({self.remedy})" if self.remedy else message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # With all that is known, so that an error of a worker reaches the driver whole.
+        # Keeps all attributes, so that a worker's error reaches the driver complete.
         return _again, (type(self), self.args[0], self.__dict__.copy())
 
 
@@ -81,27 +81,27 @@ class LockedError(Error):
 
 
 class UnsupportedError(Error):
-    """A newer twindex wrote it."""
+    """The file was written by a newer version of twindex."""
 
 
 class ParamsMismatchError(Error):
-    """Made with other parameters; `field` says which differs."""
+    """The parameters differ; `field` names the first difference."""
 
 
 class CorruptError(Error):
-    """Bytes on disk are not what was written."""
+    """Bytes on disk differ from what was written."""
 
 
 class IoError(Error):
-    """The operating system refused."""
+    """The operating system reported an error."""
 
 
 class InvalidError(Error, ValueError):
-    """The caller asked for something that cannot be."""
+    """An argument or a request is invalid."""
 
 
 class LimitError(Error, ValueError):
-    """A stated limit was reached; nothing was written."""
+    """A documented limit was reached; nothing was written."""
 
 
 class NoSpaceError(Error):
@@ -109,7 +109,7 @@ class NoSpaceError(Error):
 
 
 class PoisonedError(Error):
-    """An earlier write failed, and ended the writer."""
+    """An earlier write failed, so the writer accepts no more changes."""
 
 
 class AfterCommitError(Error):

@@ -1,4 +1,5 @@
-"""A bar for `progress=True`: that of tqdm where it is installed, which knows notebooks, or a line on standard error."""
+"""The bar for `progress=True`: a tqdm bar if tqdm is installed, which supports notebooks, otherwise a line on standard
+error."""
 
 import importlib
 import sys
@@ -6,7 +7,7 @@ from typing import Any
 
 
 class Bar:
-    """Called with a stage, how much of it is done, and how much there is."""
+    """A progress callback: is called with a stage, the amount of work done, and the total."""
 
     def __init__(self) -> None:
         try:
@@ -30,7 +31,7 @@ class Bar:
         if shown == self._shown:
             return
         self._shown = shown
-        # A line of its own for each stage where nobody can rewrite it, as in a log.
+        # If the output cannot be overwritten, as in a log, prints one line for each stage.
         if sys.stderr.isatty():
             print(f"\r{shown:40}", end="", file=sys.stderr, flush=True)
         elif stage != self._stage:

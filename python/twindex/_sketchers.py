@@ -1,4 +1,4 @@
-"""Sketchers of one kind alone."""
+"""Sketchers for MinHash alone and for simhash alone."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class MinHash:
-    """The minima of a text's shingles, `bands` times `rows` of them, and the features that groups of them make.
+    """Computes the `bands` times `rows` minima of a text's shingles, and a feature for each band of `rows` minima.
 
     >>> minhash = MinHash(words=2)
     >>> minhash.resemblance("a rose is a rose", "a rose is a rose") == 1.0
@@ -25,20 +25,20 @@ class MinHash:
         self._sketcher = Sketcher(self.params)
 
     def sketch(self, text: _Text) -> Sketch:
-        """The sketch of one text."""
+        """Returns the sketch of one text."""
         return self._sketcher.sketch(text)
 
     def sketch_many(self, texts: _Texts) -> list[Sketch]:
-        """The sketches of many texts, of a list or an Arrow array, on all cores."""
+        """Returns the sketches of many texts in a list or an Arrow array, computed on all cores."""
         return self._sketcher.sketch_many(texts)
 
     def resemblance(self, a: _Text, b: _Text) -> float:
-        """The estimated resemblance (Jaccard) of two texts."""
+        """Returns the estimated resemblance (Jaccard) of two texts."""
         return self.sketch(a).resemblance(self.sketch(b))
 
 
 class Simhash:
-    """The 64-bit simhash fingerprint of a text.
+    """Computes the 64-bit simhash fingerprint of a text.
 
     >>> simhash = Simhash(words=2)
     >>> simhash.distance("a rose is a rose", "A rose is a rose!")
@@ -50,13 +50,13 @@ class Simhash:
         self._sketcher = Sketcher(self.params)
 
     def fingerprint(self, text: _Text) -> int | None:
-        """The fingerprint of one text; None for a text without words."""
+        """Returns the fingerprint of one text; None for a text without words."""
         return self._sketcher.sketch(text).fingerprint
 
     def fingerprints(self, texts: _Texts) -> list[int | None]:
-        """The fingerprints of many texts, of a list or an Arrow array, on all cores."""
+        """Returns the fingerprints of many texts in a list or an Arrow array, computed on all cores."""
         return [sketch.fingerprint for sketch in self._sketcher.sketch_many(texts)]
 
     def distance(self, a: _Text, b: _Text) -> int:
-        """The bits in which the fingerprints of two texts differ."""
+        """Returns the number of bits in which the fingerprints of two texts differ."""
         return self._sketcher.sketch(a).distance(self._sketcher.sketch(b))

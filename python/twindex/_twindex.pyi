@@ -1,4 +1,4 @@
-"""What is written in Rust; its types stand in the stub of the package."""
+"""The items that are written in Rust; their types are in the package's stub."""
 
 from . import Admitted as Admitted
 from . import Dedup as Dedup

@@ -1,4 +1,4 @@
-"""twindex on Apache Spark: near-duplicates of a DataFrame, with more than one machine.
+"""twindex on Apache Spark: finds near-duplicates in a DataFrame on several machines.
 
     from twindex import Params, spark as tw
 
@@ -10,14 +10,14 @@
     decided = tw.dedup(documents, 0.8, key="url")     # by the rule of `twindex dedup`, without an index
     kept = tw.kept(documents, decided, key="url")
     groups = tw.groups(documents, 0.8, key="url")     # key, leader, size: as `twindex groups` lists them
-    spans = tw.passages(documents, 50, key="url")     # what is repeated inside of documents, as `twindex passages` lists it
+    spans = tw.passages(documents, 50, key="url")     # repeated passages of documents, as `twindex passages` lists them
 
-Workers sketch, build segments, and pair segments; the driver writes one manifest. What workers make lies in a folder
-that all of them and the driver see. A segment's bytes depend on its documents alone and its name on its bytes, so a
-task that is retried, or run twice at once, makes the same file again. Nothing of a job that failed is in any index;
-`gc` removes it.
+Workers compute sketches, build segments and find the pairs of segments; the driver writes one manifest. Workers write
+their files to a folder that all workers and the driver can access. The bytes of a segment depend only on its documents,
+and its name only on its bytes, so a task that is retried or run twice at the same time writes the same file. A failed
+job leaves nothing in any index; `gc` removes its files.
 
-Needs pyspark, and with it pandas and pyarrow, which `twindex` itself does not. See docs/cluster.md.
+Needs pyspark with pandas and pyarrow, which `twindex` itself does not need. See docs/cluster.md.
 """
 
 from __future__ import annotations
@@ -59,20 +59,21 @@ __all__ = [
     "write_pairs",
 ]
 
-# Partitions that one merge of forests takes in.
+# Number of partitions that are combined in one step of `forest`.
 FAN_IN = 8
-# Bytes a task takes for records, pairs or keys, unless said otherwise; more goes to scratch files.
+# Default memory budget in bytes of a task for records, pairs or keys; more data goes to scratch files.
 MEMORY = 256 << 20
-# Pairs that the driver decides on at once, at the end of `dedup`.
+# Maximal number of pairs that the driver decides by itself, at the end of `dedup`.
 DRIVER_EDGES = 1_000_000
-# Shingles are counted in one set of SAMPLED; those counted COMMON times are common; at most COMMON_MAX of them are kept.
+# Shingles are counted in one of SAMPLED sets. Shingles counted at least COMMON times are common; the COMMON_MAX most
+# frequent ones are used.
 SAMPLED, COMMON, COMMON_MAX = 8, 8, 100_000
-# Tasks for each core that pairs of segments are divided into.
+# Number of tasks per core for the pairs of segments.
 PARTS_A_CORE = 4
-# Queries whose answers are held at once.
+# Maximal number of queries whose answers are in memory at a time.
 QUESTIONS = 256
 
-# Types of columns that are numbers of documents: what else Spark would cast, 2.7 to 2, is refused.
+# Column types that are accepted for integer keys. Other types, which Spark would cast (2.7 to 2), are refused.
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _PARTS = ["features", "signature", "bottom", "modular", "set"]
 
@@ -83,10 +84,11 @@ _PARTS = ["features", "signature", "bottom", "modular", "set"]
 def sketch(
     documents: DataFrame, params: Params, *, key: str = "id", text: str = "text", shards: int = 1
 ) -> DataFrame:
-    """The sketches of documents: key, shard, fingerprint, features, signature, bottom, modular, set.
+    """Returns the sketches of documents: key, shard, fingerprint, features, signature, bottom, modular, set.
 
-    key, text: columns, or paths to fields of structs, as "page.text". Columns of what the parameters do not keep are empty, or
-    null. A document without words has no features. A row without a text ends the job and names its key.
+    key, text: columns, or paths to fields of structs such as "page.text". Columns of data that the parameters do not
+    keep are empty or null. A document without words has no features. A row without a text ends the job with an error
+    that names its key.
     """
     run = _Sketch(params, shards, _version())
     rows = documents.select(_key_column(documents, key, params), _text_column(documents, text, key))
@@ -104,15 +106,15 @@ def build(
     memory: int = MEMORY,
     scratch: str | os.PathLike[str] | None = None,
 ) -> Index:
-    """Makes an index of documents, and opens it. Its directory gets its name when it is complete, or not at all.
+    """Builds an index of documents and opens it. The index's directory appears only when the index is complete.
 
-    path: a directory that is not there yet, on a file system that the driver and all workers see.
-    shards: how many parts the documents are cut into, by a hash of their keys; each becomes a segment, by one task.
-        Unless said otherwise, twice as many as Spark has cores.
-    scratch: a folder on each worker's own disk where segments are made before they are copied to the shared folder; for
-        object stores that are mounted as files. Without it they are made in the shared folder.
+    path: a directory that does not exist yet, on a file system that the driver and all workers can access.
+    shards: number of parts into which the documents are divided by a hash of their keys. One task builds the segment of
+        each part. By default, twice the number of Spark's cores.
+    scratch: a folder on each worker's own disk where segments are built before they are copied to the shared folder; for
+        object stores that are mounted as files. By default, segments are built in the shared folder.
 
-    Each key must stand once: Spark has no order in which one of two documents would be the last.
+    Keys must be unique: rows have no order in Spark, so there is no last document with a key.
     """
     session = documents.sparkSession
     path = os.path.abspath(path)
@@ -126,7 +128,7 @@ def build(
     slots = _slots(session, shards)
     counted = counters(context)
     rows = sketch(documents, params, key=key, text=text, shards=shards)
-    # By the number of its shard's slot, so that each shard is a partition of its own.
+    # Partitions by the shard's slot number, so that each shard gets its own partition.
     slot = F.element_at(F.array(*[F.lit(slot).cast("bigint") for slot in slots]), F.col("shard") + 1)
     run = _Build(params, folder, memory, scratch, counted, _version())
     made = rows.withColumn("slot", slot).repartition(shards, "slot").mapInArrow(
@@ -144,19 +146,19 @@ def build(
 
 
 def gc(path: str | os.PathLike[str]) -> list[str]:
-    """Removes what builds of an index at this path that failed, or are done, have left beside it; returns the names.
+    """Removes the files that failed or finished builds of an index at this path left next to it. Returns their names.
 
-    What a living task is writing stays. Call it when no build of this path is under way.
+    Files that a running task is writing are not removed. Call it when no build for this path is running.
     """
     folder = _segments_folder(os.path.abspath(path))
     if not os.path.isdir(folder):
         return []
-    # An index has its own names of the segments, so theirs here are not needed any more.
+    # The index links its segments under its own names, so the names in this folder are no longer needed.
     removed = _twindex.clean(folder, set())
     try:
         os.rmdir(folder)
     except OSError:
-        pass  # somebody writes to it
+        pass  # a task is writing to it
     return removed
 
 
@@ -171,11 +173,11 @@ def query(
     limit: int | None = None,
     by_segment: bool = False,
 ) -> DataFrame:
-    """The documents of an index near each query: query, key, distance, resemblance.
+    """Returns the documents of an index near each query: query, key, distance, resemblance.
 
-    Each partition of `questions` queries the whole index, which every worker maps. With `by_segment`, each query goes
-    to a task for each segment instead, so that a worker reads only its own: for an index larger than the memory of a
-    machine (Manku, Jain, Das Sarma 2007, section 4). Then `limit` holds for each segment.
+    Each partition of `questions` queries the whole index, which every worker maps. With `by_segment`, each query is sent
+    to one task per segment instead, so that a worker reads only its own segments: for an index larger than the memory of
+    a machine (Manku, Jain, Das Sarma 2007, section 4). In this case, `limit` applies to each segment.
     """
     session = questions.sparkSession
     opened = _Opened(path)
@@ -204,16 +206,20 @@ def pairs(
     estimated: bool = False,
     memory: int = MEMORY,
 ) -> DataFrame:
-    """Pairs of an index's documents that are near: a, b, and distance or resemblance; a < b.
+    """Returns the pairs of near documents in an index: a, b, and distance or resemblance; a < b.
 
-    within: their fingerprints differ in at most this number of bits; all of them. Without both, the index's own radius, or its
-    threshold where distance makes no documents near.
-    resembling: their resemblance is at least this, counted on the sets that the index keeps; no pair is missed.
-    estimated: it is estimated from the signatures of documents that share a band, which an index without sets needs.
-    Of a band's bucket of more than 10,000 documents in two segments, and of a shingle that is among the rarest of more, only
-    enough pairs to hold it together; the counter `capped_buckets` says of how many.
+    within: finds all pairs whose fingerprints differ in at most this number of bits. Without `within` and `resembling`,
+        the index's own radius is used, or its threshold if its documents are not near by distance.
+    resembling: finds all pairs with at least this resemblance, counted with the sets of the index.
+    estimated: estimates resemblance from the signatures of documents that share a band; required for an index without
+        sets.
 
-    Each two segments are joined, and each with itself, in a few tasks for each core of Spark's. Cache what comes: each use of it would join again.
+    For a bucket of a band with more than 10,000 documents in two segments, and for a shingle that is among the rarest of
+    more than 10,000 documents, only enough pairs to connect these documents are returned. The counter `capped_buckets`
+    has their number.
+
+    Each segment is joined with itself and with each other segment, by a few tasks per core. Cache the result, because
+    each use of it would run the joins again.
     """
     opened = _Opened(path)
     params = Params.parse(opened.params)
@@ -225,7 +231,7 @@ def pairs(
     context = session.sparkContext
     run = _Pairs(opened, parts, (within, resembling, estimated), memory, counters(context), _version())
     _describe(context, f"twindex: pairs of {path}, {len(parts)} parts")
-    # Several parts to a task where there are many: a task costs more than a small part.
+    # If there are many parts, a task processes several of them, because a task costs more than a small part.
     tasks = min(len(parts), PARTS_A_CORE * context.defaultParallelism)
     return session.range(0, len(parts), 1, max(tasks, 1)).mapInArrow(run, schema)
 
@@ -249,32 +255,37 @@ def dedup(
     without_boilerplate: int | None = None,
     boilerplate_words: int | None = None,
 ) -> DataFrame:
-    """Which documents stay, by the rule of `twindex dedup`: key, kept, score, a row for each document.
+    """Decides which documents to keep, by the rule of `twindex dedup`: key, kept, score, with a row for each document.
 
-    A document goes if and only if a kept document before it resembles it by `threshold` or more, counted exactly. So nothing
-    goes that is not near a kept document, and no two kept ones are near each other. kept: the near kept document that comes
-    first; the document itself, if it stays. score: the resemblance of the two. `kept` takes the result.
+    A document is removed if and only if its resemblance to an earlier kept document is at least `threshold`, counted
+    exactly. So every removed document is near a kept one, and no two kept documents are near each other. kept: the first
+    near kept document; the document itself, if it is kept. score: the resemblance of the two. The function `kept`
+    accepts the result.
 
-    key, text, and the columns of keep and inside: columns, or paths to fields of structs, as "page.text".
-    keep: which documents come first. "smallest-key", "key-hash" (by a hash of the key), "longest" (by words), or
-        ("max", column) or ("min", column) of numbers; of equal ones the smallest key. Rows of Spark have no order of their
-        own, so that there is no "first".
-    inside: a column inside of whose values documents are compared.
-    near: "containment" lets a document go if `threshold` of its shingles stand in a kept one that has as many or more; larger
-        ones come first. score: the share of it that the kept one contains.
-    weights: "tf" counts a shingle as often as it occurs, "idf" that times its inverse document frequency, by the table that `idf`
-        gives, rounded to whole units of weight_unit, 1 unless it is named: as `twindex.dedup` counts. Texts are cut as those of
-        the table, which goes to each worker. With features, "tf" is the weight that the vector says.
-    features: the column of `text` has sets or vectors of features instead of texts: an array of names, a map of weights, or
-        texts of JSON, as `--features-field` reads them.
-    without_boilerplate: spans that more than this number of documents share do not count: menus, footers, licences. All
-        documents are counted before the first is compared. It should be larger than any family of copies. The list of spans
-        goes through the driver to each worker, 16 bytes a span. boilerplate_words: words of a span, 10 unless it is named.
-    A row without a key, a text, or a value of these columns ends the job, which names the key.
+    key, text, and the columns of keep and inside: columns, or paths to fields of structs such as "page.text".
+    keep: the order in which documents are considered: "smallest-key", "key-hash" (by a hash of the key), "longest" (by
+        number of words), or ("max", column) or ("min", column) of numbers; for equal numbers, by key. Rows have no order
+        in Spark, so there is no "first".
+    inside: a column; only documents with the same value in it are compared.
+    near: with "containment", a document is removed if at least `threshold` of its shingles are in a kept one that has as
+        many or more shingles. Larger documents come first. score: the share of the document that the kept one contains.
+    weights: the weight of a shingle: "tf", its number of occurrences; "idf", that number multiplied by the inverse
+        document frequency from the table `idf`, rounded to multiples of weight_unit, 1 by default; as in
+        `twindex.dedup`. Texts are tokenized as those of the table, which is sent to each worker. With features, "tf" is
+        the weight in the vector.
+    features: the column `text` has sets or vectors of features instead of texts: an array of names, a map of weights, or
+        JSON texts as read by `--features-field`.
+    without_boilerplate: ignores spans that more than this number of documents share, for example menus, footers and
+        licences. All documents are counted before any are compared. The number should be larger than any group of
+        copies. The list of spans is sent through the driver to each worker, 16 bytes per span. boilerplate_words: number
+        of words in a span, 10 by default.
 
-    Near pairs are found by the rarest shingles of each text, and none is missed. It is decided by rounds: documents without
-    an undecided near document before them stay, and what is near them goes. Once at most `driver_edges` pairs are left, the
-    driver decides the rest. The work is done when this returns, and its result is cached; `unpersist` frees it.
+    A row without a key, a text, or a value in one of these columns ends the job with an error that names the key.
+
+    Near pairs are found by the rarest shingles of each text; none is missed. Decisions are made in rounds: documents
+    without an undecided near document before them are kept, and documents near them are removed. When at most
+    `driver_edges` pairs are left, the driver decides the rest. The work is done when this function returns, and its
+    result is cached; `unpersist` frees it.
     """
     for name, given, expected in (
         ("near", near, ("resemblance", "containment")),
@@ -296,21 +307,21 @@ def dedup(
     session = documents.sparkSession
     context = session.sparkContext
     cut = (words, seed, weights, idf, weight_unit, features)
-    _twindex.shingle_sets([], *cut)  # refuses weights that do not go together before a worker does
+    _twindex.shingle_sets([], *cut)  # refuses unsuitable weights before a worker does
     with _job(context, "twindex: dedup"):
         call = _Dedup(session, threshold, near, cut, driver_edges, spans)
         return call.decide(documents, key, text, keep, inside)
 
 
 def groups(documents, threshold=0.8, *, key="id", text="text", keep="key-hash", **options):
-    """The group of each document: key, leader, size, a row for each document.
+    """Returns the group of each document: key, leader, size, with a row for each document.
 
-    A document leads if no leader before it resembles it by `threshold` or more, counted exactly; every other one belongs to
-    the first leader that it resembles. These are the groups that `twindex groups` lists of an index with sets that has the
-    same documents, and `Index.groups` in Python: they depend on the documents and on nothing else.
+    A document is a leader if its resemblance to every earlier leader is below `threshold`, counted exactly. Every other
+    document belongs to the first leader that it is near. These are the groups that `twindex groups`, and `Index.groups`
+    in Python, list for an index with sets of the same documents. They depend only on the documents.
 
-    keep: which documents come first, as in `dedup`, whose other options can be given too. Of equal numbers of a column the
-        smallest key comes first here, and the smallest hash of the key in an index with priorities.
+    keep: the order in which documents are considered, as in `dedup`, whose other options can be given too. For equal
+        numbers, documents are ordered by key here, but by the hash of the key in an index with priorities.
 
     The result is cached, as that of `dedup`; `unpersist` frees it.
     """
@@ -333,19 +344,20 @@ def passages(
     exact: Literal["tokens", "bytes"] = "tokens",
     seed: int = 0,
 ) -> DataFrame:
-    """Runs of `min_words` words or more that an earlier document has, too: key, start, end, first_key, first_start, words.
+    """Returns runs of at least `min_words` words that occur in an earlier document: key, start, end, first_key,
+    first_start, words.
 
-    The rows are the lines of spans.tsv that `twindex passages` writes with the same `--keep`, in no order. start and end are
-    bytes of the text in UTF-8, end is exclusive.
+    The rows are the lines of spans.tsv that `twindex passages` writes with the same `--keep`, in no particular order.
+    start and end are byte offsets in the UTF-8 text; end is exclusive.
 
-    keep: which documents come first, as in `dedup`; of equal ones the smallest key. A document's passages are those that
-        are in one that comes before it.
-    within: passages that are earlier in the same document count, too.
-    exact: "bytes" compares all that is between the words, too.
+    keep: the order in which documents are considered, as in `dedup`; for equal numbers, by key. The passages of a
+        document are those that occur in an earlier one.
+    within: also find passages that occur earlier in the same document.
+    exact: "bytes" also compares the bytes between the words.
 
-    Selected fingerprints are counted first. Texts with one that recurs are cut again, and their runs of words sorted by hash
-    to find the first of each. Each run of words that may recur takes a row. The work is done when this returns, and its
-    result is cached; `unpersist` frees it.
+    Selected fingerprints are counted first. Texts with a repeated fingerprint are tokenized again, and their runs of
+    words are sorted by hash to find the first occurrence of each. Each run of words that may be repeated takes a row.
+    The work is done when this function returns, and its result is cached; `unpersist` frees it.
     """
     found = _type(documents, _column(documents, key))
     if found != "string":
@@ -369,14 +381,14 @@ def passages(
         own = selected.join(recurring, "fingerprint").groupBy("id").agg(F.collect_set("fingerprint").alias("wanted"))
         schema = f"id string, number {number}, high bigint, low bigint, position int, start int, end int"
         grams = rows.join(own, "id").mapInArrow(_Grams(*call, keep == "longest"), schema)
-        # The first of equal runs of words is the source of the others.
+        # The first of several equal runs of words is the source of the others.
         by_rank = Window.partitionBy("high", "low").orderBy("number", "id", "position")
         first = F.first(F.struct("id", "position", "start")).over(by_rank)
         repeats = grams.select("id", "position", "start", "end", first.alias("first")).where("first.id != id")
         if within:
             repeats = grams.select("id", "position", "start", "end", first.alias("first"))
             repeats = repeats.where("first.id != id or first.position != position")
-        # Positions that advance with their sources have the same distance from them.
+        # The distance between position and source is constant within a passage.
         repeats = repeats.withColumn("distance", F.col("first.position") - F.col("position"))
         run = ["id", F.col("first.id"), "distance"]
         place = F.row_number().over(Window.partitionBy(*run).orderBy("position"))
@@ -396,7 +408,7 @@ def passages(
 
 
 class _Dedup:
-    """One call of `dedup`."""
+    """The state of one call of `dedup`."""
 
     def __init__(self, session, threshold, near, cut, driver_edges, spans=None):
         self.session, self.threshold = session, threshold
@@ -409,8 +421,8 @@ class _Dedup:
         return self.held[-1]
 
     def cut(self, frame):
-        """Works a frame out, and forgets how: the plan of each round would have those of all before it. Two copies, so that
-        an executor may die."""
+        """Computes a frame and truncates its lineage; otherwise the plan of each round would contain the plans of all
+        earlier rounds. Stores two replicas, so that one executor may fail."""
         return frame.localCheckpoint(eager=True, storageLevel=StorageLevel.MEMORY_AND_DISK_2)
 
     def decide(self, documents, key, text, keep, inside):
@@ -433,7 +445,7 @@ class _Dedup:
         repeated = members.groupBy("key").count().where("count > 1").select("key").limit(1).collect()
         if repeated:
             raise InvalidError(f"column {key}: the key {repeated[0].key!r} occurs twice; give each document its own", field=key)
-        # The first of equal texts represents them all.
+        # The first of several equal texts represents all of them.
         first, copies = F.min(F.struct("number", "key")).alias("first"), F.count("key").alias("copies")
         groups = members.groupBy("inside", "digest").agg(first, copies)
         groups = self.hold(groups.select("inside", "digest", "first.*", "copies"))
@@ -446,7 +458,7 @@ class _Dedup:
         run = _Sets(self.cut_by, left_out, keep == "longest", _version())
         sets = texts.mapInArrow(run, schema)
         if self.by == "containment":
-            # Larger ones come first, whatever was chosen.
+            # Larger documents come first; `keep` decides between documents of the same size.
             sets = sets.withColumn("number", F.struct((-F.col("size")).alias("size"), "number"))
         sets = self.hold(sets)
         edges = self.cut(self.near(sets))
@@ -474,9 +486,10 @@ class _Dedup:
         return decided
 
     def near(self, sets):
-        """The pairs of sets that are near each other, the one that comes first as `better`."""
+        """Returns the pairs of near sets; `better` is the one that is considered first."""
         number = dict(sets.dtypes)["number"]
-        # Any order of shingles finds all pairs. One by frequencies, estimated on some of the sets, is fast.
+        # Any order of shingles finds all pairs. Rarest first is fast; frequencies are estimated from a sample of the
+        # sets.
         some = sets.where(F.pmod(F.xxhash64("id"), F.lit(SAMPLED)) == 0).select("set")
         counts = some.mapInArrow(_Elements(), "shingle bigint").groupBy("shingle").count()
         common = counts.where(f"count >= {COMMON}").orderBy(F.desc("count"), "shingle").limit(COMMON_MAX).collect()
@@ -487,7 +500,7 @@ class _Dedup:
             run = _Prefixes(self.by, self.threshold, of_kept, common, _version())
             return self.hold(sets.mapInArrow(run, schema))
 
-        # By containment a kept set is found by all of its shingles.
+        # For containment, a kept set must be found by each of its shingles.
         found_by = {"worse": prefixes(False)}
         found_by["better"] = prefixes(True) if self.by == "containment" else found_by["worse"]
         better, worse = (
@@ -496,7 +509,7 @@ class _Dedup:
             )
             for side in ("better", "worse")
         )
-        sizes = F.lit(True)  # by containment the order says it
+        sizes = F.lit(True)  # for containment, the order ensures this
         if self.by == "resemblance":
             least, most = F.least("better_size", "worse_size"), F.greatest("better_size", "worse_size")
             sizes = least >= most * (self.threshold - 1e-9)
@@ -521,7 +534,7 @@ class _Dedup:
         return candidates.select(*columns).mapInArrow(_Count(self.by, self.threshold, _version()), names)
 
     def gone(self, edges):
-        """The ids of the sets that go."""
+        """Returns the ids of the sets that are removed."""
         left = edges.select("worse", "worse_number", "better", "better_number")
         gone = self.session.createDataFrame([], "id string")
         while left.count() > self.driver_edges:
@@ -545,7 +558,7 @@ class _Dedup:
 
 
 class _Spans:
-    """Spans that many documents share, counted before the documents are compared."""
+    """Finds the spans that many documents share, before the documents are compared."""
 
     def __init__(self, more_than, words, shingle_words, seed, idf):
         self.more_than, self.words = more_than, words
@@ -553,10 +566,10 @@ class _Spans:
         _twindex.span_list(b"", self.shingling, words, more_than, 0)  # refuses numbers out of range before a worker does
 
     def list_of(self, texts, documents, hold):
-        """The bytes of the list. `texts` has each distinct text with the number of its copies."""
+        """Returns the encoded list of spans. `texts` has each distinct text with its number of copies."""
         call = (self.shingling, self.words, _version())
         texts = texts.select("id", "copies", "text")
-        # A run of words that many documents share has a fingerprint that as many select.
+        # If many documents share a run of words, at least as many select its fingerprint.
         selected = hold(texts.mapInArrow(_SpanFingerprints(*call), "id string, copies bigint, fingerprint bigint"))
         often = f"documents > {int(self.more_than)}"
         of_all = F.sum("copies").alias("documents")
@@ -569,7 +582,7 @@ class _Spans:
 
 
 def _canonical(documents, column, name, key):
-    """The features of a column as bytes that are equal for equal sets and vectors."""
+    """Returns the features of a column as bytes that are equal for equal sets and vectors."""
     kind = _type(documents, column)
     if kind.startswith(("map<", "array<")):
         column = F.when(column.isNotNull(), F.to_json(column))
@@ -587,23 +600,23 @@ def _canonical(documents, column, name, key):
 
 
 def _needed(column, name, key=None):
-    """A column that has a value in each row. `key` is the column that names a row which has none."""
+    """Returns the column; a null ends the job. The error names the value of `key` in the row."""
     return _refused(column, column.isNull(), f"column {name}: expected a value in each row, found null", key)
 
 
 def _refused(column, wrong, why, key=None):
-    """A column; rows that are wrong end the job."""
+    """Returns the column; a row for which `wrong` is true ends the job with the error `why`."""
     of_key = F.lit("") if key is None else F.concat(F.lit(" in the row of the key "), F.coalesce(key.cast("string"), F.lit("null")))
     message = F.concat(F.lit(why), of_key, F.lit("; fill it in, or leave the row out"))
     return F.when(wrong, F.raise_error(message)).otherwise(column)
 
 
 def _number(documents, keep, key):
-    """The number by which documents come before others, the smaller first."""
+    """Returns the number by which documents are ordered, the smallest first."""
     if keep == "smallest-key":
         return F.lit(0)
     if keep == "longest":
-        return F.lit(0).cast("bigint")  # known when texts are cut
+        return F.lit(0).cast("bigint")  # set when texts are tokenized
     if keep == "key-hash":
         version = _version()
 
@@ -626,24 +639,25 @@ def _number(documents, keep, key):
     if found in ("float", "double"):
         column = _refused(column, F.isnan(given), f"column {name}: expected numbers, found NaN", key)
     elif found in _INTEGERS:
-        column = column.cast("decimal(20,0)")  # the least integer has no negative one of its own type
+        column = column.cast("decimal(20,0)")  # the smallest integer of a type cannot be negated within the type
     return -column if end == "max" else column
 
 
 def forest(
     edges: DataFrame, *, a: str = "a", b: str = "b", memory: int = MEMORY, fan_in: int = FAN_IN
 ) -> DataFrame:
-    """A spanning forest of pairs: root, key. Each component is a star around its smallest key.
+    """Returns a spanning forest of pairs: root, key. Each component is a star around its smallest key.
 
-    Every partition is reduced to fewer edges than it has keys, then several of those are merged to one, over and over.
-    What comes out does not depend on how the pairs lay.
+    Every partition is reduced to fewer edges than it has keys; then several partitions are merged into one, repeatedly.
+    The result does not depend on the partitioning of the pairs.
     """
     if fan_in < 2:
         raise InvalidError(f"fan_in: expected 2 or more, found {fan_in}")
     key_type = dict(edges.dtypes)[a]
     run = _Forest("u64" if key_type == "bigint" else "bytes", key_type, memory)
     schema = f"root {key_type}, key {key_type}"
-    # A guess: Spark may plan otherwise when it runs. So the last merge is of all that is left, whatever that is.
+    # This number is a guess: Spark may use other partitions at run time. So the last step merges all remaining
+    # partitions.
     partitions = edges.rdd.getNumPartitions()
     _describe(edges.sparkSession.sparkContext, "twindex: forest")
     found = edges.select(F.col(a).alias("root"), F.col(b).alias("key")).mapInArrow(run, schema)
@@ -654,10 +668,10 @@ def forest(
 
 
 def clusters(pairs: DataFrame, *, memory: int = MEMORY, fan_in: int = FAN_IN) -> DataFrame:
-    """The clusters that pairs make, a row for each document of a cluster of two or more: key, kept, score.
+    """Returns the clusters of pairs: key, kept, score, with a row for each document in a cluster of two or more.
 
-    kept: the smallest key of the cluster. score: the distance or resemblance of the pair of both; null for the kept one
-    itself, and for documents that are near it only by way of others.
+    kept: the smallest key of the cluster. score: the distance or resemblance of the document and the kept one; null for
+    the kept document itself, and for documents that are connected to it only through others.
     """
     score = [name for name in pairs.columns if name not in ("a", "b")][0]
     stars = forest(pairs, memory=memory, fan_in=fan_in).select("key", F.col("root").alias("kept"))
@@ -670,13 +684,13 @@ def clusters(pairs: DataFrame, *, memory: int = MEMORY, fan_in: int = FAN_IN) ->
 
 
 def kept(documents: DataFrame, clusters: DataFrame, *, key: str = "id") -> DataFrame:
-    """The documents that stay: those of no cluster, and of each cluster the one that is kept."""
+    """Returns the documents to keep: those in no cluster, and the kept document of each cluster."""
     gone = clusters.where("key <> kept").select(F.col("key").alias("_twindex_gone"))
     return documents.join(gone, _column(documents, key) == F.col("_twindex_gone"), "left_anti")
 
 
 def write_pairs(pairs: DataFrame, path: str | os.PathLike[str]) -> None:
-    """Writes pairs as `twindex pairs` prints them, sorted; through the driver, for those that fit one file."""
+    """Writes pairs to a file as `twindex pairs` does, sorted. All pairs pass through the driver."""
     score = [name for name in pairs.columns if name not in ("a", "b")][0]
     with open(path, "wb") as out:
         for row in pairs.orderBy("a", "b").toLocalIterator(prefetchPartitions=True):
@@ -684,7 +698,7 @@ def write_pairs(pairs: DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def write_clusters(clusters: DataFrame, path: str | os.PathLike[str]) -> None:
-    """Writes clusters as `twindex clusters` does, sorted; through the driver, for those that fit one file."""
+    """Writes clusters to a file as `twindex clusters` does, sorted. All clusters pass through the driver."""
     number, last = 0, None
     with open(path, "wb") as out:
         out.write(b"key\tcluster\tkept\tscore\n")
@@ -696,7 +710,7 @@ def write_clusters(clusters: DataFrame, path: str | os.PathLike[str]) -> None:
 
 
 def counters(context: SparkContext) -> dict[str, Accumulator[int]]:
-    """Accumulators of the work of this session, by name; a task that is run again counts again."""
+    """Returns the session's accumulators by name. Work of tasks that are run again is counted again."""
     known = _COUNTERS.get(context.applicationId)
     if known is None:
         names = ("documents", "segments", "bytes", "questions", "hits", "pairs", "capped_buckets")
@@ -710,7 +724,7 @@ _DESCRIPTION = "spark.job.description"
 
 
 class _job:
-    """Names the jobs of a block in Spark's UI."""
+    """A context manager that sets the description of jobs in Spark's UI."""
 
     def __init__(self, context, description):
         self.context, self.description = context, description
@@ -724,7 +738,7 @@ class _job:
 
 
 def _describe(context, description):
-    """Names jobs that run later, when rows are asked for, unless the caller has named them."""
+    """Sets the description of jobs that run later, when rows are requested, unless the caller has set one."""
     if (context.getLocalProperty(_DESCRIPTION) or "twindex:").startswith("twindex:"):
         context.setJobDescription(description)
 
@@ -734,7 +748,7 @@ def _segments_folder(path):
 
 
 def _column(frame, name):
-    """The column of this name, or the field of structs at this path."""
+    """Returns the column with this name, or the struct field at this path."""
     if name in frame.columns:
         return F.col("`" + name.replace("`", "``") + "`")
     kind = frame.schema
@@ -775,7 +789,8 @@ def _key_column(frame, key, params):
 
 
 def _segments_alone(path):
-    """How many segments an index has, all of whose documents are in one: a worker opens these by their places."""
+    """Returns the number of segments. Refuses an index with documents in its log, because workers open segments by
+    number."""
     index = Index.open(path)
     if index.logged:
         raise InvalidError(
@@ -792,7 +807,7 @@ def _sketch_schema(params):
 
 
 def _slots(session, count):
-    """A number for each of `count` partitions that Spark's own hash puts there."""
+    """Returns `count` numbers that Spark's hash maps to different partitions, if there are `count` partitions."""
     found = {}
     start = 0
     while len(found) < count:
@@ -814,7 +829,7 @@ def _version():
 
 
 def _field(key):
-    """A key as tables of the command have it."""
+    """Returns a key as the command writes it in tables."""
     if isinstance(key, int):
         return b"%d" % key
     text = key.encode() if isinstance(key, str) else key
@@ -829,7 +844,7 @@ def _score(value):
 
 
 class _Opened:
-    """An index as the driver saw it, which every worker must see too."""
+    """An index as the driver opened it. Workers check that they open the same index."""
 
     def __init__(self, path):
         index = Index.open(path)
@@ -855,7 +870,7 @@ class _Opened:
 
 
 def _begin(version):
-    """What every task does first."""
+    """Runs at the start of every task: checks the version, and sets the number of threads."""
     if version != _version():
         raise Error(
             f"twindex: expected version {version} as on the driver, found {_version()}",
@@ -864,7 +879,7 @@ def _begin(version):
             found=_version(),
             remedy="ship the driver's wheel with spark.archives",
         )
-    threads = os.environ.get("TWINDEX_THREADS", "1")  # tasks are what is parallel
+    threads = os.environ.get("TWINDEX_THREADS", "1")  # Spark runs tasks in parallel
     if not threads.isdecimal() or int(threads) < 1:
         raise InvalidError(
             f"TWINDEX_THREADS: expected 1 or more, found {threads!r}", remedy="set spark.executorEnv.TWINDEX_THREADS"
@@ -872,17 +887,17 @@ def _begin(version):
     try:
         _twindex.set_threads(int(threads))
     except ValueError:
-        pass  # an earlier task of this process has set it
+        pass  # an earlier task in this process has set it
 
 
 def _out(batch, key_type="string"):
-    """A batch of twindex as Spark wants it: keys as strings or binary, numbers signed."""
+    """Converts a batch of twindex for Spark: keys become strings or binary, and numbers become signed."""
     batch = pa.record_batch(batch)
     columns = []
     for name, column in zip(batch.schema.names, batch.columns):
         if pa.types.is_uint64(column.type):
             signed = column.view(pa.int64())
-            # Of a fingerprint the bits count; of a key the number.
+            # A fingerprint may become negative, because only its bits are used. A key must keep its value.
             if name != "fingerprint" and len(signed) and (pc.min(signed).as_py() or 0) < 0:
                 found = pc.max(column).as_py()
                 raise InvalidError(
@@ -1023,7 +1038,7 @@ class _SpanRuns:
 
 
 def _bytes_of(column):
-    """Lists of numbers as bytes, 8 each, low ones first."""
+    """Encodes lists of numbers as bytes, 8 for each number, little-endian."""
     numbers = [b"".join((one % 2**64).to_bytes(8, "little") for one in all) for all in column.to_pylist()]
     return pa.array(numbers, pa.binary())
 

@@ -8,13 +8,13 @@ pub fn masks(bits: u32, radius: u32) -> Masks {
     Masks { bits, radius: radius.min(bits), ones: 0, next: Some(0) }
 }
 
-/// Returns the number of [`masks`], at most `u64::MAX` (saturating).
+/// Returns the number of values that [`masks`] yields; saturates at `u64::MAX`.
 #[must_use]
 pub fn count(bits: u32, radius: u32) -> u64 {
     (0..=radius.min(bits)).map(|ones| choices(bits.into(), ones.into())).fold(0, u64::saturating_add)
 }
 
-/// Returns the binomial coefficient C(of, chosen), at most `u64::MAX` (saturating).
+/// Returns the binomial coefficient C(of, chosen); saturates at `u64::MAX`.
 #[must_use]
 pub fn choices(of: u64, chosen: u64) -> u64 {
     let step = |count: u128, i: u64| count * u128::from(of - i) / u128::from(i + 1);
@@ -37,8 +37,8 @@ impl Iterator for Masks {
     #[inline(always)]
     fn next(&mut self) -> Option<u64> {
         let mask = self.next?;
-        // Computes the next larger value with the same number of set bits (Gosper's hack): moves the top bit of the
-        // lowest run up.
+        // Gosper's hack computes the next larger value with the same number of set bits: it moves the top bit of the lowest
+        // run of ones up by one, and the other bits of the run down to bit 0.
         let low = mask & mask.wrapping_neg();
         let above = if mask == 0 { None } else { mask.checked_add(low) };
         let within = |value: u64| self.bits == 64 || value < 1 << self.bits;
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn masks_are_all_values_with_few_ones_once_each() {
+    fn masks_yield_each_value_within_radius_once() {
         for bits in 0..=10 {
             for radius in 0..=4 {
                 let mut expected: Vec<u64> =

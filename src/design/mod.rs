@@ -1,11 +1,11 @@
 //! Designs of permutation tables as data: the leading bits of each table, and the names of designs and codecs.
 //!
-//! Most users choose `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts the
-//! costs and the recall of a design, and chooses one.
+//! Most users choose `auto`, `small` or `fast` and can skip this module. The [`planner`](crate::planner) predicts the costs
+//! and the recall of a design, and chooses a design.
 //!
 //! - [`tables`]: the table designs, and how a query probes their tables;
 //! - [`order`]: the order of the bits in a table's keys;
-//! - [`masks`](masks::masks): all prefixes within a radius of a given prefix;
+//! - [`masks`](masks::masks): all bit differences within a radius;
 //! - [`scheme`]: a design with its codecs, and their names.
 
 pub mod masks;

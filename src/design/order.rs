@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The number of bits of a fingerprint.
 pub const BITS: u32 = 64;
 
-/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table; the leading bits of
+/// A permutation of the 64 bits of a fingerprint. The permuted fingerprint is its *key* in a table, and the leading bits of
 /// the table are the first bits of the key. A permutation preserves Hamming distances.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitOrder {
@@ -14,8 +14,7 @@ pub struct BitOrder {
 }
 
 impl BitOrder {
-    /// Creates the order in which `bits[i]` is the position in the fingerprint of bit `i` of the key; position 0 is the
-    /// most significant bit.
+    /// Creates the order in which bit `i` of the key is bit `bits[i]` of the fingerprint. Bit 0 is the most significant bit.
     ///
     /// # Panics
     /// If `bits` does not contain each of the 64 bits once.
@@ -58,7 +57,7 @@ impl BitOrder {
         self.moves.iter().fold(0, |print, &(rotation, mask)| print | (key & mask).rotate_right(rotation))
     }
 
-    /// Selects the bits of the key at these positions, to be extracted as a number.
+    /// Returns the field of the key bits at these positions; [`BitField::of`] extracts it from a fingerprint as a number.
     ///
     /// # Panics
     /// If the range of positions is descending or ends beyond 64.
@@ -73,18 +72,18 @@ impl BitOrder {
         BitField { first: moves.next().unwrap_or((0, 0)), rest: moves.collect() }
     }
 
-    /// Returns the positions of the fingerprint's bits, in key order.
+    /// Returns the position in the fingerprint of each bit of the key, as passed to [`new`](Self::new).
     #[must_use]
     pub fn bits(&self) -> Vec<u32> {
         (0..BITS).map(|place| self.invert(1 << (BITS - 1 - place)).leading_zeros()).collect()
     }
 }
 
-/// Consecutive bits of a key, extracted from the fingerprint without computing the whole key. This takes one or two
-/// instructions if the bits are also adjacent in the fingerprint.
+/// Consecutive bits of a key, extracted from the fingerprint without computing the whole key. The extraction takes one or
+/// two instructions if the bits are also adjacent in the fingerprint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BitField {
-    /// The first rotation and mask, as in [`BitOrder`].
+    /// The first pair of a rotation and a mask, as in [`BitOrder`].
     first: (u32, u64),
     rest: Box<[(u32, u64)]>,
 }
@@ -101,9 +100,9 @@ impl BitField {
             .fold(first, |field, &(rotation, mask)| field | fingerprint.rotate_left(rotation) & mask)
     }
 
-    /// Adds these bits of each fingerprint, shifted left by `shift`, to `numbers`, whose bits at these positions must
-    /// be 0. Equals [`of`](Self::of) for each fingerprint, but processes all fingerprints for one rotation before the
-    /// next, so that vector instructions handle several fingerprints at a time.
+    /// Extracts the field from each fingerprint, shifts it left by `shift`, and sets its bits in the number at the same
+    /// index of `numbers`. These bits must be 0 before. Extracts the same fields as [`of`](Self::of), but applies one
+    /// rotation to all fingerprints before the next, so that vector instructions process several fingerprints at a time.
     pub fn add_to(&self, fingerprints: &[u64], shift: u32, numbers: &mut [u64]) {
         for &(rotation, mask) in std::iter::once(&self.first).chain(&self.rest) {
             let (rotation, mask) = ((rotation + shift) % BITS, mask << shift);
@@ -119,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_permutes_bits_and_inverts() {
+    fn bit_order_permutes_bits_and_can_be_inverted() {
         let reversed: Vec<u32> = (0..BITS).rev().collect();
         let scattered: Vec<u32> = (0..BITS).map(|place| place * 37 % BITS).collect();
         for bits in [(0..BITS).collect(), reversed, scattered] {
@@ -134,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn field_is_a_range_of_bits_of_the_key() {
+    fn bit_field_extracts_a_range_of_key_bits() {
         let scattered: Vec<u32> = (0..BITS).map(|place| place * 37 % BITS).collect();
         let orders =
             [BitOrder::new(&scattered), BitOrder::leading(&[16..32, 48..64]), BitOrder::leading(&[])];
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn block_order_takes_few_rotations() {
+    fn order_of_two_blocks_needs_at_most_four_rotations() {
         let order = BitOrder::leading(&[16..32, 48..64]);
         assert_eq!(order.apply(0x1111_2222_3333_4444), 0x2222_4444_1111_3333);
         assert!(order.moves.len() <= 4);

@@ -1,7 +1,7 @@
-//! A table design with the codecs of its tables, and how parameters name them or leave them unspecified.
+//! A table design with the codecs of its tables, and the choices that parameters make or leave open.
 //!
-//! [`Scheme::choose`] selects the parts that the parameters leave unspecified. It is defined in the
-//! [`planner`](crate::planner), which estimates the costs.
+//! [`Scheme::choose`] makes the choices that the parameters leave open. It is defined in the [`planner`](crate::planner),
+//! which estimates the costs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +9,13 @@ use std::str::FromStr;
 use super::tables::DesignName;
 use crate::error::{Error, Result};
 
-/// A codec of tables that store whole fingerprints.
+/// A codec for tables that store whole fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Complete {
     /// A directory of the leading bits, and bit planes of the other bits: the fastest codec.
     Planes,
-    /// Elias-Fano: within 2 % of the entropy bound.
+    /// Elias-Fano coding: at most 1.1 times the entropy bound for 10,000 or more fingerprints.
     Compact,
     /// Huffman-coded differences in blocks (Manku, Jain and Das Sarma, WWW 2007, section 3.2).
     Manku,
@@ -44,8 +44,8 @@ impl Complete {
 pub struct Codecs {
     /// The codec of table 1.
     pub first: Complete,
-    /// The codec of the other tables. If `Some`, they are partial: their entries of this number of bytes, 2 to 4, point
-    /// to table 1. If `None`, they use the codec of table 1.
+    /// The codec of the other tables. If `Some(n)`, they are partial tables: each entry has `n` bytes (2 to 4) and points to
+    /// table 1. If `None`, they use the codec of table 1.
     pub partial: Option<u8>,
 }
 
@@ -72,15 +72,17 @@ impl FromStr for Codecs {
     }
 }
 
-/// The table design in an index's parameters.
+/// The table design as specified in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DesignChoice {
-    /// Selected for each segment: the fastest design, unless it takes too many bytes.
+    /// For each segment, the smallest block design that takes at most 15 % more query time than the fastest block
+    /// design.
     #[default]
     Auto,
-    /// Selected for each segment: the design with the fewest bytes.
+    /// For each segment, the smallest block design that takes at most 6 times the query time of the fastest block
+    /// design.
     Small,
-    /// Selected for each segment: the design with the shortest query time.
+    /// For each segment, the smallest design that takes at most 5 % more query time than the fastest design.
     Fast,
     /// The given design.
     Named(DesignName),
@@ -110,10 +112,10 @@ impl FromStr for DesignChoice {
     }
 }
 
-/// The codecs in an index's parameters.
+/// The codecs as specified in an index's parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum CodecChoice {
-    /// Selected for each segment.
+    /// Codecs chosen for each segment together with the design.
     #[default]
     Auto,
     /// The given codecs.

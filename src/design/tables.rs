@@ -1,31 +1,31 @@
 //! Table designs as data: the leading bits of each table, and the radius of its probes.
 //!
-//! All designs except the free designs are exact. The 64 bits of a fingerprint are split into `m` blocks, from the most
-//! significant bit on, the longer blocks first ([`blocks`]). The leading bits of each table are one or more of these
+//! All designs except the free designs are exact. The 64 bits of a fingerprint are split into `m` blocks, starting at the
+//! most significant bit; the first blocks are the longer ones ([`blocks`]). The leading bits of each table are one or more
 //! blocks:
 //!
-//! - `blocks-M`: `M` tables; table `t` leads with block `t`. If the sum of all `r_t + 1` exceeds `k`, a fingerprint at
-//!   distance at most `k` differs in at most `r_t` bits of some block `t` (the general pigeonhole principle of Qin et
-//!   al. 2018; with all `r_t` 0 it is the simplest design of Manku, Jain and Das Sarma, WWW 2007, section 3.1). So one
-//!   design answers every `k`: [`Design::radii`] computes the `r_t`.
-//! - `choose-M-J`: one table for each choice of `J` leading blocks among the `M` blocks. At most `k` blocks differ, so
-//!   at least `M - k` blocks are equal, and a table that leads with `J <= M - k` of the equal blocks finds the
+//! - `blocks-M`: `M` tables; the leading bits of table `t` are block `t`. If the sum of all `r_t + 1` exceeds `k`, a
+//!   fingerprint at distance at most `k` differs in at most `r_t` bits of some block `t` (the general pigeonhole principle
+//!   of Qin et al. 2018; with all `r_t` 0 it is the simplest design of Manku, Jain and Das Sarma, WWW 2007, section 3.1). So
+//!   one design answers every `k`: [`Design::radii`] computes the `r_t`.
+//! - `choose-M-J`: one table for each choice of `J` leading blocks among the `M` blocks. At most `k` blocks differ, so at
+//!   least `M - k` blocks are equal. If `J <= M - k`, some table has only equal blocks as its leading bits and finds the
 //!   fingerprint (Manku et al., section 3.1.1).
 //! - `nested-A-B`: one table for each pair of one of `A` outer blocks and one of `B` inner blocks, into which the bits
-//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, an outer block and an inner
-//!   block that belongs to it are equal (Manku et al., section 3.1.2, example of 16 tables).
-//! - `expansion`: one table, in which every value within the radius is looked up. The other designs avoid this.
+//!   outside the outer block are split. If fewer than `A` and fewer than `B` bits differ, an outer block and an inner block
+//!   that belongs to it are equal (Manku et al., section 3.1.2, example of 16 tables).
+//! - `expansion`: one table; a query looks up every value within the radius. The other designs avoid this cost.
 //!
-//! Free designs find the fingerprints that agree with the query in the first `P` bits of the key in at least one table;
-//! the bit orders are arbitrary. The probability of a miss is known ([`planner::recall`](crate::planner::recall)):
+//! A free design finds a fingerprint if the first `P` bits of its key equal those of the query in at least one table. The
+//! bit orders are arbitrary, and the probability of a miss is known ([`planner::recall`](crate::planner::recall)):
 //!
 //! - `prefix-P`: one table, in the fingerprint's own bit order;
 //! - `reversed-P`: two tables, the second one with the reversed bit order;
 //! - `random-T-P-S`: `T` tables; the bit orders of all but the first are drawn from the seed `S`.
 //!
 //! The default is `blocks-M`: `auto` and `small` choose only among these designs, `fast` also among `choose-M-J` and
-//! `nested-4-4`. The free designs and `expansion` are classic systems, used only if the parameters of the index name
-//! them.
+//! `nested-4-4`. The free designs and `expansion` reproduce older systems and are used only if the parameters of the index
+//! name them.
 //!
 //! Table 1 of every design uses the fingerprint's own bit order, so its keys are the fingerprints.
 
@@ -38,45 +38,44 @@ use super::order::{BITS, BitOrder};
 use crate::error::{Error, Result};
 use twindex_kernel::splitmix::SplitMix;
 
-/// The largest radius that block designs answer (docs/decisions.md D-09).
+/// The largest radius of any design (docs/decisions.md D-09).
 pub const WITHIN_MAX: u8 = 10;
-/// The number of bits of a pointer: the first bits of a fingerprint, by which a partial table locates it in table 1.
+/// The number of bits of a pointer: a partial table stores the first bits of a fingerprint to locate it in table 1.
 pub const POINTER_BITS: u32 = 16;
 /// The maximum number of tables of a design.
 pub const TABLES_MAX: u32 = 64;
 /// The maximum number of blocks of a fingerprint.
 pub const BLOCKS_MAX: u8 = 16;
-/// The base-2 logarithm of the average bucket size, rounded down: a table of `n` entries is probed by `floor(log2 n)`
-/// bits less this number.
+/// The number of bits by which a probe is shorter than `floor(log2 rows)`, so that a bucket has 8 to 16 rows on average.
 const BUCKET_BITS: u32 = 3;
 
-/// The name of a design, which specifies it completely. `Display` and `FromStr` use the form stored in files.
+/// The name of a design, which specifies the design completely. `Display` and `FromStr` use the form stored in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DesignName {
-    /// `blocks-M`.
+    /// The design `blocks-M`. The value is `M`, the number of blocks.
     Blocks(u8),
-    /// `choose-M-J`.
+    /// The design `choose-M-J`.
     Choose {
         /// The number of blocks of the fingerprint.
         blocks: u8,
         /// The number of leading blocks of each table: at least 2, since 1 is [`DesignName::Blocks`].
         leading: u8,
     },
-    /// `nested-A-B`.
+    /// The design `nested-A-B`.
     Nested {
         /// The number of blocks of the fingerprint.
         outer: u8,
         /// The number of blocks of the bits outside the outer block.
         inner: u8,
     },
-    /// `expansion`.
+    /// The design `expansion`.
     Expansion,
-    /// `prefix-P`.
+    /// The design `prefix-P`. The value is `P`, the number of leading bits.
     Prefix(u8),
-    /// `reversed-P`.
+    /// The design `reversed-P`. The value is `P`, the number of leading bits of each table.
     Reversed(u8),
-    /// `random-T-P-S`.
+    /// The design `random-T-P-S`.
     Random {
         /// The number of tables.
         tables: u8,
@@ -87,22 +86,23 @@ pub enum DesignName {
     },
 }
 
-/// A table of a design: its bit order, and the number of bits by which it is probed.
+/// A table of a design: its bit order, and the minimum and maximum number of bits of a probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     /// The order of a fingerprint's bits in a key of this table.
     pub order: BitOrder,
-    /// The number of leading bits of the key: the maximum number of bits by which the table is probed.
+    /// The number of leading bits of the key, which is the maximum number of bits of a probe.
     pub lead: u32,
-    /// The minimum number of bits of a probe; above 0 if a shorter prefix would change the matches or their counts.
+    /// The minimum number of bits of a probe: 0 if the results do not depend on the length of the prefix (block
+    /// designs), otherwise `lead`.
     min: u32,
 }
 
 impl Table {
-    /// Returns the number of bits by which a table of `rows` entries is probed: `floor(log2 rows) - 3`, so that a
-    /// bucket contains 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges
-    /// buckets, so a block design stays exact. Free designs and `expansion` are always probed by all bits that their
-    /// name specifies.
+    /// Returns the number of bits of a probe in a table of `rows` entries: `floor(log2 rows) - 3`, so that a bucket contains
+    /// 8 to 16 random entries, but at most the number of leading bits. A shorter prefix only enlarges buckets, so block
+    /// designs remain exact. Probes of free designs and of `expansion` always use all the bits that the name of the design
+    /// specifies.
     #[must_use]
     pub fn probe_bits(&self, rows: u64) -> u32 {
         prefix_bits(rows, self.lead).max(self.min)
@@ -138,13 +138,13 @@ impl DesignName {
         }
     }
 
-    /// Whether every answer is complete; false for free designs.
+    /// Returns whether probes find every fingerprint within the radius; `false` for free designs.
     #[must_use]
     pub fn is_exact(self) -> bool {
         !matches!(self, Self::Prefix(_) | Self::Reversed(_) | Self::Random { .. })
     }
 
-    /// Returns the largest radius that the design answers.
+    /// Returns the largest radius that a query may have with this design.
     #[must_use]
     pub fn within_max(self) -> u32 {
         let max = match self {
@@ -155,7 +155,7 @@ impl DesignName {
         max.min(WITHIN_MAX.into())
     }
 
-    /// Refuses a radius that the design does not answer.
+    /// Refuses a radius above [`within_max`](Self::within_max).
     ///
     /// # Errors
     /// [`Error::Invalid`], naming the design and the radius.
@@ -224,7 +224,7 @@ impl FromStr for DesignName {
         let kind = parts.next().unwrap_or("");
         let numbers: Vec<u64> =
             parts.map(|part| part.parse().map_err(|_| unknown())).collect::<Result<_>>()?;
-        // Numbers above 255 become 255, which is out of range for every parameter.
+        // Numbers above 255 saturate at 255, which is out of range for every parameter.
         let byte = |number: u64| u8::try_from(number).unwrap_or(u8::MAX);
         let name = match (kind, &numbers[..]) {
             ("blocks", &[blocks]) => Self::Blocks(byte(blocks)),
@@ -252,7 +252,7 @@ impl Design {
         Ok(Self::of_width(name.check()?, BITS))
     }
 
-    /// Creates the design for fingerprints of `width` bits, so that tests can try all bit differences.
+    /// Creates the design for fingerprints of `width` bits. Tests use a small width to try all bit differences.
     fn of_width(name: DesignName, width: u32) -> Self {
         let led_by = |ranges: &[Range<u32>]| Table {
             order: BitOrder::leading(ranges),
@@ -302,15 +302,15 @@ impl Design {
         Self { name, tables }
     }
 
-    /// Returns for each table the radius of its probes, in bits of the probed prefix; `None` if the table is not
-    /// probed. With these radii the probes find every fingerprint within `within`.
+    /// Returns the radius of the probes of each table: the maximum number of differing bits in the probed prefix; `None` if
+    /// the table is not probed. With these radii the probes of an exact design find every fingerprint within `within`.
     ///
-    /// The radii of block designs differ by at most 1, the larger ones first. They sum to `within - M + 1`, where a
-    /// table that is not probed counts as -1. A choose or nested design uses only the tables of its first blocks for a
-    /// radius below its largest one.
+    /// The radii of block designs differ by at most 1, with the larger ones first. They sum to `within - M + 1`, where a
+    /// table that is not probed counts as -1. If the radius is below the maximum of a choose or nested design, only the
+    /// tables of its first blocks are probed.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius that the design does not answer.
+    /// [`Error::Invalid`] for a radius above [`DesignName::within_max`].
     pub fn radii(&self, within: u32) -> Result<Vec<Option<u32>>> {
         self.name.check_within(within)?;
         let exactly = |wanted: bool| wanted.then_some(0);
@@ -336,12 +336,12 @@ impl Design {
         })
     }
 
-    /// Returns the bit order of the entries of a partial table, numbered from 0. The first 16 bits locate the
-    /// fingerprint in table 1. The other bits that do not lead this table follow, ascending. The rest, the leading bits
-    /// of this table, comes last and is not stored.
+    /// Returns the bit order of the entries of the partial table with index `table`. The first 16 bits locate the
+    /// fingerprint in table 1. They are followed by the other bits that are not leading bits of this table, ascending. The
+    /// remaining bits, all leading bits of this table, come last and are not stored.
     ///
     /// # Panics
-    /// If there is no table with this number.
+    /// If `table` is not less than the number of tables.
     #[must_use]
     pub fn entry_order(&self, table: usize) -> BitOrder {
         let table = &self.tables[table];
@@ -351,7 +351,7 @@ impl Design {
         BitOrder::new(&[pointer, filter, known].concat())
     }
 
-    /// Returns the number of probes of a query within `within`, in tables of `rows` entries each.
+    /// Returns the number of probes of a query with radius `within` in tables of `rows` entries each.
     ///
     /// # Errors
     /// Same as [`radii`](Self::radii).
@@ -364,9 +364,9 @@ impl Design {
     }
 }
 
-/// Sets the radii of blocks, all `None` before, so that every difference of at most `within` bits is found. The radii
-/// differ by at most 1, the larger ones first, and sum to `within` minus the number of blocks plus 1, where `None`
-/// counts as -1.
+/// Sets the radii of blocks, which are initially `None`, so that every difference of at most `within` bits is found. The
+/// radii differ by at most 1, with the larger ones first, and sum to `within` minus the number of blocks plus 1, where
+/// `None` counts as -1.
 pub fn spread(within: u32, radii: &mut [Option<u32>]) {
     for step in 0..=within as usize {
         let radius = &mut radii[step % radii.len()];
@@ -425,8 +425,8 @@ mod tests {
     ];
 
     #[test]
-    fn every_difference_within_k_is_inside_some_radius() {
-        // Uses 14 bits instead of 64, so that all differences can be tried: the argument does not depend on the width.
+    fn every_difference_within_radius_is_found_by_some_table() {
+        // Uses fingerprints of 14 bits instead of 64 to try all differences; the argument does not depend on the width.
         const WIDTH: u32 = 14;
         for name in EXACT {
             let design = Design::of_width(name, WIDTH);
@@ -434,7 +434,7 @@ mod tests {
                 let radii = design.radii(within).unwrap();
                 for difference in (0_u64..1 << WIDTH).filter(|d| d.count_ones() <= within) {
                     let key = |table: &Table| table.order.apply(difference << (BITS - WIDTH));
-                    // Probes by any shorter prefix of the leading bits must find the fingerprint too.
+                    // Probes with any shorter prefix of the leading bits must also find the fingerprint.
                     for shorter in 0..WIDTH {
                         let found = design.tables.iter().zip(&radii).any(|(table, radius)| {
                             let bits = table.lead.saturating_sub(shorter).max(table.min);
@@ -461,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn block_designs_probe_as_often_as_documented() {
+    fn exact_designs_use_documented_number_of_probes() {
         let rows = 1 << 30;
         let probes = |name, within| Design::new(name).unwrap().probes(within, rows).unwrap();
         for (within, expected) in [(2, 3), (3, 4), (4, 20), (7, 68), (10, 428)] {
@@ -476,7 +476,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_lead_with_as_many_bits_as_the_papers_say() {
+    fn numbers_of_leading_bits_match_the_papers() {
         let leads = |name: &str| {
             let design = Design::new(name.parse().unwrap()).unwrap();
             let mut leads: Vec<u32> = design.tables.iter().map(|table| table.lead).collect();
@@ -539,14 +539,14 @@ mod tests {
     }
 
     #[test]
-    fn a_radius_that_a_design_does_not_answer_is_refused_by_name() {
+    fn radius_above_design_maximum_is_refused_with_design_name() {
         let error = Design::new("choose-5-2".parse().unwrap()).unwrap().radii(4).unwrap_err().to_string();
         assert!(error.contains("choose-5-2") && error.contains("up to 3"), "{error}");
         assert!(Design::new(DesignName::Blocks(4)).unwrap().radii(11).is_err());
     }
 
     #[test]
-    fn the_prefix_grows_with_the_table() {
+    fn prefix_bits_grow_with_number_of_rows() {
         for (entries, bits) in [(0, 0), (3, 0), (15, 0), (16, 1), (1000, 6), (1 << 19, 16), (u64::MAX, 16)] {
             assert_eq!(prefix_bits(entries, 16), bits, "{entries}");
         }

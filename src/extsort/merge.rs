@@ -1,25 +1,25 @@
-//! The k-way merge by a tree of losers (Knuth, *The Art of Computer Programming* 3, 5.4.1).
+//! A k-way merge with a loser tree (Knuth, *The Art of Computer Programming* 3, 5.4.1).
 
 use std::cmp::Ordering;
 
 use crate::error::Result;
 
-/// An ascending sequence of items, read one by one.
+/// An ascending sequence of items that are read one by one.
 pub trait Source {
     /// The type of the items.
     type Item;
 
-    /// Replaces `head` by the next item, or by `None` at the end; it is not called again after the end. A source may
-    /// reuse the memory of the previous item.
+    /// Replaces `head` by the next item, or by `None` at the end. Must not be called again after the end. An implementation
+    /// may reuse the memory of the previous item.
     ///
     /// # Errors
-    /// Errors of reading the source.
+    /// Errors that occur while reading the source.
     fn advance(&mut self, head: &mut Option<Self::Item>) -> Result<()>;
 }
 
-/// Merges ascending sources into one ascending sequence. Equal items are ordered by their source.
+/// Merges ascending sources into one ascending sequence. Equal items are returned in the order of their sources.
 ///
-/// For k sources the merge needs ceil(log2 k) comparisons for each item, and memory for one item of each source.
+/// Merging k sources takes ceil(log2 k) comparisons per item, and the memory of one item per source.
 ///
 /// ```
 /// use twindex::extsort::{Merge, Source};
@@ -46,19 +46,18 @@ pub trait Source {
 #[derive(Debug)]
 pub struct Merge<S: Source, C> {
     sources: Vec<S>,
-    /// The first item of each source not returned yet; for the winner, the item returned last.
+    /// The next item of each source. For the winner, the item that was returned last.
     heads: Vec<Option<S::Item>>,
-    /// The losing source at each inner node. Node `n` has the children `2 n` and `2 n + 1`; source `s` is the leaf `k +
-    /// s`.
+    /// The losing source at each inner node. Node `n` has the children `2 n` and `2 n + 1`. Source `s` is the leaf `k + s`.
     losers: Vec<usize>,
     winner: usize,
     compare: C,
-    /// Whether the first matches have been played.
+    /// Whether the first items have been read and compared.
     started: bool,
 }
 
 impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
-    /// Creates a merge of sources that are ascending by `compare`.
+    /// Creates a merge of sources that are in ascending order by `compare`.
     pub fn new(sources: impl IntoIterator<Item = S>, compare: C) -> Self {
         let sources: Vec<S> = sources.into_iter().collect();
         let heads = sources.iter().map(|_| None).collect();
@@ -66,16 +65,16 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Self { sources, heads, losers, winner: 0, compare, started: false }
     }
 
-    /// Returns the next item and the number of its source; `None` at the end.
+    /// Returns the next item and the index of its source, or `None` at the end.
     ///
     /// # Errors
-    /// Errors of the sources. After an error the merge must not be used any more.
+    /// Errors of the sources. After an error, the merge must not be used any more.
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "the item borrows from the merge")]
     pub fn next(&mut self) -> Result<Option<(usize, &S::Item)>> {
         if self.started {
             let winner = self.winner;
-            // At the end the winner has no item, so no source is read again.
+            // At the end, the winner has no item, so no source is read again.
             if let (Some(source), Some(head @ Some(_))) =
                 (self.sources.get_mut(winner), self.heads.get_mut(winner))
             {
@@ -89,10 +88,10 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Ok(self.heads.get(winner).and_then(Option::as_ref).map(|head| (winner, head)))
     }
 
-    /// Same as [`next`](Self::next), but moves the item out of the merge.
+    /// Returns the next item as [`next`](Self::next) does, but by value and without the index of its source.
     ///
     /// # Errors
-    /// Same as [`next`](Self::next).
+    /// As [`next`](Self::next).
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<S::Item>> {
         if !self.started {
@@ -110,7 +109,8 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         Ok(item)
     }
 
-    /// Whether source `a` comes before source `b`. An exhausted source comes after all others.
+    /// Returns true if the item of source `a` comes before the item of source `b`. An exhausted source comes after all
+    /// others.
     #[inline(always)]
     fn precedes(&self, a: usize, b: usize) -> bool {
         match (&self.heads[a], &self.heads[b]) {
@@ -120,7 +120,7 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
         }
     }
 
-    /// Reads the first items and plays all matches, from the leaves up.
+    /// Reads the first item of each source and fills the tree, from the leaves up.
     #[cold]
     fn start(&mut self) -> Result<()> {
         self.started = true;
@@ -128,26 +128,27 @@ impl<S: Source, C: Fn(&S::Item, &S::Item) -> Ordering> Merge<S, C> {
             source.advance(head)?;
         }
         let count = self.sources.len();
-        // The winner of each node; the winner of a leaf is its own source.
+        // The winner at each node. The winner at a leaf is the source of that leaf.
         let mut winners: Vec<usize> = vec![0; count];
         winners.extend(0..count);
         for node in (1..count).rev() {
             let (a, b) = (winners[2 * node], winners[2 * node + 1]);
             (winners[node], self.losers[node]) = if self.precedes(a, b) { (a, b) } else { (b, a) };
         }
-        // With one source there is no match; its leaf is node 1.
+        // A single source has no competitor. Its leaf is node 1.
         self.winner = winners.get(1).copied().unwrap_or(0);
         Ok(())
     }
 
-    /// Replays the matches from the winner's leaf up to the root.
+    /// Finds the next winner: compares the new item of the last winner with the losers on the path from its leaf to the
+    /// root.
     #[inline(always)]
     fn replay(&mut self) {
         let mut winner = self.winner;
         let mut node = (self.sources.len() + winner) >> 1;
         while node > 0 {
             let other = self.losers[node];
-            // The outcome is unpredictable, so the winner and the loser are selected without a branch.
+            // The result of the comparison is unpredictable, so the winner is selected without a branch.
             let wins = self.precedes(other, winner);
             self.losers[node] = if wins { winner } else { other };
             winner = if wins { other } else { winner };
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// A source over a list of items, which returns an error at item `fails`.
+    /// A source of a list of items. It returns an error instead of the item with index `fails`.
     struct List {
         items: std::vec::IntoIter<(u8, usize)>,
         fails: Option<usize>,
@@ -189,10 +190,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merge_of_any_sources_is_a_stable_sort_of_all_items(
+        fn merge_of_sources_equals_a_stable_sort(
             lists_of_keys in proptest::collection::vec(proptest::collection::vec(0..20_u8, 0..40), 0..20),
         ) {
-            // Items are numbered source by source, so a stable sort by key equals a sort by key and number.
+            // Items are numbered source by source, so a stable sort by key gives the same order as a sort by key and number.
             let mut number = 0;
             let sources: Vec<Vec<(u8, usize)>> = lists_of_keys
                 .into_iter()
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn error_of_a_source_is_the_error_of_the_merge() {
+    fn merge_returns_the_error_of_a_source() {
         let sources = [vec![(1, 0), (4, 0)], vec![(2, 1), (3, 1)], vec![]];
         for (failing, fails, returned) in [(0, 0, 0), (2, 0, 0), (1, 1, 2), (0, 2, 4)] {
             let mut lists = lists(&sources);

@@ -1,12 +1,12 @@
-//! External sorting: a k-way merge, and a sorter for records that may exceed memory.
+//! External sorting: a k-way merge, and a sorter for records that may exceed the memory.
 //!
-//! - [`merge`]: a tree of losers over any ascending sources, generic over the ordering;
-//! - [`record`]: records and their encoding in a scratch file, of fixed or variable width;
-//! - [`runs`]: sorted runs in scratch files, merged level by level so that few are open at a time;
-//! - [`sorter`]: records collected in memory, sorted, and written as runs.
+//! - [`merge`]: a loser tree that merges any ascending sources, generic over the ordering;
+//! - [`record`]: records of fixed or variable width, and their encoding in a scratch file;
+//! - [`runs`]: sorted runs in scratch files, merged level by level so that few runs exist at a time;
+//! - [`sorter`]: collects records in memory, sorts them, and writes them as runs if they exceed the memory.
 //!
-//! The numbers of a segment are sorted in [`segment::sorted`](crate::segment::sorted) instead: a radix sort that
-//! partitions them to scratch files by their leading bits, and sorts each bucket in memory without comparisons.
+//! The numeric columns of a segment are sorted in [`segment::sorted`](crate::segment::sorted) instead. Its radix sort
+//! partitions numbers into scratch files by their leading bits, and sorts each bucket in memory.
 
 pub mod merge;
 pub mod record;

@@ -1,15 +1,14 @@
-//! Records to be sorted, and their encoding in a scratch file.
+//! Records that can be sorted, and their encoding in scratch files.
 
 use zerocopy::little_endian::{U32, U64, U128};
 use zerocopy::{FromBytes, Immutable, IntoBytes, Unaligned};
 
-/// A record that can be written to a scratch file. It has a fixed width, or its head contains its length.
+/// A record that can be written to a scratch file. It has a fixed width, or a head that contains its length.
 pub trait Record: Ord + Sized {
-    /// The size in bytes of the head, which contains the length of the record; for records of fixed width, the size of
-    /// the whole record.
+    /// The size of the head in bytes. For records of fixed width, this is the size of the whole record.
     const HEAD: usize;
 
-    /// Returns the number of bytes that follow `head`, the first [`HEAD`](Self::HEAD) bytes.
+    /// Returns the number of bytes after the head of a record. `head` has the first [`HEAD`](Self::HEAD) bytes.
     #[inline]
     #[must_use]
     fn tail(_head: &[u8]) -> usize {
@@ -19,18 +18,18 @@ pub trait Record: Ord + Sized {
     /// Appends the encoded record to `bytes`.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Decodes a record from all its bytes into `record`, whose memory can be reused.
+    /// Decodes all bytes of a record into `record`, whose memory may be reused.
     fn take(bytes: &[u8], record: &mut Option<Self>);
 
-    /// Merges `next`, the following record in sort order, into this record if both should become one, and returns
-    /// whether it did. By default equal records are merged; a record with a count adds the count of `next`.
+    /// Combines this record with `next`, the next record in sort order, if the two belong together. Returns true if they
+    /// were combined. By default, equal records are combined; a record with a count adds the count of `next`.
     #[inline]
     fn absorb(&mut self, next: &Self) -> bool {
         self == next
     }
 }
 
-/// The little-endian encoding of a record of fixed width.
+/// The little-endian encoding of a record with two fields.
 #[derive(FromBytes, IntoBytes, Immutable, Unaligned)]
 #[repr(C)]
 struct WirePair<A, B>(A, B);
@@ -39,7 +38,7 @@ struct WirePair<A, B>(A, B);
 #[repr(C)]
 struct Triple(U64, U64, u8);
 
-/// Implements the conversion between a record of fixed width and its encoding.
+/// Implements [`Record`] for a type of fixed width by conversion to and from its encoding.
 macro_rules! fixed {
     ($type:ty, $wire:ty, |$record:ident| $to:expr, |$found:ident| $from:expr) => {
         impl Record for $type {
@@ -52,7 +51,7 @@ macro_rules! fixed {
             }
             #[inline]
             fn take(bytes: &[u8], record: &mut Option<Self>) {
-                // Always succeeds: `bytes` has the length of `HEAD`, so `None` never ends a run early.
+                // Always succeeds, because `bytes` has `HEAD` bytes. So `None` never ends a run early.
                 *record = <$wire>::read_from_bytes(bytes).ok().map(|$found| $from);
             }
         }
@@ -72,7 +71,7 @@ fixed!(
 );
 fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
-/// A number and its count. Equal numbers are merged into one record with the sum of their counts.
+/// A number and its count. Records with equal numbers are combined, and their counts are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NumberCount {
     /// The number.

@@ -9,23 +9,23 @@ use super::record::Record;
 use crate::error::{Error, Result};
 use crate::sys::Spill;
 
-/// The minimum size in bytes of the read buffer of a run.
+/// Minimum size of a run's read buffer in bytes.
 const BUFFER_MIN: usize = 192;
-/// The maximum size in bytes of the read buffer of a run. Larger buffers are not faster.
+/// Maximum size of a run's read buffer in bytes. Larger buffers are not faster.
 const BUFFER_MAX: usize = 1 << 20;
 
-/// The number of bytes collected before they are passed to the scratch file.
+/// Number of bytes that are buffered before they are appended to the scratch file.
 const WRITTEN: usize = 1 << 12;
 
-/// The names of operations in errors of scratch files. They end with "in", because the message continues with the
-/// folder.
+/// Names of operations in the errors of scratch files. They end with "in", because the error message continues with the
+/// directory.
 #[derive(Clone, Copy, Debug)]
 pub struct WordRecord {
-    /// The operation of creating a file.
+    /// Creating a scratch file.
     pub create: &'static str,
-    /// The operation of writing a file.
+    /// Writing to a scratch file.
     pub write: &'static str,
-    /// The operation of reading a file.
+    /// Reading from a scratch file.
     pub read: &'static str,
 }
 
@@ -39,10 +39,10 @@ impl Default for WordRecord {
     }
 }
 
-/// Sorted runs of records, in unnamed files in a folder.
+/// Sorted runs of records, stored in unnamed files in a directory.
 ///
-/// Records are appended to the current run until it is ended. If a level has the maximum number of runs that can be
-/// merged at a time, they are merged to one run of the next level, in a new file.
+/// Records are appended to the current run until it is ended. Once a level has `fan_in` runs, which is the maximum that can
+/// be merged at once, these runs are merged into one run of the next level, in another file.
 #[derive(Debug)]
 pub struct Runs<T> {
     dir: PathBuf,
@@ -53,13 +53,13 @@ pub struct Runs<T> {
     of: PhantomData<fn() -> T>,
 }
 
-/// The runs of a level, stored one after the other in a file.
+/// The runs of one level, which are stored one after the other in a file.
 #[derive(Debug, Default)]
 struct RunLevel {
     spill: Option<Spill>,
-    /// The start and end offsets of each run in the file.
+    /// The start and the end offset of each run in the file.
     places: Vec<(u64, u64)>,
-    /// The unwritten bytes at the end of the current run.
+    /// The bytes of the current run that are not written yet.
     bytes: Vec<u8>,
 }
 
@@ -70,7 +70,7 @@ impl RunLevel {
         if self.bytes.len() < WRITTEN { Ok(()) } else { self.write(dir, words) }
     }
 
-    /// Writes the collected bytes to the scratch file.
+    /// Writes the buffered bytes to the scratch file.
     #[cold]
     fn write(&mut self, dir: &Path, words: WordRecord) -> Result<()> {
         let spill = match &mut self.spill {
@@ -118,26 +118,26 @@ impl RunLevel {
 }
 
 impl<T: Record> Runs<T> {
-    /// Creates an empty set of runs. At most `fan_in` runs (at least 2) are merged at a time. The read buffers of the
-    /// runs share `memory` bytes, but each has at least 192 bytes.
+    /// Creates an empty set of runs. At most `fan_in` runs are merged at once; a value below 2 is taken as 2. The read
+    /// buffers of the runs share `memory` bytes, but each buffer has at least 192 bytes.
     #[must_use]
     pub fn new(dir: &Path, words: WordRecord, fan_in: usize, memory: usize) -> Self {
         Self { dir: dir.to_owned(), words, fan_in: fan_in.max(2), memory, levels: vec![RunLevel::default()], of: PhantomData }
     }
 
-    /// Appends a record to the current run. It must not be less than the previous record of the run.
+    /// Appends a record to the current run. It must not be less than the previous record of the same run.
     ///
     /// # Errors
-    /// [`Error::Io`] for the scratch file.
+    /// [`Error::Io`] from the scratch file.
     #[inline]
     pub fn put(&mut self, record: &T) -> Result<()> {
         self.levels[0].put(record, &self.dir, self.words)
     }
 
-    /// Ends the current run. A run without records is ignored.
+    /// Ends the current run. Has no effect if the run has no records.
     ///
     /// # Errors
-    /// [`Error::Io`] for the scratch file.
+    /// [`Error::Io`] from the scratch file.
     pub fn end_run(&mut self) -> Result<()> {
         let mut level = 0;
         while let Some(ended) = self.levels.get_mut(level) {
@@ -163,41 +163,41 @@ impl<T: Record> Runs<T> {
         self.levels.iter().map(|level| level.places.len()).sum()
     }
 
-    /// Whether there are no runs.
+    /// Returns true if there are no runs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Returns the number of levels, at least 1.
+    /// Returns the number of levels, which is at least 1.
     #[must_use]
     pub fn levels(&self) -> usize {
         self.levels.len()
     }
 
-    /// Returns readers of all runs, in the order in which the runs were written.
+    /// Returns a reader for each run, in the order in which the runs were written.
     pub fn readers(&self) -> impl Iterator<Item = Run<'_, T>> {
         let size = buffer(self.memory, self.len());
         self.levels.iter().rev().flat_map(move |level| level.readers(&self.dir, self.words, size))
     }
 }
 
-/// Returns the size in bytes of the read buffer of each of `runs` runs.
+/// Returns the size in bytes of each read buffer if `runs` runs share `memory` bytes.
 fn buffer(memory: usize, runs: usize) -> usize {
     (memory / runs.max(1)).clamp(BUFFER_MIN, BUFFER_MAX)
 }
 
-/// Merges ascending sources and passes each record to `each`. Records that [absorb](Record::absorb) each other become
-/// one record.
+/// Merges ascending sources and calls `each` with each record. Records that [absorb](Record::absorb) each other are combined
+/// into one.
 ///
 /// # Errors
-/// Errors of the sources, or returned by `each`.
+/// The errors of the sources and of `each`.
 pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     sources: impl IntoIterator<Item = S>,
     mut each: impl FnMut(T) -> std::result::Result<(), E>,
 ) -> std::result::Result<(), E> {
     let mut last: Option<T> = None;
-    // A record is complete when the next record is not absorbed by it.
+    // A record is complete once it does not absorb the next one.
     let mut hand_on = |record: T| {
         if !last.as_mut().is_some_and(|last| last.absorb(&record))
             && let Some(complete) = last.replace(record)
@@ -218,8 +218,8 @@ pub fn combine<T: Record, S: Source<Item = T>, E: From<Error>>(
     last.map_or(Ok(()), each)
 }
 
-/// Merges two sources with less work for each record than [`Merge`]. Merging the results of two threads is the most
-/// common case, and takes 5 % longer with the tree.
+/// Merges two sources with less work per record than [`Merge`]. Merging the results of two threads is the most common case,
+/// and takes 5 % longer with [`Merge`].
 fn combine_two<T: Record, S: Source<Item = T>, E: From<Error>>(
     one: &mut S,
     two: &mut S,
@@ -250,7 +250,7 @@ pub struct Run<'a, T> {
     spill: &'a Spill,
     at: u64,
     end: u64,
-    /// The number of bytes read at a time.
+    /// The number of bytes per read.
     size: usize,
     bytes: Vec<u8>,
     used: usize,
@@ -264,13 +264,13 @@ impl<T: Record> Run<'_, T> {
         self.size
     }
 
-    /// Reads until at least `count` bytes are available. Returns false at the end of the run.
+    /// Reads at least `count` bytes into the buffer, if they are not there yet. Returns false at the end of the run.
     #[cold]
     fn fill(&mut self, count: usize) -> io::Result<bool> {
         let left = self.bytes.len() - self.used;
         let more = (self.end - self.at).min((count - left).max(self.size) as u64) as usize;
         if left + more < count {
-            // A run ends at the end of a record.
+            // A run ends after a whole record, so a part of a record is an error.
             return if left + more == 0 { Ok(false) } else { Err(io::ErrorKind::UnexpectedEof.into()) };
         }
         self.bytes.drain(..self.used);
@@ -306,7 +306,7 @@ impl<T: Record> Source for Run<'_, T> {
     }
 }
 
-/// A source of ascending records: records in memory, or a run.
+/// A reader of ascending records, which are in memory or in a run.
 #[derive(Debug)]
 pub enum RunReader<'a, T> {
     /// Records in memory.
@@ -338,7 +338,7 @@ mod tests {
 
     use super::*;
 
-    /// A record of a text, and a number that does not affect the sort order.
+    /// A record with a text by which it is sorted, and a number that does not affect the sort order.
     #[derive(Clone, Debug)]
     struct TextRecord(Vec<u8>, u32);
 
@@ -386,9 +386,9 @@ mod tests {
     }
 
     proptest! {
-        /// Checks texts that are longer than the read buffer, and empty texts.
+        /// Includes empty texts, and texts that are longer than the read buffer.
         #[test]
-        fn runs_of_texts_merge_to_a_stable_sort(
+        fn merge_of_text_runs_equals_a_stable_sort(
             texts in proptest::collection::vec((0..6_u8, prop_oneof![0..3_usize, 180..700_usize]), 0..200),
             (length, fan_in) in (1..30_usize, 2..5_usize),
         ) {

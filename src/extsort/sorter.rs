@@ -1,4 +1,4 @@
-//! A sorter for records that may exceed the memory.
+//! A sorter for records that may exceed the available memory.
 
 use std::path::Path;
 
@@ -6,17 +6,16 @@ use super::record::Record;
 use super::runs::{RunReader, Runs, WordRecord, combine};
 use crate::error::{Error, Result};
 
-/// The minimum memory of a sorter in bytes: with less, runs would be shorter than their read buffers.
+/// Minimum memory of a sorter in bytes. With less memory, runs would be shorter than their read buffers.
 const LEAST: usize = 1 << 20;
-/// The minimum size of the read buffer of a run in bytes. The number of runs merged at a time is the number of such
-/// buffers that fit into the memory.
+/// Minimum size of a run's read buffer in bytes. The memory divided by this is the maximum number of runs merged at once.
 const BUFFER: usize = 1 << 12;
 
-/// Sorts records of fixed width. Records that [absorb](Record::absorb) each other, by default equal records, become one
-/// record.
+/// Sorts records of fixed width. Records that [absorb](Record::absorb) each other are combined into one; by default these
+/// are equal records.
 ///
-/// Records are collected in memory and sorted. If they exceed the memory, they are written as a sorted run to a scratch
-/// file. Runs are merged when the records are read.
+/// Records are collected in memory and sorted there. If they exceed the memory, they are written to a scratch file as sorted
+/// runs. The runs are merged when the output is read.
 #[derive(Debug)]
 pub struct Sorter<T> {
     /// The maximum number of records in memory.
@@ -26,8 +25,8 @@ pub struct Sorter<T> {
 }
 
 impl<T: Record + Copy> Sorter<T> {
-    /// Creates a sorter that uses at most `memory` bytes, but at least 1 MiB; other records are written to unnamed
-    /// files in `dir`.
+    /// Creates a sorter that uses at most `memory` bytes, or 1 MiB if `memory` is less. Further records are written to
+    /// unnamed files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
         let memory = memory.max(LEAST);
@@ -52,19 +51,19 @@ impl<T: Record + Copy> Sorter<T> {
         Ok(())
     }
 
-    /// Sorts the records in memory, and merges records that absorb each other.
+    /// Sorts the records in memory, and combines those that absorb each other.
     fn sort(&mut self) {
         self.held.sort_unstable();
         self.held.dedup_by(|next, kept| kept.absorb(next));
     }
 
-    /// Enlarges the memory for records. At the limit, sorts the records, and writes a run if more than half of the
-    /// memory is still used.
+    /// Grows the capacity for records. If the limit is reached, sorts the records and combines those that absorb each other.
+    /// Then, if more than half of the capacity is still used, writes a run.
     #[cold]
     fn grow(&mut self) -> Result<()> {
         let held = self.held.len();
         if held < self.max {
-            // Doubles the capacity, up to the limit.
+            // Double the capacity, up to the limit.
             self.held.reserve_exact(held.max(64).min(self.max - held));
             return Ok(());
         }
@@ -78,7 +77,7 @@ impl<T: Record + Copy> Sorter<T> {
         self.runs.end_run()
     }
 
-    /// Ends the input and returns the sorted records.
+    /// Sorts the remaining records and returns the output.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -92,26 +91,26 @@ impl<T: Record + Copy> Sorter<T> {
     }
 }
 
-/// Sorted, distinct records, which can be read repeatedly.
+/// The output of a [`Sorter`]: sorted records that were combined if they absorb each other. It can be read repeatedly.
 #[derive(Debug)]
 pub struct Sorted<T> {
-    /// All records if there are no runs, otherwise empty.
+    /// All records if there are no runs. Otherwise empty.
     held: Vec<T>,
     runs: Runs<T>,
 }
 
 impl<T: Record + Copy> Sorted<T> {
-    /// Whether a scratch file was needed.
+    /// Returns true if the records are in a scratch file.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// Passes each record to `each`, in ascending order. Besides the records in memory, the read buffers use at most
-    /// the memory of the sorter.
+    /// Calls `each` with each record in ascending order. The read buffers need at most the memory of the sorter, in addition
+    /// to the records in memory.
     ///
     /// # Errors
-    /// [`Error::Io`] from the scratch file, or an error returned by `each`.
+    /// [`Error::Io`] from the scratch file, and the errors of `each`.
     pub fn for_each<E: From<Error>>(
         &self,
         mut each: impl FnMut(T) -> std::result::Result<(), E>,
@@ -128,11 +127,11 @@ impl<T: Record + Copy> Sorted<T> {
     }
 }
 
-/// Merges several sorted outputs, and passes each record to `each` in ascending order. Records that absorb each other
-/// become one record. Each output uses its own read buffers.
+/// Merges several sorted outputs, and calls `each` with each record in ascending order. Records that absorb each other are
+/// combined into one. Each output has its own read buffers.
 ///
 /// # Errors
-/// [`Error::Io`] from a scratch file, or an error returned by `each`.
+/// [`Error::Io`] from a scratch file, and the errors of `each`.
 pub fn merge<T: Record + Copy, E: From<Error>>(
     all: &[Sorted<T>],
     each: impl FnMut(T) -> std::result::Result<(), E>,
@@ -171,7 +170,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn sorter_gives_a_plain_sort_without_repetitions_whatever_the_memory(
+        fn sorter_output_is_sorted_and_distinct_for_any_memory_limit(
             parts in proptest::collection::vec(proptest::collection::vec(any::<(u8, u8)>(), 0..300), 1..4),
             (max, fan_in) in (1..200_usize, 2..5_usize),
         ) {
@@ -207,9 +206,9 @@ mod tests {
     }
 
     #[test]
-    fn sorter_stays_within_its_memory_however_many_records_there_are() {
+    fn sorter_never_exceeds_its_memory_limit() {
         let dir = tempfile::tempdir().unwrap();
-        // A record takes 24 bytes in memory, so no power of two of records fills 1 MiB exactly.
+        // A record takes 24 bytes in memory, so a power-of-two number of records never fills 1 MiB exactly.
         let mut sorter: Sorter<(u64, u64, u8)> = Sorter::new(dir.path(), 0);
         for i in 0..600_000_u64 {
             sorter.push((i.wrapping_mul(0x9E37_79B9_7F4A_7C15), i, 0)).unwrap();
@@ -220,7 +219,7 @@ mod tests {
         assert_eq!(sorted.held.capacity(), 0);
         assert!(sorted.runs.readers().map(|run| run.buffer()).sum::<usize>() <= LEAST);
 
-        // Fewer than `fan_in` runs of each level are read at a time, for any number of runs.
+        // Each level has fewer than `fan_in` runs, however many runs were written.
         let mut sorter: Sorter<u64> = small(dir.path(), 2, 3);
         (0..5000).try_for_each(|i| sorter.push(i * 7919 % 5000)).unwrap();
         let sorted = sorter.finish().unwrap();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn scratch_file_that_fails_is_an_error_that_says_what_failed_and_where() {
+    fn scratch_file_error_names_the_operation_and_the_directory() {
         let dir = tempfile::tempdir().unwrap();
         let failed = |error: Error, wanted: &str, at: &Path| match error {
             Error::Io { op, path, source } => {

@@ -1,5 +1,4 @@
-//! The data of a document besides its key and sketch, as far as the parameters store it: a value and a stamp. Defines
-//! the sections values and stamps.
+//! The sections values and stamps: the value and the stamp of each document, if the parameters store them.
 //!
 //! ```text
 //! values:  offsets  (documents + 1) x o     the number of bytes before each document's value; the last is their total
@@ -9,8 +8,8 @@
 //!          order    documents x 4           the ordinals, sorted by stamp, then by ordinal
 //! ```
 //!
-//! Values are arbitrary bytes of the caller. A stamp is the time of an event, in any unit that the caller chooses,
-//! usually seconds since 1970; it decides when the document expires. The order of stamps is stored so that a binary
+//! Values are arbitrary bytes from the caller. A stamp is the time of an event, in any unit that the caller chooses,
+//! usually seconds since 1970; it determines when the document expires. The order of stamps is stored so that a binary
 //! search finds the documents that expire at a commit.
 
 use std::ops::Range;
@@ -23,15 +22,15 @@ use super::wire::{self, Fault};
 use crate::error::{Error, Result};
 use crate::params::Params;
 
-/// Codec of both sections.
+/// Codec number of both sections in the table of contents.
 pub const CODEC: u16 = 1;
 /// Maximum length of a value in bytes.
 pub const VALUE_BYTES_MAX: usize = 65_536;
-/// Length in bytes of an ordinal in the order of stamps.
+/// Length in bytes of an ordinal in the list of ordinals sorted by stamp.
 pub const ORDINAL_BYTES: u64 = 4;
 
-/// The value, stamp and fields of a document with or without a sketch. The parameters of the index decide which of
-/// these parts are stored.
+/// The value, the stamp and the fields of a document. The parameters of the index determine which of these parts are
+/// stored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Attached<'a> {
     /// The value, at most [`VALUE_BYTES_MAX`] bytes; empty if the document has none.
@@ -70,9 +69,9 @@ impl Attached<'_> {
         }
     }
 
-    /// Appends the encoding used in logs and in hashes of records: the length of the value (4 bytes) and the value, the
-    /// stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that the parameters do not
-    /// store.
+    /// Appends the encoding used in logs, from which record hashes are computed too: the length of the value (4 bytes)
+    /// and the value, the stamp (8 bytes), the length of the fields (4 bytes) and the fields. Omits the parts that the
+    /// parameters do not store.
     pub fn encode(&self, params: &Params, out: &mut Vec<u8>) {
         if params.values {
             out.extend_from_slice(&(self.value.len() as u32).to_le_bytes());
@@ -89,12 +88,12 @@ impl Attached<'_> {
     }
 }
 
-/// The layout of a section that stores a byte string for each document: its value or its fields.
+/// The layout of a section that stores a byte string for each document: values or fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Values {
     /// Length of an offset in bytes.
     pub offset_bytes: u64,
-    /// Total length of all byte strings.
+    /// Total length of all byte strings in bytes.
     rows: u64,
     start: u64,
     /// Maximum length in bytes of one document's byte string.
@@ -104,15 +103,15 @@ pub struct Values {
 }
 
 impl Values {
-    /// Returns the layout for the values of `documents` documents, `rows` bytes in total; `None` if no file can be so
-    /// long.
+    /// Returns the layout of the values section for `documents` documents with `rows` bytes of values in total; `None`
+    /// if the length of the section does not fit in a `u64`.
     #[must_use]
     pub fn of(rows: u64, documents: u64) -> Option<Self> {
         Self::with_most(rows, documents, VALUE_BYTES_MAX)
     }
 
-    /// Returns the layout for the fields of `documents` documents, `rows` bytes in total; `None` if no file can be so
-    /// long.
+    /// Returns the layout of the fields section for `documents` documents with `rows` bytes of fields in total; `None`
+    /// if the length of the section does not fit in a `u64`.
     #[must_use]
     pub fn of_fields(rows: u64, documents: u64) -> Option<Self> {
         Self::with_most(rows, documents, FIELDS_BYTES_MAX)
@@ -124,17 +123,17 @@ impl Values {
         Some(Self { offset_bytes, rows, start, max: max as u64, length: start.checked_add(rows)? })
     }
 
-    /// Returns the byte range in the section of two offsets: the offset of `ordinal` and the next one.
+    /// Returns the byte range of two offsets in the section: the offset of `ordinal` and the next offset.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Returns the byte range in the section of the value of `ordinal`. `offsets` are the bytes at
+    /// Returns the byte range of the byte string of `ordinal` in the section. `offsets` are the bytes at
     /// [`offsets`](Self::offsets).
     ///
     /// # Errors
-    /// A [`Fault`] for offsets that descend or are past the end, or for a value that is too long.
+    /// A [`Fault`] for offsets that descend or are past the end, or for a byte string that is too long.
     pub fn range(&self, offsets: &[u8], ordinal: u64) -> std::result::Result<Range<u64>, Fault> {
         let (start, end) = offsets.split_at((self.offset_bytes as usize).min(offsets.len()));
         let (start, end) = (wire::wide(start), wire::wide(end));
@@ -147,7 +146,7 @@ impl Values {
     }
 }
 
-/// The head of the section of stamps as stored in the file.
+/// The head of the stamps section as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct StampsHead {
@@ -155,7 +154,7 @@ pub struct StampsHead {
     pub base: U64,
     /// Length in bytes of a stamp's difference to `base`: the minimum that fits all differences, 0 to 8.
     pub width: u8,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: [u8; 7],
 }
 
@@ -163,7 +162,7 @@ pub struct StampsHead {
 pub const STAMPS_HEAD_BYTES: u64 = 16;
 const _: () = assert!(size_of::<StampsHead>() == STAMPS_HEAD_BYTES as usize);
 
-/// The layout of the section of stamps.
+/// The layout of the stamps section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamps {
     /// The lowest stamp.
@@ -174,7 +173,7 @@ pub struct Stamps {
 }
 
 impl Stamps {
-    /// Returns the layout for stamps from `min` to `max`; both are 0 if there are no documents.
+    /// Returns the layout for `documents` stamps from `min` to `max`; both are 0 if there are no documents.
     #[must_use]
     pub fn spanning(min: u64, max: u64, documents: u64) -> Self {
         let width = u64::from(64 - (max - min).leading_zeros()).div_ceil(8);
@@ -214,14 +213,14 @@ impl Stamps {
         STAMPS_HEAD_BYTES + self.documents * (self.width + ORDINAL_BYTES)
     }
 
-    /// Returns the byte range in the section of the stamp of `ordinal`.
+    /// Returns the byte range of the stamp of `ordinal` in the section.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + ordinal * self.width;
         start..start + self.width
     }
 
-    /// Returns the byte range in the section of the ordinal at position `place` of the order.
+    /// Returns the byte range of the ordinal at position `place` in the list of ordinals sorted by stamp.
     #[must_use]
     pub fn ordinal(&self, place: u64) -> Range<u64> {
         let start = STAMPS_HEAD_BYTES + self.documents * self.width + place * ORDINAL_BYTES;

@@ -1,13 +1,13 @@
 //! A band section: finds documents by their band key, a hash of a group of minima.
 //!
 //! A band key is the upper `b` bits of the document's feature, where `b` is the parameter `feature-bits`: usually 32,
-//! or 8 for Broder's features of one byte. In memory, in logs and in hashes of records a band key is a number of 32
-//! bits whose lowest `32 - b` bits are zero, so that keys of any width compare alike. The section has a directory over
-//! the key's first `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w`
+//! or 8 for Broder's features of one byte. In memory, in logs and in record hashes a band key is a `u32` whose lowest
+//! `32 - b` bits are zero, so that the value of `b` does not affect comparisons. The section has a directory over the
+//! key's first `d` bits ([`prefix_bits`](crate::design::prefix_bits) of the rows, at most `b`), and an entry of `w`
 //! bits for each document that has a sketch. An entry consists of the `b - d` bits of the key after the directory's
 //! bits and, below them, `o` bits of the ordinal. `o` is the number of bits of the largest ordinal (at least 1), and
 //! `w = b - d + o`. Entries of a bucket ascend, so documents with equal keys are adjacent. Entries are packed without
-//! padding, the lowest bit of a byte first. Older files store entries in whole bytes: their `w` is rounded up to a
+//! padding, starting at the lowest bit of a byte. In older files each entry takes whole bytes: `w` is rounded up to a
 //! multiple of 8.
 //!
 //! ```text
@@ -22,11 +22,11 @@ use super::directory::Directory;
 pub use crate::params::KEY_BITS;
 use crate::params::Params;
 
-/// Codec of sections whose entries take whole bytes, as in files without the feature `packed`.
+/// Codec number of sections whose entries take whole bytes, as in files without the feature `packed`.
 pub const CODEC_BYTES: u16 = 1;
-/// Codec of sections whose entries are packed without padding bits.
+/// Codec number of sections whose entries are packed without padding bits.
 pub const CODEC_PACKED: u16 = 2;
-/// Maximum number of key bits in the directory.
+/// Maximum number of bits of a directory.
 const DIRECTORY_BITS: u32 = 16;
 
 /// Returns the number of bits of a feature that these parameters store; [`KEY_BITS`] if they store no features.
@@ -39,7 +39,7 @@ pub fn bits_of(params: &Params) -> u32 {
 #[must_use]
 #[inline]
 pub fn key(feature: u64, bits: u32) -> u32 {
-    // With 0 bits, a plain shift by 32 would overflow.
+    // A plain shift by 32 would overflow if `bits` is 0.
     (feature >> KEY_BITS) as u32 & u32::MAX.checked_shl(KEY_BITS.saturating_sub(bits)).unwrap_or(0)
 }
 
@@ -54,7 +54,7 @@ pub struct Band {
     pub below: u64,
     /// Number of bits of an ordinal.
     pub ordinal_bits: u32,
-    /// Number of used bits of an entry.
+    /// Number of bits of an entry without padding.
     used_bits: u32,
     /// Number of bits from the start of one entry to the start of the next.
     entry_bits: u32,
@@ -63,18 +63,18 @@ pub struct Band {
     pub length: u64,
 }
 
-/// An entry: the bits of the key that the directory does not cover, and the document.
+/// An entry: the bits of the key that the directory does not cover, and the ordinal of the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BandEntry {
-    /// The bits of the key after the first `d`.
+    /// The stored bits of the key after the first `d` bits, which the directory covers.
     pub tag: u32,
     /// The ordinal of the document.
     pub ordinal: u32,
 }
 
 impl Band {
-    /// Returns the layout for `rows` documents with a sketch, of `documents` in total, with `key_bits` bits of each
-    /// feature, in codec `codec`.
+    /// Returns the layout for `rows` documents with a sketch among `documents` documents in total. `key_bits` bits of each
+    /// feature are stored, with the codec number `codec`.
     #[must_use]
     pub fn of(rows: u64, documents: u64, key_bits: u32, codec: u16) -> Self {
         let directory = Directory::of(rows, DIRECTORY_BITS.min(key_bits));
@@ -86,24 +86,24 @@ impl Band {
         Self { directory, key_bits, below: documents, ordinal_bits, used_bits, entry_bits, entries, length }
     }
 
-    /// Returns the bucket of a key.
+    /// Returns the number of the bucket that contains a key.
     #[must_use]
     pub fn prefix(&self, key: u32) -> u16 {
-        // With a directory of one bucket, a shift of a 32-bit number by 32 would overflow.
+        // A shift of a 32-bit number by 32 would overflow if the directory has only one bucket.
         (u64::from(key) >> (KEY_BITS - self.directory.bits)) as u16
     }
 
-    /// Returns the part of the first `bits` bits of a key that the directory covers, and the number of bits in this
-    /// part.
+    /// Returns the first `bits` bits of a key, or fewer if the directory covers fewer bits, and the number of returned
+    /// bits.
     #[must_use]
     #[inline]
     pub fn leading(&self, key: u32, bits: u32) -> (u64, u32) {
         let known = bits.min(self.directory.bits);
-        // With 0 bits, a shift of a 32-bit number by 32 would overflow.
+        // A shift of a 32-bit number by 32 would overflow if `known` is 0.
         (u64::from(key) >> (KEY_BITS - known), known)
     }
 
-    /// Returns the part of a key that its entry stores.
+    /// Returns the part of a key that is stored in its entry.
     #[must_use]
     pub fn tag(&self, key: u32) -> u32 {
         ((u64::from(key) & ((1 << (KEY_BITS - self.directory.bits)) - 1)) >> self.unkept_bits()) as u32
@@ -120,7 +120,7 @@ impl Band {
         KEY_BITS - self.key_bits
     }
 
-    /// Returns the byte range that contains the entries of these rows.
+    /// Returns the byte range of the entries of these rows in the section.
     #[must_use]
     pub fn entries(&self, rows: &Range<u64>) -> Range<u64> {
         let bits = u64::from(self.entry_bits);
@@ -139,8 +139,8 @@ impl Band {
         EntryWriter { entry_bits: self.entry_bits, pending: 0, filled: 0 }
     }
 
-    /// Returns the position of the first byte with a set bit that belongs to no entry; `None` if there is none. `bytes`
-    /// are the entries of all `rows`. [`decode`](Self::decode) ignores such bits.
+    /// Returns the index in `bytes` of the first byte with a set padding bit; `None` if all padding bits are zero.
+    /// `bytes` are the entries of all `rows`. [`decode`](Self::decode) ignores padding bits.
     #[must_use]
     pub fn overfull(&self, bytes: &[u8], rows: u64) -> Option<usize> {
         let spare = self.entry_bits - self.used_bits;
@@ -154,7 +154,7 @@ impl Band {
         if spare > 0 { between() } else { None }.or_else(past_end)
     }
 
-    /// Decodes the entries of these rows from the bytes at [`entries`](Self::entries). Ordinals may be invalid; the
+    /// Decodes the entries of these rows from the bytes at [`entries`](Self::entries). Does not check the ordinals; the
     /// caller must compare them with the number of documents.
     #[inline]
     #[must_use]
@@ -169,7 +169,8 @@ impl Band {
             .map(move |place| layout.decode_at(bytes, first + place * layout.entry_bits as usize))
     }
 
-    /// Decodes only the entry at position `place` among these rows, as [`decode`](Self::decode) does.
+    /// Decodes only the entry at position `place` (from 0) among these rows; otherwise same as
+    /// [`decode`](Self::decode).
     #[inline]
     #[must_use]
     pub fn decode_one(&self, bytes: &[u8], rows: &Range<u64>, place: usize) -> BandEntry {
@@ -185,8 +186,8 @@ impl Band {
     }
 }
 
-/// Returns `bits` bits, at most 63, starting at bit `bit`. Bits past the end of `bytes` are zero; entries have none,
-/// because the bytes at [`Band::entries`] contain all bits of their rows.
+/// Returns `bits` bits, at most 63, starting at bit `bit`. Bits past the end of `bytes` are read as zero. Entries do
+/// not extend past the end, because the bytes at [`Band::entries`] contain all bits of their rows.
 #[inline(always)]
 fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     let (rest, shift) = (bytes.get(bit / 8..).unwrap_or_default(), (bit % 8) as u32);
@@ -202,17 +203,17 @@ fn bits_from(bytes: &[u8], bit: usize, bits: u32) -> u64 {
     value & ((1 << bits) - 1)
 }
 
-/// Writes consecutive entries.
+/// Packs consecutive entries into bytes.
 #[derive(Debug)]
 pub struct EntryWriter {
     entry_bits: u32,
-    /// Fewer than 8 bits that do not fill a byte yet.
+    /// The bits of the incomplete last byte; fewer than 8.
     pending: u128,
     filled: u32,
 }
 
 impl EntryWriter {
-    /// Adds an [encoded](Band::encode) entry, and appends the bytes that are complete after it to `out`.
+    /// Adds an [encoded](Band::encode) entry, and appends the bytes that become complete to `out`.
     #[inline]
     pub fn put(&mut self, entry: u64, out: &mut Vec<u8>) {
         self.pending |= u128::from(entry) << self.filled;
@@ -223,7 +224,7 @@ impl EntryWriter {
         self.filled %= 8;
     }
 
-    /// Appends the last byte to `out`, if it is incomplete.
+    /// Appends the last byte to `out` if it is incomplete.
     pub fn finish(self, out: &mut Vec<u8>) {
         if self.filled > 0 {
             out.push(self.pending as u8);
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn key_is_the_first_bits_of_a_feature_above_zeros() {
+    fn band_key_keeps_leading_feature_bits_and_zeroes_the_rest() {
         let feature = 0xA5A5_A5A5_FFFF_FFFF;
         assert_eq!(
             [32, 31, 8, 1].map(|bits| key(feature, bits)),
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn set_bits_outside_of_entries_are_found_at_any_position() {
+    fn set_padding_bits_are_detected_at_any_position() {
         for (codec, rows) in [(CODEC_BYTES, 9), (CODEC_PACKED, 9), (CODEC_PACKED, 8)] {
             let band = Band::of(rows, 1000, KEY_BITS, codec);
             let length = (band.length - band.entries) as usize;

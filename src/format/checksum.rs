@@ -1,13 +1,13 @@
 //! CRC-32 (ISO-HDLC, the polynomial of zlib), seeded with a salt and an offset.
 //!
-//! The checksum covers the salt of the segment and the offset in the file, so an intact page of another segment, or of
-//! another offset in the same segment, does not match. It is not a MAC: it detects accidental damage, not attacks.
+//! The checksum covers the salt of the segment and the offset in the file, so a page that was copied from another
+//! segment or another offset does not match. It is not a MAC: it detects accidental damage, not attacks.
 
 /// Number of bytes of a file that one checksum covers.
 pub const PAGE: u64 = 4096;
 
-/// Returns the checksum of `bytes`, which are at `offset` in a file with `salt`: the CRC-32 of the salt (16 bytes), the
-/// offset (8 bytes), both little-endian, and `bytes`.
+/// Returns the checksum of `bytes` at `offset` in a file with `salt`: the CRC-32 of the salt (16 bytes), the offset (8
+/// bytes), both little-endian, and `bytes`.
 #[must_use]
 pub fn checksum(salt: u128, offset: u64, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
@@ -26,7 +26,7 @@ mod tests {
     #[test]
     fn checksum_is_the_crc_of_salt_offset_and_bytes() {
         let salt = u128::from_le_bytes(std::array::from_fn(|i| i as u8));
-        // zlib.crc32(bytes(range(16)) + (4096).to_bytes(8, "little") + b"twindex") in Python.
+        // Computed in Python: zlib.crc32(bytes(range(16)) + (4096).to_bytes(8, "little") + b"twindex").
         let golden = 0xC86A_4D8E;
         assert_eq!(checksum(salt, 4096, b"twindex"), golden);
         assert_ne!(checksum(salt, 0, b"twindex"), golden);

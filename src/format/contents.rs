@@ -1,8 +1,8 @@
-//! The table of contents: the sections of a segment and their locations.
+//! The table of contents: the kinds, offsets and lengths of the sections of a segment.
 //!
-//! It has one entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order in the
-//! file. Sections cover the file after the header: each begins at the first multiple of 64 after the previous section.
-//! So the lengths determine the offsets, and no data can overlap or be hidden between sections.
+//! It has one entry of 32 bytes for each section, in ascending order of (kind, index), which is also the order of the
+//! sections in the file. Sections cover the file after the header: each begins at the first multiple of 64 after the
+//! previous section. So the lengths determine the offsets, and no data can overlap or be hidden between sections.
 
 use zerocopy::little_endian::{U16, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
@@ -22,38 +22,39 @@ pub enum Kind {
     Ranks = 3,
     /// The name of the table design.
     Design = 4,
-    /// Nested tables for the hot buckets of a table (the index, from 1). Absent if the table has no hot bucket.
+    /// The nested tables for the hot buckets of the table numbered `index`, from 1. Absent if the table has no hot
+    /// bucket.
     Hot = 5,
-    /// A table (the index, from 1) of whole fingerprints, sorted; a fingerprint's position in table 1 is its rank.
+    /// The table numbered `index`, from 1: whole fingerprints, sorted. A fingerprint's position in table 1 is its rank.
     Table = 6,
-    /// A table (the index, from 2) of entries that refer to table 1.
+    /// The table numbered `index`, from 2: entries that refer to table 1.
     FilterTable = 7,
-    /// The documents of each rank.
+    /// For each rank, the documents whose fingerprint has this rank.
     Postings = 8,
-    /// A band (the index, from 1): buckets of documents with equal minima.
+    /// The band numbered `index`, from 1: buckets of documents with equal minima.
     Band = 9,
-    /// Stored signatures.
+    /// The signature of each document.
     Signatures = 10,
-    /// The lowest hashes of each document.
+    /// The lowest hashes of each document, at most `bottom`.
     Bottom = 11,
     /// The hashes of each document that are divisible by the modulus.
     Modular = 12,
     /// The value of each document.
     Values = 13,
-    /// The stamp of each document, and the order of the stamps.
+    /// The stamp of each document, and the ordinals sorted by stamp.
     Stamps = 14,
     /// The fields of each document.
     Fields = 15,
-    /// Tags of shingle hashes that occur in many documents of the segment.
+    /// The tags of shingle hashes that occur in many documents of the segment.
     Common = 16,
-    /// Documents by the tags of their prefixes.
+    /// Documents indexed by the tags in the prefixes of their sets.
     Prefixes = 17,
     /// A checksum for each page of the file before this section.
     Checksums = 255,
 }
 
 impl Kind {
-    /// All kinds of this version.
+    /// All kinds of sections of this version.
     pub const ALL: [Self; 18] = [
         Self::Params,
         Self::Keys,
@@ -105,23 +106,24 @@ impl Kind {
     }
 }
 
-/// An entry as stored in the file.
+/// An entry of the table of contents, as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Entry {
-    /// A [`Kind`].
+    /// The number of a [`Kind`].
     pub kind: U16,
     /// The number of the table or band; 0 for other sections.
     pub index: U16,
     /// The codec of the section; `format-spec.md` lists the codecs of each kind.
     pub codec: U16,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U16,
-    /// Offset of the first byte in the file.
+    /// Offset of the section in the file.
     pub offset: U64,
-    /// Length in bytes, without the gap after the section.
+    /// Length of the section in bytes, without the padding after it.
     pub length: U64,
-    /// Number of entries, such as documents, fingerprints or pages; for `params`, `design` and `values` the number of bytes.
+    /// Number of entries, such as documents, fingerprints or pages. For `params`, `design` and `values`: number of
+    /// bytes.
     pub rows: U64,
 }
 
@@ -138,11 +140,11 @@ pub struct Section {
     pub index: u16,
     /// The codec of the section.
     pub codec: u16,
-    /// Offset of the first byte in the file.
+    /// Offset of the section in the file.
     pub offset: u64,
-    /// Length in bytes.
+    /// Length of the section in bytes.
     pub length: u64,
-    /// Number of entries.
+    /// Number of entries of the section, as in [`Entry::rows`].
     pub rows: u64,
 }
 
@@ -168,8 +170,9 @@ impl Section {
     }
 }
 
-/// Reads the table of contents that begins at `start` in the file and checks it as a whole: all kinds are known,
-/// entries ascend strictly, sections cover the bytes from the header to `start`, and the checksums section is the last.
+/// Reads the table of contents, which begins at `start` in the file, and checks it as a whole: all kinds are known,
+/// entries ascend strictly, sections cover the bytes from the header to `start`, and the checksums section is the last
+/// section.
 ///
 /// # Errors
 /// A [`Fault`] with an offset relative to `start`.

@@ -24,9 +24,9 @@ pub struct Current {
     pub generation: U64,
     /// The [`super::manifest::Manifest::digest`] of the newest manifest.
     pub digest: U128,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
-    /// [`checksum`] of the fields before it, with the UUID as salt, at offset 0.
+    /// The [`checksum`] of the preceding fields, computed with the UUID as salt and offset 0.
     pub checksum: U32,
 }
 
@@ -35,7 +35,7 @@ pub const CURRENT_BYTES: usize = 96;
 const _: () = assert!(size_of::<Current>() == CURRENT_BYTES);
 
 impl Current {
-    /// Creates a file that refers to the manifest of this generation and digest.
+    /// Creates the content of a file that refers to the manifest with this generation and digest.
     #[must_use]
     pub fn new(uuid: u128, params_digest: u128, generation: u64, digest: u128) -> Self {
         let mut current = Self {
@@ -56,7 +56,7 @@ impl Current {
     /// Reads the file and checks it.
     ///
     /// # Errors
-    /// A [`Refusal`].
+    /// A [`Refusal`] if the file is damaged or not supported by this version.
     pub fn read(bytes: &[u8]) -> Result<Self, Refusal> {
         Header::read(bytes, Role::Current)?;
         let damaged = |offset, expected: String, found: String| {

@@ -1,10 +1,10 @@
-//! The design section: the name of the segment's table design, as ASCII, without an end of line. The codec of each
-//! table is in the table of contents.
+//! The design section: the name of the segment's table design in ASCII, without a line end. The codec of each table is
+//! in the table of contents.
 
 use crate::design::DesignName;
 use crate::format::wire::Fault;
 
-/// Codec of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// Maximum length of a name in bytes.
 pub const NAME_BYTES_MAX: u64 = 64;

@@ -1,8 +1,8 @@
-//! A directory: finds the rows of a prefix.
+//! A directory: maps each prefix of the sort key to a range of rows.
 //!
 //! Tables and bands begin with a directory over the first `d` bits of their sort keys: `2^d + 1` numbers of 4 bytes.
-//! Each is the number of rows with a smaller prefix, which is the first row of the prefix; the last is the number of
-//! all rows.
+//! Number `i` is the number of rows with a prefix below `i`, so it is also the first row with prefix `i`. The last
+//! number is the number of all rows.
 
 use std::ops::Range;
 
@@ -23,7 +23,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// Returns the directory of a section of `rows` entries, over at most `max` bits, and never more than 32.
+    /// Returns the directory of a section of `rows` entries: over at most `max` bits, and at most 32.
     #[must_use]
     pub fn of(rows: u64, max: u32) -> Self {
         Self { bits: prefix_bits(rows, max), rows }
@@ -35,7 +35,7 @@ impl Directory {
         ((1 << self.bits) + 1) * 4
     }
 
-    /// Returns the byte range in the section of two numbers: the first row of `prefix` and the first row of the next
+    /// Returns the byte range of two numbers in the section: the first row of `prefix`, and the first row of the next
     /// prefix.
     #[must_use]
     #[inline(always)]
@@ -44,7 +44,7 @@ impl Directory {
         prefix * 4..prefix * 4 + 8
     }
 
-    /// Decodes the rows of a bucket from the bytes at [`range`](Self::range).
+    /// Decodes the rows of the bucket `prefix` from the bytes at [`range`](Self::range).
     ///
     /// # Errors
     /// A [`Fault`] if the two numbers descend or exceed the number of rows.
@@ -63,20 +63,21 @@ impl Directory {
         Fault::new(self.range(prefix).start, expected, format!("{start} and {end}"))
     }
 
-    /// Returns the rows of a bucket.
+    /// Returns the rows of the bucket `prefix`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn bucket<'a>(&self, source: impl Source<'a>, prefix: u64) -> Result<Range<u64>> {
         let bytes = source.read(self.range(prefix))?;
         self.decode(bytes, prefix).map_err(|fault| source.corrupt(fault))
     }
 
-    /// Returns the rows whose first `bits` bits are `prefix`. `bits` is at most the number of bits of the directory.
+    /// Returns the rows whose first `bits` bits are `prefix`. `bits` must not exceed the number of bits of the
+    /// directory.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         if bits == self.bits {
@@ -89,24 +90,24 @@ impl Directory {
         if start <= end { Ok(start..end) } else { Err(source.corrupt(self.fault(first, start, end))) }
     }
 
-    /// Prefetches the entry that a lookup of the first `bits` bits `prefix` reads. If the directory has fewer bits,
-    /// this is the entry of the bucket that contains these rows.
+    /// Prefetches the entry that a lookup of `prefix`, a prefix of `bits` bits, reads first. If the directory has fewer
+    /// bits, this is the entry of the bucket that contains all rows of the prefix.
     #[inline(always)]
     pub fn hint<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         let own = self.bits;
-        // If the directory has no bits, the shift may be by all 64 bits, which would overflow.
+        // If the directory has 0 bits, a plain shift could be by all 64 bits and overflow.
         let narrowed = || prefix.checked_shr(bits - own).unwrap_or(0);
         let entry = self.range(if bits <= own { prefix << (own - bits) } else { narrowed() });
         source.hint(entry.start);
         source.announce(entry);
     }
 
-    /// Returns the rows of a bucket in a scan of all buckets. They must begin at row `end`, the end of the previous
-    /// bucket. Without this check, every bucket of a corrupt directory could contain all rows, and a scan would take
-    /// quadratic time.
+    /// Returns the rows of the bucket `prefix` in a scan of all buckets. The bucket must begin at row `end`, where the
+    /// previous bucket ends. Without this check, every bucket of a corrupt directory could contain all rows, and a scan
+    /// would take quadratic time.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn next_bucket<'a>(&self, source: impl Source<'a>, prefix: u64, end: u64) -> Result<Range<u64>> {
         let rows = self.bucket(source, prefix)?;
         let last = prefix + 1 == 1 << self.bits;
@@ -119,10 +120,10 @@ impl Directory {
         Err(source.corrupt(lie))
     }
 
-    /// Returns the prefix whose bucket contains a row, by binary search with O(bits) reads.
+    /// Returns the prefix of the bucket that contains `row`, by binary search with O(bits) reads.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn prefix_of<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         let (mut low, mut high) = (0_u64, 1 << self.bits);
         while high - low > 1 {
@@ -145,7 +146,7 @@ pub struct DirectoryBuilder {
 }
 
 impl DirectoryBuilder {
-    /// Creates a builder for this directory. Needs as much memory as the directory is long.
+    /// Creates a builder for this directory. Uses as much memory as the directory has bytes.
     #[must_use]
     pub fn new(directory: Directory) -> Self {
         Self { bits: directory.bits, counts: vec![0; 1 << directory.bits] }
@@ -157,13 +158,13 @@ impl DirectoryBuilder {
         self.counts[key.checked_shr(64 - self.bits).unwrap_or(0) as usize] += 1;
     }
 
-    /// Counts `rows` rows of one prefix.
+    /// Adds `rows` rows to the bucket `prefix`.
     pub fn count_bucket(&mut self, prefix: u64, rows: u32) {
         self.counts[prefix as usize] += rows;
     }
 
-    /// Counts rows whose keys ascend; `from` is the number of rows counted before. Stores the last row of each prefix
-    /// instead of incrementing its counter, because each increment of the same counter would wait for the previous one.
+    /// Counts rows with ascending keys; `from` is the number of rows counted before. Stores the last row of each prefix
+    /// instead of incrementing a counter, because consecutive increments of the same counter would wait for each other.
     /// Call [`settle`](Self::settle) after the last row.
     pub fn count_ascending(&mut self, from: u32, keys: &[u64]) {
         for (row, &key) in (from + 1..).zip(keys) {
@@ -171,7 +172,7 @@ impl DirectoryBuilder {
         }
     }
 
-    /// Converts the rows that [`count_ascending`](Self::count_ascending) has stored into counts.
+    /// Converts the rows stored by [`count_ascending`](Self::count_ascending) into counts.
     pub fn settle(&mut self) {
         let mut last = 0;
         for end in self.counts.iter_mut().filter(|end| **end > 0) {
@@ -180,7 +181,7 @@ impl DirectoryBuilder {
         }
     }
 
-    /// Passes the numbers of the directory to `put`, as chunks of bytes.
+    /// Encodes the directory and passes the bytes to `put` in chunks.
     pub fn encode(&self, mut put: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let mut next = 0_u32;
         let mut bytes = Vec::new();
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn directory_that_descends_or_exceeds_the_rows_is_refused() {
+    fn directory_with_descending_or_too_large_rows_is_refused() {
         let directory = Directory { bits: 4, rows: 10 };
         let pair = |a: u32, b: u32| [a.to_le_bytes(), b.to_le_bytes()].concat();
         assert_eq!(directory.decode(&pair(3, 7), 1), Ok(3..7));

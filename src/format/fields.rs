@@ -1,4 +1,4 @@
-//! The data of a document besides its key, sketch, value and stamp, as a list of fields: the section fields.
+//! The section fields: for each document, a list of fields (mark, set and priority) in addition to its value and stamp.
 //!
 //! ```text
 //! offsets  (documents + 1) x o     the number of bytes before each document's fields; the last is their total
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! The parameters define which fields documents can have: `marks=kept`, `sets=kept`, `priorities=kept`. If sets are
-//! stored, each document has one, possibly empty. A field with another tag needs a new feature bit of the format, so
-//! that no reader ignores it.
+//! stored, each document has a set, which may be empty. A field with another tag requires a new feature bit of the
+//! format, so that no reader ignores it.
 //!
 //! ```text
 //! set      count 4
@@ -21,21 +21,21 @@
 //!                                                  where h is the number formed by its c high bytes
 //! ```
 //!
-//! c is 0, 1 or 2: the value that makes the set shortest, and the lowest of equally good values. If c is 0, there is no
-//! bitmap. A set of 300 hashes takes 7.25 bytes per hash. No encoding of sets of random numbers takes less than 7.15
-//! (log2 of the binomial coefficient), so a finer encoding would gain little.
+//! c is 0, 1 or 2: the value for which the encoding is shortest, or the lowest of several such values. If c is 0, there
+//! is no bitmap. A set of 300 hashes takes 7.25 bytes per hash. No encoding of random sets takes less than 7.15 bytes
+//! per hash (log2 of the binomial coefficient), so a more complex encoding would save little.
 
 use super::wire::{self, Fault};
 use crate::error::Error;
 use crate::params::Params;
 
-/// Codec of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// Maximum length in bytes of a document's fields.
 pub const FIELDS_BYTES_MAX: usize = 1 << 27;
 /// Length in bytes of a field's tag and length.
 const HEAD_BYTES: usize = 5;
-/// Length in bytes of a set's count, before its hashes.
+/// Length in bytes of the field with the number of hashes, which precedes the hashes of a set.
 const COUNT_BYTES: usize = 4;
 
 const MARK: u8 = 1;
@@ -44,13 +44,13 @@ const PRIORITY: u8 = 3;
 /// Length of a priority in bytes.
 const PRIORITY_BYTES: usize = 8;
 
-/// Whether an index with these parameters stores fields.
+/// Returns whether an index with these parameters stores fields.
 #[must_use]
 pub fn are_kept(params: &Params) -> bool {
     params.sets || params.marks || params.priorities
 }
 
-/// Number of hashes that are decoded together in a comparison that may end early.
+/// Number of hashes that are decoded at a time in a comparison that can stop early.
 const TOGETHER: usize = 64;
 
 /// A set as encoded in the fields.
@@ -58,22 +58,22 @@ const TOGETHER: usize = 64;
 struct CodedSet<'a> {
     /// Number of hashes.
     count: usize,
-    /// Offset of the hashes in the fields.
+    /// Offset of the hashes in the document's fields.
     at: usize,
     coded: &'a [u8],
 }
 
-/// Decodes the hashes of a set, ascending.
+/// Decodes the hashes of a set in ascending order.
 struct SetDecoder<'a> {
     set: CodedSet<'a>,
     /// Number of high bytes of a hash, which are encoded in the bitmap.
     high_bytes: u32,
     low_bytes: usize,
-    /// Number of hashes decoded so far; the last of them is in `last`.
+    /// Number of hashes decoded so far. `last` is the last decoded hash.
     decoded: usize,
     last: u64,
-    /// The undecoded bytes of the bitmap, which begin at a word boundary, at bit `bit`. `word` holds the bits of the
-    /// previous word whose hashes are not decoded yet.
+    /// The part of the bitmap that is not decoded yet. `word` contains the remaining set bits of the current word of 64
+    /// bits; `map` contains the bytes after this word, which begin at bit `bit` of the bitmap.
     map: &'a [u8],
     bit: usize,
     word: u64,
@@ -121,17 +121,17 @@ impl<'a> SetDecoder<'a> {
         Ok(())
     }
 
-    /// Returns the low bytes of a hash.
+    /// Returns the low bytes of the hash at position `place`.
     fn low(&self, place: usize) -> u64 {
-        // Reads 8 bytes at once. The bytes after the low bytes belong to the next hash or to the bitmap, and are masked
-        // out.
+        // Reads 8 bytes at once and masks out the bytes after the low bytes, which belong to the next hash or to the
+        // bitmap.
         match self.set.coded[place * self.low_bytes..].first_chunk::<8>() {
             Some(word) => u64::from_le_bytes(*word) & (u64::MAX >> (8 * self.high_bytes)),
             None => wire::wide(&self.set.coded[place * self.low_bytes..][..self.low_bytes]),
         }
     }
 
-    /// Returns the high bytes of the next hash, from the next set bit of the bitmap.
+    /// Returns the high bytes of the next hash, at position `place`, which the next set bit of the bitmap encodes.
     fn high(&mut self, place: usize) -> Result<u64, Fault> {
         while self.word == 0 {
             let (word, rest) = match self.map.split_first_chunk::<8>() {
@@ -154,7 +154,7 @@ impl<'a> SetDecoder<'a> {
         Fault::new(at as u64, format!("the high bytes of {} hashes", self.set.count), "others")
     }
 
-    /// Returns the error for the first of the next hashes that is not above the previous one.
+    /// Returns the error for the first hash in `hashes` that is not above the previous hash.
     #[cold]
     fn descent(&self, hashes: &[u64]) -> Fault {
         let mut last = (self.decoded > 0).then_some(self.last);
@@ -186,7 +186,7 @@ fn in_both(a: &[u64], b: &[u64]) -> usize {
 pub struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    /// Wraps bytes as fields without checking them; [`check`](Self::check) does.
+    /// Wraps bytes as fields without checking them. Use [`check`](Self::check) to check them.
     #[must_use]
     pub fn of(bytes: &'a [u8]) -> Self {
         Self(bytes)
@@ -198,14 +198,14 @@ impl<'a> Fields<'a> {
         self.0
     }
 
-    /// Whether the document is marked as a duplicate.
+    /// Returns whether the document is marked as a duplicate.
     #[must_use]
     #[inline]
     pub fn is_marked(self) -> bool {
         self.0.first() == Some(&MARK)
     }
 
-    /// Returns the caller's priority, the last field; `None` if the document has none.
+    /// Returns the caller's priority, which is the last field; `None` if the document has none.
     #[must_use]
     #[inline]
     pub fn priority(self) -> Option<u64> {
@@ -220,7 +220,7 @@ impl<'a> Fields<'a> {
         None
     }
 
-    /// Returns the number of hashes in the document's set; 0 without a set.
+    /// Returns the number of hashes in the document's set; 0 if the document has no set.
     ///
     /// # Errors
     /// A [`Fault`] for bytes that are not valid fields.
@@ -229,7 +229,8 @@ impl<'a> Fields<'a> {
         Ok(self.set()?.map_or(0, |set| set.count))
     }
 
-    /// Replaces the content of `out` with the hashes of the document's set, ascending; empty without a set.
+    /// Replaces the content of `out` with the hashes of the document's set, ascending. `out` is empty if there is no
+    /// set.
     ///
     /// # Errors
     /// A [`Fault`] for bytes that are not valid fields, or for hashes that do not ascend.
@@ -240,9 +241,9 @@ impl<'a> Fields<'a> {
         SetDecoder::of(coded).decode(usize::MAX, out)
     }
 
-    /// Returns the number of hashes that the document's set shares with `set`, which ascends; `None` if it is below
-    /// `min`. Stops decoding as soon as `min` cannot be reached, and does not check the remaining hashes. `scratch` is a
-    /// reusable buffer.
+    /// Returns the number of hashes that the document's set shares with `set`, which must ascend; `None` if this number
+    /// is below `min`. Stops decoding once `min` cannot be reached, and does not check the remaining hashes. `scratch`
+    /// is a reusable buffer.
     ///
     /// # Errors
     /// A [`Fault`] for bytes that are not valid fields, or for hashes that do not ascend.
@@ -268,7 +269,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the set without decoding it; `None` if the document has none.
+    /// Returns the encoded set; `None` if the document has no set.
     fn set(self) -> Result<Option<CodedSet<'a>>, Fault> {
         let at = if self.is_marked() { HEAD_BYTES } else { 0 };
         let Some(head) = self.0.get(at..at + HEAD_BYTES + COUNT_BYTES).filter(|head| head[0] == SET) else {
@@ -284,28 +285,28 @@ impl<'a> Fields<'a> {
         Ok(Some(CodedSet { count, at: at + HEAD_BYTES + COUNT_BYTES, coded }))
     }
 
-    /// Checks that the bytes are valid fields of an index with these parameters, including the hashes of the set.
+    /// Checks that the bytes are valid fields for an index with these parameters, including the hashes of the set.
     ///
     /// # Errors
-    /// A [`Fault`] with an offset from the first byte of the fields.
+    /// A [`Fault`] with an offset relative to the first byte of the fields.
     pub fn check(self, params: &Params) -> Result<(), Fault> {
         self.check_shape(params)?;
         self.set_into(&mut Vec::new())
     }
 
-    /// As [`check`](Self::check), without the hashes: for fields that were [encoded](encode) by this process or are
-    /// already checked.
+    /// Same as [`check`](Self::check), but does not decode the hashes. For fields that this process has
+    /// [encoded](encode) or has already checked.
     ///
     /// # Errors
-    /// A [`Fault`] with an offset from the first byte of the fields.
+    /// A [`Fault`] with an offset relative to the first byte of the fields.
     pub fn check_shape(self, params: &Params) -> Result<(), Fault> {
         self.check_kept(params.sets, params.marks, params.priorities)
     }
 
-    /// As [`check_shape`](Self::check_shape), with flags for the fields that are stored instead of parameters.
+    /// Same as [`check_shape`](Self::check_shape), but flags instead of parameters specify which fields are stored.
     ///
     /// # Errors
-    /// A [`Fault`] with an offset from the first byte of the fields.
+    /// A [`Fault`] with an offset relative to the first byte of the fields.
     pub fn check_kept(self, sets: bool, marks: bool, priorities: bool) -> Result<(), Fault> {
         if self.0.len() > FIELDS_BYTES_MAX {
             return Err(Fault::new(0, format!("at most {FIELDS_BYTES_MAX} bytes of fields"), self.0.len()));
@@ -339,10 +340,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// As [`Fields::check_shape`], for a document passed by the caller instead of one read from a file.
+/// Same as [`Fields::check_shape`], for a document that was passed by the caller and not read from a file.
 ///
 /// # Errors
-/// [`Error::Invalid`], [`Error::Limit`].
+/// [`Error::Limit`] if the fields are too long, [`Error::Invalid`] if they are invalid for another reason.
 pub fn check(fields: Fields<'_>, params: &Params) -> crate::error::Result<()> {
     let found = fields.0.len() as u64;
     if found > FIELDS_BYTES_MAX as u64 {
@@ -357,7 +358,7 @@ pub(crate) fn unread(fault: Fault) -> Error {
     Error::Invalid(format!("fields of a document: expected {}, found {}", fault.expected, fault.found))
 }
 
-/// Returns the number of high bytes of each hash to encode in the bitmap, for a set of `count` hashes.
+/// Returns the number of high bytes of each hash that are encoded in the bitmap, for a set of `count` hashes.
 fn high_bytes(count: usize) -> u32 {
     (0..=2).min_by_key(|&high| coded_with(count, high)).unwrap_or(0)
 }
@@ -371,8 +372,8 @@ fn coded_with(count: usize, high: u32) -> u64 {
     count as u64 * u64::from(8 - high) + map
 }
 
-/// Replaces the content of `out` with the fields of a document: the mark if `is_marked`, and, if sets are stored, its
-/// distinct shingle hashes, which ascend.
+/// Replaces the content of `out` with the fields of a document: the mark if `is_marked`, and the set if sets are
+/// stored. `set` contains the distinct shingle hashes of the document and must ascend.
 pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
     out.clear();
     if is_marked {
@@ -383,7 +384,7 @@ pub fn encode(params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) 
     }
 }
 
-/// Appends the caller's priority to the [encoded](encode) fields of a document.
+/// Appends the field with the caller's priority to the [encoded](encode) fields of a document.
 pub fn add_priority(priority: u64, out: &mut Vec<u8>) {
     out.push(PRIORITY);
     out.extend_from_slice(&(PRIORITY_BYTES as u32).to_le_bytes());
@@ -451,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_hashes_are_counted_with_early_exit() {
+    fn shared_from_counts_common_hashes_or_stops_below_min() {
         let (mut out, mut scratch) = (Vec::new(), Vec::new());
         for count in [0, 1, 40, 300, 9_500] {
             let all = hashes(count + count / 2);
@@ -481,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn priority_round_trips_with_every_other_field_and_is_refused_elsewhere() {
+    fn priority_round_trips_and_is_refused_without_its_parameter() {
         let builder = || Params::builder().minhash(20, 6);
         let mut out = Vec::new();
         for (params, is_marked, count) in [
@@ -518,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_byte_never_decodes_to_the_same_set_and_never_panics() {
+    fn changed_byte_never_panics_or_decodes_to_the_same_set() {
         let mut out = Vec::new();
         for count in [3, 40, 9_500] {
             let set = hashes(count);

@@ -12,35 +12,35 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::checksum::checksum;
 use super::wire::Fault;
 
-/// The first bytes of the footer. They differ from the header's, so that a file truncated right after a copy of a
-/// header is not mistaken for a complete file.
+/// The first bytes of the footer. They differ from the magic of a header, so that a file truncated right after a copy
+/// of a header is not mistaken for a complete file.
 pub const MAGIC: [u8; 8] = *b"\x8ATWX\r\n\x1a\n";
 
 /// The footer as stored in the file.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Footer {
-    /// [`MAGIC`]
+    /// The magic: [`MAGIC`].
     pub magic: [u8; 8],
-    /// Length of the whole file.
+    /// Length of the whole file in bytes.
     pub file_length: U64,
-    /// The offset of the table of contents, which ends where the footer begins.
+    /// The offset of the table of contents, which ends at the start of the footer.
     pub contents_offset: U64,
     /// Number of entries in the table of contents.
     pub contents_entries: U32,
-    /// [`checksum`] of the table of contents, at its offset.
+    /// The [`checksum`] of the table of contents, computed with its offset in the file.
     pub contents_checksum: U32,
-    /// [`checksum`] of the checksums section, at its offset.
+    /// The [`checksum`] of the checksums section, computed with its offset in the file.
     pub checksums_checksum: U32,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
     /// Number of documents in the segment.
     pub documents: U64,
     /// Number of distinct fingerprints in the segment; 0 if it stores no fingerprints.
     pub distinct: U64,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved_too: U32,
-    /// [`checksum`] of the fields before it, at the footer's offset.
+    /// The [`checksum`] of the preceding fields, computed with the offset of the footer.
     pub checksum: U32,
 }
 
@@ -49,17 +49,17 @@ pub const FOOTER_BYTES: usize = 64;
 const _: () = assert!(size_of::<Footer>() == FOOTER_BYTES);
 
 impl Footer {
-    /// Returns the footer with its checksum, for a footer that will be at `offset`.
+    /// Sets the checksum for a footer at `offset` of the file, and returns the footer.
     #[must_use]
     pub fn sealed(mut self, salt: u128, offset: u64) -> Self {
         self.checksum = U32::new(checksum(salt, offset, &self.as_bytes()[..FOOTER_BYTES - 4]));
         self
     }
 
-    /// Reads the footer of a file of `file_length` bytes. `bytes` are the last 64 bytes of the file.
+    /// Reads and checks the footer of a file of `file_length` bytes. `bytes` are the last 64 bytes of the file.
     ///
     /// # Errors
-    /// A [`Fault`] with an offset from the footer's start.
+    /// A [`Fault`] with an offset relative to the footer.
     pub fn read(bytes: &[u8], salt: u128, file_length: u64) -> Result<Self, Fault> {
         let Ok(footer) = Self::read_from_bytes(bytes) else {
             return Err(Fault::new(0, "a footer of 64 bytes", format!("{} bytes", bytes.len())));

@@ -41,27 +41,27 @@ pub const FEATURE_PACKED: u32 = 16;
 /// [32](super::bands::KEY_BITS) bits of each feature of a document.
 pub const FEATURE_NARROW: u32 = 32;
 
-/// Incompatible feature of every file: the parameters choose [tokens or folding](text_of) that the first readers of
-/// this version do not know.
+/// Incompatible feature of every file: the parameters use [tokens or folding](text_of) that were added to this version
+/// of the format after its first readers.
 pub const FEATURE_TEXT: u32 = 64;
 
-/// Incompatible feature of segments, manifests, logs and files of sketches: the parameters state a near relation
+/// Incompatible feature of segments, manifests, logs and files of sketches: the parameters specify a near relation
 /// ([`Params::near`]) other than the default.
 pub const FEATURE_NEAR: u32 = 128;
 
-/// Incompatible feature of segments, manifests and logs whose parameters store [fields] (sets or marks), and of files
-/// of sketches with sets.
+/// Incompatible feature of segments, manifests and logs whose parameters store [fields] (sets, marks or priorities),
+/// and of files of sketches with sets.
 pub const FEATURE_FIELDS: u32 = 256;
 
-/// Incompatible feature of segments, manifests and logs: the parameters store [priorities](super::fields), which are
-/// fields too.
+/// Incompatible feature of segments, manifests and logs: the parameters store [priorities](super::fields). Since these
+/// are fields, [`FEATURE_FIELDS`] is set too.
 pub const FEATURE_PRIORITIES: u32 = 512;
 
 /// Incompatible feature of every file except tables of document frequencies: the parameters
 /// [weight](twindex_sketch::params::MinhashWeights) minima, or compute them from [darts](twindex_sketch::darts).
 pub const FEATURE_WEIGHTS: u32 = 1024;
 
-/// Incompatible feature of every file: the parameters exclude the spans of a list from texts
+/// Incompatible feature of every file: the parameters remove the spans of a list of boilerplate from texts
 /// ([`Shingling::boilerplate`](twindex_sketch::params::Shingling::boilerplate)).
 pub const FEATURE_BOILERPLATE: u32 = 2048;
 
@@ -75,8 +75,8 @@ pub fn features_of(params: &Params) -> u32 {
     values | stamps | fields | priorities | features_of_sketches(params)
 }
 
-/// Returns the incompatible features for tokens, folding and excluded spans that were added to version 3 of the format
-/// after its first readers.
+/// Returns the incompatible features for the kinds of tokens, the folding and the removal of boilerplate that were
+/// added to version 3 of the format after its first readers.
 #[must_use]
 pub fn text_of(shingling: &Shingling) -> u32 {
     let keeps_symbols = matches!(shingling.tokens, Tokens::WordsSymbols | Tokens::Raw);
@@ -117,15 +117,15 @@ pub fn features_of_segment(params: &Params) -> u32 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Role {
-    /// `<n>.seg`
+    /// A segment: `<n>.seg`.
     Segment = 1,
-    /// `MANIFEST-<generation>`
+    /// A manifest: `MANIFEST-<generation>`.
     Manifest = 2,
-    /// `CURRENT`
+    /// The file `CURRENT`.
     Current = 3,
-    /// `LOG-<n>`
+    /// A log: `LOG-<n>`.
     Log = 4,
-    /// `IDF-<digest>`
+    /// A table of document frequencies: `IDF-<digest>`.
     Idf = 5,
     /// A file of sketches.
     Sketches = 6,
@@ -153,28 +153,28 @@ impl Role {
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct Header {
-    /// [`MAGIC`]
+    /// The magic: [`MAGIC`].
     pub magic: [u8; 8],
-    /// [`super::VERSION`]
+    /// The version of the format: [`super::VERSION`].
     pub version: U16,
-    /// A [`Role`].
+    /// The number of a [`Role`].
     pub role: u8,
-    /// [`FINGERPRINT_BITS`]
+    /// Number of bits in a fingerprint: [`FINGERPRINT_BITS`].
     pub fingerprint_bits: u8,
-    /// Features without which the file cannot be read.
+    /// Incompatible features: a reader that does not know all of them must not read the file.
     pub incompatible: U32,
-    /// Features without which the file cannot be extended.
+    /// Read-only-compatible features: a writer that does not know all of them must not extend the file.
     pub read_only_compatible: U32,
-    /// Features that may be ignored.
+    /// Compatible features, which readers and writers may ignore.
     pub compatible: U32,
-    /// Identity of the file. For a segment: the sum of its records' hashes and the parameters' digest. For a manifest,
-    /// `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest.
+    /// Identifies the file. For a segment: the sum of the hashes of its records and the parameters' digest. For a
+    /// manifest, `CURRENT` or a log: the UUID of the index. For a table of document frequencies: its digest.
     pub salt: U128,
-    /// [`crate::Params::digest`]
+    /// The digest of the parameters: [`crate::Params::digest`].
     pub params_digest: U128,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
-    /// [`checksum`] of the fields before it, with this salt, at offset 0.
+    /// The [`checksum`] of the preceding fields, computed with this salt and offset 0.
     pub checksum: U32,
 }
 
@@ -183,7 +183,7 @@ pub const HEADER_BYTES: usize = 64;
 const _: () = assert!(size_of::<Header>() == HEADER_BYTES);
 
 impl Header {
-    /// Creates a header of this version without features.
+    /// Creates a header of this version with no feature bits.
     #[must_use]
     pub fn new(role: Role, salt: u128, params_digest: u128) -> Self {
         let mut header = Self {
@@ -212,12 +212,13 @@ impl Header {
         self
     }
 
-    /// Checks that the incompatible features are exactly those that the parameters require.
+    /// Checks that the incompatible features are the features that the parameters require, and no others.
     ///
     /// # Errors
-    /// A [`Fault`].
+    /// A [`Fault`] at the offset of the feature bits.
     pub fn check_features(&self, params: &Params) -> Result<(), Fault> {
-        // With bands, `FEATURE_PACKED` is optional: older files use whole bytes. Without bands it must not be set.
+        // Files with bands may lack `FEATURE_PACKED`: older files store entries in whole bytes. Files without bands
+        // must lack it.
         let free = FEATURE_LOG | FEATURE_GROWN | if params.minhash.is_some() { FEATURE_PACKED } else { 0 };
         let (expected, found) = (features_of(params), self.incompatible.get() & !free);
         if expected == found {
@@ -231,13 +232,13 @@ impl Header {
         checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
     }
 
-    /// Reads and checks the header of a file that should have this role.
+    /// Reads the header of a file and checks it. The file must have the role `role`.
     ///
-    /// Checks the magic and the checksum first, because the version and the features are reliable only after that. So a
-    /// flipped bit is never reported as a newer version.
+    /// Checks the magic and the checksum first: the version and the features are meaningful only if both match, and a
+    /// flipped bit must not be reported as a newer version.
     ///
     /// # Errors
-    /// [`Refusal`].
+    /// A [`Refusal`] if the header is damaged or not supported by this version.
     pub fn read(bytes: &[u8], role: Role) -> Result<Self, Refusal> {
         let damaged = |offset, expected: &str, found: String| {
             Err(Refusal::Damaged(Fault::new(offset, expected, found)))

@@ -1,11 +1,11 @@
 //! The hot section of a table: nested tables for buckets with too many fingerprints for a scan.
 //!
-//! Real fingerprints are not uniform: a template, an empty page or a default value can fill one bucket with a million
-//! of them. The fingerprints of a bucket agree in the `b` bits by which the table is probed. The pigeonhole principle
-//! is applied again to the other `w = 64 - b` bits, within the remaining radius: [`NESTED`] tables over as many blocks
-//! of these bits, as in the design `blocks-4`. Nested table `j` is sorted by the `w` bits of the fingerprints, rotated
-//! so that block `j` comes first. It is probed by its first `s` bits; an entry holds the 16 bits after these, and the
-//! fingerprint's rank.
+//! Real fingerprints are not uniform: a template, an empty page or a default value can put the fingerprints of a
+//! million documents into one bucket. The fingerprints of a bucket agree in the `b` bits by which the table is probed.
+//! The pigeonhole principle is applied again to the other `w = 64 - b` bits, within the remaining radius: these bits
+//! are split into [`NESTED`] blocks with one nested table each, as in the design `blocks-4`. Nested table `j` is sorted
+//! by the `w` bits of the fingerprints, rotated so that block `j` comes first. It is probed by its first `s` bits. An
+//! entry contains the 16 bits after the first `s`, and the fingerprint's rank.
 //!
 //! ```text
 //! buckets    H x 24: prefix 8, number of rows in the hot buckets before it 8, rows 8; prefixes ascend
@@ -29,35 +29,35 @@ use crate::design::prefix_bits;
 use crate::design::tables::blocks;
 use crate::error::Result;
 
-/// Codec of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 /// Number of nested tables of a bucket.
 pub const NESTED: usize = 4;
-/// A hot bucket has more than this number of rows.
+/// A hot bucket must have more rows than this number.
 pub const HOT_ROWS: u64 = 4096;
-/// A hot bucket has more rows than this factor times the mean number of rows of all buckets.
+/// A hot bucket must have more rows than this factor times the mean number of rows of all buckets.
 pub const HOT_TIMES: u64 = 8;
-/// Length in bytes of a bucket's entry.
+/// Length in bytes of a bucket's entry in the list of buckets.
 const BUCKET_BYTES: u64 = 24;
 
-/// Whether a bucket of `count` rows is hot, in a table of `rows` rows that is probed by `bits` bits.
+/// Returns whether a bucket of `count` rows is hot, in a table of `rows` rows that is probed by `bits` bits.
 #[must_use]
 pub fn is_hot(count: u64, rows: u64, bits: u32) -> bool {
     count > HOT_ROWS && count > HOT_TIMES * rows.checked_shr(bits).unwrap_or(0)
 }
 
-/// The bits of fingerprints after the prefix of a hot bucket, and their rotations in the nested tables.
+/// The bits of fingerprints after the prefix of a hot bucket, and their rotation in each nested table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NestedKeys {
     /// Number of bits after the prefix, 0 to 64.
     width: u32,
-    /// The position of the first bit of block `j`.
+    /// The position of the first bit of each block.
     starts: [u32; NESTED],
     lengths: [u32; NESTED],
 }
 
 impl NestedKeys {
-    /// Returns the rotations of the bits after prefixes of `bits` bits.
+    /// Creates the nested keys for prefixes of `bits` bits.
     ///
     /// # Panics
     /// Never: the number of blocks is the number of nested tables.
@@ -72,14 +72,14 @@ impl NestedKeys {
         Self { width, starts, lengths }
     }
 
-    /// Returns the number of leading bits by which nested table `j` of a bucket of `rows` rows is probed.
+    /// Returns the number of bits of a probe in nested table `j` of a bucket of `rows` rows.
     #[must_use]
     pub fn lead(&self, j: usize, rows: u64) -> u32 {
         prefix_bits(rows, self.lengths[j])
     }
 
-    /// Converts a key of the table to a key of nested table `j`: the bits after the prefix, rotated, in the highest
-    /// bits.
+    /// Converts a key of the table to a key of nested table `j`. The highest bits of the result are the bits after the
+    /// prefix, rotated; the other bits are 0.
     #[inline]
     #[must_use]
     pub fn nested(&self, j: usize, key: u64) -> u64 {
@@ -102,18 +102,18 @@ pub fn filter(nested: u64, lead: u32) -> u16 {
 /// A hot bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HotBucket {
-    /// The first bits of the bucket's keys.
+    /// The prefix that all keys of the bucket share.
     pub prefix: u64,
-    /// Number of rows.
+    /// Number of rows of the bucket.
     pub rows: u64,
-    /// For each nested table, the offsets in the section of its directory, filters and ranks.
+    /// For each nested table, the offsets of its directory, filters and ranks in the section.
     parts: [[u64; 3]; NESTED],
 }
 
 /// The hot buckets of a table. Hot buckets are few, so their list is read when the segment is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hot {
-    /// The bits after the prefix, by which the nested tables are sorted.
+    /// The bits after the prefix, which are the sort keys of the nested tables.
     pub rest: NestedKeys,
     /// The hot buckets in ascending order of their prefixes.
     pub buckets: Vec<HotBucket>,
@@ -124,7 +124,7 @@ impl Hot {
     /// buckets of a table of `rows` rows that is probed by `bits` bits.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn open<'a>(
         source: impl Source<'a>,
         entries: u64,
@@ -192,20 +192,20 @@ impl Hot {
         Self { rest, buckets }
     }
 
-    /// Returns the length of the section in bytes. `entries` is the total number of rows in its buckets.
+    /// Returns the length of the section in bytes. `entries` is the total number of rows in the hot buckets.
     fn length(&self, entries: u64) -> u64 {
         let last = self.buckets.last().map_or(0, |last| last.parts[NESTED - 1][2] + last.rows * 4);
         if entries == 0 { 0 } else { last }
     }
 
-    /// Returns the hot bucket of a prefix; `None` if the bucket of this prefix is not hot.
+    /// Returns the hot bucket with this prefix; `None` if the bucket is not hot.
     #[must_use]
     pub fn bucket(&self, prefix: u64) -> Option<&HotBucket> {
         let place = self.buckets.binary_search_by_key(&prefix, |bucket| bucket.prefix).ok()?;
         Some(&self.buckets[place])
     }
 
-    /// Writes the hot section. `buckets` has for each hot bucket its prefix, and the key and rank of each of its
+    /// Writes the hot section. `buckets` contains for each hot bucket its prefix, and the keys and ranks of its
     /// fingerprints.
     ///
     /// # Errors
@@ -252,11 +252,10 @@ fn directory_bytes(lead: u32) -> u64 {
 }
 
 impl HotBucket {
-    /// Returns the rows of nested table `j` whose keys begin with `prefix`, a number of [`lead`](NestedKeys::lead)
-    /// bits.
+    /// Returns the rows of nested table `j` whose keys begin with `prefix`, which has [`lead`](NestedKeys::lead) bits.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn nested_rows<'a>(&self, source: impl Source<'a>, j: usize, prefix: u64) -> Result<Range<u64>> {
         let at = self.parts[j][0] + prefix * 4;
         let ends: &[U32] = column(source, at..at + 8)?;
@@ -271,15 +270,15 @@ impl HotBucket {
     /// Returns the filters of these rows of nested table `j`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn filters<'a>(&self, source: impl Source<'a>, j: usize, rows: &Range<u64>) -> Result<&'a [U16]> {
         column(source, self.parts[j][1] + rows.start * 2..self.parts[j][1] + rows.end * 2)
     }
 
-    /// Returns the rank of a row of nested table `j`, and checks that it is below `distinct`.
+    /// Returns the rank in a row of nested table `j`, and checks that it is below `distinct`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     pub fn rank<'a>(&self, source: impl Source<'a>, j: usize, row: u64, distinct: u64) -> Result<u32> {
         let at = self.parts[j][2] + row * 4;
         let rank = column::<U32>(source, at..at + 4)?[0].get();
@@ -295,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nested_keys_are_the_other_bits_rotated_by_a_block() {
+    fn nested_key_rotates_bits_after_prefix_by_block() {
         for bits in [0, 13, 16, 20, 27, 60, 64] {
             let rest = NestedKeys::after(bits);
             let width = 64 - bits;
@@ -314,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn bucket_is_hot_by_its_rows_and_by_the_mean() {
+    fn hot_bucket_exceeds_row_limit_and_multiple_of_the_mean() {
         assert!(!is_hot(4096, 100_000, 12) && is_hot(4097, 100_000, 12));
         assert!(!is_hot(6000, 1 << 26, 16) && is_hot(8193, 1 << 26, 16));
     }

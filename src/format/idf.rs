@@ -8,7 +8,8 @@
 //! ```
 //!
 //! The table's digest is the xxh3-128 of all bytes after the header, so it identifies the content of the file. The
-//! parameters of an index name the digest of its table. A standalone file is checked against the digest in its header.
+//! parameters of an index contain the digest of its table. [`decode`] compares the digest with the digest in the
+//! header.
 
 use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::IntoBytes;
@@ -24,15 +25,15 @@ use twindex_sketch::IdfTable;
 pub const IDF_DOCUMENTS_MAX: u64 = u32::MAX as u64;
 /// Maximum number of entries of a table.
 pub const IDF_ENTRIES_MAX: u64 = 1 << 27;
-/// The offset of the text in the file.
+/// The offset in the file of the text that specifies how documents are tokenized and shingled.
 const TEXT_AT: usize = HEADER_BYTES + 24;
 /// Maximum length of the file in bytes.
 pub const IDF_BYTES_MAX: u64 = length(PARAMS_BYTES_MAX as u64, IDF_ENTRIES_MAX);
 
-/// The content of a file, with its columns in their stored encoding.
+/// The content of a file. The columns are in their stored encoding.
 #[derive(Clone, Debug)]
 pub struct Idf<'a> {
-    /// xxh3-128 of all bytes after the header.
+    /// The xxh3-128 of all bytes after the header.
     pub digest: u128,
     /// Number of documents in the collection.
     pub documents: u32,
@@ -46,7 +47,7 @@ pub struct Idf<'a> {
     pub frequencies: &'a [U32],
 }
 
-/// Encodes a file. Does not check its parts; [`decode`] checks them.
+/// Encodes a file. Does not check the values; [`decode`] does.
 #[must_use]
 pub fn encode(
     documents: u32,
@@ -77,7 +78,7 @@ pub const fn length(text_length: u64, entries: u64) -> u64 {
     TEXT_AT as u64 + text_length + 12 * entries
 }
 
-/// Returns the digest of a table. `bytes` is its whole file.
+/// Returns the digest of a table. `bytes` is the content of its file.
 #[must_use]
 pub fn digest(bytes: &[u8]) -> u128 {
     xxh3_128(&bytes[HEADER_BYTES..])
@@ -87,7 +88,7 @@ impl Idf<'_> {
     /// Converts the content to a table for lookups.
     ///
     /// # Errors
-    /// A [`Refusal`] for invalid columns, which a file checked by [`decode`] does not have.
+    /// A [`Refusal`] for invalid columns. Files checked by [`decode`] have none.
     pub fn table(self) -> Result<IdfTable, Refusal> {
         let hashes = self.hashes.iter().map(|hash| hash.get()).collect();
         let frequencies = self.frequencies.iter().map(|frequency| frequency.get()).collect();
@@ -97,10 +98,10 @@ impl Idf<'_> {
     }
 }
 
-/// Reads and checks a whole file.
+/// Decodes a whole file and checks all its fields.
 ///
 /// # Errors
-/// A [`Refusal`].
+/// A [`Refusal`] if the file is damaged or not supported by this version.
 pub fn decode(bytes: &[u8]) -> Result<Idf<'_>, Refusal> {
     let header = Header::read(bytes, Role::Idf)?;
     checked(bytes, &header).map_err(Refusal::Damaged)
@@ -194,7 +195,7 @@ mod tests {
         assert!(decode(&[&bytes[..], &[0]].concat()).is_err());
     }
 
-    /// Recomputes the digests of a changed body, so that only its content is invalid.
+    /// Recomputes the digests after the body was changed, so that only a field of the body is invalid.
     fn resealed(mut bytes: Vec<u8>) -> Vec<u8> {
         let length = u32::from_le_bytes(bytes[TEXT_AT - 4..TEXT_AT].try_into().unwrap()) as usize;
         let text = &bytes[TEXT_AT..bytes.len().min(TEXT_AT + length)];
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_field_under_a_valid_digest_is_refused_at_its_offset() {
+    fn invalid_field_with_valid_digest_is_refused_at_its_offset() {
         let sound = table();
         let hashes = sound.len() - 36;
         for (what, place, lie) in [

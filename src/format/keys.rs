@@ -1,13 +1,13 @@
-//! The keys section: the documents' keys in ascending order. The position of a key is its document's ordinal.
+//! The keys section: the documents' keys in ascending order. The position of a key is the ordinal of its document.
 //!
 //! *Codec 1, frame* (keys are `u64`): a head of 16 bytes with the smallest key and a width from 0 to 8 bytes, then for
-//! each key its difference from the smallest key in `width` bytes. Width 0 means that keys are consecutive; no
-//! differences follow. So the keys of raw fingerprints, which are their positions, take no space.
+//! each key its difference from the smallest key in `width` bytes. Width 0 means that keys are consecutive and
+//! differences are not stored. So keys that number the documents, as in an index of raw fingerprints, take no space.
 //!
 //! *Codec 2, front-coded* (keys are bytes): keys in groups of 16. The section begins with the offset of each group in
-//! the data and the length of the data, 8 bytes each; the data follows. A group begins with a whole key (length,
-//! bytes). Each further key is encoded as the length of the prefix that it shares with the previous key, the number of
-//! its remaining bytes, and these bytes. Lengths are LEB128.
+//! the data and the length of the data, 8 bytes each; the data follows. The first key of a group is stored whole
+//! (length, bytes). Each further key is encoded as the length of the prefix that it shares with the previous key, the
+//! number of its remaining bytes, and these bytes. Lengths are LEB128.
 
 use std::ops::Range;
 
@@ -17,14 +17,14 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 use super::wire::{self, Fault};
 use crate::key::KEY_BYTES_MAX;
 
-/// Codec of `u64` keys.
+/// Codec number of `u64` keys.
 pub const CODEC_FRAME: u16 = 1;
-/// Codec of byte keys.
+/// Codec number of byte keys.
 pub const CODEC_FRONT: u16 = 2;
 /// Number of keys in a group of [`CODEC_FRONT`].
 pub const GROUP: u64 = 16;
 
-/// The head of [`CODEC_FRAME`].
+/// The head of a section with [`CODEC_FRAME`].
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct FrameHead {
@@ -32,7 +32,7 @@ pub struct FrameHead {
     pub base: U64,
     /// Length of a difference in bytes.
     pub width: u8,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: [u8; 7],
 }
 
@@ -50,7 +50,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Returns the frame for these keys, which ascend.
+    /// Returns the frame for these keys, which must ascend.
     #[must_use]
     pub fn of(keys: &[u64]) -> Self {
         let (Some(&base), Some(&last)) = (keys.first(), keys.last()) else {
@@ -59,7 +59,7 @@ impl Frame {
         Self::spanning(base, last, keys.len() as u64)
     }
 
-    /// Returns the frame for `rows` ascending keys, at least one, from `base` to `last`.
+    /// Returns the frame for `rows` ascending keys from `base` to `last`; `rows` is at least 1.
     #[must_use]
     pub fn spanning(base: u64, last: u64, rows: u64) -> Self {
         let span = last.saturating_sub(base);
@@ -97,7 +97,7 @@ impl Frame {
         Ok(Self { base: head.base.get(), width })
     }
 
-    /// Returns the byte range in the section of the key of `ordinal`.
+    /// Returns the byte range in which the section stores the difference of the key of `ordinal`.
     #[must_use]
     pub fn range(&self, ordinal: u64) -> Range<u64> {
         let start = FRAME_HEAD_BYTES + ordinal * self.width;
@@ -123,7 +123,7 @@ pub fn groups(rows: u64) -> u64 {
     rows.div_ceil(GROUP)
 }
 
-/// Returns the byte range in the section of two offsets: the offset of group `group` and the next one.
+/// Returns the byte range of two offsets in the section: the offset of group `group` and the next offset.
 #[must_use]
 pub fn group_offsets(group: u64) -> Range<u64> {
     group * 8..group * 8 + 16
@@ -146,8 +146,8 @@ pub fn group_range(offsets: &[u8], group: u64, length: u64, rows: u64) -> Result
     Ok(data + start..data + end)
 }
 
-/// Decodes the group that begins with key `first`. Calls `each` with each key and its ordinal until `each` returns
-/// false. Checks that keys are not empty, not too long, and in ascending order.
+/// Decodes the group whose first key has the ordinal `first`, and calls `each` with the ordinal and the key until
+/// `each` returns `false`. Checks that keys are not empty, not too long, and in ascending order.
 ///
 /// # Errors
 /// A [`Fault`] with an offset relative to the group.
@@ -201,7 +201,7 @@ pub fn first_key(group: &[u8]) -> Result<&[u8], Fault> {
     Ok(key)
 }
 
-/// Reads the bytes of a key after its shared prefix: their length at `*at`, then the bytes. Advances `*at` past them.
+/// Reads the bytes of a key after the shared prefix: their length at `*at`, then the bytes. Advances `*at` past them.
 /// `start` is the position of the key in the group, for errors.
 fn take_rest<'a>(group: &'a [u8], at: &mut usize, start: u64) -> Result<&'a [u8], Fault> {
     let length = wire::take_varint(group, at, "length")?;
@@ -218,7 +218,7 @@ fn check_length(key: &[u8], start: u64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Encodes ascending keys one by one.
+/// Front-codes ascending keys one by one.
 #[derive(Debug, Default)]
 pub struct FrontEncoder {
     previous: Vec<u8>,
@@ -227,7 +227,7 @@ pub struct FrontEncoder {
 }
 
 impl FrontEncoder {
-    /// Appends the encoding of `key` to `data`. If the key is the first of a group, returns the start of the group.
+    /// Appends the encoding of `key` to `data`. Returns the start of the group if the key is the first of a group.
     pub fn push(&mut self, key: &[u8], data: &mut Vec<u8>) -> Option<u64> {
         debug_assert!(self.previous.as_slice() < key && key.len() <= KEY_BYTES_MAX);
         let before = data.len();
@@ -255,7 +255,7 @@ impl FrontEncoder {
     }
 }
 
-/// Encodes a whole section for these keys, which ascend.
+/// Encodes a whole section for these keys, which must ascend.
 #[must_use]
 pub fn encode_front<'a>(keys: impl ExactSizeIterator<Item = &'a [u8]>) -> Vec<u8> {
     let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn consecutive_keys_take_no_space_and_others_only_their_span() {
+    fn consecutive_keys_take_no_space_and_others_minimal_width() {
         for (keys, width) in [
             (&[][..], 0),
             (&[7], 0),
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn first_key_of_a_group_is_the_one_that_the_group_is_decoded_to_or_the_same_fault() {
+    fn first_key_agrees_with_decode_group() {
         for bytes in [&[1, b'a', 0, 1, b'b'][..], &[2, b'a', b'b'], &[0], &[9, b'a'], &[0x80, 0x80, 4], &[]] {
             let mut decoded = None;
             let done = decode_group(bytes, 0, 2, |_, key| {

@@ -1,4 +1,4 @@
-//! Limits that several kinds of files share.
+//! Limits that apply to several kinds of files.
 
 /// Maximum length in bytes of the parameters' text.
 pub const PARAMS_BYTES_MAX: u32 = 1 << 16;

@@ -7,9 +7,9 @@
 //!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
 //! ```
 //!
-//! A record's checksum covers all bytes of the record after the checksum, including the padding. Its salt is the UUID
-//! plus the number of the log, and its offset is the offset of the record, so a record of another log or another offset
-//! does not match. A batch is one record, so it is either complete or absent:
+//! The checksum of a record covers all bytes of the record after the checksum, including the padding. Its salt is the
+//! UUID plus the number of the log, and its offset is the offset of the record, so a record of another log or another
+//! offset does not match. A batch is one record, so it is either complete or absent:
 //!
 //! ```text
 //!  0  synced 8   operations 4   length of the caller's payload 4 (0xffffffff: none)   payload   operations
@@ -19,9 +19,9 @@
 //! ```
 //!
 //! `synced` is the length of the file that was known to be durable when the record was written. An invalid record
-//! before the highest `synced` of the log is damage; an invalid record after it is a tail torn by a crash. The record
-//! kinds, and the rule that lengths precede contents, are as in the log of `LevelDB`. `LevelDB` divides its log into
-//! blocks; here a torn record ends the log.
+//! before the highest `synced` of the log is damage; an invalid record after it is the tail of a log torn by a crash.
+//! As in `LevelDB`'s log, records have a kind, and lengths precede contents. Unlike `LevelDB`'s log, the log is not
+//! divided into blocks, so it ends at a torn record.
 
 use byteorder::{ByteOrder, LittleEndian, WriteBytesExt};
 use zerocopy::IntoBytes;
@@ -49,7 +49,7 @@ pub const RECORD_ALIGNMENT: u64 = 8;
 pub const RECORD_BYTES_MAX: u32 = 1 << 28;
 /// Maximum length in bytes of the caller's payload of a commit.
 pub const PAYLOAD_BYTES_MAX: usize = 1 << 16;
-/// The value of the length field that means "no payload".
+/// The value of the payload's length that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
 
 /// The kind of a record. The numbers are part of the format and never change; 0 is not used.
@@ -58,7 +58,7 @@ const NO_PAYLOAD: u32 = u32::MAX;
 pub enum RecordKind {
     /// A batch.
     Batch = 1,
-    /// An offset up to which the file is known to be durable; written when a writer ends.
+    /// A mark: the offset up to which the file is known to be durable. Written when a writer ends.
     Mark = 2,
 }
 
@@ -74,7 +74,7 @@ pub enum OperationKind {
     Delete = 3,
 }
 
-/// Returns the checksum salt of the records of log `number`.
+/// Returns the salt for the checksums of the records of log `number`.
 #[must_use]
 pub fn record_salt(uuid: u128, number: u64) -> u128 {
     uuid.wrapping_add(number.into())
@@ -97,10 +97,10 @@ pub fn encode_head(uuid: u128, params: &Params, number: u64, first: u64) -> Vec<
     out
 }
 
-/// Reads the head of log `number` of this index, and returns the number of the first commit that the log may contain.
+/// Decodes the head of log `number` of this index. Returns the number of the first commit that the log may contain.
 ///
 /// # Errors
-/// A [`Refusal`].
+/// A [`Refusal`] if the head is damaged, belongs to another log, or is not supported by this version.
 pub fn decode_head(bytes: &[u8], uuid: u128, params: &Params, number: u64) -> Result<u64, Refusal> {
     let header = Header::read(bytes, Role::Log)?;
     let fault =
@@ -133,12 +133,12 @@ pub struct RecordHead {
     pub kind: RecordKind,
     /// Length of the payload in bytes.
     pub length: u32,
-    /// The commit of the batch; for a mark, the last commit before it.
+    /// The number of the commit; for a mark, the number of the last commit before the mark.
     pub commit: u64,
 }
 
 impl RecordHead {
-    /// Parses the head of a record from arbitrary bytes; `None` if they are not a valid head.
+    /// Parses the head of a record; `None` if the bytes are not a valid head.
     #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.get(..RECORD_HEAD_BYTES)?;
@@ -159,7 +159,7 @@ impl RecordHead {
     }
 }
 
-/// Whether `record` is an intact record that was written at `offset` with this salt.
+/// Returns whether `record` is an intact record that was written at `offset` with the salt `salt`.
 #[must_use]
 pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
     record.len() >= RECORD_HEAD_BYTES
@@ -168,7 +168,8 @@ pub fn is_sound(salt: u128, offset: u64, record: &[u8]) -> bool {
         && LittleEndian::read_u32(record) == checksum(salt, offset, &record[4..])
 }
 
-/// Appends a record to `out`, to be written at `offset` of the file, a multiple of 8.
+/// Appends a record to `out`. The record will be at `offset` of the file, a multiple of 8, on which its checksum
+/// depends.
 fn encode_record(
     out: &mut Vec<u8>,
     salt: u128,
@@ -192,7 +193,7 @@ fn encode_record(
     out[start..start + 4].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Appends a mark to `out`, to be written at `offset` of the file.
+/// Appends a mark to `out`. The mark will be at `offset` of the file, on which its checksum depends.
 pub fn encode_mark(out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
     encode_record(out, salt, offset, RecordKind::Mark, commit, &[&synced.to_le_bytes()]);
 }
@@ -205,7 +206,7 @@ pub struct LogBatch {
 }
 
 impl LogBatch {
-    /// Whether the batch has no operations.
+    /// Returns whether the batch has no operations.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.operations == 0
@@ -235,8 +236,8 @@ impl LogBatch {
         }
     }
 
-    /// Adds an operation that puts a document. Key, sketch and attachments must match the parameters; `kept` is `None`
-    /// for a document without tokens.
+    /// Adds an operation that puts a document. `kept` is its sketch, `None` for a document without tokens. Key, sketch
+    /// and attached data must match the parameters.
     pub fn put(&mut self, params: &Params, key: Key<'_>, kept: Option<Row<'_>>, attached: Attached<'_>) {
         match kept {
             Some(kept) => self.put_sketch(params, key, kept),
@@ -268,8 +269,8 @@ impl LogBatch {
         self.begin(OperationKind::Delete, key);
     }
 
-    /// Appends the batch as a record to `out`, to be written at `offset` of the file, which is known to be durable up
-    /// to `synced`.
+    /// Appends the batch as a record to `out`. `offset` is the offset of the record in the file, and `synced` the
+    /// length of the file that is known to be durable.
     pub fn encode(
         &self,
         out: &mut Vec<u8>,
@@ -284,23 +285,23 @@ impl LogBatch {
     }
 }
 
-/// A batch as stored in a record.
+/// A batch as stored in the payload of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchView<'a> {
     /// Length of the file that was known to be durable when the record was written.
     pub synced: u64,
     /// Number of operations.
     pub operations: u32,
-    /// The caller's payload of the commit; `None` if it had none.
+    /// The caller's payload of the commit; `None` if the commit has none.
     pub payload: Option<&'a [u8]>,
     bytes: &'a [u8],
 }
 
 impl<'a> BatchView<'a> {
-    /// Parses the payload of an intact batch record. Offsets of faults are relative to the start of the payload.
+    /// Parses the payload of an intact batch record.
     ///
     /// # Errors
-    /// A [`Fault`].
+    /// A [`Fault`] with an offset relative to the start of the payload.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, Fault> {
         let Some((head, rest)) = bytes.split_at_checked(BATCH_HEAD_BYTES) else {
             return Err(Fault::new(0, format!("{BATCH_HEAD_BYTES} bytes of a batch"), bytes.len()));
@@ -321,7 +322,7 @@ impl<'a> BatchView<'a> {
         Ok(Self { synced: LittleEndian::read_u64(head), operations, payload, bytes })
     }
 
-    /// Appends the batch as a record of a log to `out`, as [`LogBatch::encode`] does.
+    /// Appends the batch as a record to `out`, in the same way as [`LogBatch::encode`].
     pub fn encode(&self, out: &mut Vec<u8>, salt: u128, offset: u64, commit: u64, synced: u64) {
         let mut head = [0; BATCH_HEAD_BYTES];
         LittleEndian::write_u64(&mut head, synced);
@@ -359,25 +360,26 @@ impl<'a> BatchView<'a> {
 /// An operation on a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Operation<'a> {
-    /// Adds a document, or replaces the document with this key.
+    /// Puts a document with this key: adds it, or replaces the document with the same key.
     Put(Key<'a>, Option<Row<'a>>, Attached<'a>),
-    /// Removes the document with this key.
+    /// Deletes the document with this key.
     Delete(Key<'a>),
 }
 
-/// Iterates over the operations of a batch. Checks only the lengths of sketches, not their content. Decodes sets.
+/// Iterates over the operations of a batch. Checks the lengths of the parts of a sketch and the unused bits of band
+/// keys, but not the other contents of a sketch. Decodes and checks sets.
 #[allow(clippy::struct_excessive_bools, reason = "each is a part that parameters keep or not")]
 #[derive(Debug)]
 pub struct Operations<'a> {
     bytes: &'a [u8],
     at: usize,
     left: u32,
-    /// The offset of `bytes` in the payload.
+    /// The offset of `bytes` in the payload of the record.
     start: u64,
     key: KeyKind,
     fingerprint: bool,
     bands: usize,
-    /// Number of stored bits of a band key: its highest bits; the others are zero.
+    /// Number of stored bits of a band key. These are its highest bits; its other bits are zero.
     feature_bits: u32,
     signature_bytes: usize,
     choices: [Option<SampleChoice>; 2],
@@ -477,7 +479,7 @@ impl<'a> Operations<'a> {
         let (keys_at, bits) = (self.offset(), self.feature_bits);
         let band_keys = self.take(self.bands * 4, "band keys")?;
         self.features.clear();
-        // The stored bits are the highest bits of a feature; the other bits are zero.
+        // The stored bits are the upper 32 bits of a feature; its other bits are zero.
         self.features
             .extend(band_keys.chunks_exact(4).map(|key| u64::from(LittleEndian::read_u32(key)) << 32));
         let is_wider = |&feature: &u64| bands::key(feature, bits) != bands::key(feature, bands::KEY_BITS);
@@ -502,7 +504,7 @@ impl<'a> Operations<'a> {
     }
 }
 
-/// Parses the payload of a mark: the offset up to which the file is known to be durable.
+/// Parses the payload of a mark: the length of the file that is known to be durable.
 ///
 /// # Errors
 /// A [`Fault`] for a payload that is not 8 bytes long.
@@ -571,7 +573,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_of_a_record_and_of_the_head_is_detected() {
+    fn every_flipped_bit_of_record_and_head_is_detected() {
         let mut record = Vec::new();
         batch().encode(&mut record, 99, 88, 12, 64, Some(b"x"));
         for bit in 0..record.len() * 8 {
@@ -596,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn band_keys_with_unstored_bits_set_are_refused_at_their_offset() {
+    fn band_keys_with_unstored_bits_set_are_refused() {
         let builder = Params::builder().minhash(2, 2).signature_bits(0);
         let (wide, narrow) = (builder.clone().build().unwrap(), builder.feature_bits(8).build().unwrap());
         let batch = |params: &Params, second: u64| {
@@ -616,7 +618,8 @@ mod tests {
             Ok(row.features.to_vec())
         };
         assert_eq!(features(&batch(&narrow, 0x7FFF_FFFF << 32)), Ok(vec![0xA5 << 56, 0x7F << 56]));
-        // Head of the batch, kind of the operation, length and bytes of the key, first band key.
+        // The offset is the sum of: head of the batch, kind of the operation, length and bytes of the key, first band
+        // key.
         let place = BATCH_HEAD_BYTES as u64 + 1 + 2 + 1 + 4;
         let fault = features(&batch(&wide, 0x7F80_0000 << 32)).unwrap_err();
         assert_eq!(fault, Fault::new(place, "a band key of 8 bits above zeros", "0x7f800000"));
@@ -645,7 +648,7 @@ mod tests {
             for value in [0, 1, 0x7F, 0xFF] {
                 let mut lying = payload.to_vec();
                 lying[at] = value;
-                let _ = run(&lying); // an error or other operations, but no panic
+                let _ = run(&lying); // may return an error or other operations, but must not panic
             }
         }
         let mut longer = payload.to_vec();

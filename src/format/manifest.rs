@@ -15,8 +15,8 @@
 //!     checksum of all bytes before it, with the UUID as salt, at offset 0
 //! ```
 //!
-//! The manifest of an index whose batches were never logged has no part about logs: it is byte for byte the manifest
-//! that a version without logs writes.
+//! If no batch of the index was ever logged, the manifest has no part about logs. It then equals, byte for byte, the
+//! manifest that a version without logs writes.
 
 use byteorder::{LittleEndian, ReadBytesExt, WriteBytesExt};
 use roaring::RoaringBitmap;
@@ -37,9 +37,9 @@ pub const MANIFEST_BYTES_MAX: u64 = (1 << 32) - 1;
 pub const SEGMENTS_MAX: u32 = 1 << 16;
 /// Maximum number of logs of an index.
 pub const LOGS_MAX: u32 = 64;
-/// The value of the length field that means "no payload".
+/// The value of the payload's length that means "no payload".
 const NO_PAYLOAD: u32 = u32::MAX;
-/// Flag in the length of the active log, set if its length is stated.
+/// The bit in the length of the active log that is set if the other bits contain a length (feature `grown`).
 const GROWS: u64 = 1 << 63;
 
 /// The content of a manifest.
@@ -47,30 +47,31 @@ const GROWS: u64 = 1 << 63;
 pub struct Manifest {
     /// The UUID of the index, chosen at random when the index was created.
     pub uuid: u128,
-    /// Features without which the index can be read but not written; 0 for this version.
+    /// Features without which the index can be read but not written; 0 in manifests of this version.
     pub read_only_compatible: u32,
-    /// 1 for the first manifest, incremented by each commit.
+    /// The generation: 1 for the first manifest, incremented by each commit.
     pub generation: u64,
     /// The number of the next segment; numbers are never reused.
     pub next_segment: u64,
     /// The index's parameters.
     pub params: Params,
-    /// The segments in ascending order of their numbers. Later segments replace keys of earlier ones.
+    /// The segments in ascending order of their numbers. A document replaces the document with the same key in an
+    /// earlier segment.
     pub segments: Vec<SegmentEntry>,
-    /// The logs with the batches that are in no segment yet; `None` if no batch was ever logged.
+    /// The logs whose batches are not in a segment yet; `None` if no batch was ever logged.
     pub logged: Option<Logged>,
     /// The highest stamp of all commits up to this generation; `None` if stamps are not stored or no commit had one.
     pub now: Option<u64>,
 }
 
-/// The logs, and the payload of the commits up to this generation.
+/// The logs, and the newest payload of a commit, as of this generation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
     /// The number of the next log; numbers are never reused.
     pub next_log: u64,
     /// The payload of the last commit with a payload, up to this generation; `None` if no commit had one.
     pub payload: Option<Vec<u8>>,
-    /// The logs whose batches are in no segment, in ascending order of their numbers.
+    /// The logs whose batches are not in a segment yet, in ascending order of their numbers.
     pub logs: Vec<LogEntry>,
 }
 
@@ -81,10 +82,11 @@ pub struct LogEntry {
     pub number: u64,
     /// The number of the first commit in the log.
     pub first: u64,
-    /// Number of bytes that are certainly intact. For the active log: its length when this manifest was written (0 in
-    /// manifests of older versions, which did not state it). For any other log: its whole length, without a torn tail.
+    /// Number of bytes that are known to be intact. For the active log: its length when this manifest was written, or 0
+    /// in manifests of older versions, which do not contain it. For any other log: its whole length, excluding a torn
+    /// tail.
     pub length: u64,
-    /// Whether this is the active log, the last one, to which batches are appended.
+    /// Whether this is the active log: the last log, to which batches are appended.
     pub grows: bool,
 }
 
@@ -106,7 +108,7 @@ pub struct SegmentEntry {
 }
 
 impl Manifest {
-    /// Encodes the file.
+    /// Encodes the manifest as the content of its file.
     ///
     /// # Panics
     /// Never: writing to a `Vec` does not fail.
@@ -163,16 +165,16 @@ impl Manifest {
         Ok(out)
     }
 
-    /// Returns the digest of a manifest's bytes, which `CURRENT` stores.
+    /// Returns the digest of the bytes of a manifest, as stored in `CURRENT`.
     #[must_use]
     pub fn digest(bytes: &[u8]) -> u128 {
         xxh3_128(bytes)
     }
 
-    /// Reads a manifest. Checks the header, then the checksum, then the range of every field.
+    /// Decodes a manifest. Checks the header, then the checksum, then the range of every field.
     ///
     /// # Errors
-    /// A [`Refusal`].
+    /// A [`Refusal`] if the manifest is damaged or not supported by this version.
     pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
         let header = Header::read(bytes, Role::Manifest)?;
         Self::decode_body(bytes, &header).map_err(Refusal::Damaged)
@@ -294,15 +296,16 @@ impl<'a> ManifestReader<'a> {
     }
 }
 
-/// A bitmap with runs stores offsets if it has at least this number of containers.
+/// A roaring bitmap with run containers stores offsets if it has at least this number of containers.
 const OFFSETS_FROM: usize = 4;
-/// The first 16 bits of a bitmap with runs. The next 16 bits are the number of its containers minus one.
+/// The first 16 bits of a roaring bitmap with run containers. The next 16 bits are the number of its containers minus
+/// one.
 const COOKIE_WITH_RUNS: u32 = 12347;
-/// Maximum number of values that a container stores as a list; a container with more values is a bitmap.
+/// Maximum number of values of a container that is stored as a list; a container with more values is a bitmap.
 const LISTED_MAX: usize = 4096;
 
-/// Returns an error if a container does not begin at its stated offset. Some readers of roaring bitmaps ignore the
-/// offsets and read the containers in sequence; others rely on the offsets.
+/// Returns an error if a container does not begin at its stored offset. Some readers of roaring bitmaps ignore the
+/// offsets and read the containers in sequence; others use the offsets. Both must read the same values.
 fn check_offsets(bytes: &[u8]) -> Result<(), Fault> {
     let number = |at: usize, width: usize| bytes.get(at..at + width).map(wire::wide);
     let short = || Fault::new(bytes.len() as u64, "a roaring bitmap", "the end");
@@ -425,7 +428,7 @@ mod tests {
         Manifest { logged: Some(logged), ..manifest() }
     }
 
-    /// As [`with_logs`], but states the length of the active log, as this version writes it.
+    /// Same as [`with_logs`], but with the length of the active log, which this version writes.
     fn with_grown_log() -> Manifest {
         let mut manifest = with_logs();
         manifest.logged.as_mut().unwrap().logs[1].length = 300;
@@ -443,7 +446,7 @@ mod tests {
             let mut bytes = Vec::new();
             bitmap.serialize_into(&mut bytes).unwrap();
             check_offsets(&bytes).unwrap();
-            // The first offset is the position of the first container.
+            // The first stored offset is the position of the first container.
             let head = u32::from_le_bytes(bytes[..4].try_into().unwrap());
             let has_runs = head & 0xffff == COOKIE_WITH_RUNS;
             assert_eq!(has_runs, std::ptr::eq(bitmap, &raw const runs), "{head:x}");
@@ -489,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_fields_under_a_valid_checksum_are_refused() {
+    fn invalid_manifest_fields_with_valid_checksum_are_refused() {
         let lies: [fn(&mut Manifest); 9] = [
             |m| m.logged.as_mut().unwrap().next_log = 3,
             |m| m.logged.as_mut().unwrap().logs.swap(0, 1),

@@ -1,8 +1,8 @@
 //! The on-disk format: encodes and decodes every file of an index.
 //!
-//! Each submodule implements the part of `format-spec.md` of the same name. This module opens no files, and it is the
-//! only one that decodes bytes. It never allocates in proportion to a length that has not been checked against the
-//! number of available bytes.
+//! Each submodule implements the part of `format-spec.md` with the same name. This module opens no files, and no other
+//! module decodes the bytes of files. It never allocates in proportion to a length that has not been checked against
+//! the number of available bytes.
 //!
 //! ```text
 //! segment file
@@ -50,7 +50,7 @@ pub fn align(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT)
 }
 
-/// Returns the start of a part of `bytes` bytes that follows a part ending at `end`: the [aligned](align) `end`, or
+/// Returns the offset of a part of `bytes` bytes if the previous part ends at `end`: the [aligned](align) `end`, or
 /// `end` itself if the part is empty.
 #[must_use]
 pub fn place(end: u64, bytes: u64) -> u64 {

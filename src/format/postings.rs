@@ -1,9 +1,9 @@
 //! The postings section: the documents of each fingerprint.
 //!
-//! Each rank has an entry of 4 bytes. If the top bit of the entry is 0, the entry is the ordinal of the only document.
-//! If it is 1, the other bits are the position of a list in the list area after the entries, in units of 4 bytes. A
-//! list consists of a count (at least 2) and that number of ascending ordinals. Lists are in the order of ranks,
-//! without gaps.
+//! Each rank has an entry of 4 bytes. If the top bit of the entry is 0, only one document has the fingerprint, and the
+//! entry is the ordinal of this document. If the top bit is 1, the other bits are the position of a list in the list
+//! area after the entries, in units of 4 bytes. A list consists of a count (at least 2) and that number of ascending
+//! ordinals. Lists are in the order of ranks, without gaps.
 
 use std::ops::Range;
 
@@ -11,21 +11,21 @@ use zerocopy::little_endian::U32;
 
 use super::wire::{self, Fault};
 
-/// Codec of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
-/// The bit of an entry that is set if the entry is the position of a list.
+/// The bit of an entry that distinguishes the position of a list (1) from the ordinal of a document (0).
 pub const LIST: u32 = 1 << 31;
 
 /// The entry of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Posting {
-    /// The ordinal of the only document.
+    /// The ordinal of the only document with this fingerprint.
     One(u32),
-    /// The position of the list of several documents.
+    /// The position of the list of documents in the list area, in units of 4 bytes.
     List(u32),
 }
 
-/// Returns the byte range in the section of the entry of `rank`.
+/// Returns the byte range of the entry of `rank` in the section.
 #[must_use]
 #[inline]
 pub fn range(rank: u64) -> Range<u64> {
@@ -48,7 +48,7 @@ pub fn decode(bytes: &[u8], rank: u64, documents: u64) -> Result<Posting, Fault>
     }
 }
 
-/// Returns the byte range of the count of the list at position `place`, in a section of `rows` ranks.
+/// Returns the byte range of the count of the list at position `place`. `rows` is the number of ranks in the section.
 #[must_use]
 pub fn list_head(rows: u64, place: u32) -> Range<u64> {
     let start = rows * 4 + u64::from(place) * 4;
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entry_and_count_of_other_than_four_bytes_are_refused() {
+    fn entry_or_count_of_wrong_length_is_refused() {
         assert_eq!(decode(&[6, 0, 0, 0], 3, 7), Ok(Posting::One(6)));
         assert_eq!(decode(&[6, 0, 0, 0x80], 3, 7), Ok(Posting::List(6)));
         assert_eq!(list_range(&[2, 0, 0, 0], 10, 1, 7), Ok(48..56));

@@ -1,8 +1,8 @@
-//! How documents are found by their sets of shingle hashes: the sections common and prefixes.
+//! The sections `common` and `prefixes`, which find documents by their sets of shingle hashes.
 //!
 //! If the resemblance of two sets is J or more, they share an element among the first `|x| - ceil(J |x|) + 1` elements
 //! of each set `x`, in any total order of the elements (prefix filtering: Chaudhuri, Ganti and Kaushik 2006; Bayardo,
-//! Ma and Srikant 2007). So a document is indexed only by these few elements, its prefix. The cost is lowest if the
+//! Ma and Srikant 2007). So a document is indexed only by these few elements, its prefix. Queries are cheapest if the
 //! elements in prefixes are rare.
 //!
 //! A segment orders elements by the class of their tag, then by the element. A tag is the upper half of a hash. The
@@ -10,32 +10,32 @@
 //! for more documents. All other tags have class 0. Results are correct for any such list; `segment::sets` describes
 //! how the list is chosen.
 //!
-//! Both sections are encoded as a [band](super::bands) of 32 bits. `common` has classes, below 256, instead of
-//! ordinals. `prefixes` has an entry for each document and each distinct tag in its prefix. The tags of a document with
-//! a [mark](super::fields) are stored with all bits inverted, so queries for unmarked documents find marked documents
-//! only by collision.
+//! Both sections are encoded as a [band](super::bands) with keys of 32 bits. The entries of `common` contain classes,
+//! below 256, instead of ordinals. `prefixes` has an entry for each document and each distinct tag in its prefix. The
+//! tags of a document with a [mark](super::fields) are stored with all bits inverted, so that a query for unmarked
+//! documents finds a marked document only if an inverted tag happens to equal a tag of the query.
 
 use crate::error::Result;
 
 /// Number of classes.
 pub const CLASSES: u64 = 256;
 
-/// Returns the tag of a hash, by which documents are found.
+/// Returns the tag of a hash: its upper 32 bits.
 #[must_use]
 #[inline]
 pub fn tag(hash: u64) -> u32 {
     (hash >> 32) as u32
 }
 
-/// Returns the key of an entry: the tag, inverted for a marked document.
+/// Returns the key of an entry: the tag, with all bits inverted if the document is marked.
 #[must_use]
 #[inline]
 pub fn key(tag: u32, is_marked: bool) -> u32 {
     if is_marked { !tag } else { tag }
 }
 
-/// Replaces the content of `out` with the tags of the first `length` elements of `set`, in the order of classes. `set`
-/// ascends. The tags in `out` ascend and are distinct.
+/// Takes the first `length` elements of `set` in the order of classes, and replaces the content of `out` with their
+/// distinct tags, ascending. `set` must ascend.
 ///
 /// # Errors
 /// The errors of `class_of`.
@@ -51,7 +51,7 @@ pub fn tags_of(
     Ok(())
 }
 
-/// As [`tags_of`], but the tags in `out` are in the order of the elements: by class, then by tag.
+/// Same as [`tags_of`], but the tags in `out` are in the order of the elements: by class, then by tag.
 ///
 /// # Errors
 /// The errors of `class_of`.
@@ -74,7 +74,7 @@ pub fn tags_in_order(
         }
     }
     if out.len() < length {
-        // The order of elements with equal tags does not matter.
+        // Elements with equal tags may be in any order.
         common.sort_unstable();
         out.extend(common.iter().take(length - out.len()).map(|&(_, tag)| tag));
     }
@@ -82,24 +82,25 @@ pub fn tags_in_order(
     Ok(())
 }
 
-/// Returns a lower bound on the number of elements of a set that another set does not have. `places` are the positions,
-/// in the prefix of the first set, of the tags that the prefixes of both sets contain: the number of tags that precede
-/// each in [their order](tags_in_order). They ascend strictly.
+/// Returns a lower bound on the number of elements of a first set that a second set lacks. `places` are the positions
+/// of the common tags (the tags in the prefixes of both sets) among the [ordered tags](tags_in_order) of the first
+/// prefix, from 0. They must ascend strictly.
 ///
-/// The prefix of the other set contains the last of the common tags. So it contains all tags of the other set that
-/// precede this one. Earlier tags of the first set that are not at `places` are therefore missing in the other set.
+/// The prefix of the second set contains the last common tag, and therefore all tags of the second set that precede it.
+/// So the second set lacks all tags of the first set that precede the last common tag and are not common.
 #[must_use]
 pub fn fewest_missing(places: impl ExactSizeIterator<Item = u32>) -> usize {
     let tags = places.len();
     places.last().map_or(0, |last| (last as usize + 1).saturating_sub(tags))
 }
 
-/// Replaces the content of `out` with the tags of the `length` elements of `set` with the lowest `rarity`. The tags in
-/// `out` ascend and are distinct.
+/// Replaces the content of `out` with the distinct tags, ascending, of the `length` elements of `set` with the lowest
+/// `rarity`.
 ///
-/// Each near set contains at least one of any [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a
-/// set, because fewer elements of the set can be missing in a near set. So a query with all of its elements, instead of
-/// a prefix, needs no common order with the stored sets.
+/// Any selection of [`Nearness::indexed`](twindex_sketch::Nearness::indexed) elements of a set has an element in common
+/// with every near set, because a near set lacks fewer elements of the set. So if queries look up all their elements
+/// instead of a prefix, stored sets can be indexed by any elements, such as the rarest, and no common order of elements
+/// is needed.
 pub fn rarest_tags(set: &[u64], length: usize, rarity: impl Fn(u32) -> u32, out: &mut Vec<u32>) {
     let mut all: Vec<(u32, u32)> = set.iter().map(|&hash| tag(hash)).map(|tag| (rarity(tag), tag)).collect();
     if length < all.len() {
@@ -117,7 +118,7 @@ mod tests {
     use twindex_sketch::Nearness;
 
     #[test]
-    fn near_sets_share_a_tag_of_their_prefixes_in_any_order_of_classes() {
+    fn near_sets_share_a_prefix_tag_for_any_classes() {
         let mut state = 1_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -127,7 +128,7 @@ mod tests {
         for _ in 0..3000 {
             let (salt, threshold) = (random(1 << 30), [0.3, 0.5, 0.8, 1.0][random(4) as usize]);
             let near = Nearness::Resemblance(threshold);
-            // Few tags, so that tags repeat within a set, and several classes.
+            // Uses few tags, so that tags repeat within a set, and several classes.
             let element = |number: u64| (number % 40) << 32 | number;
             let class = |tag: u32| Ok(((u64::from(tag) ^ salt).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 62) as u8);
             let mut set = |from: &[u64]| {
@@ -152,7 +153,7 @@ mod tests {
             }
             near_pairs += 1;
             assert!(of_x.iter().any(|tag| of_y.contains(tag)), "{x:?} {y:?} {threshold}");
-            // Any choice of that many elements from one set shares an element with the other set.
+            // Any `near.indexed(y.len())` elements of one set include an element of the other set.
             rarest_tags(&y, near.indexed(y.len()), |tag| tag.wrapping_mul(0x9E37_79B1) ^ salt as u32, &mut of_y);
             assert!(x.iter().any(|&hash| of_y.contains(&super::tag(hash))), "{x:?} {y:?} {threshold}");
         }

@@ -1,15 +1,14 @@
-//! The sections of samples, bottom and modular: for each document, in the order of ordinals, a sample of its hashes.
+//! The sections bottom and modular: for each document, ordered by ordinal, a sample of its hashes.
 //!
 //! ```text
 //! offsets  (documents + 1) x o    the number of values before each document's values; the last is the number of all values
 //! values   rows x 6               the values of all documents, one document after the other; they ascend within a document
 //! ```
 //!
-//! `rows` is the number of all values, and `o` is the number of bytes that this number needs, at least 1. Values are
+//! `rows` is the number of all values, and `o` is the number of bytes needed for this number, at least 1. Values are
 //! hashes of 48 bits ([`sketch::samples`](twindex_sketch::samples)): the lowest hashes of a document, at most `bottom`,
 //! or the hashes that are divisible by `modulus`. A document without a sketch has no values. Values are not compressed:
-//! if a document contains one of `2^48 / n` hashes of 48 bits, each hash carries about 6 bytes of information beyond
-//! the previous one, for any realistic n.
+//! the hashes of a document are random, so the difference of two consecutive hashes also needs about 6 bytes.
 
 use std::ops::Range;
 
@@ -17,7 +16,7 @@ use super::wire::{self, Fault};
 use crate::error::Error;
 use crate::params::{HASH_BITS, MODULAR_MAX, Params};
 
-/// Codec of the sections.
+/// Codec number of both sections in the table of contents.
 pub const CODEC: u16 = 1;
 /// Length of a value in bytes.
 pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;
@@ -25,14 +24,14 @@ pub const VALUE_BYTES: u64 = HASH_BITS as u64 / 8;
 /// The kind of sample that a section stores, with its parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleChoice {
-    /// The lowest hashes, at most this many.
+    /// The lowest hashes of a document, at most this number.
     Bottom(u16),
-    /// The hashes that are divisible by this number.
+    /// The hashes of a document that are divisible by this modulus.
     Modular(u32),
 }
 
 impl SampleChoice {
-    /// Returns the samples that these parameters store: bottom, then modular.
+    /// Returns the kinds of samples that these parameters store: bottom, then modular.
     #[must_use]
     pub fn of(params: &Params) -> [Option<Self>; 2] {
         [
@@ -41,7 +40,7 @@ impl SampleChoice {
         ]
     }
 
-    /// Returns the maximum number of values of a document.
+    /// Returns the maximum number of values per document.
     #[must_use]
     pub fn max(self) -> u64 {
         match self {
@@ -50,7 +49,7 @@ impl SampleChoice {
         }
     }
 
-    /// Returns the minimum number of values of a document with a sketch, which has at least one hash.
+    /// Returns the minimum number of values of a document that has a sketch and therefore at least one hash.
     #[must_use]
     pub fn min(self) -> u64 {
         match self {
@@ -59,7 +58,7 @@ impl SampleChoice {
         }
     }
 
-    /// Whether the section may contain this value.
+    /// Returns whether a sample of this kind may contain `value`.
     #[must_use]
     pub fn allows(self, value: u64) -> bool {
         match self {
@@ -71,7 +70,7 @@ impl SampleChoice {
     /// Checks that a document with a sketch can have this number of values.
     ///
     /// # Errors
-    /// A [`Fault`] at offset 0 if it cannot.
+    /// A [`Fault`] at offset 0 for any other number.
     pub fn check_count(self, count: usize) -> Result<(), Fault> {
         let range = self.min()..=self.max();
         if range.contains(&(count as u64)) {
@@ -103,10 +102,10 @@ impl SampleChoice {
     }
 }
 
-/// Checks the sample of a document with a sketch; `choice` is `None` if the index stores no sample of this kind.
+/// Checks the sample of a document that has a sketch; `choice` is `None` if the index stores no sample of this kind.
 ///
 /// # Errors
-/// [`Error::Invalid`].
+/// [`Error::Invalid`] for an invalid number of values, or for an invalid value.
 pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Result<()> {
     match choice {
         Some(choice) => {
@@ -120,7 +119,7 @@ pub fn check(choice: Option<SampleChoice>, values: &[u64]) -> crate::error::Resu
     }
 }
 
-/// The layout of a section of samples.
+/// The layout of a bottom or modular section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Samples {
     /// The kind of sample.
@@ -134,7 +133,7 @@ pub struct Samples {
 }
 
 impl Samples {
-    /// Returns the layout for `rows` values of `documents` documents; `None` if no file can be so long.
+    /// Returns the layout for `rows` values of `documents` documents; `None` if the length does not fit in a `u64`.
     #[must_use]
     pub fn of(choice: SampleChoice, rows: u64, documents: u64) -> Option<Self> {
         let offset_bytes = offset_bytes(rows);
@@ -143,13 +142,13 @@ impl Samples {
         Some(Self { choice, offset_bytes, rows, values, length })
     }
 
-    /// Returns the byte range in the section of two offsets: the offset of `ordinal` and the next one.
+    /// Returns the byte range of two offsets in the section: the offset of `ordinal` and the next offset.
     #[must_use]
     pub fn offsets(&self, ordinal: u64) -> Range<u64> {
         ordinal * self.offset_bytes..(ordinal + 2) * self.offset_bytes
     }
 
-    /// Returns the byte range in the section of the values of `ordinal`. `offsets` are the bytes at
+    /// Returns the byte range of the values of `ordinal` in the section. `offsets` are the bytes at
     /// [`offsets`](Self::offsets).
     ///
     /// # Errors
@@ -189,7 +188,7 @@ pub fn encode(values: &[u64], out: &mut Vec<u8>) {
     }
 }
 
-/// Decodes the values from bytes of the section.
+/// Decodes values from their bytes in the section.
 pub fn decode(bytes: &[u8]) -> impl ExactSizeIterator<Item = u64> {
     bytes.chunks_exact(VALUE_BYTES as usize).map(wire::wide)
 }
@@ -199,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn offsets_are_as_wide_as_the_number_of_values_needs() {
+    fn offsets_have_minimal_width_for_the_number_of_values() {
         let of = |rows| Samples::of(SampleChoice::Bottom(7), rows, 10).unwrap();
         for (rows, bytes) in [(0, 1), (255, 1), (256, 2), (65_535, 2), (65_536, 3), (1 << 32, 5)] {
             assert_eq!(of(rows).offset_bytes, bytes, "{rows}");
@@ -234,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_are_checked_for_their_number_order_width_and_choice() {
+    fn check_refuses_samples_with_wrong_count_order_width_or_modulus() {
         let (bottom, modular) = (SampleChoice::Bottom(2), SampleChoice::Modular(10));
         for (choice, good) in [(bottom, &[3, 9][..]), (bottom, &[0]), (modular, &[]), (modular, &[0, 30])] {
             assert!(check(Some(choice), good).is_ok(), "{choice:?} {good:?}");

@@ -1,15 +1,15 @@
-//! The signatures section: for each document, in the order of ordinals, the low bits of its minima.
+//! The signatures section: for each document, ordered by ordinal, the low bits of its minima.
 //!
-//! A signature takes [`signature_bytes`](crate::params::MinhashParams::signature_bytes): `signature-bits` of each
-//! minimum, first minimum first, least significant bit first; unused bits of the last byte are zero. A document without
-//! a sketch has a signature of zeros, and is in no band.
+//! The length of a signature is [`signature_bytes`](crate::params::MinhashParams::signature_bytes). It contains the low
+//! `signature-bits` bits of each minimum, starting with the first minimum and the least significant bit; unused bits of
+//! the last byte are zero. A document without a sketch has a signature of zeros, and no band contains it.
 
 use std::ops::Range;
 
-/// Codec of the section.
+/// Codec number of this section in the table of contents.
 pub const CODEC: u16 = 1;
 
-/// Returns the byte range in the section of the signature of `ordinal`, with `width` bytes per document.
+/// Returns the byte range of the signature of `ordinal` in the section. `width` is the length of a signature in bytes.
 #[must_use]
 #[inline]
 pub fn range(ordinal: u64, width: u64) -> Range<u64> {

@@ -1,4 +1,4 @@
-//! A file of sketches: the sketches of documents, in the order of the input, before they are added to an index.
+//! A file of sketches: the sketches of documents in input order, before they are added to an index.
 //!
 //! ```text
 //! ┌────────┬────────────┬───────┬───┬───────┬─────┐
@@ -10,10 +10,10 @@
 //!             the set; each part only if the parameters store it
 //! ```
 //!
-//! The file is written and read sequentially, so it can be piped; this module does no I/O. [`Encoded`] holds encoded
-//! records and can be filled by any thread. [`Encoder`] writes them as blocks. [`Decoder`] requests a number of bytes
-//! and decodes them. Block boundaries depend only on the records, so the same documents and parameters give the same
-//! file.
+//! The file is written and read sequentially, so it can be piped; this module does no I/O. [`Encoded`] is a buffer of
+//! encoded records that any thread can fill. [`Encoder`] writes the records as blocks. [`Decoder`] requests the bytes
+//! of one part after another and decodes them. Block boundaries depend only on the records, so the same documents and
+//! parameters give the same file.
 
 use xxhash_rust::xxh3::Xxh3Default;
 use zerocopy::little_endian::{U32, U64, U128};
@@ -30,20 +30,20 @@ use crate::error::{Error, Result};
 use crate::key::{KEY_BYTES_MAX, Key};
 use crate::params::{KeyKind, Params};
 
-/// A block ends with the record that brings the total length of its records to at least this many bytes.
+/// A block ends with the first record at which the total length of its records is at least this number of bytes.
 pub const BLOCK_BYTES: usize = 1 << 16;
 /// Length of a block's head in bytes.
 pub const BLOCK_HEAD_BYTES: usize = 8;
 /// Length in bytes of a checksum, and of the field with the parameters' length.
 const WORD: usize = 4;
 
-/// The end of the file. A file without it was truncated.
+/// The last bytes of the file. If they are missing, the file was truncated.
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
 #[repr(C)]
 pub struct SketchFileEnd {
-    /// [`footer::MAGIC`]
+    /// The magic: [`footer::MAGIC`].
     pub magic: [u8; 8],
-    /// Length of the whole file.
+    /// Length of the whole file in bytes.
     pub file_length: U64,
     /// Number of blocks in the file.
     pub blocks: U64,
@@ -51,11 +51,11 @@ pub struct SketchFileEnd {
     pub documents: U64,
     /// Number of records with a sketch.
     pub sketched: U64,
-    /// xxh3-128 of the concatenated checksums of all blocks.
+    /// The xxh3-128 of the concatenated checksums of all blocks.
     pub digest: U128,
-    /// Zero.
+    /// Reserved; always zero.
     pub reserved: U32,
-    /// [`checksum`] of the fields before it, at the offset of this struct in the file.
+    /// The [`checksum`] of the preceding fields, computed with the offset of this struct in the file.
     pub checksum: U32,
 }
 
@@ -81,7 +81,7 @@ pub struct Row<'a> {
     pub signature: &'a [u8],
     /// The bottom sample, ascending.
     pub bottom: &'a [u64],
-    /// The 0-mod-m sample, ascending.
+    /// The modular sample (the hashes divisible by `modulus`), ascending.
     pub modular: &'a [u64],
 }
 
@@ -92,9 +92,9 @@ struct RecordShape {
     fingerprint: bool,
     bands: usize,
     signature_bytes: usize,
-    /// Number of used bits in the last byte of the signature; 0 means all.
+    /// Number of used bits in the last byte of the signature; 0 if all bits are used.
     last_bits: u32,
-    /// The bottom and the modular sample, each if it is stored.
+    /// The bottom and the modular sample; `None` for a sample that is not stored.
     samples: [Option<SampleChoice>; 2],
     sets: bool,
 }
@@ -114,7 +114,7 @@ impl RecordShape {
         }
     }
 
-    /// Maximum length of a record in bytes.
+    /// Returns the maximum length of a record in bytes.
     fn record_bytes_max(self) -> usize {
         let samples = self.samples.iter().flatten().map(|choice| 2 + choice.max() * VALUE_BYTES);
         let samples = samples.sum::<u64>() as usize;
@@ -122,7 +122,7 @@ impl RecordShape {
         2 + KEY_BYTES_MAX + 1 + 8 + self.bands * 8 + self.signature_bytes + samples + sets
     }
 
-    /// Maximum length of a block's records in bytes.
+    /// Returns the maximum length of a block's records in bytes.
     fn block_bytes_max(self) -> usize {
         BLOCK_BYTES - 1 + self.record_bytes_max()
     }
@@ -133,7 +133,7 @@ impl RecordShape {
 pub struct Encoded {
     shape: RecordShape,
     bytes: Vec<u8>,
-    /// For each record, its end in `bytes` and whether it has a sketch.
+    /// For each record, the position in `bytes` at which it ends, and whether it has a sketch.
     ends: Vec<(usize, bool)>,
 }
 
@@ -147,18 +147,17 @@ impl Encoded {
     /// Appends a record; `row` is `None` for a document without a sketch.
     ///
     /// # Errors
-    /// [`Error::Invalid`] or [`Error::Limit`] for a key of another kind or an invalid length, [`Error::Invalid`] for a
-    /// sketch that does not fit the parameters. On an error, no record is appended.
+    /// [`Error::Invalid`] or [`Error::Limit`] for a key of the wrong kind or length, [`Error::Invalid`] for a sketch
+    /// that does not match the parameters. On an error, no record is appended.
     pub fn push(&mut self, key: Key<'_>, row: Option<Row<'_>>) -> Result<()> {
         self.push_with(key, row, Fields::default())
     }
 
-    /// As [`push`](Self::push), with the set of the document, encoded [as in an index](super::fields::encode), if the
-    /// parameters store sets.
+    /// Same as [`push`](Self::push), with the set of the document if the parameters store sets. The set is encoded [as
+    /// in an index](super::fields::encode).
     ///
     /// # Errors
-    /// As [`push`](Self::push), and [`Error::Invalid`] for a missing set, or for a set that the parameters do not
-    /// store.
+    /// Same as [`push`](Self::push), and [`Error::Invalid`] if a set is missing, or if the parameters store no sets.
     pub fn push_with(&mut self, key: Key<'_>, row: Option<Row<'_>>, set: Fields<'_>) -> Result<()> {
         if self.shape.sets
             && let Err(fault) = set.check_kept(true, false, false)
@@ -219,7 +218,7 @@ impl Encoded {
         Ok(())
     }
 
-    /// Removes all records and keeps the memory for further records with the same parameters.
+    /// Removes all records. Keeps the allocated memory for further records.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -230,9 +229,9 @@ impl Encoded {
 #[derive(Clone)]
 pub struct Encoder {
     salt: u128,
-    /// Length of the file so far: all bytes that were appended to `out`.
+    /// Length of the file so far: the number of bytes appended to `out`.
     offset: u64,
-    /// The next block: its head, filled with zeros until the block ends, and its records.
+    /// The current block: its head, which is zero until the block ends, and its records.
     block: Vec<u8>,
     records: u32,
     blocks: u64,
@@ -242,8 +241,8 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Appends the beginning of a file to `out`. The file consists of all bytes that this and later calls append, in
-    /// order.
+    /// Appends the header and the parameters of a file to `out`. The file is the concatenation of the bytes that this
+    /// call and later calls append.
     #[must_use]
     pub fn new(params: &Params, out: &mut Vec<u8>) -> Self {
         let (text, digest) = (params.encode(), params.digest());
@@ -314,8 +313,8 @@ impl Encoder {
     }
 }
 
-/// Decodes a file of sketches sequentially: the caller passes to [`feed`](Self::feed) the number of bytes that
-/// [`wants`](Self::wants) returns, until it returns 0. The caller must refuse bytes after the end.
+/// Decodes a file of sketches sequentially. The caller passes to [`feed`](Self::feed) the number of bytes that
+/// [`wants`](Self::wants) returns, until `wants` returns 0, and must refuse bytes after the end.
 ///
 /// ```
 /// use twindex::Params;
@@ -345,13 +344,13 @@ impl Encoder {
 pub struct Decoder {
     next: NextPart,
     salt: u128,
-    /// Feature bits of the header.
+    /// The incompatible feature bits of the header.
     incompatible: u32,
     params: Option<Params>,
     shape: Option<RecordShape>,
     /// The offset of the next part.
     offset: u64,
-    /// Whether a block ended before it was full. Only the last block may do so.
+    /// Whether a block had fewer than [`BLOCK_BYTES`] bytes of records. Only the last block may have fewer.
     short: bool,
     blocks: u64,
     documents: u64,
@@ -359,7 +358,7 @@ pub struct Decoder {
     checksums: Xxh3Default,
 }
 
-/// The kind of the next part.
+/// The kind of the next part of the file.
 #[derive(Clone, Copy, Debug)]
 enum NextPart {
     Header,
@@ -367,7 +366,7 @@ enum NextPart {
     Params {
         length: usize,
     },
-    /// The head of a block, or the first bytes of the end of the file.
+    /// The head of a block, or the magic of the end of the file, which has the same length.
     Head,
     Block {
         head: [u8; BLOCK_HEAD_BYTES],
@@ -402,8 +401,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the number of bytes to feed next; 0 after the end. The maximum is the length of a block: about 170,000
-    /// bytes, with samples about 580,000, and with sets 134 million.
+    /// Returns the number of bytes to pass to [`feed`](Self::feed) next; 0 after the end. The maximum is the length of
+    /// a block: about 170,000 bytes, about 580,000 bytes with samples, and 134 million bytes with sets.
     #[must_use]
     pub fn wants(&self) -> usize {
         match self.next {
@@ -416,7 +415,7 @@ impl Decoder {
         }
     }
 
-    /// Whether the next part contains the records of a block.
+    /// Returns whether the next part contains the records of a block.
     #[must_use]
     pub fn is_at_block(&self) -> bool {
         matches!(self.next, NextPart::Block { .. })
@@ -428,23 +427,23 @@ impl Decoder {
         self.offset
     }
 
-    /// Returns the parameters; `None` before they have been read.
+    /// Returns the parameters; `None` if they have not been decoded yet.
     #[must_use]
     pub fn params(&self) -> Option<&Params> {
         self.params.as_ref()
     }
 
-    /// Returns the number of records in the blocks read so far.
+    /// Returns the number of records in the blocks decoded so far.
     #[must_use]
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// Decodes the next part and returns its records; none if the part is not a block. Checks the whole block before it
-    /// returns any of its records.
+    /// Decodes the next part. Returns the records if the part is a block, otherwise none. Checks all records of a block
+    /// before it returns the first.
     ///
     /// # Errors
-    /// A [`Refusal`] with an offset from the start of the file. The decoder cannot be used after an error.
+    /// A [`Refusal`] with an offset relative to the start of the file. The decoder cannot be used after an error.
     pub fn feed<'b>(&mut self, bytes: &'b [u8]) -> std::result::Result<Rows<'b>, Refusal> {
         if bytes.len() != self.wants() {
             let expected = format!("{} bytes", self.wants());
@@ -565,7 +564,7 @@ impl Decoder {
             samples: [Vec::new(), Vec::new()],
             set: Fields::default(),
         };
-        // Check all records before the caller gets any of them.
+        // Check all records before the caller receives any of them.
         let mut ahead = rows.clone();
         let (mut sketched, mut last) = (0, 0);
         loop {
@@ -587,7 +586,7 @@ impl Decoder {
         Ok(rows)
     }
 
-    /// Checks the end of the file, which begins at `offset`; `bytes` excludes the magic.
+    /// Checks the end of the file, which begins at `offset`. `bytes` is the end without the magic.
     fn end(&self, bytes: &[u8], offset: u64) -> std::result::Result<(), Refusal> {
         let whole = [&footer::MAGIC[..], bytes].concat();
         let end = SketchFileEnd::read_from_bytes(&whole).map_err(|_| {
@@ -619,7 +618,7 @@ fn damaged(offset: u64, expected: impl Into<String>, found: impl ToString) -> Re
     Refusal::Damaged(Fault::new(offset, expected, found))
 }
 
-/// Reads the number of 4 bytes at `at`.
+/// Reads a little-endian number of 4 bytes at position `at`.
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
     bytes[at..at + WORD].iter().rev().fold(0, |value, &byte| value << 8 | u32::from(byte))
 }
@@ -653,10 +652,10 @@ impl<'b> Rows<'b> {
         }
     }
 
-    /// Returns the next record and its set; the set is empty if sets are not stored.
+    /// Returns the next record and its set, which is empty if sets are not stored.
     ///
     /// # Errors
-    /// As [`next`](Self::next).
+    /// Same as [`next`](Self::next).
     #[allow(clippy::type_complexity, reason = "a key, and what comes with it")]
     pub fn next_with_set(
         &mut self,
@@ -668,20 +667,21 @@ impl<'b> Rows<'b> {
     /// Returns the key of the next record, and its sketch if it has one; `None` after the last record.
     ///
     /// # Errors
-    /// A [`Fault`] for an invalid record under a valid checksum, with an offset from the start of the file.
+    /// A [`Fault`] for an invalid record in a block with a valid checksum; its offset is relative to the start of the
+    /// file.
     #[allow(clippy::should_implement_trait, reason = "what it gives is lent until the next call")]
     pub fn next(&mut self) -> std::result::Result<Option<(Key<'b>, Option<Row<'_>>)>, Fault> {
         let Some((key, sketched)) = self.read()? else { return Ok(None) };
         Ok(Some((key, sketched.map(|parts| self.row(parts)))))
     }
 
-    /// Returns the row that was read last.
+    /// Returns the sketch that was read last, given its fingerprint and signature.
     fn row(&self, (fingerprint, signature): (u64, &'b [u8])) -> Row<'_> {
         let [bottom, modular] = &self.samples;
         Row { fingerprint, features: &self.features, signature, bottom, modular }
     }
 
-    /// Reads the next record: its key, and the fingerprint and the signature of its sketch if it has one.
+    /// Reads the next record: its key and, if it has a sketch, the fingerprint and the signature.
     #[allow(clippy::type_complexity, reason = "a key, and what comes with it")]
     fn read(&mut self) -> std::result::Result<Option<(Key<'b>, Option<(u64, &'b [u8])>)>, Fault> {
         let Some(shape) = self.shape.filter(|_| self.left > 0) else {
@@ -774,7 +774,7 @@ mod tests {
         (key.to_buf(), row)
     }
 
-    /// Returns all records of a file, or the error.
+    /// Decodes all records of a file.
     fn read(file: &[u8]) -> std::result::Result<Vec<Found>, Refusal> {
         let (mut decoder, mut rest, mut found) = (Decoder::new(), file, Vec::new());
         while decoder.wants() > 0 {
@@ -840,7 +840,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_found() {
+    fn every_flipped_bit_of_a_sketch_file_is_detected() {
         let file = small();
         for bit in 0..file.len() * 8 {
             let mut damaged = file.clone();
@@ -851,7 +851,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_and_extension_is_found() {
+    fn every_truncation_and_extension_is_detected() {
         let file = small();
         for length in 0..file.len() {
             assert!(read(&file[..length]).is_err(), "{length} bytes");
@@ -859,7 +859,7 @@ mod tests {
         assert!(read(&[&file[..], b"\0"].concat()).is_err());
     }
 
-    /// A file of several blocks, with records of very different lengths.
+    /// Encodes records of very different lengths, which fill several blocks of a file.
     fn large(records: usize) -> (Params, Vec<Encoded>) {
         let params = Params::builder().minhash(40, 3).build().unwrap();
         let features: Vec<u64> = (0..40).collect();
@@ -876,7 +876,7 @@ mod tests {
     }
 
     #[test]
-    fn block_ends_depend_on_the_records_only() {
+    fn block_boundaries_depend_only_on_the_records() {
         let (params, singly) = large(60);
         let expected = file(&params, &singly);
         let mut whole = Encoded::new(&params);
@@ -900,7 +900,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_and_swapped_blocks_are_found() {
+    fn missing_and_swapped_blocks_are_detected() {
         let (params, singly) = large(60);
         let whole = file(&params, &singly);
         let (mut decoder, mut at, mut starts) = (Decoder::new(), 0, Vec::new());
@@ -926,7 +926,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_of_another_file_with_the_same_parameters_and_shape_is_found() {
+    fn block_of_another_file_with_equal_parameters_is_refused() {
         let params = Params::builder().simhash(3).build().unwrap();
         let of = |fingerprint| {
             let mut records = Encoded::new(&params);
@@ -941,7 +941,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_counts_in_the_end_are_refused_by_name() {
+    fn wrong_counts_at_the_end_are_refused_with_field_name() {
         let file = small();
         let salt = everything().digest();
         let start = file.len() - END_BYTES;
@@ -956,7 +956,7 @@ mod tests {
         }
     }
 
-    /// Recomputes all checksums and counts, so that only the content of the records is invalid.
+    /// Encodes blocks with valid checksums and counts, so that only the content of the records is invalid.
     fn resealed(head: &[u8], salt: u128, blocks: &[(u32, &[u8])]) -> Vec<u8> {
         let mut file = head.to_vec();
         let (mut sums, mut documents) = (Xxh3Default::new(), 0);
@@ -987,7 +987,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_contents_under_valid_checksums_are_refused() {
+    fn invalid_records_with_valid_checksums_are_refused() {
         let params = Params::builder().minhash(1, 1).signature_bits(4).build().unwrap();
         let mut head = Vec::new();
         let salt = Encoder::new(&params, &mut head).salt;
@@ -1023,7 +1023,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_samples_under_valid_checksums_are_refused_at_their_offset() {
+    fn invalid_samples_with_valid_checksums_are_refused_at_their_offset() {
         let params = everything();
         let mut head = Vec::new();
         let salt = Encoder::new(&params, &mut head).salt;
@@ -1039,13 +1039,14 @@ mod tests {
         };
         let good = encoded(&params, ROW);
         assert!(read(&resealed(&head, salt, &[(1, &good)])).is_ok());
-        // The last hash, 700, is a multiple of 7, and 701 is not.
+        // The last hash, 700, is a multiple of 7; 701 is not.
         let mut lying = good.clone();
         lying[good.len() - 6] += 1;
         let fault = refused(&lying);
         assert_eq!(fault.offset, start + good.len() as u64 - 6);
         assert!(fault.expected.contains("multiple of 7") && fault.found == "701", "{fault:?}");
-        // Six hashes, but the limit is five: their count comes after key, fingerprint, features and signature.
+        // Six hashes exceed the limit of five. Their count follows the key, the flag, the fingerprint, features and
+        // signature.
         let roomy = Params { bottom: 6, ..params };
         let fault = refused(&encoded(&roomy, Row { bottom: &[1, 2, 3, 4, 5, 6], ..ROW }));
         assert_eq!((fault.offset, &*fault.expected), (start + 3 + 1 + 8 + 24 + 5, "1 to 5 sampled hashes"));
@@ -1083,7 +1084,7 @@ mod tests {
     }
 
     #[test]
-    fn sketches_of_another_shape_are_refused() {
+    fn sketches_that_do_not_match_the_parameters_are_refused() {
         let mut records = Encoded::new(&everything());
         let refused = [
             Row { features: &[1], ..ROW },

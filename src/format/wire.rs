@@ -1,8 +1,8 @@
-//! Decodes numbers from untrusted bytes.
+//! Decodes numbers from bytes that may be invalid.
 //!
-//! Columns in files are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types give views
-//! of them without copying and without `unsafe`. A [`Fault`] is the error of a decoder: an offset in the part that it
-//! decodes, the expected value, and the value found. The segment adds the file's name.
+//! Columns in files are arrays of little-endian integers at any alignment; [`zerocopy`]'s byte-order types view them
+//! without copying and without `unsafe`. Decoders return a [`Fault`] as their error: an offset in the decoded part, the
+//! expected value, and the value found. The caller adds the name of the file.
 
 use zerocopy::{FromBytes, Immutable, KnownLayout, Unaligned};
 
@@ -22,7 +22,7 @@ where
     })
 }
 
-/// Reads a little-endian number of 4 bytes, which is at offset `at` of its part.
+/// Reads a little-endian `u32`. `at` is the offset of `bytes` in the part of the file, for the error.
 ///
 /// # Errors
 /// A [`Fault`] at `at` if `bytes` is not 4 bytes long.
@@ -39,10 +39,10 @@ fn not_a_word(bytes: &[u8], at: u64) -> Fault {
     Fault::new(at, "a number of 4 bytes", format!("{} bytes", bytes.len()))
 }
 
-/// Splits off the first `length` bytes.
+/// Splits `bytes` after the first `length` bytes.
 ///
 /// # Errors
-/// A [`Fault`] that names `what` if there are fewer bytes.
+/// A [`Fault`] if there are fewer bytes; it contains the name `what` of the missing bytes.
 pub fn split<'a>(bytes: &'a [u8], length: u64, what: &str) -> Result<(&'a [u8], &'a [u8]), Fault> {
     usize::try_from(length)
         .ok()
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn column_of_a_partial_element_is_refused() {
+    fn column_with_a_partial_element_is_refused() {
         assert!(column::<zerocopy::little_endian::U32>(&[0; 7]).is_err());
         assert_eq!(column::<zerocopy::little_endian::U32>(&[1, 0, 0, 0]).unwrap()[0].get(), 1);
     }

@@ -1,4 +1,4 @@
-//! The text form of parameters in files: lines `name=value` in a fixed order, with one spelling for each value.
+//! The text form of parameters in files: lines `name=value` in a fixed order, with one encoding for each value.
 
 use twindex_sketch::lines::{Lines, canonical, text_of, unknown};
 use twindex_sketch::params::{minhash_fields, sets_field, simhash_fields};
@@ -91,12 +91,12 @@ impl Params {
     }
 }
 
-/// Parses a value; `none` means that it is absent.
+/// Parses `none` as `None`, and any other text as a value.
 fn or_none<T: std::str::FromStr>(value: &str) -> std::result::Result<Option<T>, T::Err> {
     if value == "none" { Ok(None) } else { value.parse().map(Some) }
 }
 
-/// Reads the lines of fingerprints and their tables; `None` if fingerprints are not stored.
+/// Reads the lines about fingerprints and their tables. Returns `None` if the index stores no fingerprints.
 fn simhash(lines: &mut Lines<'_>) -> Result<Option<SimhashParams>> {
     let Some(weights) = lines.simhash_weights()? else { return Ok(None) };
     let within = lines.number("within")?;

@@ -37,8 +37,8 @@ pub use twindex_sketch::whole::WeightUnit;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SimhashParams {
-    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Exact designs also answer other radii
-    /// completely, up to the largest radius of the design.
+    /// The Hamming radius for which the tables are tuned, 0 to [`WITHIN_MAX`]. Queries may use other radii: an exact design
+    /// finds every fingerprint within any radius up to the maximum of the design.
     pub within: u8,
     /// The weight of a shingle in the fingerprint.
     pub weights: SimhashWeights,
@@ -46,12 +46,12 @@ pub struct SimhashParams {
     pub design: DesignChoice,
     /// The codecs of the permutation tables.
     pub codec: CodecChoice,
-    /// The Hamming radius within which documents are near; by default the radius of the tables. If `None`, a small
-    /// distance does not make documents near.
+    /// The maximum Hamming distance of near documents; by default the radius of the tables. If `None`, the distance does not
+    /// decide whether documents are near.
     pub near: Option<u8>,
 }
 
-/// The parameters of an index: what it stores, and how that data is computed from text. Built by [`Params::builder`].
+/// The parameters of an index: which data it stores, and how the data is computed from text. Built by [`Params::builder`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(clippy::struct_excessive_bools, reason = "each says of one thing whether it is kept")]
@@ -62,11 +62,11 @@ pub struct Params {
     pub shingling: Shingling,
     /// Parameters of fingerprints and permutation tables; `None` if the index stores none.
     pub simhash: Option<SimhashParams>,
-    /// Parameters of bands and signatures; `None` if the index stores none.
+    /// Parameters of minima and bands; `None` if the index stores none.
     pub minhash: Option<MinhashParams>,
     /// The number of smallest hashes stored for each document (a bottom-t sketch); 0 stores none.
     pub bottom: u16,
-    /// The modulus of stored hashes: hashes divisible by it are stored; 0 stores none.
+    /// The modulus of sampled hashes: shingle hashes divisible by `modulus` are stored; 0 stores none.
     pub modulus: u32,
     /// Whether the distinct shingle hashes of each document are stored, so that resemblance is computed exactly instead
     /// of estimated.
@@ -80,14 +80,14 @@ pub struct Params {
     /// The age at which a document expires, at least 1: the difference between the newest stamp in the index and the
     /// document's stamp, in the unit of stamps. If `None`, documents do not expire and no stamps are stored.
     pub expire_after: Option<u64>,
-    /// The resemblance from which documents are near, if minima are stored. If `None`, a high resemblance does not make
-    /// documents near.
+    /// The minimum resemblance of near documents, used if minima are stored. If `None`, the resemblance does not decide
+    /// whether documents are near.
     pub threshold: Option<Threshold>,
 }
 
 impl Params {
-    /// Creates a builder with byte keys, 5-word shingles, and nothing stored; add [`simhash`](ParamsBuilder::simhash),
-    /// [`minhash`](ParamsBuilder::minhash) or both.
+    /// Creates a builder with byte keys, 5-word shingles, and neither fingerprints nor minima. Add
+    /// [`simhash`](ParamsBuilder::simhash), [`minhash`](ParamsBuilder::minhash) or both.
     pub fn builder() -> ParamsBuilder {
         ParamsBuilder {
             params: Params {
@@ -115,7 +115,7 @@ impl Params {
         }
     }
 
-    /// Returns the default near relation of queries.
+    /// Returns the near relation that queries use by default.
     #[must_use]
     pub fn near(&self) -> Near {
         Near {
@@ -130,49 +130,49 @@ impl Params {
         xxh3_128(self.encode().as_bytes())
     }
 
-    /// Refuses parameters that would change sketches. The error names the first that differs. The kind of keys, the
-    /// tables, data other than sketches, and the near relation may differ.
+    /// Refuses `given` if its sketches would differ from those of these parameters. The kind of keys, the tables, stored
+    /// data other than sketches, and the near relation may differ.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_sketch(&self, given: &Params) -> Result<()> {
         self.check_same(given, &[])
     }
 
-    /// Refuses parameters that would change the minima and bands of a sketch. The error names the first that differs.
-    /// Fingerprints and samples may differ or be absent, and the number of bits stored of each minimum may differ.
+    /// Refuses `given` if its minima or bands would differ from those of these parameters. Fingerprints and samples may
+    /// differ or be absent, and the number of bits stored of each minimum may differ.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_bands(&self, given: &Params) -> Result<()> {
         self.check_same(given, &["simhash", "idf", "within", "signature-bits", "bottom", "modulus"])
     }
 
-    /// Refuses parameters that would change the shingle hashes of a text. The error names the first that differs.
+    /// Refuses `given` if its shingle hashes of a text would differ from those of these parameters.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_shingles(&self, given: &Params) -> Result<()> {
         let of_sketch =
             ["simhash", "idf", "within", "minhash", "bands", "rows", "signature-bits", "bottom", "modulus"];
         self.check_same(given, &of_sketch)
     }
 
-    /// Refuses parameters that would change fingerprints. The error names the first that differs. Minima and samples
-    /// may differ or be absent, and the radius may differ.
+    /// Refuses `given` if its fingerprints would differ from those of these parameters. Minima and samples may differ or be
+    /// absent, and the radius may differ.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_fingerprints(&self, given: &Params) -> Result<()> {
         let of_minhash =
             ["minhash", "bands", "rows", "signature-bits", "minhash-weights", "minhash-idf", "minhash-unit"];
         self.check_same(given, &[&of_minhash[..], &["within", "bottom", "modulus"]].concat())
     }
 
-    /// Refuses parameters with a different near relation.
+    /// Refuses `given` if its near relation differs.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// [`Error::ParamsMismatch`] with both near relations.
     pub fn check_same_near(&self, given: &Params) -> Result<()> {
         let (mine, theirs) = (self.near(), given.near());
         if mine == theirs {
@@ -185,7 +185,8 @@ impl Params {
         })
     }
 
-    /// Refuses parameters that differ, ignoring the fields `but` and the fields that do not affect sketches.
+    /// Refuses `given` if a field differs. Ignores the fields in `but`, and the fields in `BESIDE`, which do not affect
+    /// sketches.
     fn check_same(&self, given: &Params, but: &[&str]) -> Result<()> {
         const BESIDE: [&str; 11] = [
             "key",
@@ -205,7 +206,7 @@ impl Params {
     }
 
     /// Refuses a sketch that cannot be compared with the sketches of an index with these parameters. `digest` is the
-    /// precomputed digest of [`sketch`](Self::sketch), so the usual case compares only two numbers.
+    /// precomputed digest of [`sketch`](Self::sketch); usually the digests are equal, and no other values are compared.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -216,7 +217,7 @@ impl Params {
         Ok(sketch.check_comparable(&self.sketch())?)
     }
 
-    /// Returns the part of the parameters that determines sketches.
+    /// Returns the parameters that determine sketches.
     #[must_use]
     pub fn sketch(&self) -> SketchParams {
         let mut params = SketchParams::new(self.shingling.clone());
@@ -228,7 +229,7 @@ impl Params {
         params
     }
 
-    /// Checks the ranges of all parameters, for parameters that were modified after [`ParamsBuilder::build`].
+    /// Checks the ranges of all parameters. Needed for parameters that were modified after [`ParamsBuilder::build`].
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -263,7 +264,7 @@ impl From<&Params> for SketchParams {
     }
 }
 
-/// Collects parameters; [`build`](ParamsBuilder::build) checks them together.
+/// A builder of [`Params`]. [`build`](ParamsBuilder::build) checks all parameters together.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ParamsBuilder {
@@ -285,14 +286,14 @@ impl ParamsBuilder {
         self
     }
 
-    /// Sets the width of shingles: `width` words, or `width` tokens of another kind ([`shingling`](Self::shingling)).
+    /// Sets the width of shingles: the number of words, or of tokens of another kind ([`shingling`](Self::shingling)).
     pub fn words(mut self, width: u8) -> Self {
         self.width = Some(width);
         self
     }
 
-    /// Sets all parameters of tokens and hashing. [`words`](Self::words) and [`seed`](Self::seed) each change one of
-    /// them.
+    /// Sets all parameters of tokens, shingles and their hashes. [`words`](Self::words) sets only the width,
+    /// [`seed`](Self::seed) only the seed.
     pub fn shingling(mut self, shingling: Shingling) -> Self {
         self.params.shingling = shingling;
         self.width = None;
@@ -305,7 +306,7 @@ impl ParamsBuilder {
         self
     }
 
-    /// Stores 64-bit fingerprints, with tables tuned for Hamming radius `within`.
+    /// Stores 64-bit fingerprints and permutation tables tuned for the Hamming radius `within`.
     pub fn simhash(self, within: u8) -> Self {
         self.simhash_weighted(within, SimhashWeights::Occurrences)
     }
@@ -317,17 +318,17 @@ impl ParamsBuilder {
         self
     }
 
-    /// Fixes the permutation tables and their codecs, which are otherwise chosen for the size of each segment. Requires
-    /// [`simhash`](Self::simhash).
+    /// Sets the design of the permutation tables and their codecs. By default they are chosen for each segment by its size.
+    /// Requires [`simhash`](Self::simhash).
     pub fn tables(mut self, design: DesignChoice, codec: CodecChoice) -> Self {
         self.tables = Some((design, codec));
         self
     }
 
-    /// Sets the default near relation of queries, used by [`Snapshot::near`](crate::Snapshot::near) and
-    /// [`Writer::admit`](crate::Writer::admit). Without it, documents are near if their fingerprints differ within the
-    /// radius of [`simhash`](Self::simhash) (if fingerprints are stored), or if their resemblance is at least 0.8 (if
-    /// minima are stored). It does not change the bands: [`Banding::for_threshold`](crate::Banding::for_threshold)
+    /// Sets the near relation that [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit) use
+    /// by default. Without this call, documents are near if their fingerprints differ in at most the number of bits given to
+    /// [`simhash`](Self::simhash) (if fingerprints are stored), or if their resemblance is at least 0.8 (if minima are
+    /// stored). The near relation does not change the bands: [`Banding::for_threshold`](crate::Banding::for_threshold)
     /// computes bands for a threshold.
     pub fn near(mut self, near: Near) -> Self {
         self.near = Some(near);
@@ -340,9 +341,9 @@ impl ParamsBuilder {
         self
     }
 
-    /// Stores the bands of a preset: as [`minhash`](Self::minhash) with the preset's number of groups and group size.
-    /// If the preset compares fewer than [`FEATURE_BITS_MAX`] bits of a feature, only these bits are stored. The
-    /// preset's threshold, the number of features that must agree, is not part of the parameters.
+    /// Stores the bands of a preset: same as [`minhash`](Self::minhash) with the preset's number of groups and group size.
+    /// If the preset compares fewer than [`FEATURE_BITS_MAX`] bits of a feature, only these bits are stored. The preset's
+    /// threshold, the number of features that must agree, is not part of the parameters.
     pub fn preset(self, preset: Preset) -> Self {
         let mut of_preset = self.minhash(preset.scheme.groups, preset.scheme.group_size);
         if let Some(minhash) = &mut of_preset.params.minhash {
@@ -351,18 +352,18 @@ impl ParamsBuilder {
         of_preset
     }
 
-    /// Sets the permutations for minima, instead of [`Family::OnePermutationFilled`]; requires
+    /// Sets the family of permutations from which minima are computed (default [`Family::OnePermutationFilled`]). Requires
     /// [`minhash`](Self::minhash).
     pub fn family(mut self, family: Family) -> Self {
         self.family = Some(family);
         self
     }
 
-    /// Sets the weights of shingles in resemblance, for minima, samples and [`sets`](Self::sets), instead of weight 1
-    /// for each distinct shingle. Requires [`minhash`](Self::minhash). [`MinhashWeights::Frequencies`] counts the
-    /// occurrences of a shingle in the text, exactly if sets are stored; it works with any family. Vectors of weights
-    /// and the inverse document frequencies of a table require [`Family::Darts`], or a [unit](Self::weight_unit) with
-    /// any family.
+    /// Sets the weights of shingles in resemblance, for minima, samples and [`sets`](Self::sets). By default each distinct
+    /// shingle has weight 1. Requires [`minhash`](Self::minhash). With [`MinhashWeights::Frequencies`], the weight of a
+    /// shingle is its number of occurrences in the text; any family supports it, and the resemblance is exact if sets are
+    /// stored. Vectors of weights and the inverse document frequencies of a table require [`Family::Darts`], or a
+    /// [unit](Self::weight_unit) with any family.
     ///
     /// ```
     /// use twindex::params::MinhashWeights;
@@ -380,37 +381,36 @@ impl ParamsBuilder {
         self
     }
 
-    /// Rounds the weights to whole units. Each unit becomes an element, so that any family, samples and
-    /// [`sets`](Self::sets) support inverse document frequencies and vectors of weights. Requires
-    /// [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states the rounding error.
-    /// A document costs one element for each unit.
+    /// Rounds the weight of each shingle to a multiple of `unit`, and represents the shingle by one set element per
+    /// unit. Any family, samples and [`sets`](Self::sets) then support inverse document frequencies and vectors of
+    /// weights. Requires [`minhash_weights`](Self::minhash_weights). [`sketch::whole`](twindex_sketch::whole) states
+    /// the rounding error. Time and space grow with the number of units in a document.
     pub fn weight_unit(mut self, unit: WeightUnit) -> Self {
         self.weight_unit = Some(unit);
         self
     }
 
-    /// Stores the `t` smallest hashes of each document ([`sketch::samples`](twindex_sketch::samples)), 6 bytes each;
-    /// `t` is at most [`BOTTOM_MAX`], and 0, the default, stores none. They estimate resemblance, and the containment
-    /// of documents of similar length.
+    /// Stores the `t` smallest hashes of each document ([`sketch::samples`](twindex_sketch::samples)), 6 bytes each; `t` is
+    /// at most [`BOTTOM_MAX`], and 0, the default, stores none. These samples estimate resemblance, and also containment if
+    /// the documents have similar lengths.
     pub fn bottom(mut self, t: u16) -> Self {
         self.params.bottom = t;
         self
     }
 
-    /// Stores the hashes of each document that are divisible by `modulus`
-    /// ([`sketch::samples`](twindex_sketch::samples)); 0, the default, stores none. They estimate containment, also of
-    /// a short document in a long one. They take 6 bytes for every `modulus` shingles on average, so their size is
-    /// proportional to the length of the document.
+    /// Stores the hashes of each document that are divisible by `modulus` ([`sketch::samples`](twindex_sketch::samples)); 0,
+    /// the default, stores none. These samples estimate containment, even of a short document in a long one. They take 6
+    /// bytes for every `modulus` shingles on average, so their size is proportional to the length of the document.
     pub fn modulus(mut self, modulus: u32) -> Self {
         self.params.modulus = modulus;
         self
     }
 
-    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of their prefixes, about
-    /// 4 bytes for each element of a prefix (a fifth of all elements at a threshold of 0.8). Then
+    /// Stores the distinct shingle hashes of each document, about 7.3 bytes each, and an index of their prefixes, about 4
+    /// bytes for each element of a prefix (a fifth of all elements at a threshold of 0.8). With sets,
     /// [`Snapshot::near`](crate::Snapshot::near), [`Snapshot::resembling`](crate::Snapshot::resembling) and
-    /// [`Writer::admit`](crate::Writer::admit) compute exact resemblance, and find every document whose resemblance is
-    /// at least the threshold of the index. Requires [`minhash`](Self::minhash).
+    /// [`Writer::admit`](crate::Writer::admit) compute exact resemblance, and find every document whose resemblance is at
+    /// least the threshold of the index. Requires [`minhash`](Self::minhash).
     pub fn sets(mut self) -> Self {
         self.params.sets = true;
         self
@@ -423,10 +423,10 @@ impl ParamsBuilder {
         self
     }
 
-    /// Allows documents to have a priority: a number chosen by the caller, such as a quality or a time, by which
-    /// [`Snapshot::leader`](crate::Snapshot::leader) selects the representative of a group. The smallest number comes
-    /// first. A document without a priority comes last, as if it had `u64::MAX`. Documents of equal priority, or all
-    /// documents without this option, are ordered by the hash of their keys, smallest first.
+    /// Allows documents to have a priority: a number chosen by the caller, such as a quality or a time.
+    /// [`Snapshot::leader`](crate::Snapshot::leader) returns the document of a group with the smallest number. A document
+    /// without a priority is treated as if its priority were `u64::MAX`. Documents of equal priority are ordered by the hash
+    /// of their keys, smallest first; without this option, all documents are.
     pub fn priorities(mut self) -> Self {
         self.params.priorities = true;
         self
@@ -440,7 +440,7 @@ impl ParamsBuilder {
     }
 
     /// Lets documents expire by event time. Each document has a stamp. The highest committed stamp is the current time
-    /// `now`, and a document has expired if `now - stamp >= age`. Stamps count any unit of time, usually seconds since
+    /// `now`, and a document has expired if `now - stamp >= age`. Stamps may have any unit of time, usually seconds since
     /// 1970; no clock is read.
     pub fn expire_after(mut self, age: u64) -> Self {
         self.params.expire_after = Some(age);
@@ -456,10 +456,10 @@ impl ParamsBuilder {
 
     /// Sets the number of bits stored of each feature, 1 to [`FEATURE_BITS_MAX`] (the default); requires
     /// [`minhash`](Self::minhash). With fewer bits, features of unrelated documents agree more often, with probability
-    /// `2^-bits`, so more of them must agree to be significant. With 8 bits these are Broder's one-byte features, of
-    /// which 3 of 8 must agree in a small collection ([`Preset::SMALL_8`]). Queries by a single feature, such as
-    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find the same documents
-    /// with fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
+    /// `2^-bits`, so a match is significant only if more features agree. Features of 8 bits are Broder's one-byte features;
+    /// in a small collection 3 of 8 must agree ([`Preset::SMALL_8`]). Queries that need one common feature, such as
+    /// [`Snapshot::near`](crate::Snapshot::near) and [`Writer::admit`](crate::Writer::admit), find the same documents with
+    /// fewer bits, but verify more false candidates: with 8 features of 8 bits, 3 % of all documents.
     ///
     /// ```
     /// use twindex::Params;
@@ -530,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn encoding_is_canonical_and_golden() {
+    fn encoding_equals_the_golden_text() {
         let text = "key=bytes\ntokens=words/14.0.0\nnormal-form=none\nstop-words=\nstemming=none\nwidth=5\n\
                     shingle-hash=fast\nseed=0\nsimhash=occurrences\nwithin=3\ntables=auto\ncodec=auto\n\
                     minhash=one-permutation-filled\nbands=20\nrows=6\nsignature-bits=8\nbottom=0\nmodulus=0\n";
@@ -539,7 +539,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_spelling_is_refused_by_name() {
+    fn non_canonical_encodings_are_refused_with_field_name() {
         let text = both().encode();
         for (from, to, named) in [
             ("width=5", "width=05", "canonical"),
@@ -612,7 +612,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_of_another_kind_include_their_version() {
+    fn with_tokens_sets_unicode_version_of_the_tokens() {
         for &tokens in Tokens::ALL {
             match (Shingling::words(1, 0).with_tokens(tokens), tokens.unicode()) {
                 (Ok(shingling), unicode) => {
@@ -625,7 +625,7 @@ mod tests {
     }
 
     #[test]
-    fn bits_of_a_signature_need_a_signature() {
+    fn signature_bits_and_feature_bits_require_minhash() {
         assert!(Params::builder().simhash(3).signature_bits(8).build().is_err());
         assert!(Params::builder().simhash(3).feature_bits(8).build().is_err());
         let params = Params::builder().signature_bits(2).minhash(20, 6).build().unwrap();
@@ -633,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn folding_is_an_optional_line_and_must_be_equal() {
+    fn folding_is_encoded_as_optional_line_and_must_match() {
         let folding = |change: fn(&mut Folding)| {
             let mut shingling = Shingling::words(5, 0);
             change(&mut shingling.folding);
@@ -654,7 +654,7 @@ mod tests {
             let text = params.encode();
             assert!(text.contains(line), "{text}");
             assert_eq!(Params::decode(&text).unwrap(), params);
-            // The line can be absent on either side.
+            // The `fold` line may be missing in the index's parameters or in the given parameters.
             for (index, given) in [(&params, &both()), (&both(), &params)] {
                 let error = index.check_same_sketch(given).unwrap_err().to_string();
                 assert!(error.contains("fold is ") && error.contains("absent"), "{error}");
@@ -667,7 +667,7 @@ mod tests {
     }
 
     #[test]
-    fn near_relation_is_stored_if_not_default_and_changes_no_sketch() {
+    fn non_default_near_relation_is_encoded_without_changing_sketches() {
         let builder = || Params::builder().words(5).simhash(3).minhash(20, 6);
         let of = |near: Near| builder().near(near).build().unwrap();
         let usual = Near::resembling(0.8).unwrap().or_within(3);
@@ -690,7 +690,7 @@ mod tests {
     }
 
     #[test]
-    fn near_relation_needs_the_stored_data_that_decides_it() {
+    fn near_relation_requires_minhash_or_fingerprints() {
         let (fingerprints, minima) = (Params::builder().simhash(3), Params::builder().minhash(20, 6));
         assert_eq!(fingerprints.clone().build().unwrap().near(), Near::within(3));
         assert_eq!(minima.clone().build().unwrap().near(), Near::resembling(0.8).unwrap());

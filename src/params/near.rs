@@ -1,4 +1,4 @@
-//! The near relation of an index, stored with the index as the default of queries.
+//! The near relation of an index: the default condition under which queries return a document.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,8 +7,8 @@ use super::{Params, in_range};
 use crate::design::WITHIN_MAX;
 use crate::error::{Error, Result};
 
-/// A resemblance above 0 and at most 1, from which documents are near. The value is the `f64` nearest to the given
-/// decimal, so it has the same meaning as in [`Snapshot::resembling`](crate::Snapshot::resembling).
+/// The minimum resemblance of near documents, above 0 and at most 1. A decimal number is rounded to the nearest `f64`, as in
+/// [`Snapshot::resembling`](crate::Snapshot::resembling).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Threshold(u64);
 
@@ -56,7 +56,7 @@ impl FromStr for Threshold {
     }
 }
 
-/// The condition under which two documents are near: a resemblance, a distance of fingerprints, or either.
+/// The condition under which two documents are near: a minimum resemblance, a maximum distance of fingerprints, or either.
 ///
 /// ```
 /// use twindex::Params;
@@ -72,15 +72,15 @@ impl FromStr for Threshold {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Near {
-    /// The resemblance from which documents are near; if `None`, resemblance is ignored.
+    /// The minimum resemblance of near documents; if `None`, resemblance is ignored.
     pub threshold: Option<Threshold>,
     /// The greatest Hamming distance of the fingerprints of near documents, in bits; if `None`, distance is ignored.
     pub within: Option<u8>,
 }
 
 impl Near {
-    /// Documents are near if their resemblance is at least `threshold` (above 0 and at most 1), at any distance of
-    /// their fingerprints.
+    /// Creates the relation in which documents are near if their resemblance is at least `threshold` (above 0 and at most
+    /// 1). The distance of their fingerprints is ignored.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a threshold out of range.
@@ -88,13 +88,14 @@ impl Near {
         Ok(Self { threshold: Some(Threshold::new(threshold)?), within: None })
     }
 
-    /// Documents are near if their fingerprints differ in at most `bits` bits, at any resemblance.
+    /// Creates the relation in which documents are near if their fingerprints differ in at most `bits` bits. Resemblance is
+    /// ignored.
     #[must_use]
     pub const fn within(bits: u8) -> Self {
         Self { threshold: None, within: Some(bits) }
     }
 
-    /// Makes documents near also if their fingerprints differ in at most `bits` bits.
+    /// Extends the relation: documents are also near if their fingerprints differ in at most `bits` bits.
     #[must_use]
     pub const fn or_within(self, bits: u8) -> Self {
         Self { within: Some(bits), ..self }
@@ -103,7 +104,8 @@ impl Near {
     /// Refuses a condition that an index with these parameters cannot evaluate.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] if the condition is empty or out of range, or if the index does not store the data that it
+    /// compares.
     pub(crate) fn check_kept(self, params: &Params) -> Result<()> {
         in_range("near-within", self.within.unwrap_or(0).into(), 0, WITHIN_MAX.into())?;
         let why = match (self.threshold, self.within) {

@@ -1,4 +1,4 @@
-//! Feature schemes (k features of s minima each; r features must agree), and well-known schemes by name.
+//! Feature schemes (k features of s minima each; r features must agree), and named schemes from the literature.
 //!
 //! The [`planner`](crate::planner) computes the probability that such features agree.
 
@@ -28,7 +28,7 @@ pub struct FeatureScheme {
     pub groups: u16,
     /// s: the number of minima in each feature.
     pub group_size: u16,
-    /// r: the number of features that must agree, at least. 0 accepts every pair.
+    /// r: the minimum number of features that must agree. 0 accepts every pair.
     pub threshold: u16,
     /// The number of bits stored of each feature, 0 to 64. Features computed from different minima agree by chance with
     /// probability `2^-bits`.
@@ -48,7 +48,7 @@ impl FeatureScheme {
         self.groups as u32 * self.group_size as u32
     }
 
-    /// Returns the scheme with threshold r + 1, for an r defined as *more than r*.
+    /// Returns the scheme with threshold r + 1, for sources in which *more than r* features must agree.
     #[must_use]
     pub const fn more_than_threshold(&self) -> Self {
         Self { threshold: self.threshold.saturating_add(1), ..*self }
@@ -60,8 +60,9 @@ impl FeatureScheme {
 /// `docs/choosing.md` has a table of P(fungible) of each preset, at resemblances from 0.5 to 0.95. The constants here
 /// state P(fungible) at 0.9.
 ///
-/// An index looks up features one by one, so its candidates are a superset: the pairs that share at least one feature
-/// ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then applies r.
+/// An index looks up each feature separately, so its candidates are a superset: all pairs that share at least one
+/// feature ([`Banding::recall`](crate::planner::Banding::recall)). [`fungible`](fn@twindex_sketch::fungible) then
+/// requires r common features.
 ///
 /// ```
 /// use twindex::params::{FeatureScheme, Preset};
@@ -74,7 +75,7 @@ impl FeatureScheme {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Preset {
-    /// The name of the preset, here and in `twindex build --preset`.
+    /// The name of the preset, also used by `twindex build --preset`.
     pub name: &'static str,
     /// The feature scheme.
     pub scheme: FeatureScheme,
@@ -83,62 +84,62 @@ pub struct Preset {
 }
 
 impl Preset {
-    /// 84 minima; 2 of 6 features must agree. Designed for resemblance 0.9, with 48 bytes for each document; used in
+    /// 84 minima; 2 of 6 features must agree. Designed for resemblance 0.9 with 48 bytes for each document, and used in
     /// `AltaVista`. P(fungible) is 0.415.
     pub const BRODER_84: Self = Self {
         name: "broder-84",
         scheme: FeatureScheme::new(6, 14, 2),
         source: "Broder, Identifying and filtering near-duplicate documents, 2000: AltaVista",
     };
-    /// 200 minima; 1 of 8 features must agree. Designed for the same resemblance with single lookups. P(fungible) is
-    /// 0.449.
+    /// 200 minima; 1 of 8 features must agree. Also designed for resemblance 0.9, for lookups by a single feature.
+    /// P(fungible) is 0.449.
     pub const BRODER_200: Self = Self {
         name: "broder-200",
         scheme: FeatureScheme::new(8, 25, 1),
         source: "Broder, Algorithms for duplicate documents, 2005: the variant of 200 samples",
     };
-    /// 8 features of one byte; 3 must agree. A document takes 8 bytes, and about 15 bytes in an index, which finds
-    /// documents that share at least one feature
+    /// 8 features of one byte; 3 must agree. The features of a document take 8 bytes, or about 15 bytes in an index. The
+    /// index finds the documents that share at least one feature
     /// ([`ParamsBuilder::feature_bits`](crate::params::ParamsBuilder::feature_bits)). **For less than about 50,000
-    /// documents**, such as those of one host.
+    /// documents**, such as the pages of one host.
     ///
-    /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs: each of n documents
-    /// has n / 304,000 accidental partners. With 50,000 documents one document in six has an accidental partner (4,112
-    /// pairs); with 10,000 documents one in 30 (164 pairs). Above that, accidental pairs outnumber true pairs. From
-    /// 304,000 documents on, each document has one accidental partner on average, and chains of accidental pairs join
-    /// most of the collection into one cluster. With 7 of 8 bytes the first accidental pair is expected at 134 million
-    /// documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9 ("filter is not so
-    /// sharp"); groups would need one or two minima.
+    /// Unrelated documents agree in 3 of 8 bytes with probability 3.3e-6, once in 304,000 pairs. So each of n documents has
+    /// n / 304,000 accidental partners. With 50,000 documents one document in six has an accidental partner (4,112 pairs);
+    /// with 10,000 documents one in 30 (164 pairs). Above 50,000 documents, accidental pairs outnumber true pairs. From
+    /// 304,000 documents on, each document has one accidental partner on average, and chains of accidental pairs join most
+    /// of the collection into one cluster. If 7 of 8 bytes must agree, the first accidental pair is expected at 134 million
+    /// documents, but groups of 8 minima then find only 14 in 1,000 pairs of resemblance 0.9 (Broder: "filter is not so
+    /// sharp"). To find most of these pairs, groups would need one or two minima.
     ///
-    /// Broder specifies only the size of a feature, one byte, and the threshold. Groups of 12 minima are our choice:
-    /// with them the scheme accepts 0.411 of pairs at resemblance 0.9, which is closest to
-    /// [`BRODER_84`](Self::BRODER_84).
+    /// Broder specifies only the size of a feature, one byte, and the threshold. Groups of 12 minima are our choice: the
+    /// scheme then accepts 0.411 of the pairs at resemblance 0.9, which is closest to [`BRODER_84`](Self::BRODER_84).
     pub const SMALL_8: Self = Self {
         name: "small-8",
         scheme: FeatureScheme { groups: 8, group_size: 12, threshold: 3, feature_bits: 8 },
         source: "Broder, Algorithms for duplicate documents, 2005: 8 bytes are enough; groups of 12 are ours",
     };
-    /// The default of `twindex`, for thresholds from 0.8. P(fungible) is 1.000; at resemblance 0.8 it is 0.998.
+    /// The default of `twindex`, for thresholds of 0.8 and above. P(fungible) is 1.000; at resemblance 0.8 it is 0.998.
     pub const LSH_20X6: Self = Self {
         name: "lsh-20x6",
         scheme: FeatureScheme::new(20, 6, 1),
         source: "twindex: the most selective bands of 120 minima with a recall of 0.995 at 0.8",
     };
-    /// 128 minima, with a steeper curve at resemblance 0.75. P(fungible) is 1.000; at 0.8 it is 0.947.
+    /// 128 minima; at resemblance 0.75 the curve is steeper than that of [`LSH_20X6`](Self::LSH_20X6). P(fungible) is 1.000;
+    /// at 0.8 it is 0.947.
     pub const LSH_16X8: Self = Self {
         name: "lsh-16x8",
         scheme: FeatureScheme::new(16, 8, 1),
         source: "datasketch, MinHashLSH: the example of params=(16, 8) with 128 permutations",
     };
-    /// The bands that datasketch computes by default for a threshold of 0.9: false positives and false negatives have
+    /// The bands that datasketch computes by default for a threshold of 0.9, giving false positives and false negatives
     /// equal weights. P(fungible) is 0.311.
     pub const DATASKETCH: Self = Self {
         name: "datasketch",
         scheme: FeatureScheme::new(5, 25, 1),
         source: "datasketch, MinHashLSH: threshold=0.9, num_perm=128",
     };
-    /// The bands that text-dedup computes by default for a threshold of 0.7, by the same rule. P(fungible) is 1.000; at
-    /// 0.7 it is 0.511.
+    /// The bands that text-dedup computes by default for a threshold of 0.7, by the same rule as
+    /// [`DATASKETCH`](Self::DATASKETCH). P(fungible) is 1.000; at 0.7 it is 0.511.
     pub const TEXT_DEDUP: Self = Self {
         name: "text-dedup",
         scheme: FeatureScheme::new(25, 10, 1),
@@ -170,7 +171,7 @@ impl Preset {
         Self::NEMO_CURATOR,
     ];
 
-    /// Returns the number of bytes of [`SMALL_8`](Self::SMALL_8) that must agree in a collection of `documents`
+    /// Returns the number of features (bytes) of [`SMALL_8`](Self::SMALL_8) that must agree in a collection of `documents`
     /// documents: 3 below 50,000 documents, otherwise 7, as in Broder's slides.
     #[must_use]
     pub const fn common_bytes(documents: u64) -> u16 {

@@ -3,18 +3,18 @@
 //! With `b` bands of `r` minima, two documents of resemblance `J` agree in a given band with probability `J^r`, and in
 //! at least one band with probability `1 - (1 - J^r)^b`. This function of `J` is the S-curve (Broder's features with
 //! threshold 1, *Algorithms for duplicate documents*, "Prob of acceptance"; Leskovec, Rajaraman and Ullman, *Mining of
-//! Massive Datasets*, 3.4.2). It is steepest near `(1 / b)^(1 / r)`. If several bands must agree, the curve moves to
-//! the right and becomes steeper; [`Banding::recall_sharing`] computes this curve. [`FeatureScheme`] is the general
-//! case, and [`choose`](super::choose) also bounds the false positives.
+//! Massive Datasets*, 3.4.2). It is steepest near `(1 / b)^(1 / r)`. If documents must share several bands, the curve
+//! is steeper and lies further to the right; [`Banding::recall_sharing`] computes this curve. [`FeatureScheme`] is the
+//! general case, and [`choose`](super::choose) also bounds the rate of false positives.
 
 use crate::params::FeatureScheme;
 
 /// Default number of minima used for bands.
 pub const MINIMA: u16 = 120;
-/// Number of minima to use if the estimate from them alone decides which pairs are near-duplicates. At a resemblance of
-/// .8, estimates from [`MINIMA`] minima have a standard deviation of .037; estimates from this number have .018.
+/// Recommended number of minima if pairs are accepted only by their estimated resemblance. At a resemblance of .8, the
+/// estimate then has a standard deviation of .018; with [`MINIMA`] minima it has .037.
 pub const MINIMA_TO_ESTIMATE: u16 = 512;
-/// The minimum recall at the threshold; at higher resemblances, recall is higher.
+/// The minimum recall at the threshold. Pairs of higher resemblance have a higher recall.
 pub const RECALL: f64 = 0.995;
 
 /// The number of bands, and the number of minima in each band.
@@ -54,7 +54,7 @@ impl Banding {
         FeatureScheme { threshold: bands, ..FeatureScheme::from(*self) }.fungible(resemblance)
     }
 
-    /// Chooses a banding as [`of_minima`](Self::of_minima) does, with [`MINIMA`] minima.
+    /// Returns the banding of [`MINIMA`] minima for a threshold, as [`of_minima`](Self::of_minima) chooses it.
     ///
     /// ```
     /// use twindex::planner::Banding;
@@ -66,9 +66,9 @@ impl Banding {
     }
 
     /// Returns the most selective banding of at most `minima` minima whose recall at `threshold` is at least
-    /// [`RECALL`]: the longest bands that reach this recall, and as many of them as the minima allow. Below a threshold
-    /// of about 0.04 with [`MINIMA`] minima, and of 0.01 with 512, no banding reaches it; then it returns bands of one
-    /// minimum.
+    /// [`RECALL`]: the longest bands that reach this recall, and as many bands as the minima allow. For low thresholds
+    /// no banding reaches this recall: below about 0.04 with [`MINIMA`] minima, and below 0.01 with 512. The result is
+    /// then bands of one minimum.
     ///
     /// ```
     /// use twindex::planner::banding::{Banding, MINIMA_TO_ESTIMATE};
@@ -85,7 +85,7 @@ impl Banding {
 }
 
 impl From<Banding> for FeatureScheme {
-    /// Bands are looked up one by one, so one equal band suffices.
+    /// Requires one equal band, because an index looks up each band separately.
     fn from(banding: Banding) -> Self {
         Self::new(banding.bands, banding.rows, 1)
     }
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lower_thresholds_get_shorter_bands_and_keep_their_recall() {
+    fn lower_thresholds_get_shorter_bands_with_required_recall() {
         let mut rows = 0;
         for percent in 4..=99 {
             let threshold = f64::from(percent) / 100.0;
@@ -109,7 +109,7 @@ mod tests {
         }
         assert_eq!(Banding::for_threshold(0.5), Banding { bands: 40, rows: 3 });
     }
-    /// Computes the probability by enumerating all sets of bands that can agree.
+    /// Computes the probability by enumerating all sets of bands that may agree.
     fn counted(banding: Banding, resemblance: f64, at_least: u32) -> f64 {
         let q = resemblance.powi(banding.rows.into());
         (0..1_u32 << banding.bands)
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn recall_of_several_shared_bands_equals_an_enumeration() {
+    fn recall_sharing_equals_an_enumeration() {
         for (bands, rows) in [(1, 3), (6, 14), (8, 25), (12, 2)] {
             let banding = Banding { bands, rows };
             for resemblance in [0.0, 0.3, 0.8, 0.95, 1.0] {
@@ -139,9 +139,9 @@ mod tests {
     }
 
     #[test]
-    fn requiring_more_bands_makes_the_curve_steeper_and_moves_it_right() {
+    fn requiring_more_shared_bands_steepens_and_shifts_the_curve() {
         let banding = Banding { bands: 20, rows: 6 };
-        // The resemblance at which half of the pairs are found, and the slope of the curve there.
+        // Returns the resemblance at which half of the pairs are found, and the slope of the curve at this resemblance.
         let middle = |r| {
             let at = (1..1000)
                 .map(|j| f64::from(j) / 1000.0)

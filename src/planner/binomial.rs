@@ -1,7 +1,7 @@
 //! The binomial distribution, with tails that neither cancel nor underflow.
 //!
-//! The probability of a single count follows Loader, *Fast and accurate computation of binomial probabilities*, 2000.
-//! It is computed from the deviance and the error of Stirling's formula, each without cancellation. Differences of
+//! The probability of a single count is computed as in Loader, *Fast and accurate computation of binomial
+//! probabilities*, 2000: from the deviance and the error of Stirling's formula, both without cancellation. Subtracting
 //! logarithms of factorials would lose as many digits as these logarithms have before the decimal point. A tail is
 //! summed from its largest term outwards, so all terms are positive and none underflows. The larger of the two tails is
 //! one minus the smaller.
@@ -11,7 +11,7 @@ use std::f64::consts::{LN_10, TAU};
 /// Terms below this fraction of the sum are ignored.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// The distribution of the number of events that happen among `trials` independent events of equal probability.
+/// The distribution of the number of events that occur among `trials` independent events of equal probability.
 ///
 /// ```
 /// use twindex::planner::Binomial;
@@ -26,21 +26,20 @@ pub struct Binomial {
     trials: u64,
     /// The probability of one event.
     p: f64,
-    /// `1 - p`, possibly with more digits than the subtraction yields.
+    /// The probability `1 - p` that an event does not occur. It can be more precise than the subtraction `1.0 - p`.
     q: f64,
 }
 
 impl Binomial {
-    /// Returns the distribution for `trials` events of probability `p`, clamped to 0..=1. If `p` is NaN, all results
-    /// are NaN.
+    /// Creates the distribution for `trials` events of probability `p`, which is clamped to 0..=1. If `p` is NaN, all
+    /// results are NaN.
     #[must_use]
     pub fn new(trials: u64, p: f64) -> Self {
         let p = p.clamp(0.0, 1.0);
         Self { trials, p, q: 1.0 - p }
     }
 
-    /// Returns the distribution as [`new`](Self::new) does, for callers that know `q = 1 - p` to more digits than the
-    /// subtraction yields.
+    /// Same as [`new`](Self::new), for callers that know `q = 1 - p` more precisely than the subtraction yields.
     pub(super) fn with_complement(trials: u64, p: f64, q: f64) -> Self {
         Self { trials, p: p.clamp(0.0, 1.0), q: q.clamp(0.0, 1.0) }
     }
@@ -51,20 +50,20 @@ impl Binomial {
         self.ln_exactly(k).exp()
     }
 
-    /// Returns the probability of `k` events or more. Takes at most `trials` steps, in practice a few times the
-    /// standard deviation.
+    /// Returns the probability of `k` events or more. Takes at most `trials` steps; usually the number of steps is a
+    /// few times the standard deviation.
     #[must_use]
     pub fn at_least(&self, k: u64) -> f64 {
         self.ln_at_least(k).exp()
     }
 
-    /// Returns the probability of `k` events or fewer. Takes as many steps as [`at_least`](Self::at_least).
+    /// Returns the probability of `k` events or fewer, in the same time as [`at_least`](Self::at_least).
     #[must_use]
     pub fn at_most(&self, k: u64) -> f64 {
         self.ln_at_most(k).exp()
     }
 
-    /// Returns the decimal logarithm of [`at_least`](Self::at_least). Works for probabilities below 1e-308, too; minus
+    /// Returns the decimal logarithm of [`at_least`](Self::at_least), also for probabilities below 1e-308; minus
     /// infinity for a probability of 0.
     #[must_use]
     pub fn log10_at_least(&self, k: u64) -> f64 {
@@ -80,7 +79,7 @@ impl Binomial {
     fn ln_at_most(&self, k: u64) -> f64 {
         match self.trials.checked_sub(k) {
             None => 0.0,
-            // At most `k` events happen if and only if at least `trials - k` events do not happen.
+            // At most `k` events occur if and only if at least `trials - k` events do not occur.
             Some(others) => Self { trials: self.trials, p: self.q, q: self.p }.ln_at_least(others),
         }
     }
@@ -114,7 +113,7 @@ impl Binomial {
         }
         let Some(others) = trials.checked_sub(k) else { return f64::NEG_INFINITY };
         let (n, x, y) = (trials as f64, k as f64, others as f64);
-        // If the other probability x is small, `ln_1p` gives more digits of ln(1 - x).
+        // `ln_1p` gives more digits of ln(1 - x) if x, the probability of the other outcome, is small.
         let ln_of = |this: f64, other: f64| if other < 0.5 { (-other).ln_1p() } else { this.ln() };
         match (k, others) {
             (0, 0) => 0.0,
@@ -133,7 +132,7 @@ impl Binomial {
     }
 }
 
-/// Returns `1 + r1 + r1 r2 + ...`, summed until the terms are negligible.
+/// Returns `1 + r1 + r1 r2 + ...`, where `r1`, `r2` and so on are the ratios. Stops when the terms are negligible.
 fn sum_of_ratios(ratios: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut term) = (1.0, 1.0);
     for ratio in ratios {
@@ -146,7 +145,7 @@ fn sum_of_ratios(ratios: impl Iterator<Item = f64>) -> f64 {
     sum
 }
 
-/// The error of Stirling's formula: `ln n! - ln(sqrt(2 pi n) (n / e)^n)`, for n of at least 1.
+/// Returns the error of Stirling's formula, `ln n! - ln(sqrt(2 pi n) (n / e)^n)`, for n of at least 1.
 fn stirling_error(n: u64) -> f64 {
     let x = n as f64;
     if n <= 15 {
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn few_coins_match_counts_by_hand() {
+    fn binomial_of_four_coins_matches_hand_counts() {
         let coins = Binomial::new(4, 0.5);
         for (k, of_16) in [1.0, 4.0, 6.0, 4.0, 1.0].into_iter().enumerate() {
             near(coins.exactly(k as u64), of_16 / 16.0);
@@ -200,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_exact() {
+    fn binomial_is_exact_at_extreme_counts_and_probabilities() {
         for p in [0.0, 0.3, 1.0] {
             let any = Binomial::new(10, p);
             near(any.at_least(0), 1.0);
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn both_tails_and_the_middle_sum_to_one() {
+    fn binomial_tails_sum_to_one() {
         for trials in [1, 7, 84, 200, 4096] {
             for p in [1e-9, 0.01, 0.3, 0.5, 0.8, 0.99, 1.0 - 1e-9] {
                 let any = Binomial::new(trials, p);

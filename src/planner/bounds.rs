@@ -1,20 +1,21 @@
-//! Computes the number of minima that an estimate needs, by Chernoff bounds and exactly.
+//! Computes the number of minima that an estimate of resemblance needs, by Chernoff bounds and exactly.
 //!
-//! Of t minima, X are equal; the mean of X is mu = J t. The estimate X / t *misses* J by a relative error of `delta` if
-//! it is below `(1 - delta) J` or above `(1 + delta) J`. Textbooks bound the probability of either miss:
+//! Let X be the number of equal minima among t minima; the mean of X is mu = J t. The estimate X / t *misses* J by a
+//! relative error of more than `delta` if it is below `(1 - delta) J` or above `(1 + delta) J`. The textbook bounds of
+//! the probabilities of these misses are:
 //!
 //! ```text
 //! P[X < (1 - delta) mu] <= exp(-mu delta^2 / 2)
 //! P[X > (1 + delta) mu] <= (e^delta / (1 + delta)^(1 + delta))^mu
 //! ```
 //!
-//! The lecture among our sources (*Duplicate detection*, 1.3) states the second bound without its power mu, and has an
-//! error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives `-k J / 200`. With
-//! this error, its 100 minima at J = 0.8 would fail with probability e^-4000; the correct bound gives 0.67, and the
-//! true value is 0.020, so 100 minima do not reach the 1 % of its example. (In its exact sum, the binomial coefficient
-//! should be k choose j, with the summation index j.)
+//! The lecture among our sources (*Duplicate detection*, 1.3) omits the exponent mu in the second bound, and has an
+//! error in the first: at delta = 0.1 its exponent is `-k J / 0.02`, but `delta^2 / 2 = 0.005` gives `-k J / 200`.
+//! According to the lecture, 100 minima at J = 0.8 fail with probability e^-4000; the correct bound is 0.67, and the
+//! true probability is 0.020, so 100 minima do not reach the 1 % of the lecture's example. (In the lecture's exact sum,
+//! the binomial coefficient should be k choose j, with the summation index j.)
 //!
-//! Number of minima needed for a probability of failure of at most 1 %, at J = 0.8, delta = 0.1:
+//! Number of minima for a probability of failure of at most 1 %, at J = 0.8 and delta = 0.1:
 //!
 //! | | minima |
 //! |---|---|
@@ -27,14 +28,14 @@ use super::Binomial;
 /// The largest number of minima that [`samples_exact`] tries.
 pub const SAMPLES_MAX: u64 = 100_000;
 
-/// The side on which an estimate misses the resemblance.
+/// The direction in which an estimate misses the resemblance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Miss {
-    /// Below `(1 - delta) J`.
+    /// The estimate is below `(1 - delta) J`.
     Under,
-    /// Above `(1 + delta) J`.
+    /// The estimate is above `(1 + delta) J`.
     Over,
-    /// Below or above.
+    /// The estimate is below `(1 - delta) J` or above `(1 + delta) J`.
     Either,
 }
 
@@ -51,12 +52,12 @@ impl Miss {
 /// Returns the exact probability that the estimate from `samples` minima misses `resemblance` by a relative error of
 /// more than `delta`.
 ///
-/// The inequalities `X < (1 - delta) J t` and `X > (1 + delta) J t` are strict: an estimate exactly at the limit is not
-/// a miss. A limit within 1e-12 t of an integer is rounded to that integer, because doubles only approximate decimal J
-/// and delta. The probability does not decrease monotonically with t, because the limit passes an integer at some steps
-/// and not at others: at J = 0.8 and delta = 0.1 it is 0.0097 for 136 minima, and 0.0141 for 139.
+/// The inequalities `X < (1 - delta) J t` and `X > (1 + delta) J t` are strict: an estimate exactly at a limit is not a
+/// miss. A limit within 1e-12 t of an integer is rounded to that integer, because doubles only approximate decimal J
+/// and delta. The probability does not decrease monotonically with t, because the limit passes an integer only at some
+/// values of t: at J = 0.8 and delta = 0.1 the probability is 0.0097 for 136 minima, and 0.0141 for 139.
 ///
-/// Returns NaN for arguments out of range (J from 0 to 1, delta from 0).
+/// Returns NaN if J is not in the range 0 to 1, or if delta is negative.
 #[must_use]
 pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) -> f64 {
     if !(0.0..=1.0).contains(&resemblance) || delta.is_nan() || delta < 0.0 {
@@ -70,7 +71,8 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     {
         sum += equal.at_most(max);
     }
-    // The number of equal minima is above the limit if and only if the number of different minima is below the rest.
+    // The number of equal minima is above the limit if and only if the number of different minima is below t minus the
+    // limit.
     if miss.over()
         && let Some(max) = whole_above(t - (1.0 + delta) * mean, t).checked_sub(1)
     {
@@ -79,16 +81,15 @@ pub fn miss_probability(samples: u64, resemblance: f64, delta: f64, miss: Miss) 
     sum
 }
 
-/// Returns the smallest integer that is not below `x`, with a tolerance for the rounding of numbers as large as `t`.
-/// Returns 0 for negative numbers.
+/// Returns the smallest integer that is not below `x`, with a tolerance for the rounding errors of numbers up to `t`.
+/// Returns 0 for a negative `x`.
 #[allow(clippy::cast_sign_loss, reason = "negative numbers become 0 here")]
 fn whole_above(x: f64, t: f64) -> u64 {
     let nearest = x.round();
     if (x - nearest).abs() <= 1e-12 * t.max(1.0) { nearest as u64 } else { x.ceil() as u64 }
 }
 
-/// Returns the Chernoff bound of [`miss_probability`]: never less than the probability, and above 1 if the bound is
-/// vacuous.
+/// Returns the Chernoff bound of [`miss_probability`]. It is never below the probability, and may be above 1.
 ///
 /// ```
 /// use twindex::planner::{Miss, chernoff_bound};
@@ -100,9 +101,9 @@ pub fn chernoff_bound(samples: u64, resemblance: f64, delta: f64, miss: Miss) ->
     bound(samples, miss, chernoff_exponents(resemblance, delta))
 }
 
-/// Returns the exponents for one sample: of the bound of misses below, and of the bound of misses above.
+/// Returns the exponents per minimum of the bounds for [`Miss::Under`] and for [`Miss::Over`].
 fn chernoff_exponents(resemblance: f64, delta: f64) -> (f64, f64) {
-    // With `ln_1p`, because for small delta the result is delta^2 / 2, the difference of two terms near delta.
+    // Uses `ln_1p` because for small delta the result is about delta^2 / 2, a difference of two terms close to delta.
     let over = (1.0 + delta) * delta.ln_1p() - delta;
     (resemblance * delta * delta / 2.0, resemblance * over)
 }
@@ -128,9 +129,9 @@ pub fn samples_by_chernoff(resemblance: f64, delta: f64, failure: f64, miss: Mis
     smallest_exponent(miss, failure, chernoff_exponents(resemblance, delta))
 }
 
-/// Does the same as [`samples_by_chernoff`] with the unsimplified bounds (Chernoff and Hoeffding):
-/// `P[X <= a t] <= exp(-t D(a, J))` for `a < J`, and the same bound of `P[X >= a t]` for `a > J`, with the relative
-/// entropy `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))`.
+/// Same as [`samples_by_chernoff`] with the unsimplified bounds (Chernoff and Hoeffding):
+/// `P[X <= a t] <= exp(-t D(a, J))` for `a < J`, and the same bound for `P[X >= a t]` if `a > J`.
+/// `D(a, J) = a ln(a / J) + (1 - a) ln((1 - a) / (1 - J))` is the relative entropy.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_by_relative_entropy};
@@ -143,7 +144,7 @@ pub fn samples_by_relative_entropy(resemblance: f64, delta: f64, failure: f64, m
     smallest_exponent(miss, failure, (exponent((1.0 - delta) * resemblance), exponent((1.0 + delta) * resemblance)))
 }
 
-/// Returns `D(a, p)` for p in (0, 1]; infinity if `a` is impossible.
+/// Returns the relative entropy `D(a, p)` for p in (0, 1]; infinity if `a` is not in the range 0 to 1.
 fn relative_entropy(a: f64, p: f64) -> f64 {
     if !(0.0..=1.0).contains(&a) {
         return f64::INFINITY;
@@ -152,13 +153,13 @@ fn relative_entropy(a: f64, p: f64) -> f64 {
     term(a, p) + term(1.0 - a, 1.0 - p)
 }
 
-/// Returns the smallest number of minima such that this number and all larger ones miss with a probability of at most
-/// `failure`.
+/// Returns the smallest number of minima for which the probability of a miss is at most `failure`, for this number and
+/// for all larger numbers.
 ///
-/// The larger numbers matter because the probability is not monotonic ([`miss_probability`]). At J = 0.8, delta = 0.1
-/// and 1 % the result is 154: 136 and 140 would suffice, 139 and 153 would not. Searches downwards from
-/// [`samples_by_relative_entropy`], because the bound holds for all numbers from there on. `None` in the same cases as
-/// that function, and if its result exceeds [`SAMPLES_MAX`]. Takes time proportional to the power 3/2 of its result.
+/// Larger numbers must be considered because the probability is not monotonic ([`miss_probability`]). For J = 0.8,
+/// delta = 0.1 and 1 % the result is 154: 136 and 140 would suffice, but 139 and 153 would not. Searches downwards from the
+/// result of [`samples_by_relative_entropy`], because the bound holds for all larger numbers. Returns `None` if this
+/// result is `None` or above [`SAMPLES_MAX`]. Takes time proportional to the power 3/2 of this result.
 ///
 /// ```
 /// use twindex::planner::{Miss, samples_exact};
@@ -182,7 +183,7 @@ fn check(resemblance: f64, delta: f64, failure: f64, miss: Miss) -> Option<()> {
     (share(resemblance) && delta_fits && share(failure)).then_some(())
 }
 
-/// Returns the smallest number of samples, from 1, whose bound is at most `failure`.
+/// Returns the smallest number of minima, at least 1, for which the bound is at most `failure`.
 fn smallest_exponent(miss: Miss, failure: f64, exponents: (f64, f64)) -> Option<u64> {
     let enough = |samples: u64| bound(samples, miss, exponents) <= failure;
     let mut high = 1;
@@ -206,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn example_of_the_lecture_needs_more_than_100_minima() {
+    fn lecture_example_needs_more_than_100_minima() {
         assert!(miss_probability(100, 0.8, 0.1, Miss::Under) > 0.01);
         let at = |samples| miss_probability(samples, 0.8, 0.1, Miss::Under) <= 0.01;
         let good: Vec<u64> = (1..160).filter(|&samples| at(samples)).collect();
@@ -215,20 +216,20 @@ mod tests {
     }
 
     #[test]
-    fn estimate_at_an_integer_border_is_no_miss() {
-        // 0.8 * 0.55 * 25 is 11, and slightly more in doubles.
+    fn estimate_exactly_at_the_limit_is_not_a_miss() {
+        // In exact arithmetic, 0.8 * 0.55 * 25 is 11; in doubles it is slightly more.
         let found = miss_probability(25, 0.55, 0.2, Miss::Under);
         assert!((found - Binomial::new(25, 0.55).at_most(10)).abs() < 1e-15);
-        // 1.2 * 0.7 * 175 is 147, and slightly less in doubles.
+        // In exact arithmetic, 1.2 * 0.7 * 175 is 147; in doubles it is slightly less.
         let found = miss_probability(175, 0.7, 0.2, Miss::Over);
         assert!((found - Binomial::new(175, 0.7).at_least(148)).abs() < 1e-15);
-        // 0.8 * 0.55 * 26 is 11.44.
+        // 0.8 * 0.55 * 26 is 11.44, which is not an integer.
         let found = miss_probability(26, 0.55, 0.2, Miss::Under);
         assert!((found - Binomial::new(26, 0.55).at_most(11)).abs() < 1e-15);
     }
 
     #[test]
-    fn bounds_bound() {
+    fn chernoff_bounds_are_not_below_exact_probabilities() {
         for hundredths in (5..=95).step_by(10) {
             let j = f64::from(hundredths) / 100.0;
             for delta in [0.1, 0.25, 0.5, 1.0] {
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_arguments_have_no_answer() {
+    fn invalid_arguments_give_none_or_nan() {
         for (j, delta, failure) in [
             (0.0, 0.1, 0.01),
             (1.1, 0.1, 0.01),
@@ -266,7 +267,7 @@ mod tests {
         }
         assert!(miss_probability(10, 2.0, 0.1, Miss::Under).is_nan());
         assert_eq!(samples_exact(0.8, 0.0005, 0.01, Miss::Under), None, "above SAMPLES_MAX");
-        // No estimate is above 1, and a resemblance of 1 is always estimated as 1.
+        // An estimate is never above 1, and a resemblance of 1 is always estimated as 1.
         assert_eq!(samples_exact(0.95, 0.1, 0.01, Miss::Over), Some(1));
         assert_eq!(samples_exact(1.0, 0.1, 0.01, Miss::Either), Some(1));
     }

@@ -1,16 +1,16 @@
-//! Predicts the costs of tables: bytes, the work of a query, and its time.
+//! Predicts the costs of tables: their bytes, and the work and time of a query.
 //!
 //! Bytes follow from the layouts of the codecs. The work is computed for uniform fingerprints and queries. A table that
 //! is probed by `b` bits within radius `r` takes `sum C(b, i)` probes, `i` from 0 to `r`; each probe scans a bucket of
 //! `n / 2^b` entries. The fraction of entries within distance `l` of the query in `j` compared bits is
-//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from the query's in `i` bits, the
-//! distance left is `l = k - i`, `k` being the radius of the query. Each remaining entry of a partial table leads to a
-//! bucket of table 1 of `n / 2^16` entries. Memory accesses are counted in cache lines.
+//! `P(j, l) = sum C(j, i) / 2^j`, `i` from 0 to `l`. If the prefix of a probe differs from that of the query in `i`
+//! bits, the remaining distance is `l = k - i`, where `k` is the radius of the query. Each entry of a partial table
+//! within this distance leads to a bucket of `n / 2^16` entries in table 1. Memory accesses are counted in cache lines.
 //!
-//! The time is the sum over all kinds of work of amount times price. The [`PRICES`] are those of one reference machine,
-//! fitted to measurements by `scripts/fit-costs.py`. They are constants of the program because the choice for a segment
-//! is stored in the segment and must not depend on the machine. For the same reason a number that affects a choice is
-//! computed only with `+ - * /`, which give the same bits on all machines.
+//! The time is the sum over all kinds of work of the amount times the price. The [`PRICES`] are those of one reference
+//! machine, fitted to measurements by `scripts/fit-costs.py`. They are constants because the scheme chosen for a
+//! segment is stored in the segment and must not depend on the machine. For the same reason, numbers that affect a
+//! choice are computed only with `+ - * /`, which give the same bits on all machines.
 
 use std::ops::{Add, AddAssign};
 
@@ -22,26 +22,27 @@ use crate::format::table::planes::WIDE;
 use crate::format::table::{Compact, Filter, Plain, Planes};
 use crate::format::{DOCUMENTS_MAX, align};
 
-/// Exact designs scan all fingerprints if there are at most this number of fingerprints for each probe.
+/// Exact designs scan all fingerprints if there are at most this number of fingerprints per probe.
 pub const ROWS_A_PROBE: u64 = 128;
-/// Returns true if a scan of all `rows` fingerprints is less work than `probes` probes. Always false for free designs,
-/// because a scan would find more fingerprints than their tables do.
+/// Returns whether a scan of all `rows` fingerprints is less work than `probes` probes. Always `false` for free
+/// designs, because a scan would find more fingerprints than their tables.
 #[must_use]
 pub fn scans(design: DesignName, rows: u64, probes: u64) -> bool {
     design.is_exact() && rows / ROWS_A_PROBE <= probes
 }
 
-/// Bytes of a cache line.
+/// Number of bytes in a cache line.
 const LINE: f64 = 64.0;
-/// Cost of a further cache line of a run, as a fraction of the cost of its first line: the processor prefetches lines
-/// of the same page.
+/// Cost of each further cache line of a run, as a fraction of the cost of its first line. Further lines cost less
+/// because the processor prefetches lines of the same page.
 const FOLLOWING: f64 = 0.15;
-/// Bytes of a page of a file.
+/// Number of bytes in a page of a file.
 const FILE_PAGE: f64 = PAGE as f64;
-/// Average number of lookups in table 1 that a query's hits cause: those of fingerprints that a partial table finds, but
-/// not table 1 itself. The prices were fitted to queries; every second query has a hit at a distance of 0 to 3 bits.
+/// Average number of lookups in table 1 per query that find a hit. A hit is looked up in table 1 if a partial table
+/// finds it and the probes of table 1 do not. The prices were fitted to queries, half of them with a hit at a distance
+/// of 0 to 3 bits.
 const FOLLOWED_HITS: f64 = 0.32;
-/// Average number of hits of these queries.
+/// Average number of hits per query, in the queries to which the prices were fitted.
 const HITS: f64 = 0.5;
 
 /// Number of kinds of work.
@@ -76,32 +77,32 @@ const LINE_NEAR: usize = 10;
 const LINE_FAR: usize = 11;
 const LINE_MEMORY: usize = 12;
 
-/// Nanoseconds of one unit of each kind of work.
+/// The time in nanoseconds of one unit of each kind of work.
 ///
-/// To fit them again, run `examples/table_costs.rs` for the changed tables on the reference machine (one core at 2.6
-/// GHz of an AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of level 3 cache, which is shared with other
-/// users), and pass the printed lines to `scripts/fit-costs.py`, which minimizes the relative error. The prices of
-/// `plain` and `manku` were fitted on an earlier machine.
+/// To fit the prices again, run `examples/table_costs.rs` for the changed tables on the reference machine (one core at
+/// 2.6 GHz of an AMD EPYC 9004 with AVX-512, 1 MiB of level 2 and 32 MiB of level 3 cache, which is shared with other
+/// users). Pass the printed lines to `scripts/fit-costs.py`, which minimizes the relative error. The prices of `plain`
+/// and `manku` were fitted on an earlier machine.
 pub const PRICES: [f64; KINDS] =
     [24.5, 19.9, 130.0, 46.0, 0.0623, 5.78, 40.9, 47.3, 7.84, 1630.0, 0.835, 9.1, 23.2];
-/// Bytes of data that the model assumes to fit into the level 2 cache.
+/// Size of the level 2 cache in the cost model, in bytes.
 const NEAR_BYTES: f64 = 2_097_152.0;
-/// Bytes of data that the model assumes to fit into the level 3 cache.
+/// Size of the level 3 cache in the cost model, in bytes.
 const FAR_BYTES: f64 = 33_554_432.0;
 
-/// The work of a query: the mean amount of each kind in [`KIND_NAMES`].
+/// The work of a query: the mean amount of each kind of work, in the order of [`KIND_NAMES`].
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct QueryWork(pub [f64; KINDS]);
 
 impl QueryWork {
-    /// Returns the time in nanoseconds.
+    /// Returns the time of the query in nanoseconds.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.0.iter().zip(PRICES).fold(0.0, |sum, (count, price)| sum + count * price)
     }
 
-    /// Counts reads of `lines` cache lines, spread evenly over `bytes` bytes of data, so that each cache holds a
-    /// fraction of the data.
+    /// Adds the cost of reading `lines` cache lines that are spread evenly over `bytes` bytes of data. Each cache holds
+    /// a fraction of the data.
     fn read(&mut self, lines: f64, bytes: f64) {
         let share = |cache: f64| if bytes <= cache { 1.0 } else { cache / bytes };
         self.0[LINE_NEAR] += lines * share(NEAR_BYTES);
@@ -128,42 +129,42 @@ impl Add for QueryWork {
 /// The costs of a segment's tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cost {
-    /// Bytes of each table's section. Exact, except for the codec `manku`, whose length depends on the values: there it
-    /// is the expected length.
+    /// Number of bytes of each table's section. Exact, except for the codec `manku`: its length depends on the values,
+    /// so this is the expected length.
     pub sections: Vec<u64>,
-    /// Bytes of all sections, including their alignment in the file and their page checksums.
+    /// Number of bytes of all sections, including padding for alignment and page checksums.
     pub bytes: u64,
     /// The number of bits by which each table is probed.
     pub probe_bits: Vec<u32>,
     /// Number of probes of a query.
     pub probes: u64,
-    /// Whether all fingerprints are scanned because that is less work than the probes.
+    /// Whether all fingerprints are scanned because a scan is less work than the probes.
     pub scan: bool,
-    /// Number of entries that a query reads: in the tables that it probes and, for entries of partial tables, in table
-    /// 1.
+    /// Number of entries that a query reads: entries of the probed tables and, for entries of partial tables, entries
+    /// of table 1.
     pub entries: f64,
-    /// Number of fingerprints that are completely compared with a query.
+    /// Number of fingerprints that are compared with the query in all bits.
     pub candidates: f64,
-    /// Number of pages of the file that a query reads, except pages of directories.
+    /// Number of file pages that a query reads, without pages of directories.
     pub pages: f64,
-    /// Number of pages of directories that a query reads.
+    /// Number of file pages of directories that a query reads.
     pub directory_pages: f64,
-    /// Bytes of the directories.
+    /// Number of bytes of the directories.
     pub directory_bytes: u64,
     /// The work of a query.
     pub work: QueryWork,
 }
 
 impl Cost {
-    /// Returns the nanoseconds of a query if the tables are in memory, in a batch of a hundred thousand queries, half
-    /// of them with a hit, on one thread of the reference machine. Single queries take about twice as long.
+    /// Returns the time of a query in nanoseconds if the tables are in memory, for a batch of 100,000 queries on one
+    /// thread of the reference machine; half of the queries have a hit. Single queries take about twice as long.
     #[must_use]
     pub fn nanos(&self) -> f64 {
         self.work.nanos()
     }
 
-    /// Returns the number of pages that a query reads from the medium if `memory` bytes of the tables stay in memory:
-    /// directories first, because they are read most often for their size.
+    /// Returns the number of pages that a query reads from the medium if `memory` bytes of the tables are in memory.
+    /// Directories are kept in memory first, because they have the most reads per byte.
     #[must_use]
     pub fn cold_pages(&self, memory: u64) -> f64 {
         let (memory, directories) = (memory as f64, self.directory_bytes as f64);
@@ -181,14 +182,14 @@ impl Cost {
 pub enum Medium {
     /// Everything is in memory.
     Memory,
-    /// A solid-state disk: 100 us a read, 16 reads at a time.
+    /// A solid-state disk: 100 us per read, 16 reads in parallel.
     Ssd,
-    /// A hard disk: 8 ms a read, one at a time.
+    /// A hard disk: 8 ms per read, one read at a time.
     Disk,
 }
 
 impl Medium {
-    /// Returns the nanoseconds that each page read adds to a query in a batch.
+    /// Returns the time in nanoseconds that each page read adds to a query in a batch.
     #[must_use]
     pub fn nanos_a_page(self) -> f64 {
         match self {
@@ -199,7 +200,7 @@ impl Medium {
     }
 }
 
-/// `2^bits`, exact.
+/// Returns `2^bits`, exactly.
 fn power(bits: u32) -> f64 {
     if bits > 64 { power(64) * power(bits - 64) } else { (1_u128 << bits) as f64 }
 }
@@ -210,8 +211,8 @@ fn share(bits: u32, radius: i64) -> f64 {
     if radius >= bits { 1.0 } else { masks::count(bits, radius) as f64 / power(bits) }
 }
 
-/// Returns `e^-x` for nonnegative x, accurate to about 12 digits and the same on every machine. Halves the argument
-/// repeatedly, sums a series, and squares the sum once for each halving.
+/// Returns `e^-x` for nonnegative x, accurate to about 12 digits and with the same bits on every machine. Halves the
+/// argument `HALVINGS` times, sums a series, and squares the sum once for each halving.
 fn exp_minus(x: f64) -> f64 {
     const HALVINGS: u32 = 10;
     if x > 64.0 {
@@ -222,13 +223,13 @@ fn exp_minus(x: f64) -> f64 {
     (0..HALVINGS).fold(series, |value, _| value * value)
 }
 
-/// Returns the average number of units of `size` bytes (cache lines or pages) that a run of `bytes` bytes touches, if
-/// it may start at any offset.
+/// Returns the average number of cache lines or pages, of `size` bytes each, that a run of `bytes` bytes overlaps if the
+/// run starts at a random offset.
 fn spanned(bytes: f64, size: f64) -> f64 {
     if bytes > 1.0 { 1.0 + (bytes - 1.0) / size } else { bytes }
 }
 
-/// Returns the cost of reading a run of `bytes` bytes, in units of a first cache line.
+/// Returns the cost of reading a run of `bytes` bytes, in units of the cost of its first cache line.
 fn run(bytes: f64) -> f64 {
     let lines = spanned(bytes, LINE);
     if lines > 1.0 { 1.0 + (lines - 1.0) * FOLLOWING } else { lines }
@@ -238,42 +239,42 @@ fn min(a: f64, b: f64) -> f64 {
     if b < a { b } else { a }
 }
 
-/// A table in the cost model.
+/// A table as described by the cost model.
 struct PricedTable {
     complete: Option<Complete>,
-    /// Bytes of the table's section.
+    /// Number of bytes of the table's section.
     length: u64,
-    /// Bytes of the table's directory.
+    /// Number of bytes of the table's directory.
     directory: u64,
-    /// The number of prefix bits for which the directory finds a bucket in constant time.
+    /// The maximum length in bits of a prefix whose bucket the directory finds in constant time.
     directory_bits: u32,
     probe_bits: u32,
-    /// Bits of an entry after the pointer, in a partial table.
+    /// For a partial table, the number of bits of an entry after the pointer.
     filter_bits: u32,
-    /// The number of pointer bits among the bits by which the table is probed, and a mask of these bits (bit 0 is the
-    /// highest).
+    /// The number of pointer bits by which the table is probed, and the mask of these bits, in which bit 0 of the
+    /// fingerprint is the highest bit.
     overlap: u32,
     overlapping: u64,
-    /// Whether no bit of the pointer is among the leading bits of the table.
+    /// Whether no pointer bit is a leading bit of the table.
     apart: bool,
-    /// Bytes of an entry in the column that is scanned.
+    /// Number of bytes per entry of the column that is scanned.
     column: f64,
-    /// Bytes of an entry in the column that is checked for entries that passed the scan.
+    /// Number of bytes per entry of the column that is read for entries that pass the scan.
     rest: f64,
 }
 
-/// Returns the costs of a scheme's tables in a segment of `rows` distinct fingerprints, at most [`DOCUMENTS_MAX`], for
-/// queries of radius `within`.
+/// Returns the costs of the tables of a scheme in a segment of `rows` distinct fingerprints, at most [`DOCUMENTS_MAX`],
+/// for queries of radius `within`.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a radius that the design does not answer, for invalid parameters of a design, and for more
-/// rows.
+/// [`Error::Invalid`] for a radius above the maximum of the design, for invalid parameters of a design, and for more
+/// than [`DOCUMENTS_MAX`] rows.
 pub fn cost(scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     let design = Design::new(scheme.design)?;
     of_design(&design, scheme, within, rows)
 }
 
-/// Returns the same as [`cost`], for a design that was already constructed.
+/// Same as [`cost`], for a design that is already constructed.
 pub(super) fn of_design(design: &Design, scheme: Scheme, within: u32, rows: u64) -> Result<Cost> {
     if rows > DOCUMENTS_MAX {
         return Err(Error::Invalid(format!(
@@ -366,7 +367,7 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> PricedTab
                 }
                 Complete::Compact => {
                     let compact = Compact::of(rows);
-                    // The data that locates a bucket: the directory, and the stream with one or two bits for each row.
+                    // The data that locates a bucket: the directory, and one or two bits of the stream for each row.
                     let length = compact.length;
                     (length, 4 << prefix_bits(rows, 64).saturating_sub(3), 64, 2.0)
                 }
@@ -387,7 +388,7 @@ fn priced(design: &Design, place: usize, scheme: Scheme, rows: u64) -> PricedTab
 }
 
 impl Cost {
-    /// Adds the cost of a scan of all rows.
+    /// Adds the cost of a scan of all fingerprints.
     fn scan_all(&mut self, first: &PricedTable, within: u32, rows: f64) {
         self.entries = rows;
         self.candidates = rows * share(16, within.into()) + HITS;
@@ -408,18 +409,19 @@ impl Cost {
         self.pages = spanned(bytes, FILE_PAGE);
     }
 
-    /// Adds the cost of the probes of a table: directory, bucket, and the entries that pass the scan.
+    /// Adds the cost of the probes of a table: reads of the directory and of the buckets, and of the entries that pass
+    /// the scan.
     fn probe(&mut self, table: &PricedTable, radius: u32, within: u32, rows: f64) {
         let probes = masks::count(table.probe_bits, radius) as f64;
-        // The buckets of a partial table are those of its directory. In other tables, a search finds the rows of longer
-        // prefixes.
+        // A probe of a partial table reads a whole bucket of its directory. In other tables, a search narrows the
+        // bucket to the rows of a longer prefix.
         let bits = if table.complete.is_none() {
             table.probe_bits.min(table.directory_bits)
         } else {
             table.probe_bits
         };
         let bucket = rows / power(bits);
-        // The number of entries that are near the query in the bits that are compared first.
+        // The number of entries that are near the query in the bits of the scanned column.
         let mut candidates = 0.0;
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
@@ -458,7 +460,7 @@ impl Cost {
                 CANDIDATE
             }
             Some(Complete::Manku) => {
-                // The values of a block are decoded one after the other, starting with the first.
+                // The values of a block are decoded in sequence, from the first value of the block.
                 let blocks = spanned(bytes, 8.0 * rows / (table.length as f64 / 1036.0)).max(1.0);
                 work.0[MANKU_BLOCK] = probes * blocks;
                 work.read(probes * 20.0, self.bytes as f64);
@@ -467,7 +469,7 @@ impl Cost {
         };
         let hits = if table.complete.is_some() { HITS * probes / self.probes as f64 } else { 0.0 };
         work.0[candidate] += candidates + hits;
-        // The entries of a bucket that pass are close together in the column that is checked next.
+        // The entries of a bucket that pass the scan are close together in the column that is read next.
         let after = |size: f64| {
             let column = bucket * table.rest;
             if column == 0.0 { 0.0 } else { min(candidates, probes * spanned(column, size)) + hits }
@@ -478,9 +480,8 @@ impl Cost {
         self.directory_pages += probes;
     }
 
-    /// Adds the cost of the lookups in table 1 from entries of a partial table. `own` is the radius within which table
-    /// 1 itself is probed; pointers to fingerprints that these probes find are not followed. `None` if table 1 is not
-    /// probed.
+    /// Adds the cost of the lookups in table 1 for entries of a partial table. `own` is the radius of the probes of
+    /// table 1, `None` if table 1 is not probed. Pointers to fingerprints that these probes find are not followed.
     fn follow(
         &mut self,
         first: &PricedTable,
@@ -492,7 +493,8 @@ impl Cost {
     ) {
         let bucket = rows as f64 / power(table.probe_bits.min(table.directory_bits));
         let pointers = masks::count(POINTER_BITS - table.overlap, within) as f64;
-        // A pointer shows what table 1's own probes find only if it has all bits by which table 1 is probed.
+        // The pointer determines whether the probes of table 1 find the fingerprint only if it contains all bits that
+        // these probes compare.
         let known = first.probe_bits <= prefix_bits(rows, POINTER_BITS);
         let both = table.overlap_with(first.probe_bits);
         let own = own.filter(|_| known).map(|radius| FirstTableProbe { radius, both, alone: first.probe_bits - both });
@@ -500,13 +502,13 @@ impl Cost {
         for ones in 0..=radius.min(table.probe_bits) {
             let probes = choices(table.probe_bits.into(), ones.into()) as f64;
             let near = bucket * table.pointer_share(ones, within, table.filter_bits, own);
-            // Entries with the same pointer are followed once.
+            // Entries with equal pointers are followed once.
             followed += probes * min(near, pointers);
         }
         self.add_first_table_lookups(first, followed, within, rows);
     }
 
-    /// Adds the cost of reading the buckets of table 1 that pointers name.
+    /// Adds the cost of reading the buckets of table 1 to which `followed` pointers refer.
     fn add_first_table_lookups(&mut self, first: &PricedTable, followed: f64, within: u32, rows: u64) {
         let bucket = rows as f64 / power(prefix_bits(rows, POINTER_BITS));
         let bytes = bucket * first.column;
@@ -514,8 +516,7 @@ impl Cost {
         let mut work = QueryWork::default();
         match first.complete {
             Some(Complete::Planes) if first.directory_bits >= POINTER_BITS => {
-                // The differences in the pointer use up most of the radius, or all of it, so there are hardly any
-                // candidates.
+                // The differing pointer bits leave little or none of the radius, so there are hardly any candidates.
                 work.0[FOLLOW] = followed;
                 work.0[ENTRY] = followed * bucket;
             }
@@ -550,14 +551,14 @@ impl Cost {
 }
 
 impl PricedTable {
-    /// Returns how many of a fingerprint's first `bits` bits (at most the length of a pointer) are among the bits by
-    /// which this table is probed.
+    /// Returns the number of the first `bits` bits of a fingerprint (at most the length of a pointer) by which this
+    /// table is probed.
     fn overlap_with(&self, bits: u32) -> u32 {
         self.overlapping.checked_shr(64 - bits).unwrap_or(0).count_ones()
     }
 
-    /// Returns the fraction of a bucket that is near in the scanned column, if the prefix differs from the query's in
-    /// `ones` bits.
+    /// Returns the fraction of the entries in a bucket that pass the scan, if the prefix of the bucket differs from the
+    /// query in `ones` bits.
     fn first_share(&self, ones: u32, within: u32) -> f64 {
         let (ones_left, all) = (i64::from(within) - i64::from(ones), i64::from(within));
         let wide = |left: i64| left >= i64::from(WIDE);
@@ -573,16 +574,16 @@ impl PricedTable {
         }
     }
 
-    /// Returns the fraction of a partial table's bucket that is near in the pointer and the `filter` bits after it, if
-    /// the prefix differs from the query's in `ones` bits. Excludes the fingerprints that table 1's own probes,
-    /// described by `own`, find.
+    /// Returns the fraction of the entries in a bucket of a partial table that are near the query in the pointer and in
+    /// the `filter` bits after the pointer, if the prefix of the bucket differs from the query in `ones` bits. Excludes
+    /// the fingerprints that the probes of table 1, described by `own`, find.
     fn pointer_share(&self, ones: u32, within: u32, filter: u32, own: Option<FirstTableProbe>) -> f64 {
         let free = POINTER_BITS - self.overlap;
         let (all, both) = (u64::from(self.probe_bits), u64::from(self.overlap));
         let mut sum = 0.0;
-        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius left for
-        // the pointer. The other differing prefix bits reduce it only if no pointer bit is among the table's leading
-        // bits.
+        // `inside` is the number of differing prefix bits that are also pointer bits. They reduce the radius that
+        // remains for the pointer. The other differing prefix bits reduce it only if no pointer bit is a leading bit of
+        // the table.
         for inside in 0..=ones.min(self.overlap) {
             let ways =
                 choices(both, inside.into()) as f64 * choices(all - both, (ones - inside).into()) as f64;
@@ -601,19 +602,19 @@ impl PricedTable {
     }
 }
 
-/// How table 1 itself is probed; this determines which fingerprints its own probes find.
+/// The probes of table 1, which determine the fingerprints that table 1 finds without pointers.
 #[derive(Clone, Copy)]
 struct FirstTableProbe {
     radius: u32,
-    /// The number of bits by which both table 1 and the other table are probed.
+    /// The number of bits by which table 1 and the other table are both probed.
     both: u32,
-    /// The number of bits by which table 1 is probed and the other table is not.
+    /// The number of bits by which table 1 is probed, but not the other table.
     alone: u32,
 }
 
 impl FirstTableProbe {
-    /// Returns the probability that table 1's own probes find an entry that differs from the query in `inside` of the
-    /// `overlap` pointer bits by which the other table is probed, and in `outside` of the other pointer bits.
+    /// Returns the probability that the probes of table 1 find an entry. The entry differs from the query in `inside`
+    /// of the `overlap` pointer bits by which the other table is probed, and in `outside` of the other pointer bits.
     fn finds(self, overlap: u32, inside: u32, outside: u32) -> f64 {
         let of = |total: u32, chosen: u32| choices(total.into(), chosen.into()) as f64;
         let free = POINTER_BITS - overlap;
@@ -630,10 +631,10 @@ impl FirstTableProbe {
     }
 }
 
-/// Returns the expected number of blocks and bytes of a table encoded as `manku`, for uniform values. In sorted order,
-/// the first bit in which neighbours differ is bit `d` wherever a node of depth `d` in the trie of all values has two
-/// children. There are `2^d (1 - q1)^2` such nodes, `q1` being the probability that a child is empty. The Huffman code
-/// follows from these counts. A difference is stored as its code and the bits after bit `d`.
+/// Returns the expected number of blocks and of bytes of a `manku` table of uniform values. In sorted order, neighbours
+/// first differ in bit `d` if they are separated at a node of depth `d` with two children in the trie of all values.
+/// There are `2^d (1 - q1)^2` such nodes, where `q1` is the probability that a child is empty. The Huffman code follows
+/// from these counts. A difference is stored as its code and the bits after bit `d`.
 fn manku(rows: u64) -> (u64, u64) {
     const BLOCK: f64 = 8192.0;
     let n = rows as f64;
@@ -658,27 +659,27 @@ fn manku(rows: u64) -> (u64, u64) {
         counts.push(pair);
     }
     let bits = (code + below) / total;
-    // On average, half the size of a difference stays unused in each block.
+    // On average, the unused bits at the end of a block could store half a difference.
     let a_block = 1.0 + (BLOCK - 64.0 - bits / 2.0) / bits;
     #[allow(clippy::cast_sign_loss, reason = "a quotient of a count and a positive number")]
     let blocks = (n / a_block) as u64 + 1;
     (blocks, 64 + align(blocks * 8) + align((blocks + 1) * 4) + blocks * 1024)
 }
 
-/// The costs of the method of the paper (Manku, Jain and Das Sarma, WWW 2007, section 3): complete tables of 8 bytes
-/// for each fingerprint, each probed once by all its leading bits.
+/// The costs of the method in the paper (Manku, Jain and Das Sarma, WWW 2007, section 3): tables with 8 bytes for each
+/// fingerprint, each probed by all its leading bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
-    /// Name of the table design.
+    /// The name of the table design.
     pub design: DesignName,
     /// Number of tables.
     pub tables: u32,
-    /// Bytes of all tables.
+    /// Number of bytes of all tables.
     pub bytes: f64,
-    /// Probes of a query.
+    /// Number of probes of a query.
     pub probes: u64,
-    /// For each number of leading bits, ascending: this number, the number of tables with it, and the expected number
-    /// of fingerprints that a probe of such a table finds by chance.
+    /// For each distinct number of leading bits, ascending: this number, the number of tables that have it, and the
+    /// expected number of fingerprints that a probe of such a table finds by chance.
     pub prefixes: Vec<(u32, u32, f64)>,
 }
 
@@ -686,7 +687,7 @@ impl Raw {
     /// Returns the costs for `documents` fingerprints, a design and a radius.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius that the design does not answer, and for invalid parameters of a design.
+    /// [`Error::Invalid`] for a radius above the maximum of the design, and for invalid parameters of a design.
     pub fn of(name: DesignName, within: u32, documents: f64) -> Result<Self> {
         let design = Design::new(name)?;
         let radii = design.radii(within)?;
@@ -730,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_literature() {
+    fn shares_match_values_from_the_literature() {
         for (bits, expected) in [(16, 0.0106), (24, 1.4e-4), (32, 1.3e-6)] {
             assert!((share(bits, 3) / expected - 1.0).abs() < 0.03, "{bits}: {}", share(bits, 3));
         }
@@ -797,7 +798,7 @@ mod tests {
             let after = expected.work.0[FOLLOW_SLOWLY] * n as f64 / power(prefix_bits(n, POINTER_BITS));
             let own = expected.entries - after;
             assert!((own / per_query(entries) - 1.0).abs() < 0.03, "{text}: {own} {}", per_query(entries));
-            // There are only some hundreds or thousands of such events, so the difference is random.
+            // Only hundreds or thousands of pointers are followed, so the tolerance includes the sampling error.
             let chance = 4.0 * (followed as f64).sqrt() / queries.len() as f64 + 1e-2;
             assert!(
                 (predicted - per_query(followed)).abs() < chance + 0.03 * predicted,
@@ -808,7 +809,7 @@ mod tests {
     }
 
     #[test]
-    fn the_paper_s_designs_give_the_paper_s_figures() {
+    fn raw_costs_match_the_numbers_of_the_paper() {
         let raw = |name: &str| Raw::of(name.parse().unwrap(), 3, power(34)).unwrap();
         let twenty = raw("choose-6-3");
         assert_eq!((twenty.tables, twenty.probes), (20, 20));
@@ -820,19 +821,19 @@ mod tests {
     }
 
     #[test]
-    fn tables_beyond_memory_cost_page_reads() {
+    fn tables_larger_than_memory_need_page_reads() {
         let cost = cost(scheme("blocks-4 planes+3"), 3, 50_000_000).unwrap();
         assert_eq!(cost.cold_pages(cost.bytes), 0.0);
-        // With only the directories in memory, the pages of buckets are read.
+        // If only the directories are in memory, the pages of buckets are read from the medium.
         assert!((cost.cold_pages(cost.directory_bytes) - cost.pages).abs() < 1e-9);
         let (half, none) = (cost.cold_pages(cost.bytes / 2), cost.cold_pages(0));
         assert!(half > 0.4 * cost.pages && half < 0.6 * cost.pages, "{half} of {}", cost.pages);
-        // Four buckets of 1.5 kB in pages of 4 kB, the lookups in table 1 that follow, and the directories of both.
+        // Four buckets of 1.5 kB in pages of 4 kB, the lookups in table 1, and the directories of both.
         assert!(none > 12.0 && none < 18.0, "{none}");
     }
 
     #[test]
-    fn invalid_arguments_are_refused() {
+    fn cost_refuses_too_many_rows_and_too_large_radius() {
         let error = cost(scheme("blocks-4 planes+3"), 3, DOCUMENTS_MAX + 1).unwrap_err().to_string();
         assert!(error.contains("1073741825") && error.contains("several"), "{error}");
         let error = cost(scheme("choose-5-2 planes"), 4, 1000).unwrap_err().to_string();
@@ -840,7 +841,7 @@ mod tests {
     }
 
     #[test]
-    fn every_scheme_has_a_cost_at_every_size() {
+    fn every_scheme_has_a_finite_cost_at_every_size() {
         for first in Complete::ALL {
             for partial in [None, Some(2), Some(3), Some(4)] {
                 let names = [

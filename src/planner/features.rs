@@ -4,7 +4,7 @@ use super::Binomial;
 use crate::params::FeatureScheme;
 
 impl FeatureScheme {
-    /// Returns the probability that one feature is equal in two documents of this resemblance, 0 to 1:
+    /// Returns the probability that a feature is equal in two documents of this resemblance, from 0 to 1:
     /// `q = J^s + (1 - J^s) 2^-bits`.
     #[must_use]
     pub fn agreement(&self, resemblance: f64) -> f64 {
@@ -15,7 +15,7 @@ impl FeatureScheme {
     fn agree_or_differ(self, resemblance: f64) -> (f64, f64) {
         let by_chance = (-f64::from(self.feature_bits)).exp2();
         let equal = resemblance.clamp(0.0, 1.0).powi(self.group_size.into());
-        // Computes 1 - J^s without cancellation if J is near 1.
+        // Computes 1 - J^s without cancellation for J close to 1.
         let unequal = if self.group_size == 0 {
             0.0
         } else {
@@ -34,7 +34,8 @@ impl FeatureScheme {
     /// Returns P(fungible), the probability that at least r features are equal in two documents of this resemblance:
     /// `sum over i >= r of C(k, i) q^i (1 - q)^(k - i)`, with `q` as in [`agreement`](Self::agreement).
     ///
-    /// Increases with the resemblance and the number of groups; decreases with the group size and the threshold.
+    /// The probability increases with the resemblance and the number of groups, and decreases with the group size and
+    /// the threshold.
     ///
     /// ```
     /// use twindex::planner::Banding;
@@ -62,9 +63,10 @@ impl FeatureScheme {
         }
     }
 
-    /// Returns the distribution of the number of equal minima in two documents of this resemblance, if all t minima are
-    /// compared: the *full sketch*. If at least T equal minima are required, the probability of acceptance is
-    /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the bytes.
+    /// Returns the distribution of the number of equal minima in two documents of this resemblance if all t minima are
+    /// compared (the *full sketch*). If at least T minima must be equal, the probability of acceptance is
+    /// `sum over i >= T of C(t, i) J^i (1 - J)^(t - i)`. Features approximate this polynomial with a fraction of the
+    /// bytes.
     ///
     /// ```
     /// use twindex::params::Preset;
@@ -79,17 +81,17 @@ impl FeatureScheme {
         Binomial::new(self.minima().into(), resemblance)
     }
 
-    /// Returns the threshold T at which the full sketch accepts pairs of this resemblance with the probability nearest
-    /// to that of the features; the smallest T if several are equally near. Evaluates O(log t) tails of [`Binomial`].
-    /// Returns 0 if the resemblance is NaN.
+    /// Returns the threshold T for which the probability that the full sketch accepts pairs of this resemblance is
+    /// nearest to that of the features; the smallest T if several are equally near. Evaluates O(log t) tails of
+    /// [`Binomial`]. Returns 0 if the resemblance is NaN.
     #[must_use]
     pub fn full_sketch_threshold(&self, resemblance: f64) -> u32 {
         let (features, whole) = (self.fungible(resemblance), self.full_sketch(resemblance));
         if features.is_nan() || resemblance.is_nan() {
             return 0;
         }
-        // Tails decrease with T. The nearest is the first tail that does not exceed the features' probability, or the
-        // one before.
+        // Tails decrease with T. The nearest tail is the first that does not exceed the probability of the features, or
+        // its predecessor.
         let first_not_above = |probability: f64| {
             let (mut low, mut high) = (0, self.minima());
             while low < high {
@@ -105,7 +107,7 @@ impl FeatureScheme {
         let off = |threshold: u32| (whole.at_least(threshold.into()) - features).abs();
         let below = first_not_above(features);
         let Some(before) = below.checked_sub(1) else { return below };
-        // Several T may have the same tail because tails round to 1; take the smallest T.
+        // Several T may have the same tail, because tails round to 1. The smallest of them is returned.
         let above = first_not_above(whole.at_least(before.into()));
         if off(above) <= off(below) { above } else { below }
     }
@@ -134,7 +136,7 @@ impl FeatureScheme {
     }
 }
 
-/// Returns the number of pairs of `documents` documents.
+/// Returns the number of pairs among `documents` documents.
 pub(super) fn pairs(documents: u64) -> f64 {
     documents as f64 * documents.saturating_sub(1) as f64 / 2.0
 }
@@ -145,14 +147,14 @@ mod tests {
     use crate::params::Preset;
 
     #[test]
-    fn agreement_of_one_full_feature_is_a_power() {
+    fn agreement_of_64_bit_feature_is_a_power_of_resemblance() {
         let one = FeatureScheme::new(1, 14, 1);
         assert!((one.fungible(0.9) - 0.9_f64.powi(14)).abs() < 1e-15);
         assert!((one.agreement(0.5) - 0.5_f64.powi(14)).abs() < 1e-15);
     }
 
     #[test]
-    fn chance_is_added_only_if_minima_differ() {
+    fn chance_agreement_is_added_only_if_minima_differ() {
         let bytes = FeatureScheme { feature_bits: 8, ..FeatureScheme::new(1, 1, 1) };
         assert!((bytes.fungible(0.0) - 1.0 / 256.0).abs() < 1e-15);
         assert!((bytes.fungible(1.0) - 1.0).abs() < 1e-15);
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn rejected_and_accepted_sum_to_one_also_in_logarithms() {
+    fn accepted_and_rejected_logarithms_sum_to_probability_one() {
         for preset in Preset::ALL {
             for j in [0.0, 0.3, 0.8, 0.9, 0.999_999, 1.0] {
                 let sum = 10_f64.powf(preset.scheme.log10_accepted(j))
@@ -170,7 +172,7 @@ mod tests {
                 assert!((sum - 1.0).abs() < 1e-12, "{} at {j}: {sum}", preset.name);
             }
         }
-        // 1 - 0.999999999^14 is 1.4e-8. A pair is rejected if at least five of the six features differ.
+        // 1 - 0.999999999^14 is 1.4e-8. A pair is rejected if at least five of its six features differ.
         let rejected = Preset::BRODER_84.scheme.log10_rejected(1.0 - 1e-9);
         let by_hand = 5.0 * 1.4e-8_f64.log10() + 6_f64.log10();
         assert!((rejected - by_hand).abs() < 1e-6, "{rejected}, {by_hand}");
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn full_sketch_threshold_is_the_nearest() {
+    fn full_sketch_threshold_is_nearer_than_its_neighbours() {
         let scheme = Preset::BRODER_84.scheme;
         let found = scheme.full_sketch_threshold(0.9);
         let off = |t: u32| (scheme.full_sketch(0.9).at_least(t.into()) - scheme.fungible(0.9)).abs();
@@ -209,7 +211,7 @@ mod tests {
                 assert!(off(found) <= nearest + 1e-15, "{scheme:?} at {j}: {found}");
             }
         }
-        // About 4.3 billion minima; 93 of the features are expected to be equal.
+        // About 4.3 billion minima. 93 of the features are expected to be equal.
         let scheme = FeatureScheme::new(u16::MAX, u16::MAX, 93);
         let found = f64::from(scheme.full_sketch_threshold(0.9999));
         assert!((found / f64::from(scheme.minima()) - 0.9999).abs() < 1e-4, "{found}");

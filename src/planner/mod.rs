@@ -1,4 +1,4 @@
-//! Predicts the costs and the recall of parameters, and chooses among them. Uses formulas only; reads no documents.
+//! Predicts the costs and the recall of parameters, and chooses parameters. Uses formulas only; reads no documents.
 //!
 //! **Permutation tables.** Most users choose `auto`, `small` or `fast` and can skip these modules:
 //!
@@ -6,8 +6,9 @@
 //! - [`recall`]: computes the recall of designs, exactly or by sampling;
 //! - [`scheme`]: chooses the design and the codecs of a segment.
 //!
-//! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J.
-//! The binomial distribution then answers the following before any document is sketched:
+//! **Features.** A signature has t minima. Each minimum is equal in two documents of resemblance J with probability J,
+//! so the number of equal minima has a binomial distribution. It allows the following predictions before any document is
+//! sketched:
 //!
 //! | you want to know | see |
 //! |---|---|
@@ -20,7 +21,7 @@
 //! | What have others chosen? | [`Preset`] |
 //! | What should I choose? | [`choose`], for a recall and a bound on false positives |
 //!
-//! `docs/choosing.md` has the answers as tables. No file stores the floating-point numbers computed here.
+//! `docs/choosing.md` has tables of the results. The floating-point numbers computed here are not stored in files.
 //!
 //! Sources: Broder, *Identifying and filtering near-duplicate documents*, 2000, and his slides *Algorithms for
 //! duplicate documents*, 2005 (features, the polynomials, the presets); Chernoff's bounds as in Mitzenmacher and

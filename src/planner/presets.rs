@@ -1,10 +1,10 @@
-//! Checks the figures in the documentation of the presets.
+//! Checks the numbers in the documentation of the presets.
 
 use super::Banding;
 use crate::params::{FeatureScheme, Preset};
 
 #[test]
-fn every_preset_accepts_the_documented_share() {
+fn every_preset_accepts_the_documented_fraction_of_pairs() {
     for (preset, resemblance, stated) in [
         (Preset::BRODER_84, 0.9, 0.415),
         (Preset::BRODER_200, 0.9, 0.449),
@@ -27,12 +27,12 @@ fn every_preset_accepts_the_documented_share() {
 }
 
 #[test]
-fn default_bands_are_those_for_the_default_threshold() {
+fn default_preset_equals_bands_for_default_threshold() {
     assert_eq!(FeatureScheme::from(Banding::for_threshold(0.8)), Preset::LSH_20X6.scheme);
 }
 
 #[test]
-fn groups_of_twelve_bring_small_features_nearest_to_large_ones() {
+fn groups_of_twelve_bring_small_8_closest_to_broder_84() {
     let wanted = Preset::BRODER_84.scheme.fungible(0.9);
     let off =
         |group_size| (FeatureScheme { group_size, ..Preset::SMALL_8.scheme }.fungible(0.9) - wanted).abs();
@@ -42,11 +42,11 @@ fn groups_of_twelve_bring_small_features_nearest_to_large_ones() {
 }
 
 #[test]
-fn three_of_eight_bytes_suit_up_to_fifty_thousand_documents() {
+fn common_bytes_thresholds_match_documented_accidental_matches() {
     let three = Preset::SMALL_8.scheme;
     let seven = FeatureScheme { threshold: 7, ..three };
     assert_eq!([49_999, 50_000].map(Preset::common_bytes), [three.threshold, seven.threshold]);
-    // The expected number of accidental matches of one document.
+    // Returns the expected number of accidental matches of a document.
     let partners =
         |scheme: FeatureScheme, documents: u64| scheme.accidental_pairs(documents) * 2.0 / documents as f64;
     assert!((partners(three, 50_000) - 1.0 / 6.0).abs() < 0.005);
@@ -56,16 +56,16 @@ fn three_of_eight_bytes_suit_up_to_fifty_thousand_documents() {
     assert!((FeatureScheme { group_size: 8, ..seven }.fungible(0.9) - 0.014).abs() < 5e-4);
 }
 
-/// The rule of datasketch: minimize the area under the S-curve left of the threshold plus the area above the S-curve
-/// right of the threshold.
+/// Computes the bands by the rule of datasketch: minimize the sum of the area under the S-curve left of the threshold
+/// and the area above the S-curve right of the threshold.
 #[test]
-fn bands_of_datasketch_and_text_dedup_follow_from_their_rule() {
+fn datasketch_and_text_dedup_bands_minimize_their_error_area() {
     for (threshold, minima, expected) in
         [(0.9, 128, Preset::DATASKETCH.scheme), (0.7, 256, Preset::TEXT_DEDUP.scheme)]
     {
         let area = |banding: Banding| -> f64 {
-            // Simpson's rule on each side. With 200 steps, its error is far smaller than the differences between
-            // bandings.
+            // Integrates by Simpson's rule on each side of the threshold. With 200 steps, the error is far smaller than
+            // the differences between bandings.
             let side = |from: f64, to: f64, f: &dyn Fn(f64) -> f64| {
                 let h = (to - from) / 200.0;
                 let weight = |i: i32| match i {

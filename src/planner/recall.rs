@@ -1,18 +1,20 @@
 //! Computes the recall of tables: the probability that a query finds a fingerprint at a given distance.
 //!
 //! The model: a fingerprint differs from the query in `d` bits, and all choices of `d` bits are equally likely. A table
-//! finds the fingerprint if at most `r` of these bits are among the bits by which the table is probed, `r` being the
-//! table's radius. The method of computation depends on the tables:
+//! with radius `r` finds the fingerprint if at most `r` of the differing bits are among the bits by which the table is
+//! probed. The method of computation depends on the tables:
 //!
-//! - If no two tables share a bit, as in block designs: the number of choices of `d` bits that all tables miss is the
-//!   coefficient of `x^d` in a product. Its factors are, for each table, the sum of `C(b, i) x^i` over all `i` above the
-//!   table's radius, and `(1 + x)^f` for the `f` bits of no table.
-//! - If there are at most [`UNIONS_MAX`] tables, all of radius 0, as in free designs: inclusion and exclusion. Of the
-//!   `C(64, d)` choices, `C(64 - u, d)` contain none of the `u` bits by which the tables of a subset are probed.
+//! - If no two tables share a bit, as in block designs: the number of choices of `d` bits that no table finds is the
+//!   coefficient of `x^d` in a product. It has one factor for each table, the sum of `C(b, i) x^i` over all `i` above
+//!   the table's radius, where `b` is the number of probed bits, and the factor `(1 + x)^f` for the `f` bits that no
+//!   table uses.
+//! - If there are at most [`UNIONS_MAX`] tables, all of radius 0, as in free designs: inclusion and exclusion. For a
+//!   subset of the tables that is probed by `u` bits in total, `C(64 - u, d)` of the `C(64, d)` choices contain none of
+//!   these bits.
 //! - Otherwise: [`SAMPLES`] random draws from a fixed seed, with a standard error.
 //!
-//! The first two methods compute with integers until the final division. In simhashes of real texts, the bits do not
-//! differ with quite the same probability, because features have different weights.
+//! The first two methods compute with integers until the final division. The model is an approximation: in simhashes of
+//! real texts the bits differ with unequal probabilities, because features have different weights.
 
 use crate::design::Design;
 use crate::design::masks::choices;
@@ -20,7 +22,7 @@ use crate::design::order::BITS;
 use crate::error::Result;
 use twindex_kernel::splitmix::SplitMix;
 
-/// Maximum number of tables for inclusion and exclusion, which enumerates the unions of all subsets of the tables.
+/// Maximum number of tables for inclusion and exclusion, which enumerates all subsets of the tables.
 pub const UNIONS_MAX: usize = 16;
 /// Number of random draws if the probability is not computed exactly.
 pub const SAMPLES: u32 = 1 << 16;
@@ -41,7 +43,7 @@ impl Recall {
     }
 }
 
-/// The bits by which a table is probed, and the radius.
+/// The bits by which a table is probed, as a mask, and the radius of its probes.
 #[derive(Clone, Copy, Debug)]
 struct TableProbe {
     bits: u64,
@@ -54,14 +56,14 @@ impl TableProbe {
     }
 }
 
-/// Returns the probability that a query within `within` finds a fingerprint at `distance`, 0 to 64, in tables of `rows`
-/// entries. For exact designs, it is 1 up to `within`. Fingerprints beyond `within` may be found but are not reported:
-/// for these, it is the fraction that become false candidates.
+/// Returns the probability that a query with radius `within` finds a fingerprint at `distance`, 0 to 64, in tables of
+/// `rows` entries. For exact designs, the probability is 1 for distances up to `within`. Fingerprints beyond `within`
+/// may be found but are not reported; for them, the result is the fraction that become false candidates.
 ///
 /// Takes up to 2^16 steps for each table.
 ///
 /// # Errors
-/// [`Error::Invalid`](crate::Error::Invalid) for a radius that the design does not answer.
+/// [`Error::Invalid`](crate::Error::Invalid) for a radius above the maximum of the design.
 ///
 /// ```
 /// use twindex::design::Design;
@@ -94,7 +96,7 @@ pub fn recall(design: &Design, within: u32, rows: u64, distance: u32) -> Result<
     })
 }
 
-/// Returns the number of differences of `distance` bits that none of the tables finds. The tables must share no bits.
+/// Returns the number of choices of `distance` bits that no table finds. The tables must not share bits.
 fn missed_by_apart(probed: &[TableProbe], distance: u32) -> u128 {
     let free = BITS - probed.iter().map(|table| table.bits.count_ones()).sum::<u32>();
     let distance = distance as usize;
@@ -114,10 +116,10 @@ fn missed_by_apart(probed: &[TableProbe], distance: u32) -> u128 {
     times(&missed, free, 0)[distance]
 }
 
-/// Returns the number of differences of `distance` bits that contain no probed bit of at least one table.
+/// Returns the number of choices of `distance` bits that at least one table finds. All radii must be 0.
 fn found_by_any(probed: &[TableProbe], distance: u32) -> u128 {
-    // Indexed by the number of bits of a union: the number of odd-sized subsets of tables with such a union, minus the
-    // number of even-sized ones.
+    // For each number of bits in a union: the number of odd-sized subsets of the tables with such a union, minus the
+    // number of even-sized subsets with such a union.
     let mut signed = [0_i64; BITS as usize + 1];
     let mut unions: Vec<(u64, i64)> = vec![(0, -1)];
     for table in probed {
@@ -136,7 +138,7 @@ fn drawn(probed: &[TableProbe], distance: u32) -> Recall {
     let mut random = SplitMix(SEED);
     let mut found = 0_u32;
     for _ in 0..SAMPLES {
-        // Floyd's method of drawing distinct bits.
+        // Draws distinct bits by Floyd's method.
         let mut difference = 0_u64;
         for last in BITS - distance..BITS {
             let bit = 1 << random.below(u64::from(last) + 1);
@@ -164,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_are_the_shares_of_all_differences() {
+    fn recall_equals_enumeration_of_all_differences() {
         let names = [
             "prefix-10",
             "reversed-20",
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn random_draws_agree_with_exact_results() {
+    fn drawn_recall_agrees_with_exact_recall() {
         let design = Design::new("random-8-12-7".parse().unwrap()).unwrap();
         let tables: Vec<TableProbe> =
             probed(&design, 3, 1).into_iter().map(|(bits, radius)| TableProbe { bits, radius }).collect();
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn exact_designs_find_everything_up_to_their_radius() {
+    fn exact_designs_have_recall_one_within_their_radius() {
         for name in
             ["blocks-1", "blocks-4", "blocks-7", "choose-5-2", "choose-6-3", "nested-4-4", "expansion"]
         {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_zero_and_64() {
+    fn recall_is_one_at_distance_0_and_zero_at_64() {
         let design = Design::new("random-64-9-1".parse().unwrap()).unwrap();
         assert_eq!(recall(&design, 3, 9, 0).unwrap().probability, 1.0);
         assert_eq!(recall(&design, 3, 9, 64).unwrap().probability, 0.0);

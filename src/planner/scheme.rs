@@ -6,19 +6,19 @@ use crate::design::{
 };
 use crate::format::DOCUMENTS_MAX;
 
-/// Largest number of distinct fingerprints for which a segment uses [`SIMPLE`]: such a segment is scanned, or nearly
-/// so.
+/// Maximum number of distinct fingerprints of a segment that uses [`SIMPLE`]. In such a segment, queries scan all or
+/// nearly all fingerprints.
 pub const SIMPLE_ROWS: u64 = 4096;
 /// The scheme of segments with at most [`SIMPLE_ROWS`] distinct fingerprints.
 pub const SIMPLE: Scheme =
     Scheme { design: DesignName::Blocks(4), codecs: Codecs { first: Complete::Planes, partial: Some(2) } };
-/// Maximum number of tables of the `choose-M-J` designs that [`candidates`] considers.
+/// Maximum number of tables of a `choose-M-J` design that [`candidates`] returns.
 pub const TABLES_CHOSEN_MAX: u32 = 20;
-/// For `fast`: the maximum query time, in twentieths of the minimum.
+/// For `fast`: the maximum query time divided by the minimum query time, in twentieths (21/20 is 5 % more).
 const FAST_TWENTIETHS: f64 = 21.0;
-/// For `auto`: the maximum query time, in twentieths of the minimum.
+/// For `auto`: the maximum query time divided by the minimum query time, in twentieths (23/20 is 15 % more).
 const AUTO_TWENTIETHS: f64 = 23.0;
-/// For `small`: the maximum query time, in twentieths of the minimum.
+/// For `small`: the maximum query time divided by the minimum query time, in twentieths (120/20 is 6 times as long).
 const SMALL_TWENTIETHS: f64 = 120.0;
 
 /// A candidate scheme with its predicted size and query time.
@@ -30,12 +30,12 @@ pub struct SchemeChoice {
     pub cost: Cost,
 }
 
-/// Returns the schemes among which `auto`, `small` and `fast` choose for the radius `within`, with their costs in a
+/// Returns the schemes from which `auto`, `small` and `fast` choose for the radius `within`, with their costs in a
 /// segment of `rows` distinct fingerprints, in a fixed order.
 ///
-/// The designs are `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`] tables and the
-/// largest radius `within`, and `nested-4-4`. Complete tables are encoded as planes or compact. Either all tables are
-/// complete, or all except the first are partial. If a design or codecs are specified, only these are considered.
+/// The designs are `blocks-M` up to `M = within + 1`, `choose-M-J` with at most [`TABLES_CHOSEN_MAX`] tables and a
+/// largest radius of `within`, and `nested-4-4`. The codec of complete tables is planes or compact. Either all tables
+/// are complete, or all except the first are partial. A given `design` or `codecs` replaces these alternatives.
 #[must_use]
 pub fn candidates(design: Option<DesignName>, codecs: Option<Codecs>, within: u8, rows: u64) -> Vec<SchemeChoice> {
     let within = u32::from(within.min(WITHIN_MAX));
@@ -50,7 +50,7 @@ pub fn candidates(design: Option<DesignName>, codecs: Option<Codecs>, within: u8
     for name in names {
         let Ok(design) = Design::new(name) else { continue };
         for &codecs in &codecs {
-            // With a single table, the codec of partial tables makes no difference.
+            // A design with one table has no partial tables, so their codec makes no difference.
             if name.tables() == 1 && codecs.partial.is_some() && open {
                 continue;
             }
@@ -81,8 +81,8 @@ fn names(within: u32) -> Vec<DesignName> {
     names
 }
 
-/// Returns the smallest choice among those that take at most `twentieths` twentieths of the time `min`. Ties are broken
-/// by time, then by order.
+/// Returns the smallest choice among those whose query time is at most `twentieths / 20` times `min`. Ties are broken
+/// by query time, then by order.
 fn thrifty(choices: &[SchemeChoice], min: f64, twentieths: f64) -> Option<&SchemeChoice> {
     let fit = choices.iter().filter(|choice| choice.cost.nanos() * 20.0 <= min * twentieths);
     fit.min_by(|a, b| a.cost.bytes.cmp(&b.cost.bytes).then(a.cost.nanos().total_cmp(&b.cost.nanos())))
@@ -96,17 +96,17 @@ fn min<'a>(choices: impl Iterator<Item = &'a SchemeChoice>) -> f64 {
 
 impl Scheme {
     /// Chooses the scheme of a segment of `rows` distinct fingerprints by the sizes and times that [`super::cost`]
-    /// predicts. The result depends on the arguments alone.
+    /// predicts. The result depends only on the arguments.
     ///
     /// - `fast`: the smallest scheme among all schemes that are at most 5 % slower than the fastest one.
     /// - `auto`: the smallest scheme among the block designs that are at most 15 % slower than the fastest block design.
     ///   Only block designs are considered because they answer every radius, not only radii up to `within`.
     /// - `small`: the smallest scheme among the block designs that take at most 6 times as long as the fastest one.
     ///
-    /// A named design and named codecs are used as given; the others are chosen as for `auto`. With at most
-    /// [`SIMPLE_ROWS`] fingerprints, or if scanning all fingerprints is less work than the probes of any design, the
-    /// others are those of [`SIMPLE`]. No segment holds more than [`DOCUMENTS_MAX`] rows; for larger `rows`, the choice
-    /// is that for [`DOCUMENTS_MAX`].
+    /// A named design and named codecs are used as given; parts that are not named are chosen as for `auto`. If there
+    /// are at most [`SIMPLE_ROWS`] fingerprints, or if a scan of all fingerprints is less work than the probes of any
+    /// design, these parts are taken from [`SIMPLE`]. A segment has at most [`DOCUMENTS_MAX`] rows; larger `rows` are
+    /// treated as [`DOCUMENTS_MAX`].
     #[must_use]
     pub fn choose(design: DesignChoice, codec: CodecChoice, within: u8, rows: u64) -> Self {
         let named = match design {
@@ -152,12 +152,12 @@ mod tests {
     }
 
     #[test]
-    fn choice_answers_the_radius_and_satisfies_its_rule() {
+    fn chosen_schemes_satisfy_size_and_time_rules() {
         for within in 0..=WITHIN_MAX {
             for rows in [4097, 30_000, 1_000_000, 10_000_000, 50_000_000, 300_000_000, DOCUMENTS_MAX] {
                 let [auto, small, fast] = WORDS.map(|word| chosen(word, within, rows));
                 for (a, b) in [(&small, &auto), (&auto, &fast)] {
-                    // `fast` may take 5 % more than the minimum time to save bytes.
+                    // `fast` may take 5 % more than the minimum query time to save bytes.
                     assert!(
                         b.cost.nanos() <= a.cost.nanos() * 1.05,
                         "within {within} of {rows}: {a:?} {b:?}"
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn ten_million_fingerprints_take_the_promised_bytes() {
+    fn ten_million_fingerprints_take_the_documented_bytes() {
         let (auto, small) =
             (chosen(DesignChoice::Auto, 3, 10_000_000), chosen(DesignChoice::Small, 3, 10_000_000));
         assert!(bytes_each(&auto, 10_000_000) <= 15.2, "{}", auto.scheme);
@@ -189,7 +189,7 @@ mod tests {
             for word in WORDS {
                 assert_eq!(Scheme::choose(word, given, 3, rows).codecs, codecs);
             }
-            // A named design is used even if it does not answer the radius: the caller then gets an error that names
+            // A named design is used even if the radius is above its maximum; queries then return an error that names
             // the design.
             let ten = DesignChoice::Named("choose-5-2".parse().unwrap());
             assert_eq!(Scheme::choose(ten, CodecChoice::Auto, 9, rows).design.to_string(), "choose-5-2");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn few_fingerprints_have_simple_tables() {
+    fn few_fingerprints_use_the_simple_scheme() {
         for word in WORDS {
             for within in 0..=WITHIN_MAX {
                 for rows in [0, 1, SIMPLE_ROWS] {
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn more_rows_than_a_segment_holds_do_not_panic() {
+    fn rows_above_the_segment_limit_are_treated_as_the_limit() {
         let max = Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, DOCUMENTS_MAX);
         assert_eq!(Scheme::choose(DesignChoice::Auto, CodecChoice::Auto, 3, u64::MAX), max);
     }

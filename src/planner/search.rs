@@ -1,5 +1,4 @@
-//! Searches for the features with the fewest minima that have a required recall and a bounded number of false
-//! positives.
+//! Searches for the features with the fewest minima that satisfy a required recall and a bound on false positives.
 
 use std::fmt;
 
@@ -7,28 +6,27 @@ use super::banding::MINIMA;
 use super::features::pairs;
 use crate::params::{BANDS_MAX, FeatureScheme, MINIMA_MAX};
 
-/// The requirements for features: recall, false positives, and limits of their cost.
+/// The requirements for features: recall, false positives, and limits on the cost.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Goal {
-    /// The resemblance at and above which pairs must be found, above 0, up to 1.
+    /// The minimum resemblance of pairs that must be found, above 0 and at most 1.
     pub resemblance: f64,
-    /// The minimum probability that a pair of exactly that resemblance is found, above 0 and below 1. Pairs of higher
+    /// The minimum probability that a pair of exactly this resemblance is found, above 0 and below 1. Pairs of higher
     /// resemblance are found with a higher probability.
     pub recall: f64,
     /// The bound on false positives.
     pub false_positives: FalsePositiveBound,
     /// The maximum number of minima, 1 to [`MINIMA_MAX`].
     pub minima: u32,
-    /// The largest threshold r that is tried, at least 1. Use 1 for lookups in an index, because they find features one
-    /// by one.
+    /// The largest threshold r to try, at least 1. Use 1 for lookups in an index, which find each feature separately.
     pub thresholds: u16,
     /// Number of bits stored of each feature, 0 to 64.
     pub feature_bits: u8,
 }
 
 impl Goal {
-    /// Requires a recall at a resemblance. The features have 64 bits and are looked up one by one, with at most
-    /// [`MINIMA`] minima and any number of false positives.
+    /// Creates a goal with a required recall at a resemblance: features of 64 bits, threshold 1, at most [`MINIMA`]
+    /// minima, and no bound on false positives.
     #[must_use]
     pub fn recall(recall: f64, resemblance: f64) -> Self {
         Self {
@@ -45,15 +43,15 @@ impl Goal {
 /// A bound on false positives.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FalsePositiveBound {
-    /// The resemblance of the pairs whose rate is bounded, 0 to 1.
+    /// The resemblance of the pairs that count as false positives, 0 to 1.
     pub resemblance: f64,
     /// The maximum probability that a pair of this resemblance is found, 0 to 1.
     pub at_most: f64,
 }
 
 impl FalsePositiveBound {
-    /// Allows at most `at_most` expected pairs if all pairs of `documents` documents have this resemblance. Use a
-    /// resemblance of 0 for documents with nothing in common.
+    /// Creates a bound on the expected number of found pairs if all pairs of `documents` documents have this
+    /// resemblance: at most `at_most`. Use a resemblance of 0 for documents with nothing in common.
     #[must_use]
     pub fn pairs(resemblance: f64, documents: u64, at_most: f64) -> Self {
         Self { resemblance, at_most: (at_most / pairs(documents).max(1.0)).min(1.0) }
@@ -66,7 +64,7 @@ impl FalsePositiveBound {
 pub enum Infeasible {
     /// A requirement is out of range.
     Range {
-        /// The field of [`Goal`].
+        /// The name of the field of [`Goal`].
         field: &'static str,
         /// The allowed range.
         allowed: &'static str,
@@ -115,18 +113,20 @@ impl From<Infeasible> for crate::error::Error {
     }
 }
 
-/// Returns the features with the fewest minima that satisfy a [`Goal`]. Ties are broken by the fewest groups, then by
-/// the lowest threshold.
+/// Returns the features with the fewest minima that satisfy `goal`. Ties are broken by the fewest groups, then by the
+/// lowest threshold.
 ///
-/// For each threshold r from 1, tries all group sizes from 1 as long as the recall can be reached, each with the
-/// smallest number of groups that reaches it: more groups need more minima and find more false positives. The search is
-/// monotonic: with a lower recall, a higher rate of false positives, or larger limits of minima or thresholds, the
-/// result never has more minima. Raising the limit of minima alone never changes a result.
+/// For each threshold r, starting with 1, tries all group sizes, starting with 1, as long as the recall can be reached.
+/// For each group size, uses the smallest number of groups that reaches the recall: more groups would need more minima
+/// and find more false positives. The result is monotonic: for a lower recall, a higher rate of false positives, or
+/// larger limits on minima or thresholds, it never has more minima. Increasing only the limit on minima never changes a
+/// result.
 ///
-/// Tries at most `thresholds x minima` schemes. Each takes time proportional to r times the logarithm of its groups.
+/// Tries at most `thresholds x minima` schemes. Each takes time proportional to r times the logarithm of its number of
+/// groups.
 ///
 /// # Errors
-/// [`Infeasible`] names the requirement that cannot be satisfied and the features that come closest.
+/// [`Infeasible`] names the requirement that cannot be satisfied and the features that come closest to it.
 ///
 /// ```
 /// use twindex::params::FeatureScheme;
@@ -155,7 +155,8 @@ pub fn choose(goal: &Goal) -> Result<FeatureScheme, Infeasible> {
         for group_size in 1..=goal.minima {
             let of =
                 |groups| FeatureScheme { groups, group_size: group_size as u16, threshold, feature_bits };
-            // Longer groups have a lower recall, so the first group size below the required recall ends the loop.
+            // Longer groups have a lower recall, so the loop ends at the first group size that cannot reach the
+            // required recall.
             if recall(of(max(group_size))) < goal.recall {
                 break;
             }
@@ -213,7 +214,7 @@ mod tests {
     use crate::planner::Banding;
     use crate::planner::banding::RECALL;
 
-    /// Tries all schemes one by one.
+    /// Searches by trying all schemes.
     fn exhaustive(goal: &Goal) -> Option<FeatureScheme> {
         let mut found: Option<FeatureScheme> = None;
         for groups in 1..=goal.minima {
@@ -249,7 +250,8 @@ mod tests {
         }
     }
 
-    /// The number of minima of an answer. An infeasible goal has the maximum, so that answers can be compared.
+    /// Returns the number of minima of a result; the maximum `u32` for an infeasible goal, so that results can be
+    /// compared.
     fn price(answer: Result<FeatureScheme, Infeasible>) -> u32 {
         answer.map_or(u32::MAX, |scheme| scheme.minima())
     }
@@ -258,12 +260,12 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
         #[test]
-        fn answer_equals_an_exhaustive_search(goal in goals()) {
+        fn choose_equals_an_exhaustive_search(goal in goals()) {
             prop_assert_eq!(choose(&goal).ok(), exhaustive(&goal));
         }
 
         #[test]
-        fn weaker_requirements_cost_no_more(goal in goals(), by in 0.0..1.0_f64, more in 0..50_u32) {
+        fn weaker_goals_need_no_more_minima(goal in goals(), by in 0.0..1.0_f64, more in 0..50_u32) {
             let answer = choose(&goal);
             let Goal { recall, false_positives, minima, .. } = goal;
             let at_most = false_positives.at_most + (1.0 - false_positives.at_most) * by;
@@ -284,7 +286,7 @@ mod tests {
         }
 
         #[test]
-        fn reported_best_is_reachable(goal in goals()) {
+        fn reported_best_features_satisfy_a_relaxed_goal(goal in goals()) {
             match choose(&goal) {
                 Ok(_) => {}
                 Err(Infeasible::Recall { reached, best, .. }) => {
@@ -306,20 +308,20 @@ mod tests {
     }
 
     #[test]
-    fn bands_for_a_threshold_are_the_most_selective_of_their_minima() {
+    fn for_threshold_returns_the_most_selective_bands() {
         for percent in 5..=99_u8 {
             let threshold = f64::from(percent) / 100.0;
             let banding = Banding::for_threshold(threshold);
             // No longer group reaches the recall, so these features have the fewest false positives at `resemblance`.
-            // It is so low that the group size decides, and so high that accidental equality of features (once in 2^64)
-            // is negligible.
+            // It is low enough that the group size decides, and high enough that accidental equality of features (with
+            // probability 2^-64) is negligible.
             let resemblance = 10_f64.powf(-10.0 / f64::from(banding.rows));
             let impossible = FalsePositiveBound { resemblance, at_most: 0.0 };
             let goal = Goal { false_positives: impossible, ..Goal::recall(RECALL, threshold) };
             let Err(Infeasible::FalsePositives { best, .. }) = choose(&goal) else { panic!("{percent}") };
             assert_eq!(best.group_size, banding.rows, "{percent}: {best:?}, {banding:?}");
             assert!(best.groups <= banding.bands, "{percent}: {best:?}, {banding:?}");
-            // A search with the same requirements needs at most as many minima.
+            // A search with the same recall and rate of false positives needs at most as many minima as the banding.
             for strange in [0.1, 0.3, 0.5] {
                 let at_most = banding.recall(strange * threshold) + 1e-15;
                 let false_positives = FalsePositiveBound { resemblance: strange * threshold, at_most };
@@ -333,15 +335,15 @@ mod tests {
     }
 
     #[test]
-    fn among_equal_minima_the_fewest_groups_are_chosen() {
-        // 4 x 1 with r = 3 satisfies this goal, too.
+    fn choose_prefers_fewest_groups_among_equal_minima() {
+        // 4 x 1 with r = 3 also satisfies this goal.
         let false_positives = FalsePositiveBound { resemblance: 0.3, at_most: 0.2 };
         let goal = Goal { false_positives, thresholds: 3, ..Goal::recall(0.5, 0.7) };
         assert_eq!(choose(&goal), Ok(FeatureScheme::new(2, 2, 1)));
     }
 
     #[test]
-    fn chance_pairs_decide_how_many_bytes_must_agree() {
+    fn larger_collections_require_more_equal_bytes() {
         let bytes = |documents, thresholds| {
             let false_positives = FalsePositiveBound::pairs(0.0, documents, 1.0);
             choose(&Goal {
@@ -352,7 +354,7 @@ mod tests {
                 ..Goal::recall(0.4, 0.9)
             })
         };
-        // One equal byte is not significant among a thousand documents.
+        // One equal byte is not significant among 1,000 documents.
         assert!(matches!(bytes(1000, 1), Err(Infeasible::FalsePositives { .. })));
         let needed: Vec<u16> =
             [10, 1000, 100_000, 10_000_000].map(|documents| bytes(documents, 8).unwrap().threshold).into();
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn requirements_out_of_range_are_refused_by_name() {
+    fn goals_out_of_range_are_refused_with_field_name() {
         let good = Goal::recall(0.9, 0.8);
         let false_positives =
             |resemblance, at_most| Goal { false_positives: FalsePositiveBound { resemblance, at_most }, ..good };
@@ -379,14 +381,14 @@ mod tests {
             let infeasible = choose(&goal).unwrap_err();
             assert!(matches!(infeasible, Infeasible::Range { field, .. } if field == name), "{infeasible}");
         }
-        // Even the largest search ends quickly.
+        // The largest search also ends quickly.
         let large = Goal { minima: MINIMA_MAX, thresholds: 8, ..false_positives(0.6, 1e-9) };
         let scheme = choose(&large).unwrap();
         assert!(scheme.fungible(0.8) >= 0.9 && scheme.fungible(0.6) <= 1e-9, "{scheme:?}");
     }
 
     #[test]
-    fn infeasible_requirement_reports_what_is_possible() {
+    fn infeasible_recall_reports_the_best_features() {
         let infeasible = choose(&Goal { minima: 3, ..Goal::recall(0.9999, 0.5) }).unwrap_err();
         let text = infeasible.to_string();
         assert!(text.contains("recall of 0.9999") && text.contains("3 features of 1 minima"), "{text}");

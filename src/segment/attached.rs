@@ -1,5 +1,5 @@
-//! Values, fields and stamps: the data of documents besides their sketches, by ordinal, and the sections that store
-//! them.
+//! Values, fields and stamps: the data that a document has in addition to its sketch, and the sections that store it by
+//! ordinal.
 
 use zerocopy::IntoBytes;
 
@@ -13,7 +13,7 @@ use crate::format::fields::Fields;
 use crate::format::samples::offset_bytes;
 use crate::format::wire::{self, Fault};
 
-/// The part of a record's hash after its key and sketch: exactly the data that a segment stores.
+/// The part of a record's hash input that follows key and sketch: exactly the data that a segment stores.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RecordAttached<'a> {
     pub(super) value: Option<&'a [u8]>,
@@ -21,13 +21,14 @@ pub(super) struct RecordAttached<'a> {
     pub(super) fields: Option<&'a [u8]>,
 }
 
-/// Number of bytes collected before they are written.
+/// Number of bytes that are buffered before they are written.
 const CHUNK: usize = 1 << 16;
 
-/// Passes one item for each document to a function, in the order of ordinals. Can be called repeatedly.
+/// A function that passes an item of each document to another function, in the order of ordinals. It can be called
+/// repeatedly.
 type ItemSource<'a, T> = dyn FnMut(&mut dyn FnMut(T) -> Result<()>) -> Result<()> + 'a;
 
-/// Writes a section of values or of fields. `lengths` yields the length of each document's bytes, `values` writes the
+/// Writes a section of values or fields. `lengths` yields the number of bytes of each document, and `values` writes the
 /// bytes.
 pub(super) fn write_values(
     out: &mut SegmentOutput,
@@ -58,8 +59,8 @@ pub(super) fn write_values(
     })
 }
 
-/// Writes the section of stamps. `stamps` yields the stamp of each document, `order` yields (stamp, ordinal),
-/// ascending.
+/// Writes the section of stamps. `stamps` yields the stamp of each document in the order of ordinals, and `order` yields
+/// (stamp, ordinal) in ascending order.
 pub(super) fn write_stamps(
     out: &mut SegmentOutput,
     layout: Stamps,
@@ -90,7 +91,7 @@ pub(super) fn write_stamps(
 }
 
 impl Segment {
-    /// Returns the value of a document; empty if it has none, or if the index stores no values.
+    /// Returns the value of a document. Empty if the document has no value, or if the index stores no values.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -99,7 +100,7 @@ impl Segment {
         self.bytes_of(values, ordinal)
     }
 
-    /// Returns the fields of a document; empty if the index stores no fields.
+    /// Returns the fields of a document. Empty if the index stores no fields.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -108,7 +109,7 @@ impl Segment {
         self.bytes_of(fields, ordinal).map(Fields::of)
     }
 
-    /// Replaces `out` by the set of a document; empty if the index stores no sets.
+    /// Replaces `out` by the set of a document, which is empty if the index stores no sets.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -116,8 +117,8 @@ impl Segment {
         self.fields(ordinal)?.set_into(out).map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// Returns the number of hashes that the set of a document shares with `set` if it is at least `min`, as
-    /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from) does; otherwise `None`.
+    /// Returns the number of hashes that the set of a document shares with `set`, or `None` if it is below `min`. See
+    /// [`Fields::shared_from`](crate::format::fields::Fields::shared_from).
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -140,7 +141,7 @@ impl Segment {
         self.fields(ordinal)?.set_size().map_err(|fault| self.wrong_fields(ordinal, fault))
     }
 
-    /// Returns the error for damaged fields of a document.
+    /// Returns the error that reports damaged fields of a document.
     #[cold]
     pub(super) fn wrong_fields(&self, ordinal: u32, fault: Fault) -> Error {
         let Some((section, layout)) = &self.fields else {
@@ -153,7 +154,8 @@ impl Segment {
 
     fn bytes_of(&self, (section, layout): &(Section, Values), ordinal: u32) -> Result<&[u8]> {
         let ordinal = u64::from(ordinal);
-        // For an ordinal past the last document, the offsets would be read from the values.
+        // For an ordinal past the last document, the value bytes would be misread as offsets, so a range past the section is
+        // read, which fails.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {
@@ -179,7 +181,7 @@ impl Segment {
         layout.decode(bytes, ordinal).map(Some).map_err(|e| self.corrupt_at(section, e))
     }
 
-    /// Returns the ordinal at position `place` of the order of stamps.
+    /// Returns the ordinal at index `place` in the order of stamps.
     fn stamped_at(&self, place: u64) -> Result<u32> {
         let (section, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
         let range = layout.ordinal(place);
@@ -192,7 +194,7 @@ impl Segment {
         Ok(ordinal as u32)
     }
 
-    /// Returns the number of documents with a stamp of at most `stamp`. O(log n).
+    /// Returns the number of documents whose stamp is at most `stamp`. O(log n).
     fn stamped_to(&self, stamp: u64) -> Result<u64> {
         let (_, layout) = self.stamps.as_ref().ok_or_else(|| self.has_no_stamps())?;
         // The smallest stamp was read when the segment was opened.
@@ -211,8 +213,8 @@ impl Segment {
         Ok(low)
     }
 
-    /// Passes each document whose stamp is above `above` (if specified) and at most `to` to `each`: the documents that
-    /// expire as time advances from `above` to `to`. O(log n), and O(1) for each document.
+    /// Calls `each` with each document whose stamp is above `above` (if specified) and at most `to`. These documents expire
+    /// when the time advances from `above` to `to`. Takes O(log n), and O(1) for each document.
     ///
     /// # Errors
     /// As [`value`](Self::value); also if the segment has no stamps.
@@ -230,7 +232,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the stamp of a document, in an index that stores stamps.
+    /// Returns the stamp of a document. The index must store stamps.
     ///
     /// # Errors
     /// [`Error::Corrupt`]; also if the segment has no stamps.
@@ -243,16 +245,17 @@ impl Segment {
         corrupt(self.path(), Kind::Stamps.name(), 0, Fault::new(0, "a section of stamps", "none"))
     }
 
-    /// Returns the values, fields and stamp of a document that enter its hash: those that are stored.
+    /// Returns the values, fields and stamp of a document that its hash covers; `None` for data that the index does not
+    /// store.
     pub(super) fn attached(&self, ordinal: u32) -> Result<RecordAttached<'_>> {
         let value = if self.values.is_some() { Some(self.value(ordinal)?) } else { None };
         let fields = if self.fields.is_some() { Some(self.fields(ordinal)?.bytes()) } else { None };
         Ok(RecordAttached { value, stamp: self.stamp(ordinal)?, fields })
     }
 
-    /// Checks these sections for [`verify`](Self::verify): the offsets of values and fields run from 0 to the number of
-    /// bytes; base and width of stamps are the smallest possible; the order of stamps ascends and has each ordinal
-    /// once.
+    /// Checks the sections of this module for [`verify`](Self::verify): the offsets of values and fields start at 0 and end
+    /// at the number of bytes; base and width of the stamps are the smallest possible; the order of stamps ascends and has
+    /// each ordinal once.
     pub(super) fn verify_attached(&self) -> Result<()> {
         for values in [&self.values, &self.fields].into_iter().flatten() {
             let (section, layout) = values;
@@ -301,7 +304,7 @@ mod tests {
     use crate::sys::RealVfs;
     use crate::Key;
 
-    /// A segment of three documents; with stamps 10, 20 and 30, or with none.
+    /// Builds a segment of three documents, with stamps 10, 20 and 30 or without stamps.
     fn segment(stamped: bool) -> (tempfile::TempDir, Segment) {
         let params = Params::builder().u64_keys().simhash(3);
         let params = if stamped { params.expire_after(5) } else { params }.build().unwrap();
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_stamp_is_an_error_and_not_a_stamp_of_zero_or_no_document() {
+    fn reading_a_missing_stamp_is_an_error() {
         let between = |segment: &Segment, above, to| {
             let mut found = Vec::new();
             segment.stamped_between(above, to, |ordinal| found.push(ordinal)).map(|()| found)

@@ -1,4 +1,4 @@
-//! Band buckets: the documents with the same band key in a band.
+//! Band buckets: all documents that have the same key in a band.
 
 use std::ops::Range;
 
@@ -15,9 +15,9 @@ use crate::format::wire::Fault;
 use crate::sys::column::{Column, MemoryBudget};
 
 impl Segment {
-    /// Passes the ordinals of the documents whose feature in band `band` (from 0) has the same stored bits as `feature`
-    /// to `each`, ascending. These documents are only candidates, because at most 32 bits of a feature are stored; the
-    /// parameters may specify fewer.
+    /// Calls `each` with the ordinals of the documents whose feature in band `band` (from 0) agrees with `feature` in all
+    /// stored bits, in ascending order. The documents are only candidates, because at most 32 bits of a feature are stored.
+    /// The parameters may specify fewer bits.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -26,7 +26,8 @@ impl Segment {
         self.same_key(section, layout, bands::key(feature, layout.key_bits), each)
     }
 
-    /// Passes the ordinals of the entries with this key, in a section encoded as a band, to `each`, ascending.
+    /// Calls `each` with the ordinals of the entries that have this key, in ascending order. The section is encoded as a
+    /// band.
     pub(super) fn same_key(
         &self,
         section: &Section,
@@ -49,7 +50,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the number of entries with this key, in a section encoded as a band.
+    /// Returns the number of entries that have this key. The section is encoded as a band.
     pub(super) fn count_key(&self, section: &Section, layout: &Band, key: u32) -> Result<usize> {
         let rows = layout.directory.bucket(self.at(section), layout.prefix(key).into())?;
         let bytes = self.read(section, layout.entries(&rows))?;
@@ -58,8 +59,8 @@ impl Segment {
         Ok(end - first_place(layout, bytes, &rows, |entry| entry < tag))
     }
 
-    /// Prefetches the data that [`same_feature_bits`](Self::same_feature_bits) will read for a document's features, one
-    /// for each band: first the directories of all bands, then the buckets, so that no band waits for the previous one.
+    /// Prefetches the data that [`same_feature_bits`](Self::same_feature_bits) reads for `features`, which has one feature
+    /// for each band. Prefetches the directory entries of all bands before the buckets, so that the memory accesses overlap.
     pub(crate) fn hint_features(&self, features: &[u64], bits: u32) {
         let bands = self.bands.iter().zip(features);
         self.hint_keys(bits, || {
@@ -67,7 +68,7 @@ impl Segment {
         });
     }
 
-    /// Prefetches as [`hint_features`](Self::hint_features) does, for keys in sections encoded as bands.
+    /// Prefetches data as [`hint_features`](Self::hint_features) does, for keys in any sections that are encoded as bands.
     pub(super) fn hint_keys<'s, I>(&'s self, bits: u32, all: impl Fn() -> I)
     where
         I: Iterator<Item = (&'s Section, &'s Band, u32)>,
@@ -78,7 +79,7 @@ impl Segment {
         }
         for (section, layout, key) in all() {
             let (source, (prefix, known)) = (self.at(section), layout.leading(key, bits));
-            // Damage is reported by the read that follows.
+            // Damage is reported later, when the bucket is read.
             let Ok(rows) = layout.directory.rows(source, prefix, known) else { continue };
             let entries = layout.entries(&rows);
             source.hint(entries.start);
@@ -87,9 +88,9 @@ impl Segment {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), for the documents whose feature has the same first `bits` bits, in no
-    /// particular order. `bits` is from 1 to the number of stored bits. With 8 bits this is Broder's one-byte feature. Of n
-    /// documents it reads `n / 2^bits` entries, or one bucket if that has more.
+    /// Does the same as [`same_feature`](Self::same_feature), but compares only the first `bits` bits of the feature, and
+    /// reports the documents in no particular order. `bits` is between 1 and the number of stored bits; 8 bits are Broder's
+    /// one-byte feature. For n documents, reads `n / 2^bits` entries, or one bucket if a bucket has more entries.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`].
@@ -107,7 +108,7 @@ impl Segment {
         let (prefix, known) = layout.leading(key, bits);
         let rows = layout.directory.rows(self.at(section), prefix, known)?;
         let bytes = self.read(section, layout.entries(&rows))?;
-        // The bits of the tag that must agree: none if the directory covers all `bits`.
+        // The bits of the tag that must agree. Ignored if the prefix of the directory already covers all `bits`.
         let tag = u64::from(layout.tag(key)) >> shift;
         for entry in layout.decode(bytes, &rows) {
             if known < bits && u64::from(entry.tag) >> shift != tag {
@@ -119,8 +120,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Passes each group of two or more documents with the same band key to `each`, in the order of keys: the key and
-    /// the ordinals, ascending.
+    /// Calls `each` with each band key that two or more documents share, and with the ascending ordinals of these documents,
+    /// in the order of keys.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
@@ -148,7 +149,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Passes each entry of a band to `each`, ascending: band key and ordinal.
+    /// Calls `each` with the band key and the ordinal of each entry of a band, in ascending order.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have; [`Error::Corrupt`], or what `each` returns.
@@ -161,8 +162,7 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// Passes the entries as [`for_each_band_entry`](Self::for_each_band_entry) does, for any section encoded as a
-    /// band.
+    /// Reads entries as [`for_each_band_entry`](Self::for_each_band_entry) does, for any section that is encoded as a band.
     pub(super) fn for_each_entry(
         &self,
         section: &Section,
@@ -181,7 +181,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Passes each readable entry of a band to `each`, ascending, and the error of each damaged bucket to `lost`.
+    /// Calls `each` with each readable entry of a band, in ascending order, and `lost` with the error of each damaged
+    /// bucket.
     pub(super) fn for_each_sound_band_entry(
         &self,
         band: usize,
@@ -197,7 +198,7 @@ impl Segment {
             let bucket = (|| {
                 let rows = layout.directory.bucket(self.at(section), prefix.into())?;
                 if rows.start < end {
-                    // Refused because reading overlapping buckets could take quadratic time.
+                    // Overlapping buckets are rejected, because reading them could take quadratic time.
                     let expected = format!("a bucket from row {end} or later");
                     let lie = Fault::new(layout.directory.range(prefix.into()).start, expected, rows.start);
                     return Err(self.corrupt_at(section, lie));
@@ -216,7 +217,7 @@ impl Segment {
         }
     }
 
-    /// Returns the band of a number, from 0.
+    /// Returns the section and the layout of a band, numbered from 0.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a band that the segment does not have.
@@ -227,7 +228,7 @@ impl Segment {
         })
     }
 
-    /// Returns the number of entries of all bands.
+    /// Returns the total number of entries in all bands.
     pub(super) fn band_rows(&self) -> u64 {
         self.bands.iter().map(|(section, _)| section.rows).sum()
     }
@@ -247,7 +248,7 @@ impl Segment {
         Err(self.corrupt_at(section, Fault::new(layout.entries(rows).start, expected, entry.ordinal)))
     }
 
-    /// Returns the stored signature of a document; empty if the index stores none.
+    /// Returns the stored signature of a document. Empty if the index stores no signatures.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -265,15 +266,16 @@ impl Segment {
         self.bands.len()
     }
 
-    /// Returns the number of documents in the first band, which are those with a sketch; 0 if the segment has no bands.
+    /// Returns the number of documents with a sketch, which is the number of entries in the first band. 0 if the segment has
+    /// no bands.
     #[must_use]
     pub fn banded_documents(&self) -> u64 {
         self.bands.first().map_or(0, |(section, _)| section.rows)
     }
 }
 
-/// Returns the position of the first entry of a bucket for whose tag `before` is false, or the bucket's length. Binary
-/// search: entries ascend by tag.
+/// Returns the index of the first entry of a bucket for whose tag `before` is false, or the number of entries if there is
+/// none. Uses binary search, because entries ascend by tag.
 fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u32) -> bool) -> usize {
     let (mut low, mut high) = (0, (rows.end - rows.start) as usize);
     while low < high {
@@ -288,8 +290,8 @@ fn first_place(layout: &Band, bytes: &[u8], rows: &Range<u64>, before: impl Fn(u
 }
 
 impl Segment {
-    /// Returns the [`feature_column`](Self::feature_column) in memory, read at the first call and cached while the
-    /// segment is open.
+    /// Returns the [`feature_column`](Self::feature_column) of this segment. It is read at the first call and cached while
+    /// the segment is open.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -301,7 +303,7 @@ impl Segment {
         Ok(self.features.get_or_init(|| made))
     }
 
-    /// Reads all bands once into a column by document. Takes 4 bytes of `budget` for each band of each document.
+    /// Reads all bands once and returns the band keys by document. Takes 4 bytes of `budget` for each band of each document.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Io`] from a scratch file.

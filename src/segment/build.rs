@@ -1,17 +1,18 @@
 //! Builds a segment file from records.
 //!
-//! The file is canonical: the same records and parameters give the same bytes, whatever the order of the records.
+//! The file is canonical: equal records and parameters give equal bytes, in whatever order the records were added.
 //!
-//! 1. Order the records by key; the ordinal of a record is its rank. If a key is repeated, only the last record is kept.
-//! 2. Sum the records' hashes to the salt.
-//! 3. Sort (fingerprint, ordinal): this yields table 1, the ranks and the postings.
-//! 4. For each further table, distribute the rows of table 1 by the leading bits of the new table. Table 1 is read in
-//!    order, so rows with equal leading bits are already nearly in order.
+//! 1. Sort the records by key; the ordinal of a record is the rank of its key. Of repeated keys, only the last record is
+//!    kept.
+//! 2. Compute the salt: the sum of the records' hashes.
+//! 3. Sort (fingerprint, ordinal). This yields table 1, the ranks and the postings.
+//! 4. For each other table, distribute the rows of table 1 by the leading bits of their keys in that table. Table 1 is read
+//!    in order, so rows with equal leading bits are already nearly sorted.
 //! 5. For each band, sort (band key, ordinal).
 //!
-//! Takes O(n log n) time, and about 60 bytes of memory for each record besides the records. [`rows`](super::rows)
-//! builds from more records than fit in memory, and [`merge`](super::merge) from segments; all three share the
-//! functions of this module.
+//! Takes O(n log n) time and about 60 bytes of memory for each record, in addition to the records. [`rows`](super::rows)
+//! builds a segment from more records than fit in memory, and [`merge`](super::merge) builds one from segments. All three
+//! share the functions of this module.
 
 use std::path::Path;
 
@@ -37,14 +38,14 @@ use crate::format::{attached, design, fields, postings, ranks, samples, signatur
 use crate::params::{Params, SimhashParams};
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Number of values encoded before they are written.
+/// Number of values that are encoded before they are written.
 const CHUNK: usize = 8192;
 
-/// A segment that is written and synced, but has no file name yet.
+/// A segment that is written and synced to disk, but whose file has no name yet.
 #[derive(Debug)]
 pub struct BuiltSegment {
     file: Box<dyn TemporaryFile>,
-    /// The length of the file.
+    /// The length of the file in bytes.
     pub length: u64,
     /// The digest of the file; see [`Segment::digest`](super::Segment::digest).
     pub digest: u128,
@@ -59,16 +60,16 @@ impl BuiltSegment {
         Self { file: finished.file, length: finished.length, digest: finished.digest, salt, documents }
     }
 
-    /// Gives the file its name. Fails if a file of this name exists.
+    /// Names the file. Fails if a file with this name exists.
     ///
     /// # Errors
-    /// Errors of the operating system. The name is durable only after the directory was synced.
+    /// Errors of the operating system. The name becomes durable only when the directory is synced.
     pub fn publish(self, path: &Path) -> Result<()> {
         self.file.publish(path, false).map_err(|e| Error::io("publish", path, e))
     }
 }
 
-/// Writes `records` to a temporary file in `dir` and syncs it.
+/// Writes `records` as a segment to a temporary file in `dir`, and syncs the file.
 ///
 /// # Errors
 /// Errors of the operating system, naming the directory.
@@ -153,7 +154,7 @@ fn write_attached(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> 
     Ok(())
 }
 
-/// Creates the file and writes the section of parameters.
+/// Creates the file and writes its first section, the parameters.
 pub(super) fn begin(vfs: &dyn Vfs, dir: &Path, salt: u128, params: &Params) -> Result<SegmentOutput> {
     let mut out = SegmentOutput::create(vfs, dir, salt, params)?;
     let params = params.encode();
@@ -197,7 +198,7 @@ fn write_keys(out: &mut SegmentOutput, records: &Records, order: &[u32]) -> Resu
     }
 }
 
-/// Writes ascending numeric keys. Consecutive keys are stored as their base alone, so `sorted` is not read.
+/// Writes ascending numeric keys. For consecutive numbers, only the first one is stored, and `sorted` is not read.
 pub(super) fn write_numbers(
     out: &mut SegmentOutput,
     frame: Frame,
@@ -218,7 +219,7 @@ pub(super) fn write_numbers(
     })
 }
 
-/// Returns (fingerprint, ordinal) of all documents with a sketch, ascending.
+/// Returns (fingerprint, ordinal) of all documents with a sketch, in ascending order.
 fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
     let mut pairs: Vec<u128> = (0..)
         .zip(order)
@@ -229,11 +230,11 @@ fn fingerprint_pairs(records: &Records, order: &[u32]) -> Vec<u128> {
     pairs
 }
 
-/// The rank of each document, in one of two forms.
+/// The rank of each document, either in memory or in a sorter.
 enum RankColumn<'r> {
     /// Ranks by ordinal.
     InMemory(Vec<u32>),
-    /// Items with the ordinal in the high 32 bits and the rank in the low 32 bits.
+    /// Ordinals and ranks: an item has the ordinal in the high 32 bits and the rank in the low 32 bits.
     RadixSorted(Box<RadixSorter<'r, u64>>),
 }
 
@@ -246,7 +247,7 @@ struct DistinctFingerprints<'r> {
 }
 
 impl<'r> DistinctFingerprints<'r> {
-    /// Reads all pairs. Their ordinals are below `documents`.
+    /// Derives the columns from `pairs`, whose ordinals must be below `documents`.
     fn of(documents: u64, budget: SpillBudget<'r>, mut pairs: impl SliceSource<u128>) -> Result<Self> {
         let in_memory = documents.saturating_mul(4) <= budget.share(8) as u64;
         let mut distinct = Self {
@@ -260,7 +261,8 @@ impl<'r> DistinctFingerprints<'r> {
                 RankColumn::RadixSorted(Box::new(RadixSorter::new(budget, budget.share(8), bits)))
             },
         };
-        // The ordinals of the current fingerprint after the first one: none or few, but possibly millions.
+        // The ordinals of the current fingerprint except for the first. There are usually none or few, but sometimes
+        // millions.
         let mut more = SpillColumn::new(budget, budget.share(32));
         let mut last: Option<(u64, u32)> = None;
         while let Some(chunk) = pairs.next_slice()? {
@@ -302,7 +304,7 @@ impl<'r> DistinctFingerprints<'r> {
     }
 }
 
-/// Writes ranks, tables and postings from ascending pairs of fingerprint and ordinal. Ordinals are below `documents`.
+/// Writes ranks, tables and postings from ascending pairs of fingerprint and ordinal. All ordinals are below `documents`.
 /// Returns the number of distinct fingerprints.
 pub(super) fn write_fingerprints(
     out: &mut SegmentOutput,
@@ -311,7 +313,7 @@ pub(super) fn write_fingerprints(
     budget: SpillBudget<'_>,
     pairs: impl SliceSource<u128>,
 ) -> Result<u64> {
-    // `of` consumes the pairs, so their memory is free before the tables are built.
+    // `of` consumes the pairs, so their memory has been freed when the tables are built.
     let DistinctFingerprints { fingerprints, posting, lists, ranks } = DistinctFingerprints::of(documents, budget, pairs)?;
     let put_u32 = |value: u32, bytes: &mut Vec<u8>| bytes.extend_from_slice(&value.to_le_bytes());
     out.section(Kind::Ranks, 0, ranks::CODEC, documents, |out| match ranks {
@@ -351,7 +353,7 @@ pub(super) fn write_fingerprints(
     Ok(rows)
 }
 
-/// Appends `count` times the rank of documents without a fingerprint to `waiting`. Writes `waiting` whenever it has
+/// Appends `count` ranks `NO_RANK`, for documents without a fingerprint, to `waiting`. Writes `waiting` whenever it has
 /// `CHUNK` ranks, because `count` may be millions.
 fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>) -> Result<()> {
     while count > 0 {
@@ -366,7 +368,7 @@ fn put_rankless(out: &mut SegmentOutput, mut count: u64, waiting: &mut Vec<u32>)
     Ok(())
 }
 
-/// Chooses a design for these ascending distinct fingerprints and writes its tables.
+/// Chooses a design for these ascending, distinct fingerprints, and writes the tables of the design.
 fn write_tables(
     out: &mut SegmentOutput,
     simhash: SimhashParams,
@@ -391,12 +393,12 @@ fn write_tables(
         )?;
     }
     encode_tables(scheme, fingerprints, budget, |place, codec, parts| {
-        // Sections are ordered by their kinds, so complete tables come before partial ones.
+        // Sections are ordered by kind, so complete tables come before partial ones.
         out.section(codec.kind(), place as u16 + 1, codec.number(), rows, |out| parts.write(out, true))
     })
 }
 
-/// Encodes the tables of a scheme one after the other and passes the parts of each table to `each`.
+/// Encodes the tables of a scheme one after the other, and calls `each` with the parts of each table.
 pub(super) fn encode_tables(
     scheme: Scheme,
     fingerprints: &SpillColumn<'_, u64>,
@@ -407,13 +409,13 @@ pub(super) fn encode_tables(
     let design = Design::new(scheme.design)?;
     let in_memory = rows.saturating_mul(16) <= budget.share(2) as u64;
     let (mut values, mut scratch): (Vec<u64>, Vec<u64>) = Default::default();
-    // All tables use the same buffers, one after the other.
+    // All tables use this buffer, one after the other.
     let mut parts = SpilledParts::new(budget, budget.share(8));
     let mut place = 0;
     while let Some(table) = design.tables.get(place) {
         let codec = Codec::in_scheme(scheme, place);
         if let Codec::Partial(width) = codec {
-            // All remaining tables are partial, too.
+            // All following tables are partial, too.
             let places = place..design.tables.len();
             let each_of = |place, parts: &mut SpilledParts<'_>| {
                 each(place, codec, parts)?;
@@ -425,7 +427,7 @@ pub(super) fn encode_tables(
             }
         }
         if place == 0 {
-            // The keys of table 1 are the fingerprints.
+            // The keys of table 1 are the fingerprints themselves, already sorted.
             if codec == Codec::Complete(Complete::Planes) {
                 let mut encoder = planes::Encoder::new(&Planes::of(rows, table.lead));
                 let mut keys = fingerprints.values();
@@ -461,7 +463,8 @@ pub(super) fn encode_tables(
     Ok(())
 }
 
-/// Returns the entries of a band, ascending: the band key in the high 32 bits, the ordinal in the low 32 bits.
+/// Returns the entries of a band in ascending order. An entry has its band key in the high 32 bits and its ordinal in the
+/// low 32 bits.
 fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     let (bands, _) = records.widths();
     let mut entries: Vec<u64> = (0_u64..)
@@ -476,8 +479,8 @@ fn band_entries(records: &Records, order: &[u32], band: u16) -> Vec<u64> {
     entries
 }
 
-/// Writes band `band`, numbered from 0, from its `rows` ascending entries. An entry has its band key of `key_bits` bits
-/// in the high 32 bits and its ordinal in the low 32 bits.
+/// Writes a band, numbered from 0. `entries` are `rows` ascending entries with the band key, of `key_bits` bits, in the high
+/// 32 bits and the ordinal in the low 32 bits.
 pub(super) fn write_band(
     out: &mut SegmentOutput,
     band: u16,

@@ -1,4 +1,4 @@
-//! Writes sections encoded as a band: entries of a 32-bit key in the high bits and an ordinal in the low bits.
+//! Writes sections that are encoded as bands. An entry has a 32-bit key in its high bits and an ordinal in its low bits.
 
 use super::output::SegmentOutput;
 use super::spilled::{SliceSource, SpilledParts, SpillBudget};
@@ -8,11 +8,11 @@ use crate::format::contents::Kind;
 use crate::format::directory::DirectoryBuilder;
 use crate::format::table::Columns;
 
-/// Number of entries encoded before they are written.
+/// Number of entries that are encoded before they are written.
 const CHUNK: usize = 8192;
 
-/// Writes a section encoded as a band from its `rows` ascending entries. An entry has its key in the high 32 bits and
-/// its ordinal, which is below `documents`, in the low 32 bits.
+/// Writes a section encoded as a band. `entries` are `rows` ascending entries with the key, of `key_bits` bits, in the high
+/// 32 bits and an ordinal below `documents` in the low 32 bits.
 pub(super) fn write_entries(
     out: &mut SegmentOutput,
     (kind, index): (Kind, u16),
@@ -41,7 +41,7 @@ pub(super) fn write_entries(
     directory.encode(|bytes| parts.put(0, bytes))?;
     out.section(kind, index, CODEC_PACKED, rows, |out| {
         parts.write(out, true)?;
-        // The first entry begins at a multiple of 64, so the section is padded even if there are no entries.
+        // The entries start at a multiple of 64, so the directory is padded even if no entry follows.
         if rows == 0 { out.align() } else { Ok(()) }
     })
 }

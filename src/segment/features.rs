@@ -1,4 +1,4 @@
-//! The band keys of a segment by document. The band sections map keys to documents; this column is the inverse.
+//! The band keys of a segment by document. The band sections map keys to documents; this column maps documents to keys.
 
 use roaring::RoaringBitmap;
 
@@ -9,13 +9,13 @@ use crate::sys::column::Column;
 pub struct FeatureColumn {
     pub(super) bands: usize,
     pub(super) keys: Column<u32>,
-    /// Documents that have a sketch.
+    /// The ordinals of documents that have a sketch.
     pub(super) sketched: RoaringBitmap,
 }
 
 impl FeatureColumn {
-    /// Replaces `out` by the features of a document, with 0 in the bits that are not stored. Returns false and leaves
-    /// `out` empty for a document without a sketch.
+    /// Replaces `out` by the features of a document, in which bits that are not stored are 0. For a document without a
+    /// sketch, returns false and clears `out`.
     pub fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         let start = ordinal as usize * self.bands;

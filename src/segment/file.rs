@@ -1,4 +1,4 @@
-//! The bytes of a segment file, read by section. Each page is checked against its checksum at its first use.
+//! The bytes of a segment file, read section by section. Each page is checked against its checksum at its first use.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::format::table::Source;
 use crate::format::wire::{self, Fault};
 use crate::sys::mmap::View;
 
-/// A file and the ranges of its sections. The bytes are mapped, or read at their first use.
+/// A segment file and the ranges of its sections. The bytes are mapped, or read at their first use.
 #[derive(Debug)]
 pub(super) struct SegmentFile {
     path: PathBuf,
@@ -24,7 +24,7 @@ impl SegmentFile {
         Self { path: path.to_owned(), bytes, pages, sections }
     }
 
-    /// Returns the bytes at `range` of a section, after checking their pages.
+    /// Returns the bytes at `range` of a section, after checking the pages that contain them.
     #[inline(always)]
     pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
         if range.end > section.length || range.start > range.end {
@@ -34,18 +34,18 @@ impl SegmentFile {
         self.pages.read(&self.bytes, &range).map_err(|trouble| self.unreadable(section.kind.name(), trouble))
     }
 
-    /// Returns the bytes at `range` of the file, as [`read`](Self::read) does for a section. `section` is the name for
-    /// errors. The range must be within the checksummed pages.
+    /// Returns the bytes at `range` of the file, which must be within the checksummed pages. `section` is the section named
+    /// in errors.
     pub(super) fn read_file(&self, section: &'static str, range: &Range<u64>) -> Result<&[u8]> {
         self.pages.read(&self.bytes, range).map_err(|trouble| self.unreadable(section, trouble))
     }
 
-    /// Compares a page with its checksum, even if it matched before.
+    /// Compares a page with its checksum, even if it has matched before.
     pub(super) fn check_page(&self, page: u64) -> Result<()> {
         self.pages.check(&self.bytes, page).map_err(|trouble| self.unreadable("page", trouble))
     }
 
-    /// Fails if a page of a guarded map was unreadable.
+    /// Returns an error if a page of a guarded map was unreadable.
     #[inline]
     pub(super) fn check_map(&self) -> Result<()> {
         if self.bytes.is_lost() { Err(Error::io("read", &self.path, pages::lost())) } else { Ok(()) }
@@ -56,7 +56,7 @@ impl SegmentFile {
         self.pages.count()
     }
 
-    /// Returns the number of pages whose checksums matched.
+    /// Returns the number of pages whose checksums have matched.
     pub(super) fn sound_pages(&self) -> u64 {
         self.pages.known().count()
     }
@@ -79,7 +79,7 @@ impl SegmentFile {
         }
     }
 
-    /// Returns true once all pages of a stretch have been checked.
+    /// Returns true if all pages of a stretch have been checked.
     #[inline(always)]
     fn all_sound(&self, stretch: &Stretch) -> bool {
         self.pages.all_sound(stretch)
@@ -91,8 +91,8 @@ impl SegmentFile {
         self.pages.known()
     }
 
-    /// Prefetches the bytes at `range` (offsets in the file) of pages that were not used yet, without waiting. Call it
-    /// for all data that a batch of queries will read before the first read: a disk serves many reads at once nearly as
+    /// Asks the operating system to read the unused pages at `range` (offsets in the file), without waiting for them. Call
+    /// it for all data that a batch of queries needs before reading any of it: a disk serves many reads at once nearly as
     /// fast as one.
     #[cold]
     #[inline(never)]
@@ -141,15 +141,14 @@ impl SegmentFile {
     }
 }
 
-/// A reader of a section, for codecs.
+/// Reads the bytes of a section for codecs.
 #[derive(Clone, Copy)]
 pub(super) struct SectionReader<'a> {
     pub(super) file: &'a SegmentFile,
     section: &'a Section,
-    /// The bytes of [`SegmentFile::whole`].
+    /// The result of [`SegmentFile::whole`].
     pub(super) whole: &'a [u8],
-    /// The part of the file that starts at offset `base` and whose pages have all been checked: all tables. Empty until
-    /// then.
+    /// The bytes of all tables, which start at offset `base` of the file. Empty until all of their pages have been checked.
     pub(super) sound: &'a [u8],
     pub(super) base: usize,
 }
@@ -160,31 +159,31 @@ impl<'a> SectionReader<'a> {
         Self { file, section, whole: file.whole(), sound: &[], base: 0 }
     }
 
-    /// Lets later reads in `extent` of the file skip their checks, if all pages of `stretch`, which covers it, have
-    /// been checked.
+    /// Lets later reads within `extent`, a range of the file, skip their checks if all pages of `stretch` have been checked.
+    /// `stretch` must contain all pages of `extent`.
     #[inline(always)]
     pub(super) fn settle(&mut self, extent: &Range<u64>, stretch: &Stretch) {
         if self.sound.is_empty() && self.file.all_sound(stretch) {
             let &Range { start, end } = extent;
-            // If the file is not in memory, `sound` stays empty and each read is checked.
+            // If the file is neither mapped nor in memory, `sound` remains empty and each read is checked.
             self.sound = self.whole.get(start as usize..end as usize).unwrap_or_default();
             self.base = start as usize;
         }
     }
 
-    /// Returns the same reader for another section.
+    /// Returns a copy of this reader that reads another section.
     #[inline(always)]
     pub(super) fn section(self, section: &'a Section) -> Self {
         Self { section, ..self }
     }
 
-    /// Returns true while pages must still be checked and prefetched.
+    /// Returns true while the pages of the tables are not all known to be checked.
     #[inline(always)]
     pub(super) fn is_cold(&self) -> bool {
         self.sound.is_empty()
     }
 
-    /// Returns the bytes at `range` of the file; `None` if they are not within the checked part.
+    /// Returns the bytes at `range` of the file, or `None` if `range` is not within `sound`.
     #[inline(always)]
     pub(super) fn sound(&self, range: &Range<usize>) -> Option<&'a [u8]> {
         self.sound.get(range.start.wrapping_sub(self.base)..range.end.wrapping_sub(self.base))
@@ -199,7 +198,7 @@ impl<'a> SectionReader<'a> {
         }
     }
 
-    // Not inlined, and takes references only, so that the fast path copies nothing.
+    // Not inlined, and takes references only, so that its callers copy nothing on the fast path.
     #[inline(never)]
     pub(super) fn checked(&self, range: &Range<usize>, section: &Section) -> Result<&'a [u8]> {
         if let Some(bytes) = self.whole.get(range.clone())

@@ -1,7 +1,7 @@
-//! The filter of a search: selects the entries of a bucket that may be near, by 16 of their bits.
+//! The filter of a search: selects the rows of a bucket that are near the query in the 16 bits that are compared first.
 //!
-//! A search spends nearly all its time here and waiting for buckets. So this loop, over several buckets of a table,
-//! does nothing else; its callers process the selected entries.
+//! A search spends nearly all of its time in this loop and in waiting for memory. So the loop covers many buckets and does
+//! nothing else. Callers process the selected rows.
 
 use zerocopy::little_endian::U16;
 
@@ -10,17 +10,17 @@ use super::tables::RawLayout;
 use crate::error::Result;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Number of entries covered by one mask.
+/// Number of rows covered by one mask.
 const LANES: usize = 64;
 
-/// A bucket, and the bits with which its entries are compared.
+/// A bucket, and the bits with which its rows are compared.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FilteredBucket {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// The query's bits in the plane that is checked.
+    /// The bits of the query with which the values of the plane are compared.
     pub(super) scanned: u16,
-    /// The maximum number of bits in which an entry may differ from `scanned`.
+    /// The maximum number of bits in which a row may differ from `scanned`.
     pub(super) left: u32,
 }
 
@@ -31,19 +31,19 @@ impl FilteredBucket {
     }
 }
 
-/// Up to 64 consecutive entries of a bucket, at least one of them may be near.
+/// Up to 64 consecutive rows of a bucket. At least one of them may be near.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Survivors {
-    /// The index of the bucket.
+    /// The index of the bucket among those passed to [`filter_buckets`].
     pub(super) bucket: u32,
-    /// The row of bit 0 in `near`.
+    /// The row to which bit 0 of `near` refers.
     pub(super) base: u32,
-    /// Bit i is set if the entry in row `base + i` may be near.
+    /// Bit i is set if row `base + i` may be near.
     pub(super) near: u64,
 }
 
-/// Filters buckets, each by the raw layout of its table. Writes the results to the beginning of `survivors`, ascending by
-/// bucket and row, and returns their number.
+/// Filters buckets, each with the raw layout of its table. Writes the results to the first elements of `survivors`, in the
+/// order of buckets and rows, and returns the number of results.
 ///
 /// # Errors
 /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -77,12 +77,12 @@ impl<'f, I: Iterator<Item = (FilteredBucket, &'f RawLayout)>> Kernel for FilterK
                 if count == survivors.len() {
                     survivors.resize(count * 2 + LANES, Survivors::default());
                 }
-                // Always written, and kept only if an entry may be near: a branch on this would be mispredicted too
+                // Write the result in any case, and keep it only if a row may be near. A branch would be mispredicted too
                 // often.
                 let near = simd.near16(lanes, scanned, left);
                 survivors[count] = Survivors { bucket: number, base, near };
                 count += usize::from(near != 0);
-                // If fewer than `LANES` entries were left, `near16` has compared all of them, and none are left.
+                // If fewer than `LANES` rows remained, `near16` has compared all of them.
                 lanes = lanes.get(LANES..).unwrap_or_default();
                 base += LANES as u32;
             }

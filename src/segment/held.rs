@@ -1,26 +1,26 @@
-//! Orders of buckets that a segment caches in memory.
+//! Cached orders of buckets by priority.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Maximum number of cached entries for each document of the segment. If a bucket would exceed the maximum, all cached
-/// orders are dropped first; they are sorted again when needed.
+/// Maximum number of cached entries per document of the segment. If a new bucket would exceed it, all cached orders are
+/// dropped first. Dropped orders are sorted again when they are needed.
 const HELD_A_DOCUMENT: usize = 16;
-/// Number of entries that may be cached in any segment.
+/// The limit on cached entries is at least this number, even for small segments.
 const HELD_MIN: usize = 1 << 16;
 
-/// A bucket of a segment.
+/// Identifies a bucket of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bucket {
-    /// The documents whose fingerprint has this rank in the segment.
+    /// The documents whose fingerprint has this rank.
     Fingerprint(u32),
-    /// The documents with this key in the prefix of their set.
+    /// The documents whose set has this key in its prefix.
     Prefix(u32),
-    /// The documents with this key (second field) in this band (first field).
+    /// The documents that have this key (second field) in this band (first field, from 0).
     Band(usize, u32),
 }
 
-/// The ordinals of long buckets, ordered by priority.
+/// The documents of long buckets, as ordinals in the order of priority.
 #[derive(Debug, Default)]
 pub(super) struct HeldOrders {
     by_bucket: HashMap<Bucket, Arc<[u32]>>,
@@ -32,7 +32,7 @@ impl HeldOrders {
         self.by_bucket.get(&bucket).cloned()
     }
 
-    /// Caches the order of a bucket, in a segment of `documents` documents.
+    /// Caches the order of a bucket. `documents` is the number of documents in the segment.
     pub(super) fn add(&mut self, bucket: Bucket, order: &Arc<[u32]>, documents: u64) {
         let max = (documents as usize).saturating_mul(HELD_A_DOCUMENT).max(HELD_MIN);
         if self.entries + order.len() > max {
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_that_are_held_are_bounded_by_the_documents() {
+    fn cached_entries_are_bounded_by_the_number_of_documents() {
         let mut ordered = HeldOrders::default();
         let order: Arc<[u32]> = (0..30_000).collect();
         for rank in 0..100 {

@@ -1,5 +1,5 @@
-//! Searches hot buckets by their nested tables, so that a bucket of a million entries costs little more than other
-//! buckets.
+//! Searches hot buckets with their nested tables. Searching a bucket of a million entries then costs little more than
+//! searching a normal bucket.
 
 use super::file::SectionReader;
 use super::output::SegmentOutput;
@@ -14,7 +14,7 @@ use crate::format::table::{Columns, Layout, Source};
 use crate::format::wire::Fault;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// The search of a hot bucket.
+/// A search of one hot bucket.
 pub(super) struct NestedSearch<'a, 'b> {
     pub(super) at: SectionReader<'a>,
     pub(super) tables: &'a OpenTables,
@@ -22,10 +22,10 @@ pub(super) struct NestedSearch<'a, 'b> {
     pub(super) section: &'a Section,
     pub(super) hot: &'a Hot,
     pub(super) bucket: &'a HotBucket,
-    /// The query's key in the table.
+    /// The key of the query in this table.
     pub(super) key: u64,
     pub(super) within: u32,
-    /// Receives the rank and the fingerprint of each match.
+    /// Called with the rank and the fingerprint of each match.
     pub(super) each: &'b mut dyn FnMut(u32, u64),
 }
 
@@ -60,8 +60,8 @@ impl Kernel for NestedSearch<'_, '_> {
                         let row = base + u64::from(near.trailing_zeros());
                         near &= near - 1;
                         let rank = bucket.rank(source, j, row, tables.rows)?;
-                        // If bits 1 to 16 of a key are expensive to decode, compare the other bits first: they alone
-                        // exclude most keys.
+                        // If bits 1 to 16 of a key are expensive to decode, compare the other bits first. They exclude most
+                        // keys.
                         if let Layout::Planes(planes) = &first.layout
                             && !planes.has_first()
                         {
@@ -83,7 +83,7 @@ impl Kernel for NestedSearch<'_, '_> {
                                 format!("{fingerprint:016x}"),
                             )));
                         }
-                        // Matches that an earlier nested table finds have already been reported.
+                        // A match that an earlier nested table also finds has already been reported.
                         let found_before = (0..j).any(|earlier| {
                             let differs = leads(earlier, hot.rest.nested(earlier, difference));
                             radii[earlier].is_some_and(|radius| differs.count_ones() <= radius)
@@ -106,18 +106,18 @@ impl NestedSearch<'_, '_> {
     }
 }
 
-/// Hot buckets by prefix, each with the key and the rank of each of its fingerprints.
+/// The prefixes of the hot buckets, each with the key and the rank of each of its fingerprints.
 pub(super) type HotMembers = Vec<(u64, Vec<(u64, u32)>)>;
 
-/// Returns the hot buckets of a table of `fingerprints`, which must be in the order of ranks and are iterated twice.
-/// Takes 4 bytes of memory for each bucket of the table, and 16 for each fingerprint in a hot bucket.
+/// Returns the hot buckets of a table. `fingerprints` must be in the order of their ranks, and is iterated twice. Uses 4
+/// bytes of memory for each bucket of the table, and 16 bytes for each fingerprint in a hot bucket.
 pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     table: &Table,
     rows: u64,
     fingerprints: impl Fn() -> Result<I>,
 ) -> Result<HotMembers> {
     let bits = table.probe_bits(rows);
-    // Few fingerprints share a prefix longer than that of a directory, so there is no hot bucket.
+    // A prefix longer than that of a directory is shared by few fingerprints, so no bucket is hot.
     if rows <= hot::HOT_ROWS || bits > crate::design::prefix_bits(rows, 64) {
         return Ok(HotMembers::new());
     }
@@ -144,7 +144,7 @@ pub(super) fn hot_buckets<I: Iterator<Item = Result<u64>>>(
     Ok(buckets)
 }
 
-/// Writes the section of a table's hot buckets, if it has any.
+/// Writes the section of hot buckets of table `place`, unless the table has none.
 pub(super) fn write_hot<I: Iterator<Item = Result<u64>>, C: Columns>(
     out: &mut SegmentOutput,
     design: &Design,
@@ -175,7 +175,7 @@ mod tests {
     use crate::sys::RealVfs;
     use crate::{Key, segment};
 
-    /// Builds a segment of `count` fingerprints. In most of them, the bits of the mask `hot` are equal.
+    /// Builds a segment of `count` fingerprints. In 7 of 8 fingerprints, the bits of the mask `hot` have the same value.
     fn skewed(design: &str, codec: &str, hot: u64, count: u64) -> (tempfile::TempDir, Segment, Vec<u64>) {
         let mix = |i: u64| {
             let z = i.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn hot_buckets_answer_as_brute_force_does() {
+    fn search_of_hot_buckets_agrees_with_brute_force() {
         for (design, codec, hot) in [
             ("blocks-4", "planes+2", 0xFFFF_u64 << 48),
             ("blocks-4", "planes+3", 0xFFFF << 32),
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(ask(Some(0), &[query]), (Vec::new(), 4));
         let (some, left_out) = ask(Some(20), &[query]);
         assert!(left_out > 0 && some.iter().all(|hit| all.contains(hit)));
-        // Searching several queries together does not change the skipped buckets.
+        // Which buckets are skipped does not depend on other queries that are searched at the same time.
         let together = ask(Some(20), &[query ^ 1, query, query ^ 2]);
         let mine: Vec<(usize, u64)> =
             together.0.iter().filter(|hit| hit.0 == 1).map(|&(_, found)| (0, found)).collect();

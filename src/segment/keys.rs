@@ -13,7 +13,7 @@ use crate::format::wire::Fault;
 use crate::key::{Key, KeyBuf};
 use crate::sys::column::{Column, MemoryBudget};
 
-/// The keys of a segment's live documents with their ordinals, ascending.
+/// The keys and ordinals of a segment's live documents, in the order of keys.
 #[derive(Debug)]
 pub struct LiveKeys<'a> {
     segment: &'a Segment,
@@ -22,7 +22,7 @@ pub struct LiveKeys<'a> {
 }
 
 impl<'a> LiveKeys<'a> {
-    /// Iterates all keys except those of the ordinals in `deleted`.
+    /// Iterates over all keys except those of the documents in `deleted`.
     #[must_use]
     pub fn new(segment: &'a Segment, deleted: Option<&'a RoaringBitmap>) -> Self {
         Self { segment, deleted: deleted.filter(|deleted| !deleted.is_empty()), next: 0 }
@@ -47,7 +47,7 @@ impl Source for LiveKeys<'_> {
 }
 
 impl Segment {
-    /// Returns the key of a document. O(1) for numeric keys; decodes up to 16 keys for byte-string keys.
+    /// Returns the key of a document. O(1) for numeric keys; byte-string keys require decoding up to 16 keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -79,7 +79,7 @@ impl Segment {
         }
     }
 
-    /// Returns the first ordinal whose key is at least `key`, or above `key` if `after` is true; the number of
+    /// Returns the first ordinal whose key is at least `key`, or above `key` if `after` is true. Returns the number of
     /// documents if there is none. O(log n).
     ///
     /// # Errors
@@ -98,7 +98,7 @@ impl Segment {
         Ok(low)
     }
 
-    /// Returns the ordinal of a key, or `None` if the segment does not have it. O(log n).
+    /// Returns the ordinal of the document with this key, or `None` if the segment has no such document. O(log n).
     ///
     /// # Errors
     /// [`Error::Invalid`] for a key of the wrong kind,
@@ -122,7 +122,7 @@ impl Segment {
                 Ok(None)
             }
             (Keys::Front(section), Key::Bytes(key)) => {
-                // Find the last group whose first key is at most `key`.
+                // Find the last group whose first key is not above `key`.
                 let (mut low, mut high) = (0, keys::groups(section.rows));
                 while low < high {
                     let middle = low + (high - low) / 2;
@@ -147,18 +147,19 @@ impl Segment {
         }
     }
 
-    /// Returns false for a key below the smallest or above the largest key of the segment. If keys ascend with time, as
-    /// numbers and dates do, most new keys are above those of all segments.
+    /// Returns false for a key below the smallest or above the largest key of the segment. If new keys are larger than old
+    /// ones, as with timestamps, most of them are rejected here for every segment.
     fn spans(&self, key: Key<'_>) -> bool {
         let span = self.key_span.get().or_else(|| {
-            // If these two keys cannot be read, other keys must still be found, so assume that the key is in the span.
+            // If the smallest or the largest key cannot be read, assume that `key` is between them, so that other keys are
+            // still found.
             let span = self.read_key_span().ok()?;
             Some(self.key_span.get_or_init(|| span))
         });
         span.is_none_or(|span| span.as_ref().is_some_and(|(min, max)| min.as_key() <= key && key <= max.as_key()))
     }
 
-    /// Reads the smallest and the largest key; `None` if there are no documents.
+    /// Reads the smallest and the largest key. `None` if there are no documents.
     fn read_key_span(&self) -> Result<Option<(KeyBuf, KeyBuf)>> {
         let Some(last) = self.documents().checked_sub(1) else { return Ok(None) };
         let span = (self.key(0)?, self.key(last as u32)?);
@@ -166,7 +167,7 @@ impl Segment {
         Ok(Some(span))
     }
 
-    /// Passes all keys with their ordinals to `each`, ascending.
+    /// Calls `each` with the ordinal and the key of each document, in the order of keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also if keys do not ascend.
@@ -209,8 +210,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns the sort key of a document for orders by priority: its priority (the maximum number if it has none),
-    /// then the hash of its key.
+    /// Returns the sort key by which documents are ordered by priority: the priority of the document (`u64::MAX` if it has
+    /// none), then the hash of its key.
     ///
     /// # Errors
     /// [`Error::Corrupt`], also for an ordinal that no document has.
@@ -223,8 +224,8 @@ impl Segment {
         Ok([number, self.key(ordinal)?.as_key().priority_hash()])
     }
 
-    /// Reads the [`priority`](Self::priority) of each document and caches them while the segment is open: 16 bytes for
-    /// each. For callers that will read many of them.
+    /// Reads the [`priority`](Self::priority) of each document and caches all of them while the segment is open, 16 bytes
+    /// for each document. For callers that will read many priorities.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -246,7 +247,7 @@ impl Segment {
         })?;
         done?;
         self.check_map()?;
-        // Another thread may have stored the same values first.
+        // If another thread has stored the priorities first, keep those; they are the same.
         let _ = self.priorities.set(all);
         Ok(())
     }
@@ -262,7 +263,7 @@ impl Segment {
         keys::first_key(bytes).map_err(|fault| self.wrong_group(section, start, fault))
     }
 
-    /// Returns the offset of a group's bytes in the section, and the bytes.
+    /// Returns the offset of a group in the section, and the bytes of the group.
     fn group_bytes(&self, section: &Section, group: u64) -> Result<(u64, &[u8])> {
         let offsets = self.read(section, keys::group_offsets(group))?;
         let range = keys::group_range(offsets, group, section.length, section.rows)
@@ -302,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_found_from_the_smallest_to_the_largest_and_no_others() {
+    fn find_returns_exactly_the_stored_keys() {
         let named: Vec<String> = (1..=600).map(|i| format!("key {:04}", 2 * i)).collect();
         let named: Vec<Key<'_>> = named.iter().map(Key::from).collect();
         let numbers: Vec<Key<'_>> = (1..=600).map(|i| Key::U64(1000 + 2 * i)).collect();
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_of_the_largest_key_does_not_keep_others_from_being_found() {
+    fn damaged_largest_key_does_not_hide_other_keys() {
         let names: Vec<String> = (0..3000).map(|i| format!("key {i:04}")).collect();
         let keys: Vec<Key<'_>> = names.iter().map(Key::from).collect();
         let mut bytes = bytes_of(&Params::builder().simhash(3).build().unwrap(), &keys);

@@ -1,21 +1,24 @@
-//! Merges segments. The result is byte for byte the segment that [`build`](super::build::build) makes of their live
-//! records.
+//! Merges segments. The output is byte for byte the segment that [`build`](super::build::build) writes for the live records
+//! of the inputs.
 //!
-//! 1. Merge the keys. An ordinal is a record's rank, so each input's ordinals map to new ordinals, ascending.
-//! 2. Compute the salt. It is a sum: add the salts of the inputs, and subtract the hashes of the dropped records.
-//! 3. Map the ordinals of each input's table 1. This yields an ascending run of (fingerprint, ordinal) for each input, which
-//!    is read lazily if the file is in memory. Merging the runs yields distinct fingerprints, ranks and postings.
-//! 4. Build each further table from table 1, as in a new segment: partial tables by distribution (`partial`), in two passes
-//!    over their values. Merging the inputs' tables would take as many passes, and would require directories and entries of
-//!    equal width, which depend on the number of rows.
+//! 1. Merge the keys. The ordinal of a record is the rank of its key, so the old ordinals of each input map to new ordinals
+//!    in ascending order.
+//! 2. Compute the salt. A salt is a sum of hashes: add the salts of the inputs, and subtract the hashes of dropped records.
+//! 3. Replace the ordinals of each input's table 1 by new ones. This yields an ascending run of (fingerprint, ordinal) for
+//!    each input, which is read lazily if its map is in memory. Merging the runs yields distinct fingerprints, ranks and
+//!    postings.
+//! 4. Build all other tables from table 1, as for a new segment. Partial tables are built by distribution (`partial`), in
+//!    two passes over their values. Merging the inputs' tables would take as many passes, and would require directories and
+//!    entries of equal width; their widths depend on the number of rows.
 //! 5. Map and merge each band. Copy signatures and samples in the order of keys.
 //!
-//! Memory is the budget plus a thousandth of the files. Maps and runs that exceed the budget spill to scratch files. If
-//! the map of an input exceeds its share of the budget, the input is processed in stripes of ordinals.
+//! Uses the memory budget plus a thousandth of the size of the files. Maps and runs that exceed the budget spill to scratch
+//! files. If the map of an input exceeds its share of the budget, the input is read several times, once for each stripe of
+//! ordinals.
 //!
-//! All input is checked: keys and fingerprints ascend, ranks agree with postings, and each band has each document with
-//! a sketch once. The salts of the inputs are not recomputed, because only [`verify`](Segment::verify) does that; a
-//! wrong salt of an input makes the salt of the output wrong.
+//! All input is checked: keys and fingerprints ascend, ranks agree with postings, and each band lists each document with a
+//! sketch once. The salts of the inputs are not recomputed; only [`verify`](Segment::verify) does so. If the salt of an
+//! input is wrong, so is the salt of the output.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -51,7 +54,7 @@ use crate::params::{KeyKind, Params};
 use crate::sys::vfs::Vfs;
 use twindex_kernel::prefetch;
 
-/// A segment, and the ordinals of its documents that are no longer live.
+/// A segment to merge, and the ordinals of its documents that are no longer live.
 #[derive(Clone, Copy, Debug)]
 pub struct MergeInput<'a> {
     /// The segment.
@@ -60,20 +63,20 @@ pub struct MergeInput<'a> {
     pub deleted: &'a RoaringBitmap,
 }
 
-/// Number of documents whose ranks and new ordinals are prefetched.
+/// Number of documents ahead of the current one for which ranks and new ordinals are prefetched.
 const AHEAD: usize = 24;
 /// The new ordinal of a dropped document.
 const LEFT_OUT: u32 = u32::MAX;
-/// Number of keys read together.
+/// Maximum number of keys read at once.
 const KEYS: u64 = 1 << 10;
-/// Number of bytes copied together.
+/// Number of bytes that are buffered before they are written.
 const COPIED: usize = 1 << 16;
 
-/// Merges segments; the oldest is the first. If a key is live in several inputs, the record of the newest input is
-/// kept. The result may have no documents.
+/// Merges segments, given from the oldest to the newest. If a key is live in several inputs, the record of the newest input
+/// is kept. The output may have no documents.
 ///
-/// Takes O(n log n) time at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of the
-/// files.
+/// Takes O(n log n) time in the worst case, and O(n) for random fingerprints. Uses the memory budget plus a thousandth of
+/// the size of the files.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`]; [`Error::Invalid`] if the segments have different parameters or there are none;
@@ -106,9 +109,9 @@ pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: Spill
     Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
 }
 
-/// Prepares the work of [`merge`] for the tables alone, for measurements. The returned function does the work, writes
-/// nothing and returns the number of entries of all tables. If `documents` is true, postings and ranks are read,
-/// checked and merged, too; otherwise no document may be deleted.
+/// Prepares a [`merge`] of the tables alone, for benchmarks. The returned function merges the tables and returns the total
+/// number of their entries, but writes nothing. If `documents` is true, it also reads, checks and merges postings and ranks.
+/// Otherwise no document may have been deleted.
 /// # Errors
 /// As [`merge`].
 #[doc(hidden)]
@@ -136,7 +139,7 @@ pub fn merge_tables(
         } else {
             let mut keys = RunMerge::new(merged.keys_of_first()?);
             while let Some(slice) = keys.next_slice()? {
-                // Whether the slice has repeated values; mostly it has none.
+                // Whether the slice has repeated values, which is rare.
                 let again = slice.iter().zip(&slice[1..]).filter(|(key, next)| key == next).count() > 0;
                 let start = usize::from(last == slice.first().copied());
                 last = slice.last().copied();
@@ -172,12 +175,12 @@ fn common_params<'a>(inputs: &[MergeInput<'a>]) -> Result<&'a Params> {
     }
 }
 
-/// The inputs, and the mapping of their documents to ordinals of the output.
+/// The inputs, and the new ordinals of their documents.
 struct MergedInputs<'a, 'r> {
     inputs: Vec<MergeSource<'a, 'r>>,
     budget: SpillBudget<'r>,
     documents: u64,
-    /// The input of each document of the output; empty if no section needs it.
+    /// The index of the input of each output document. Empty if no section requires it.
     origins: SpillColumn<'r, u32>,
 }
 
@@ -185,13 +188,13 @@ struct MergedInputs<'a, 'r> {
 struct MergeSource<'a, 'r> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
-    /// The new ordinal of each document, or [`LEFT_OUT`].
+    /// The new ordinal of each document, or [`LEFT_OUT`] for a dropped document.
     map: SpillColumn<'r, u32>,
     left_out: RoaringBitmap,
 }
 
 impl MergeSource<'_, '_> {
-    /// Maps the next document of this input to `ordinal`, or drops the document if that is `None`.
+    /// Maps the next live document of this input to the new ordinal `ordinal`, or drops the document if `ordinal` is `None`.
     fn number(&mut self, ordinal: Option<u32>) -> Result<()> {
         self.skip_deleted()?;
         if ordinal.is_none() {
@@ -216,7 +219,7 @@ impl MergeSource<'_, '_> {
     }
 }
 
-/// Merged keys that are not written yet.
+/// The merged keys.
 enum MergedKeys<'r> {
     Numbers { keys: SpillColumn<'r, u64>, span: Option<(u64, u64)> },
     Bytes(SpilledParts<'r>),
@@ -239,7 +242,7 @@ impl MergedKeys<'_> {
 }
 
 impl<'a, 'r> MergedInputs<'a, 'r> {
-    /// Merges the keys of the inputs, and maps the inputs' documents.
+    /// Merges the keys of the inputs, and assigns new ordinals to their documents.
     fn new(inputs: &[MergeInput<'a>], budget: SpillBudget<'r>) -> Result<(Self, MergedKeys<'r>)> {
         let share = budget.share(8 * inputs.len().max(1));
         let source = |input: &MergeInput<'a>| MergeSource {
@@ -269,7 +272,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok((merged, keys))
     }
 
-    /// Gives the next ordinal of the output to the next document of this input.
+    /// Assigns the next ordinal of the output to the next document of input `input`.
     fn number(&mut self, input: usize) -> Result<()> {
         if self.documents >= DOCUMENTS_MAX {
             let found = self.documents + 1;
@@ -296,7 +299,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         let mut merge = RunMerge::new(self.inputs.iter().enumerate().map(run).collect());
         let mut keys = SpillColumn::new(self.budget, self.budget.share(8));
         let mut span = None;
-        // Among equal keys, that of the newest input comes last.
+        // Among equal keys, the key of the newest input comes last.
         let mut waiting: Option<(u64, usize)> = None;
         let mut put = |merged: &mut Self, key: u64, input: usize| {
             span = Some((span.map_or(key, |(first, _)| first), key));
@@ -326,7 +329,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         let (mut encoder, mut data) = (FrontEncoder::default(), Vec::new());
         let runs = self.inputs.iter().map(|input| ByteKeys::new(input.segment, input.deleted));
         let mut merge = extsort::Merge::new(runs.collect::<Vec<_>>(), Ord::cmp);
-        // Among equal keys, that of the newest input comes last, so a key is written only after the next key is known.
+        // Among equal keys, the key of the newest input comes last. So a key is written only once the next key is known.
         let (mut waiting, mut waiting_input): (Vec<u8>, Option<usize>) = (Vec::new(), None);
         loop {
             let next = merge.next()?;
@@ -350,7 +353,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(MergedKeys::Bytes(parts))
     }
 
-    /// Passes each stripe of ordinals of each input to `each`, with the stripe's part of the map.
+    /// Divides the ordinals of each input into stripes. Calls `each` with the input, the stripe, and the stripe's part of
+    /// the map.
     fn for_each_stripe(
         &self,
         mut each: impl FnMut(&MergeSource<'a, 'r>, Range<u64>, &[u32]) -> Result<()>,
@@ -378,8 +382,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(count)
     }
 
-    /// Returns fingerprints with new ordinals, ascending: read lazily if the maps are in memory, otherwise from stored
-    /// runs.
+    /// Returns the fingerprints with their new ordinals, in ascending order. They are read lazily if all maps are in memory,
+    /// otherwise they are stored as runs first.
     fn fingerprints(&self) -> Result<RunMerge<Fingerprints<'_, 'r>, u128>> {
         let runs: Option<Vec<Fingerprints<'_, 'r>>> =
             self.inputs.iter().map(|input| self.listed(input)).collect();
@@ -389,13 +393,14 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         }
     }
 
-    /// Returns the run of an input for lazy reading; `None` if the input cannot be read lazily.
+    /// Returns a run that reads an input lazily, or `None` if this is not possible.
     fn listed<'m>(&'m self, input: &'m MergeSource<'a, 'r>) -> Option<Fingerprints<'m, 'r>> {
         let Some(fingerprints) = &input.segment.fingerprints else {
             return Some(Fingerprints::Stored(ChunkedValues::of(&[])));
         };
         let Layout::Planes(planes) = &fingerprints.tables.all[0].layout else { return None };
-        // The items of a posting list are returned together, so all lists together must fit into the budget.
+        // All documents of a posting list are returned at once, so reserve memory for all lists. Fall back to stored runs if
+        // the budget is too small.
         let section = &fingerprints.postings;
         let lists = section.length.saturating_sub(postings::range(section.rows).start);
         let budget = self.budget.share(8 * self.inputs.len()) as u64;
@@ -417,7 +422,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })))
     }
 
-    /// Returns the keys of table 1 of each input, for lazy reading. Fails if an input cannot be read lazily.
+    /// Returns runs that read the keys of table 1 lazily, one for each input. Fails if this is not possible.
     fn keys_of_first(&self) -> Result<Vec<KeysOfFirst<'_>>> {
         let keys = |input: &MergeSource<'a, 'r>| {
             let first = &input.segment.fingerprints.as_ref()?.tables.all[0];
@@ -432,15 +437,15 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         all.ok_or_else(|| Error::Invalid("merge_tables: planes, and no document left out".into()))
     }
 
-    /// Returns the same items as [`fingerprints`](Self::fingerprints) from stored runs. Works for any inputs and any
-    /// memory.
+    /// Stores the items of [`fingerprints`](Self::fingerprints) in runs, and returns the runs. Works for all inputs and any
+    /// memory budget.
     fn stored_runs(&self) -> Result<Vec<Fingerprints<'_, 'r>>> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
         self.for_each_stripe(|input, stripe, map| {
             let Some(fingerprints) = &input.segment.fingerprints else { return Ok(()) };
             let mut run = SpillColumn::new(self.budget, share);
-            // For each document of the stripe, the rank whose posting list has it.
+            // For each document of the stripe, the rank whose posting list contains it.
             let mut listed_by = vec![NO_RANK; (stripe.end - stripe.start) as usize];
             let mut listed = 0_u64;
             let mut postings = input.segment.postings_in_order();
@@ -451,7 +456,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                         return Ok(());
                     };
                     if std::mem::replace(listed_by, rank) != NO_RANK {
-                        // Checked while reading, because overlapping lists would take quadratic time.
+                        // Checked for each document, because overlapping lists could make the run quadratic in size.
                         return Err(input.wrong(&fingerprints.postings, 0, "each document once", ordinal));
                     }
                     listed += 1;
@@ -469,7 +474,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
                 ranked += u64::from(rank.is_some());
                 Ok(())
             })?;
-            // A document has one rank, so exactly one list has it.
+            // A document has one rank, so exactly one list contains it.
             if ranked != listed {
                 let expected = format!("the {ranked} documents that have a rank");
                 return Err(input.wrong(&fingerprints.postings, 0, expected, listed));
@@ -480,8 +485,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(runs)
     }
 
-    /// Returns the number of entries of a band and the entries, ascending: the band key in the high 32 bits, the new
-    /// ordinal in the low 32 bits.
+    /// Returns the number of entries of a band, and the entries in ascending order. An entry has its band key in the high 32
+    /// bits and the new ordinal in the low 32 bits.
     fn band(&self, band: usize) -> Result<(u64, RunMerge<ChunkedValues<'r, u64>, u64>)> {
         let share = self.budget.share(4 * self.stripes()?.max(1));
         let mut runs = Vec::new();
@@ -516,7 +521,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok((rows, RunMerge::new(runs)))
     }
 
-    /// Passes the input and the old ordinal of each document to `each`, in the order of new ordinals.
+    /// Calls `each` with the input and the old ordinal of each output document, in the order of the new ordinals.
     fn for_each_origin(&self, mut each: impl FnMut(&MergeSource<'a, 'r>, u32) -> Result<()>) -> Result<()> {
         let mut next = vec![0_u32; self.inputs.len()];
         for origin in self.origins.values() {
@@ -535,7 +540,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         self.for_each_origin(|input, ordinal| out.put(input.segment.signature(ordinal)?))
     }
 
-    /// Copies the samples of one kind, bottom (0) or modular (1), if they are stored.
+    /// Copies the bottom samples (`of` is 0) or the modular samples (1), if they are stored.
     fn samples(&self, out: &mut SegmentOutput, of: usize, kind: Kind) -> Result<()> {
         if self.inputs.iter().any(|input| input.segment.samples[of].is_none()) {
             return Ok(());
@@ -568,8 +573,8 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         })
     }
 
-    /// Copies values, stamps and fields, if they are stored. Sorts the order of stamps, and computes the sections of
-    /// sets from the fields.
+    /// Copies values, stamps and fields, if they are stored. Sorts the documents by stamp, and computes the sections of sets
+    /// from the fields.
     fn attached(&self, out: &mut SegmentOutput, params: &Params) -> Result<()> {
         if params.values {
             write_values(
@@ -628,7 +633,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(())
     }
 
-    /// Returns the sum of the inputs' salts minus the hashes of the dropped records.
+    /// Returns the salt of the output: the sum of the inputs' salts without the hashes of dropped records.
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
         for input in &self.inputs {
@@ -645,7 +650,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     }
 }
 
-/// Returns the sum of the hashes of the documents with these ordinals, which must ascend.
+/// Returns the sum of the record hashes of the documents with these ascending ordinals.
 fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
     let bands = segment.band_count();
     let mut band_keys = vec![0; ordinals.len() * bands];
@@ -679,7 +684,7 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
     Ok(sum)
 }
 
-/// The fingerprints of an input with new ordinals, ascending.
+/// The fingerprints of an input with their new ordinals, in ascending order.
 enum Fingerprints<'m, 'r> {
     Stored(ChunkedValues<'m, u128>),
     ListedRun(Box<ListedRun<'m, 'r>>),
@@ -695,17 +700,18 @@ impl SortedRun<u128> for Fingerprints<'_, '_> {
     }
 }
 
-/// A lazily read run: fingerprints from table 1 and documents from the postings, which are compared with the ranks.
+/// A run that is read lazily, with fingerprints from table 1 and documents from the postings. Checks that postings and ranks
+/// agree.
 struct ListedRun<'m, 'r> {
     input: &'m MergeSource<'m, 'r>,
     planes: &'m Planes,
     walk: Walk,
-    /// The current keys; `at` is the index of the next one.
+    /// The current chunk of keys; `at` is the index of the next key in it.
     keys: Vec<u64>,
     at: usize,
     rank: u32,
     postings: PostingsInOrder<'m>,
-    /// The ranks of all documents, set at their first use.
+    /// The ranks of all documents; read at their first use.
     ranks: Option<&'m [U32]>,
     map: &'m [u32],
     handed: u64,
@@ -726,7 +732,7 @@ impl<'m> ListedRun<'m, '_> {
         Ok(ranks)
     }
 
-    /// Appends the documents of the next fingerprint, for any kind of posting.
+    /// Appends the documents of the next fingerprint, which may have a single document or a list.
     #[inline(never)]
     fn list(
         &mut self,
@@ -767,8 +773,8 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                 let source = self.input.segment.at(&fingerprints.tables.all[0].section);
                 self.planes.walk(source, &mut self.walk, KEYS as usize, &mut self.keys)?;
                 if self.keys.is_empty() {
-                    // A document has one rank and is listed only by that rank. So if the numbers are equal, all
-                    // documents with a rank are listed.
+                    // A document has one rank, and only the list of that rank may contain it. So if the numbers are equal,
+                    // every document with a rank is listed.
                     let ranked = ranks.iter().filter(|rank| rank.get() != NO_RANK).count() as u64;
                     if ranked == self.handed {
                         return Ok(());
@@ -777,7 +783,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
                     return Err(self.input.wrong(&fingerprints.postings, 0, expected, self.handed));
                 }
             }
-            // Fingerprints of a single document each, up to the first one with a list or with damaged data.
+            // Handle fingerprints with a single document each, up to the first one with a list or with damaged data.
             let keys = &self.keys[self.at..self.keys.len().min(self.at + max)];
             let entries = self.postings.entries(self.rank, keys.len())?;
             let (rank_bytes, map_bytes) = (ranks.as_bytes(), self.map.as_bytes());
@@ -808,7 +814,7 @@ impl SortedRun<u128> for ListedRun<'_, '_> {
     }
 }
 
-/// The keys of an input's table 1, ascending.
+/// The keys of an input's table 1, in ascending order.
 struct KeysOfFirst<'a> {
     source: SectionReader<'a>,
     planes: Planes,
@@ -821,7 +827,8 @@ impl SortedRun<u64> for KeysOfFirst<'_> {
     }
 }
 
-/// The live numeric keys of a segment, ascending, each in the high bits above the number of its input.
+/// The live numeric keys of a segment, in ascending order. An item has the key in its high bits and the index of the input
+/// in its low 32 bits.
 struct NumberKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
@@ -858,11 +865,11 @@ impl SortedRun<u128> for NumberKeys<'_> {
     }
 }
 
-/// The live byte-string keys of a segment, ascending.
+/// The live byte-string keys of a segment, in ascending order.
 struct ByteKeys<'a> {
     segment: &'a Segment,
     deleted: &'a RoaringBitmap,
-    /// The keys of a group, one after the other, and the end of each key.
+    /// The concatenated keys of a group, and the end of each key.
     group: Vec<u8>,
     ends: Vec<usize>,
     at: usize,

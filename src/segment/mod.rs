@@ -6,11 +6,11 @@
 //! - [`records`]: the input, stored by column;
 //! - [`build`]: writes a file from records, front to back; [`rows`]: builds from more records than fit in memory;
 //! - [`merge`]: merges segments;
-//! - [`sorted`], [`spilled`]: sorting, and columns that spill to scratch files;
-//! - `file`: the bytes of a file, with each page checked against its checksum at its first use; `parsed`: a file whose
-//!   sections are known; [`open`]: a [`Segment`], whose sections match the parameters;
+//! - [`sorted`], [`spilled`]: sort values, and store columns that spill to scratch files;
+//! - `file`: reads the bytes of a file and checks each page against its checksum at its first use; `parsed`: a file whose
+//!   table of contents has been read; [`open`]: a [`Segment`], whose sections match its parameters;
 //! - [`keys`], [`near`], [`buckets`], [`samples`], `attached`, [`scan`], [`ordered`]: the queries;
-//! - [`verify`]: checks everything, slowly; [`salvage`]: reads the intact records of a damaged segment.
+//! - [`verify`]: checks all data, slowly; [`salvage`]: reads the intact records of a damaged segment.
 
 pub mod search_options;
 mod attached;

@@ -1,6 +1,6 @@
-//! Queries for fingerprints within a Hamming radius, and for their documents.
+//! Searches for fingerprints within a Hamming radius, and for the documents that have them.
 //!
-//! The search itself is in `segment::probe`.
+//! The search itself is implemented in `segment::probe`.
 
 use std::ops::ControlFlow;
 
@@ -15,7 +15,7 @@ use crate::format::postings::{self, Posting};
 use crate::format::ranks;
 use crate::format::wire::Fault;
 
-/// Refuses a radius that no tables answer.
+/// Returns an error for a radius that no table design supports.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -24,15 +24,15 @@ pub fn check_radius(within: u32) -> Result<()> {
 }
 
 impl Segment {
-    /// Passes each distinct fingerprint within `within` bits of `query` to `hit`, once, in no particular order. Finds
-    /// all of them unless the table design is a free one; finds none if the index stores no fingerprints.
+    /// Calls `hit` once with each distinct fingerprint within `within` bits of `query`, in no particular order. Finds all of
+    /// them unless the table design is a free one. Finds none if the index stores no fingerprints.
     ///
-    /// Takes [`Design::probes`](crate::design::Design::probes) lookups, each followed by a scan of about n / 2^b
-    /// entries, b being the number of bits by which a table is probed.
+    /// Takes [`Design::probes`](crate::design::Design::probes) lookups. Each is followed by a scan of about n / 2^b entries,
+    /// where b is the number of bits in the prefix of a probe.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], after which the matches already reported remain valid; [`Error::Invalid`] for a radius that
-    /// the design does not answer.
+    /// [`Error::Corrupt`]; matches that were reported before the error are valid. [`Error::Invalid`] for a radius that the
+    /// design does not support.
     pub fn within(&self, query: u64, within: u32, mut hit: impl FnMut(FingerprintMatch)) -> Result<()> {
         SearchScratch::lend(|scratch| {
             self.search(&[query], SearchOptions::within(within), scratch, |_, near| {
@@ -42,15 +42,15 @@ impl Segment {
         })
     }
 
-    /// Searches as [`within`](Self::within) does, for several queries whose memory accesses overlap. With 16 queries
-    /// that is twice as fast as one query at a time if the segment is larger than the caches. With a thousand queries
-    /// or more, each table is probed in the order of its prefixes, so that queries share buckets: this halves the time
-    /// again for a hundred thousand queries. `hit` receives the index of the query; the matches of different queries
-    /// are interleaved. A break ends the search of the query of this match.
+    /// Searches as [`within`](Self::within) does, but for several queries whose memory accesses overlap. If the segment is
+    /// larger than the CPU caches, 16 queries take half as long as one at a time. A thousand queries or more are sorted by
+    /// the prefixes of each table, so that they share buckets; with a hundred thousand queries, this halves the time again.
+    /// `hit` is called with the index of the query and a match. Matches of different queries are interleaved. A break ends
+    /// the search for that query only.
     ///
     /// # Errors
-    /// The errors of [`within`](Self::within); [`Error::Invalid`] for a probe strategy that the tables' codecs do not
-    /// have; and the errors of `hit`.
+    /// Those of [`within`](Self::within); [`Error::Invalid`] if the tables' codecs do not support the probe strategy; the
+    /// errors of `hit`.
     pub fn search(
         &self,
         queries: &[u64],
@@ -61,7 +61,7 @@ impl Segment {
         self.search_by(queries, ask, scratch, &mut hit)
     }
 
-    /// Not generic, so that the search is compiled once here and not for each caller.
+    /// Not generic, so that the search is compiled only once.
     fn search_by(
         &self,
         queries: &[u64],
@@ -89,18 +89,18 @@ impl Segment {
         search.run()
     }
 
-    /// Returns the design and the codecs of the tables; `None` if the index stores no fingerprints.
+    /// Returns the design and the codecs of the tables, or `None` if the index stores no fingerprints.
     #[must_use]
     pub fn scheme(&self) -> Option<Scheme> {
         self.fingerprints.as_ref().map(|fingerprints| fingerprints.tables.scheme())
     }
 
-    /// Passes the ordinal and the distance of each document within `within` bits of `query` to `hit`, in no particular
+    /// Calls `hit` with the ordinal and the distance of each document within `within` bits of `query`, in no particular
     /// order.
     ///
     /// # Errors
-    /// The errors of [`within`](Self::within); also [`Error::Corrupt`] if posting lists overlap, at the latest after
-    /// one visit of each document.
+    /// Those of [`within`](Self::within). [`Error::Corrupt`] if posting lists overlap, at the latest when more documents
+    /// have been reported than the segment has.
     #[inline]
     pub fn documents_within(&self, query: u64, within: u32, mut hit: impl FnMut(u32, u32)) -> Result<()> {
         SearchScratch::lend(|scratch| {
@@ -111,8 +111,8 @@ impl Segment {
         })
     }
 
-    /// Searches as [`search`](Self::search) does, for documents: `hit` receives the index of the query, the ordinal and
-    /// the distance.
+    /// Searches as [`search`](Self::search) does, but for documents. `hit` is called with the index of the query, the
+    /// ordinal and the distance.
     ///
     /// # Errors
     /// As [`search`](Self::search) and [`documents_within`](Self::documents_within).
@@ -139,7 +139,7 @@ impl Segment {
         })
     }
 
-    /// Refuses ranks whose posting lists have more documents in all than the segment.
+    /// Returns an error if the posting lists of these ranks together have more documents than the segment.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -147,7 +147,7 @@ impl Segment {
         let mut listed = 0;
         for &rank in ranks {
             listed += self.posting_count(rank)? as u64;
-            // As in `search_documents`: a document is in one list only.
+            // As in `search_documents`: a document is in one list only, so the lists overlap.
             if listed > self.documents() {
                 return Err(self.lists_overlap(rank));
             }
@@ -168,18 +168,17 @@ impl Segment {
         Error::Invalid("this segment keeps no fingerprints".into())
     }
 
-    /// Returns the fingerprint of a rank.
+    /// Returns the fingerprint with rank `rank`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also for a rank that no fingerprint has; [`Error::Invalid`] if the segment stores no
-    /// fingerprints.
+    /// [`Error::Corrupt`], also for a rank that does not exist; [`Error::Invalid`] if the segment stores no fingerprints.
     pub fn fingerprint(&self, rank: u32) -> Result<u64> {
         let Some(fingerprints) = &self.fingerprints else { return Err(Self::keeps_no_fingerprints()) };
         let table = &fingerprints.tables.all[0];
         table.layout.value(self.at(&table.section), rank.into())
     }
 
-    /// Returns the rank of a document's fingerprint; `None` for a document without a sketch, or if the index stores no
+    /// Returns the rank of a document's fingerprint. `None` for a document without a sketch, or if the index stores no
     /// fingerprints.
     ///
     /// # Errors
@@ -192,7 +191,7 @@ impl Segment {
             .map_err(|e| self.corrupt_at(&fingerprints.ranks, e))
     }
 
-    /// Passes the ordinals of the documents that have the fingerprint of `rank` to `each`, ascending.
+    /// Calls `each` with the ordinal of each document that has the fingerprint with rank `rank`, in ascending order.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

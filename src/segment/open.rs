@@ -1,20 +1,21 @@
 //! Opens a file as a [`Segment`].
 //!
-//! The checks, in this order; each relies on the previous ones:
+//! The checks run in this order; each relies on the previous ones:
 //!
 //! 1. the header: magic, checksum, version, features, role;
 //! 2. the footer, with the header's salt: magic, checksum, the file's length;
 //! 3. the table of contents: checksum, section kinds, and that the sections tile the file;
 //! 4. the checksums section, against its checksum in the footer;
 //! 5. the parameters, against their digest in the header;
-//! 6. the sections, against the parameters: exactly the required sections are present, and each has the length that its
-//!    rows require.
+//! 6. the sections, against the parameters: exactly the required sections are present, and the length of each matches its
+//!    number of rows.
 //!
-//! Steps 1 to 5, in `parsed`, turn the bytes into a `ParsedSegment`; step 6, in this module, turns it into a
-//! [`Segment`]. A [`Segment`] has passed all steps and never changes.
+//! Steps 1 to 5, in `parsed`, return a `ParsedSegment`. Step 6, in this module, converts it into a [`Segment`], which never
+//! changes.
 //!
-//! Pages are checked at their first use, and stored values where they are used. Header, footer, table of contents and
-//! checksums are read, not mapped. Time and memory are O(sections + pages): about a thousandth of the file.
+//! Pages are checked when they are first used, and stored values whenever they are used. Header, footer, table of contents
+//! and checksums are read, not mapped. Opening takes O(sections + pages) time and memory: about a thousandth of the file
+//! size.
 
 use std::ops::Range;
 use std::path::Path;
@@ -45,7 +46,7 @@ use crate::sync::Mutex;
 use crate::sys::{Access, Column};
 use crate::sys::vfs::{MemoryFile, ReadFile, Vfs};
 
-/// An open segment: `Send + Sync`, and shared by all readers. The bytes are mapped, or read at their first use.
+/// An open segment, shared by all readers. Its bytes are mapped, or read from the file at their first use.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) file: SegmentFile,
@@ -62,28 +63,28 @@ pub struct Segment {
     pub(super) values: Option<(Section, Values)>,
     pub(super) stamps: Option<(Section, Stamps)>,
     pub(super) fields: Option<(Section, Values)>,
-    /// The common tags, and the prefixes.
+    /// The sections of common tags and of prefixes.
     pub(super) sets: Option<[(Section, Band); 2]>,
-    /// The smallest and the largest key, set at their first use; `None` if the segment has no documents.
+    /// The smallest and the largest key, or `None` if the segment has no documents; computed at their first use.
     pub(super) key_span: OnceLock<Option<(KeyBuf, KeyBuf)>>,
-    /// The band keys by document, set at their first use.
+    /// The band keys by document; read at their first use.
     pub(super) features: OnceLock<FeatureColumn>,
-    /// The priority of each document, set at their first use.
+    /// The priority of each document; computed at its first use.
     pub(super) priorities: OnceLock<Column<[u64; 2]>>,
-    /// The number of priorities that were read one by one.
+    /// The total number of reads that [`prepare_priorities`](Self::prepare_priorities) was called for.
     pub(super) priority_reads: AtomicU64,
     /// The documents of long buckets, ordered by priority.
     pub(super) ordered: Mutex<HeldOrders>,
 }
 
-/// The encoding of the keys, and their section.
+/// The section of the keys and their encoding.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys {
     Frame(Section, Frame),
     Front(Section),
 }
 
-/// The sections of fingerprints. An index without fingerprints has none.
+/// The sections and tables of fingerprints.
 #[derive(Debug)]
 pub(super) struct Fingerprints {
     pub(super) distinct: u64,
@@ -101,7 +102,7 @@ impl Segment {
         Self::open_with(vfs, path, Access::default())
     }
 
-    /// Opens a segment as [`open`](Self::open) does; `access` selects how the bytes are brought into memory.
+    /// Opens a segment as [`open`](Self::open) does, but brings its bytes into memory as `access` specifies.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -110,7 +111,7 @@ impl Segment {
         Self::open_file(file, path, access)
     }
 
-    /// Opens a segment from bytes in memory. Errors report `path` as the file.
+    /// Opens a segment from bytes in memory. Error messages name `path` as the file.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -120,7 +121,7 @@ impl Segment {
 
     fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
         let parsed = ParsedSegment::read(file, path, access)?;
-        // The parameters, which are the first section, have been read.
+        // The first section, the parameters, has already been read.
         let mut entries = Entries { parsed: &parsed, next: 1 };
         let keys = entries.keys()?;
         let fingerprints = entries.fingerprints()?;
@@ -157,18 +158,18 @@ impl Segment {
         })
     }
 
-    /// Returns the number of bytes in pages whose checksums have been compared since the segment was opened.
+    /// Returns the total size in bytes of the pages whose checksums have been compared since the segment was opened.
     pub(crate) fn verified_bytes(&self) -> u64 {
         self.file.sound_pages() * PAGE
     }
 
-    /// Reads the whole file and compares the checksums of all pages, at the speed of reading. Checks less than
-    /// [`verify`](Self::verify).
+    /// Reads the whole file and compares each page with its checksum, about as fast as the file can be read. Checks less
+    /// than [`verify`](Self::verify).
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first damaged page, [`Error::Io`].
     pub fn check_pages(&self) -> Result<()> {
-        // The checksums section has a checksum of its own, which was compared when the file was opened.
+        // The checksums section has its own checksum, which was compared when the file was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             let mut at = 0;
             while at < section.length {
@@ -186,7 +187,7 @@ impl Segment {
         SectionReader::new(&self.file, section)
     }
 
-    /// Returns the bytes at `range` of a section, after its pages were checked.
+    /// Returns the bytes at `range` of a section, after checking the pages that contain them.
     #[inline(always)]
     pub(super) fn read(&self, section: &Section, range: Range<u64>) -> Result<&[u8]> {
         self.file.read(section, range)
@@ -207,9 +208,10 @@ impl Segment {
         self.file.corrupt_at(section, fault)
     }
 
-    /// Reports unreadable pages of the map. Must be called after each query on this segment, before the results are
-    /// used. If the program has installed the guard (`sys::guard::install`), unreadable pages of a map read as zeros and
-    /// this fails; without the guard, it always succeeds. [`Snapshot`](crate::Snapshot) and all layers above it call it.
+    /// Returns an error if pages of the map were unreadable. Call it after each query on this segment, before using the
+    /// results. Once the program has installed the guard (`sys::guard::install`), unreadable pages of a map read as zeros
+    /// and are reported only here. Without the guard, this always succeeds. [`Snapshot`](crate::Snapshot) and all layers
+    /// above it call it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -242,7 +244,7 @@ impl Segment {
         self.salt
     }
 
-    /// Returns the digest that identifies the bytes of the file: xxh3-128 of header, checksums, table of contents and
+    /// Returns the digest that identifies the contents of the file: the xxh3-128 of header, checksums, table of contents and
     /// footer.
     #[must_use]
     pub fn digest(&self) -> u128 {
@@ -268,16 +270,16 @@ impl Segment {
     }
 }
 
-/// Step 6: takes the entries of the table of contents one by one, in the order that the format requires.
+/// Step 6: takes the entries of the table of contents one by one, and checks that they are in the required order.
 struct Entries<'a> {
     parsed: &'a ParsedSegment,
-    /// The index of the next entry, from 0.
+    /// The index of the next entry.
     next: usize,
 }
 
 impl Entries<'_> {
-    /// Takes the next entry and returns its section. The entry must have this kind, index, codec and number of rows
-    /// (`None`: any).
+    /// Takes the next entry and returns its section. Fails unless the entry has this kind, index, codec and number of rows.
+    /// `None` accepts any number of rows.
     fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
         let entry = self.next;
         let expected = || {
@@ -295,7 +297,7 @@ impl Entries<'_> {
         Ok(section)
     }
 
-    /// Refuses remaining entries.
+    /// Fails if entries remain.
     fn finish(self) -> Result<()> {
         match self.parsed.file.sections().get(self.next) {
             None => Ok(()),
@@ -353,7 +355,7 @@ impl Entries<'_> {
         let name = design::decode(file.read(&named, 0..named.length)?);
         let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
         let count = design.tables.len() as u16;
-        // A table with hot buckets has a hot section; `verify` checks whether it should have one.
+        // A table with hot buckets has a hot section. Whether such a section is missing is checked only by `verify`.
         let mut hot_sections = vec![None; count.into()];
         for index in 1..=count {
             if file.sections().iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {
@@ -375,8 +377,8 @@ impl Entries<'_> {
         Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
     }
 
-    /// Returns the codec of a table (numbered from 1), read from the table of contents. `before` are the tables with
-    /// lower numbers; a partial table must not precede a complete one.
+    /// Returns the codec of table `index`, numbered from 1, as specified in the table of contents. `before` has the tables
+    /// with lower numbers. A complete table must not follow a partial one.
     fn codec_of_table(&self, design: &Design, index: u16, before: &[OpenTable]) -> Result<Codec> {
         let kinds = [Kind::Table, Kind::FilterTable];
         let mut entries = self.parsed.file.sections().iter().enumerate();
@@ -420,7 +422,7 @@ impl Entries<'_> {
         Ok(bands)
     }
 
-    /// Returns the section of signatures and the bytes of each signature.
+    /// Returns the section of signatures, and the length of a signature in bytes.
     fn signatures(&mut self) -> Result<Option<(Section, u64)>> {
         let (params, documents) = (&self.parsed.params, self.parsed.documents);
         let width = params.minhash.map_or(0, |minhash| minhash.signature_bytes() as u64);
@@ -476,7 +478,7 @@ impl Entries<'_> {
         Ok((section, layout))
     }
 
-    /// Takes the sections that find documents by their sets: common tags and prefixes.
+    /// Takes the sections of common tags and prefixes, by which similar sets are found.
     fn sets(&mut self) -> Result<Option<[(Section, Band); 2]>> {
         if !self.parsed.params.sets {
             return Ok(None);
@@ -486,7 +488,7 @@ impl Entries<'_> {
         Ok(Some([common, prefixes]))
     }
 
-    /// Takes a section encoded as a band whose ordinals are below `below`.
+    /// Takes a section that is encoded as a band. Its ordinals are below `below`.
     fn coded_as_band(&mut self, kind: Kind, below: u64) -> Result<(Section, Band)> {
         let section = self.take(kind, 0, bands::CODEC_PACKED, None)?;
         if section.rows > u32::MAX.into() {

@@ -1,8 +1,8 @@
-//! Returns the documents of a bucket by priority.
+//! Reads the documents of a bucket in the order of priority.
 //!
-//! A bucket lists documents in the order of their ordinals, but a query by priority needs only the first few documents
-//! by priority. So a long bucket is sorted by priority at its first use, and this order is cached while the segment is
-//! open: 4 bytes for each entry. Short buckets are read each time.
+//! A bucket stores documents in the order of ordinals, but a query by priority needs only the first few documents by
+//! priority. So a long bucket is sorted by priority at its first use, and the sorted ordinals (4 bytes for each document)
+//! are cached while the segment is open. Short buckets are read each time.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,19 +12,19 @@ use super::open::{Fingerprints, Segment};
 use crate::error::Result;
 use crate::format::postings::{self, Posting};
 
-/// Minimum number of documents for which the order of a bucket is cached.
+/// Minimum number of documents of a bucket whose order is cached.
 const LONG: usize = 32;
-/// The priorities of all documents are cached once the number of priorities read reaches the number of documents
-/// divided by this.
+/// Once the number of priorities read reaches the number of documents divided by this, the priorities of all documents are
+/// cached.
 const READS: u64 = 8;
-/// Minimum number of priorities that are read one by one before all are cached, however small the segment is.
+/// Minimum number of priorities that are read one by one before all of them are cached.
 const READS_MIN: u64 = 4096;
 
 impl Segment {
-    /// Returns the ordinals of a long bucket by priority, including deleted documents. For a short bucket, returns
-    /// `None` and appends the ordinals to `short`, in no particular order.
+    /// Returns the ordinals of a long bucket in the order of priority, including those of deleted documents. For a short
+    /// bucket, returns `None` and appends the ordinals to `short` in no particular order.
     ///
-    /// Takes O(n log n) for a bucket of n documents the first time, O(1) afterwards.
+    /// The first call for a bucket of n documents takes O(n log n), later ones O(1).
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -40,18 +40,18 @@ impl Segment {
         self.read_bucket(bucket, |ordinal| ordinals.push(ordinal))?;
         self.prepare_priorities(ordinals.len() as u64)?;
         let by_priority = |ordinal: u32| Ok((self.priority(ordinal)?, ordinal));
-        // Ordinals ascend with keys, so they break ties of priority and hash by key.
+        // If priority and hash are equal, the smaller ordinal comes first. Ordinals ascend with keys.
         let mut keyed: Vec<([u64; 2], u32)> = ordinals.into_iter().map(by_priority).collect::<Result<_>>()?;
         keyed.sort_unstable();
         let sorted: Arc<[u32]> = keyed.into_iter().map(|(_, ordinal)| ordinal).collect();
         self.check_map()?;
-        // Another thread may have stored the same order first.
+        // If another thread has stored the same order first, this replaces it.
         self.ordered.lock().add(bucket, &sorted, self.documents());
         Ok(Some(sorted))
     }
 
-    /// Announces `reads` calls of [`priority`](Self::priority). Caches the priorities of all documents, 16 bytes for
-    /// each, once the calls announced so far cost more than that.
+    /// Prepares for `reads` calls of [`priority`](Self::priority). Once single reads cost more than reading the priorities
+    /// of all documents, caches all priorities, 16 bytes for each document.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -95,7 +95,7 @@ impl Segment {
         }
     }
 
-    /// Returns the number of documents that have the fingerprint of rank `rank`.
+    /// Returns the number of documents that have the fingerprint with rank `rank`.
     pub(super) fn posting_count(&self, rank: u32) -> Result<usize> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(0) };
         let (rank, documents) = (u64::from(rank), self.documents());

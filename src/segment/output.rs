@@ -1,4 +1,4 @@
-//! Writes a segment file: one section after the other, and a checksum for each page.
+//! Writes a segment file section by section, with a checksum for each page.
 
 use std::path::{Path, PathBuf};
 
@@ -15,25 +15,25 @@ use crate::format::{self, align};
 use crate::params::Params;
 use crate::sys::vfs::{TemporaryFile, Vfs};
 
-/// Number of bytes collected before they are written; a multiple of the page size. It is the size of a huge page, and
-/// writes begin at multiples of it, so that file systems with large folios keep the file in huge pages, and maps of the
+/// Number of bytes that are buffered before they are written. It is the size of a huge page and a multiple of the page size,
+/// and each write starts at a multiple of it. So file systems with large folios keep the file in huge pages, and maps of the
 /// file need few TLB entries.
 const BUFFER: usize = 2 << 20;
 
-/// Writes a segment from front to back. The file has no name until [`SegmentOutput::finish`] has synced it.
+/// Writes a segment from front to back. The file gets its name only after [`SegmentOutput::finish`] has synced it.
 pub(super) struct SegmentOutput {
     file: Box<dyn TemporaryFile>,
     dir: PathBuf,
     salt: u128,
     header: Header,
     buffer: Vec<u8>,
-    /// The offset in the file of the buffer's first byte; a multiple of the page size.
+    /// The offset in the file at which the buffer will be written; a multiple of the page size.
     flushed: u64,
     page_checksums: Vec<u32>,
     sections: Vec<Section>,
 }
 
-/// A complete file with the facts about it that the manifest stores.
+/// A complete, synced file, with the length and the digest that the manifest stores.
 pub(super) struct Finished {
     pub(super) file: Box<dyn TemporaryFile>,
     pub(super) length: u64,
@@ -63,7 +63,7 @@ impl SegmentOutput {
         self.flushed + self.buffer.len() as u64
     }
 
-    /// Adds a section. `body` writes its content and need not know its offset.
+    /// Adds a section. `body` writes its contents, and does not need to know its offset.
     pub(super) fn section(
         &mut self,
         kind: Kind,
@@ -81,8 +81,8 @@ impl SegmentOutput {
         Ok(())
     }
 
-    /// Pads with zeros to the next multiple of 64. Sections begin at multiples of 64, so their parts can be aligned,
-    /// too.
+    /// Pads the file with zeros to a multiple of 64. Sections start at multiples of 64, so this also aligns the parts of a
+    /// section.
     pub(super) fn align(&mut self) -> Result<()> {
         let gap = align(self.offset()) - self.offset();
         self.put(&[0; format::ALIGNMENT as usize][..gap as usize])
@@ -115,7 +115,7 @@ impl SegmentOutput {
         Ok(())
     }
 
-    /// Writes checksums, table of contents and footer, and makes the file durable.
+    /// Writes checksums, table of contents and footer, and syncs the file.
     pub(super) fn finish(mut self, documents: u64, distinct: u64) -> Result<Finished> {
         self.align()?;
         self.checksum_pages();
@@ -162,7 +162,7 @@ impl SegmentOutput {
         Ok(Finished { file: self.file, length, digest })
     }
 
-    /// Appends bytes and padding after the checksummed pages. What is written there has its own checksums.
+    /// Appends bytes and padding after the checksummed pages. The sections there have their own checksums.
     fn put_whole(&mut self, bytes: &[u8]) {
         self.buffer.extend_from_slice(bytes);
         let gap = align(self.offset()) - self.offset();
@@ -170,8 +170,8 @@ impl SegmentOutput {
     }
 }
 
-/// Returns a digest that identifies the bytes of a whole segment without reading all of them: that of the header, the
-/// page checksums, the table of contents and the footer, which together determine all other bytes.
+/// Returns a digest that identifies a whole segment without reading all of it: the digest of the header, the page checksums,
+/// the table of contents and the footer. Together they determine all other bytes.
 pub(super) fn digest(header: &Header, checksums: &[u8], contents: &[u8], footer: &Footer) -> u128 {
     let mut hasher = Xxh3Default::new();
     hasher.update(header.as_bytes());

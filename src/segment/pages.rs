@@ -1,8 +1,8 @@
-//! Compares the checksum of each page at its first use, and decides which pages to read ahead.
+//! Checks each page against its checksum at its first use, and decides which pages to read ahead.
 //!
-//! Lookups read single pages. Scans read consecutive pages and need read-ahead. The set of checked pages distinguishes
-//! the two: if the [`WALK`] pages before a new page have been checked, a scan has reached the new page. So every scan
-//! is read ahead, whichever sections it reads and however many scans run at once, and callers need not announce it.
+//! Lookups read single pages, while scans read consecutive pages and benefit from read-ahead. The set of checked pages
+//! distinguishes the two: if the [`WALK`] pages before a new page have been checked, the new page belongs to a scan. So
+//! scans of any sections are read ahead, even if several run at once, and callers need not announce them.
 
 use std::io;
 use std::ops::Range;
@@ -16,39 +16,39 @@ use crate::sys::mmap::{PIECE, View};
 
 const _: () = assert!(PIECE as u64 == PAGE, "what is fetched together is checked together");
 
-/// Number of checked pages before a new page that make it a step of a scan. If half of a file's pages were read at
-/// random, one new page in 256 is mistaken for a step.
+/// A new page belongs to a scan if this many pages directly before it have been checked. If half of a file's pages have been
+/// read at random, one new page in 256 is mistaken for a part of a scan.
 const WALK: u64 = 8;
-/// Number of pages announced ahead of a scan: 1 MiB, more than devices transfer at once. At least half of it is always
-/// in flight.
+/// Number of pages ahead of a scan that the operating system is advised to read: 1 MiB, which is more than devices transfer
+/// at once. At least half of them are always in flight.
 const AHEAD: u64 = 256;
-/// Maximum number of pages fetched by one call, for a scan or if that many are requested.
+/// Maximum number of pages that one read fetches, for a scan or for a large request.
 const RUN: u64 = 64;
 
-/// The expected checksums of the pages, and the set of pages whose checksums matched.
+/// The expected checksums of all pages, and the set of pages whose checksums have matched.
 #[derive(Debug)]
 pub(super) struct PageChecks {
     salt: u128,
     expected: Vec<u32>,
-    /// A bit for each page whose checksum matched. Two threads may check the same page; setting its bit twice is
+    /// A bit for each page whose checksum has matched. If two threads check the same page, both set its bit, which is
     /// harmless.
     sound: AtomicBits,
-    /// A bit for each page that the operating system was advised to read.
+    /// A bit for each page that the operating system has been advised to read.
     announced: AtomicBits,
-    /// The offset in the file at which the checksummed bytes end.
+    /// The offset in the file at which the checksummed data ends.
     end: u64,
 }
 
 /// The reason why a page cannot be used.
 #[derive(Debug)]
 pub(super) enum PageError {
-    /// Its checksum does not match, or the page is missing.
+    /// The checksum of the page does not match, or the file is too short.
     Damaged(Fault),
-    /// It could not be read; a later attempt may succeed.
+    /// The page could not be read. A later attempt may succeed.
     Failed(io::Error),
 }
 
-/// Returns the error for a page of a guarded map that is or was unreadable.
+/// Returns the error for a guarded map with pages that are or were unreadable.
 pub(super) fn lost() -> io::Error {
     io::Error::other(
         "a page of the map cannot be read: the file was cut short, or its disk failed; open the index again",
@@ -70,7 +70,7 @@ impl CheckedPages<'_> {
     #[inline(always)]
     pub(super) fn have(self, range: &Range<usize>) -> bool {
         const SIZE: usize = PAGE as usize;
-        // Acquire, as in `AtomicBits::has`.
+        // Acquire ordering, for the reason given at `AtomicBits::has`.
         let has = |page: usize| {
             let word = self.0.get(page / 64);
             word.is_some_and(|word| word.load(Ordering::Acquire) >> (page % 64) & 1 != 0)
@@ -80,7 +80,7 @@ impl CheckedPages<'_> {
     }
 }
 
-/// Consecutive pages, for example those of all tables, and the first page among them that is not known to be checked.
+/// A range of consecutive pages, for example those of all tables, and a position before which all of them have been checked.
 #[derive(Debug)]
 pub(super) struct Stretch {
     pages: Range<u64>,
@@ -88,7 +88,7 @@ pub(super) struct Stretch {
 }
 
 impl Stretch {
-    /// Creates the stretch of the pages of `range` (offsets in the file).
+    /// Creates the stretch of pages that contain `range` (offsets in the file).
     pub(super) fn new(range: &Range<u64>) -> Self {
         let pages = range.start / PAGE..range.end.div_ceil(PAGE);
         Self { reached: AtomicU64::new(pages.start), pages }
@@ -104,15 +104,15 @@ impl AtomicBits {
         Self((0..count.div_ceil(64)).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Returns whether a bit is set. Acquire: a thread that sees the bit of a checked page must also see its fetched
-    /// bytes.
+    /// Returns true if the bit of a page is set. Acquire ordering, because a thread that sees the bit of a checked page must
+    /// also see the fetched bytes.
     #[inline(always)]
     fn has(&self, page: u64) -> bool {
         let word = self.0.get((page / 64) as usize);
         word.is_some_and(|word| word.load(Ordering::Acquire) & 1 << (page % 64) != 0)
     }
 
-    /// Sets a bit. Returns false if it was already set, or if there is no such page.
+    /// Sets the bit of a page. Returns false if it was already set or if there is no such page.
     fn set(&self, page: u64) -> bool {
         let bit = 1 << (page % 64);
         self.0.get((page / 64) as usize).is_some_and(|word| word.fetch_or(bit, Ordering::Release) & bit == 0)
@@ -127,7 +127,7 @@ impl CheckedPages<'_> {
 }
 
 impl PageChecks {
-    /// Creates the state for the pages of the first `end` bytes, which have the checksums `expected`.
+    /// Creates the state for the pages of the first `end` bytes of a file. `expected` has the checksum of each page.
     pub(super) fn new(salt: u128, expected: &[U32], end: u64) -> Self {
         let expected: Vec<u32> = expected.iter().map(|sum| sum.get()).collect();
         let [sound, announced] = [(); 2].map(|()| AtomicBits::new(expected.len()));
@@ -140,8 +140,8 @@ impl PageChecks {
         CheckedPages(&self.sound.0)
     }
 
-    /// Returns true once all pages of a stretch have been checked; from then on it always does. Repeated calls continue
-    /// where the last call stopped.
+    /// Returns true if all pages of a stretch have been checked. Each call continues at the page where the last call
+    /// stopped.
     #[inline(always)]
     pub(super) fn all_sound(&self, stretch: &Stretch) -> bool {
         let reached = stretch.reached.load(Ordering::Acquire);
@@ -153,18 +153,18 @@ impl PageChecks {
         while reached < stretch.pages.end && self.sound.has(reached) {
             reached += 1;
         }
-        // Another thread may have stored a larger value; then some pages are looked up again.
+        // If another thread has stored a larger value, some pages are looked up again later.
         stretch.reached.store(reached, Ordering::Release);
         reached >= stretch.pages.end
     }
 
-    /// Returns the number of pages.
+    /// Returns the number of checksummed pages.
     pub(super) fn count(&self) -> u64 {
         self.expected.len() as u64
     }
 
-    /// Returns the bytes at `range` of `file`, after checking their pages. A page that failed is tried again at the
-    /// next call.
+    /// Returns the bytes at `range` of `file`, after checking the pages that contain them. If a page fails, the next call
+    /// tries it again.
     #[inline(always)]
     pub(super) fn read<'a>(&self, file: &'a View, range: &Range<u64>) -> Result<&'a [u8], PageError> {
         if range.start < range.end {
@@ -179,7 +179,7 @@ impl PageChecks {
             .ok_or_else(|| Fault::new(range.start, "a place in the file", "one past its end").into())
     }
 
-    /// Checks `page` at its first use, as part of a read up to page `last`.
+    /// Checks a page at its first use, as part of a read that ends at page `last`.
     #[cold]
     #[inline(never)]
     fn admit(&self, file: &View, page: u64, last: u64) -> Result<(), PageError> {
@@ -208,12 +208,12 @@ impl PageChecks {
             if self.sound.has(page) {
                 return Ok(());
             }
-            // The failing page may be one that the caller did not request, so check the requested page alone.
+            // The read may have failed because of a page that was not requested, so read and check the requested page alone.
         }
         self.check(file, page)
     }
 
-    /// Compares a page with its checksum, even if it matched before. If pages are fetched, the page is read again.
+    /// Compares a page with its checksum, even if it has matched before. If the file is not mapped, reads the page again.
     #[inline(never)]
     pub(super) fn check(&self, file: &View, page: u64) -> Result<(), PageError> {
         let start = page.saturating_mul(PAGE);
@@ -250,7 +250,7 @@ impl PageChecks {
         Ok(())
     }
 
-    /// Compares the checksummed bytes of a page with its checksum.
+    /// Compares the checksummed bytes of a page with the expected checksum.
     fn compare(&self, page: u64, bytes: &[u8]) -> Result<(), Fault> {
         let start = page * PAGE;
         let expected = *self.expected.get(page as usize).ok_or_else(|| {
@@ -266,17 +266,17 @@ impl PageChecks {
         Ok(())
     }
 
-    /// Returns true if a scan has reached this page.
+    /// Returns true if a page belongs to a scan.
     fn is_walk(&self, page: u64) -> bool {
         page >= WALK && (page - WALK..page).rev().all(|before| self.sound.has(before))
     }
 
-    /// Returns true for a page that was announced or checked.
+    /// Returns true if a page has been announced or checked.
     fn is_under_way(&self, page: u64) -> bool {
         self.announced.has(page) || self.sound.has(page)
     }
 
-    /// Announces the pages ahead of this page if a scan has reached it.
+    /// Advises the operating system to read the pages ahead of `page` if the page belongs to a scan.
     fn read_ahead(&self, file: &View, page: u64) {
         let middle = (page + AHEAD / 2).min(self.count() - 1);
         if !self.is_under_way(middle) && self.is_walk(page) {
@@ -284,8 +284,8 @@ impl PageChecks {
         }
     }
 
-    /// Advises the operating system that the pages of `range` (offsets in the file) will be read soon, except pages
-    /// that were announced or checked before: each page is announced at most once.
+    /// Advises the operating system that the pages of `range` (offsets in the file) will be read soon. Skips pages that have
+    /// been announced or checked before, so each page is announced at most once.
     pub(super) fn will_need(&self, file: &View, range: &Range<u64>) {
         if range.start >= range.end {
             return;
@@ -298,7 +298,7 @@ impl PageChecks {
         }
     }
 
-    /// Makes one call to the operating system for each run of pages that are neither announced nor checked.
+    /// Advises the operating system once for each run of pages that have been neither announced nor checked.
     #[cold]
     #[inline(never)]
     fn announce(&self, file: &View, pages: Range<u64>) {
@@ -331,12 +331,12 @@ mod tests {
 
     const SALT: u128 = 5;
 
-    /// Records the reads and announcements requested from it, and can have unreadable pages.
+    /// A file in memory that records reads and announcements, and whose pages can be made unreadable.
     #[derive(Clone, Debug, Default)]
     struct Disk {
         bytes: Vec<u8>,
         bad: Vec<u64>,
-        /// Runs of pages that were read: the first page, and the number of pages.
+        /// The first page and the number of pages of each read.
         read: Arc<Mutex<Vec<(u64, u64)>>>,
         announced: Arc<Mutex<Vec<(u64, u64)>>>,
     }
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn random_pages_are_read_alone_and_once_and_walks_are_read_in_runs() {
+    fn random_reads_fetch_one_page_and_scans_fetch_runs() {
         let disk = Disk::new(1000 * PIECE);
         let (pages, view) = disk.open();
         for at in [500, 900, 7, 500, 501, 901] {
@@ -408,7 +408,7 @@ mod tests {
         let alone = (100..100 + WALK).map(|page| (page, 1));
         let runs = (100 + WALK..400).step_by(RUN as usize).map(|page| (page, RUN));
         assert_eq!(Disk::taken(&disk.read), alone.chain(runs).collect::<Vec<_>>());
-        // Runs end at a page that was already checked, and at the end of the file.
+        // A run ends before a page that has already been checked, and at the end of the file.
         for at in 860..1000 {
             pages.read(&view, &page(at)).unwrap();
         }
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn an_extent_of_many_pages_is_read_in_runs() {
+    fn large_read_fetches_pages_in_runs() {
         let disk = Disk::new(300 * PIECE + 77);
         let (pages, view) = disk.open();
         let extent = 10 * PAGE + 5..299 * PAGE + 99;
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_of_a_prefetched_page_fails_no_other_read() {
+    fn damaged_prefetched_page_does_not_fail_other_reads() {
         let mut disk = Disk::new(200 * PIECE);
         disk.bad = vec![120];
         let (pages, view) = disk.open();
@@ -442,7 +442,7 @@ mod tests {
         for at in 121..140 {
             pages.read(&view, &page(at)).unwrap();
         }
-        // The same holds for a page whose bytes differ from those that were written.
+        // A page with wrong bytes does not fail other reads, either.
         let disk = Disk::new(200 * PIECE);
         let (pages, _) = disk.open();
         let mut damaged = disk.clone();
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_file_is_reported_and_pages_already_read_stay_valid() {
+    fn truncation_is_reported_and_pages_already_read_remain_valid() {
         let whole = Disk::new(20 * PIECE);
         let (pages, _) = whole.open();
         let short = Disk { bytes: whole.bytes[..=10 * PIECE].to_vec(), ..Disk::default() };
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn each_page_is_announced_at_most_once_and_neighbours_in_one_call() {
+    fn pages_are_announced_once_and_adjacent_ones_in_one_call() {
         let disk = Disk::new(200 * PIECE + 1);
         let (pages, view) = disk.open();
         let will_need = |range: Range<u64>| {
@@ -501,7 +501,7 @@ mod tests {
     fn stretch_is_sound_once_all_its_pages_are_checked() {
         let disk = Disk::new(10 * PIECE);
         let (pages, view) = disk.open();
-        // Pages 2 to 6; the first and the last are covered only in part.
+        // The stretch has pages 2 to 6. Only parts of the first and the last page are in the range.
         let stretch = Stretch::new(&(2 * PAGE + 100..6 * PAGE + 1));
         for page in [6, 2, 4, 1, 7, 3, 5] {
             assert!(!pages.all_sound(&stretch), "before page {page}");
@@ -513,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn concurrent_reads_of_the_same_pages_see_the_bytes_of_the_file() {
+    fn concurrent_reads_of_the_same_pages_return_the_file_contents() {
         let disk = Disk::new(257 * PIECE + 1234);
         for round in 0..20_u64 {
             let (pages, view) = disk.open();
@@ -522,7 +522,7 @@ mod tests {
                 for thread in 0..16_u64 {
                     let (pages, view, disk, start) = (&pages, &view, &disk, &start);
                     scope.spawn(move || {
-                        let mut state = (round << 8) | (thread / 2); // each sequence is followed by two threads
+                        let mut state = (round << 8) | (thread / 2); // two threads read the same ranges
                         start.wait();
                         for _ in 0..600 {
                             state = state.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405);

@@ -1,5 +1,5 @@
-//! Parses a segment file. The sections of a [`ParsedSegment`] can be read, but of their contents only the parameters
-//! have been checked.
+//! Parses a segment file. All sections of a [`ParsedSegment`] can be read, but only the contents of the parameters have been
+//! checked.
 
 use std::path::Path;
 
@@ -21,8 +21,7 @@ use crate::sys::Access;
 use crate::sys::mmap::View;
 use crate::sys::vfs::ReadFile;
 
-/// The contents of header, footer, table of contents, checksums and parameters, after they were checked against each
-/// other.
+/// The contents of header, footer, table of contents, checksums and parameters, which have been checked against each other.
 #[derive(Debug)]
 pub(super) struct ParsedSegment {
     pub(super) file: SegmentFile,
@@ -31,7 +30,7 @@ pub(super) struct ParsedSegment {
     pub(super) digest: u128,
     pub(super) documents: u64,
     pub(super) distinct: u64,
-    /// The encoding of band entries.
+    /// The codec of the band sections.
     pub(super) band_codec: u16,
     /// The offset of the table of contents.
     contents_offset: u64,
@@ -63,7 +62,7 @@ impl ParsedSegment {
         let footer = read(footer_offset, FOOTER_BYTES as u64)?;
         let footer = Footer::read(&footer, salt, length).map_err(|e| fault("footer", footer_offset, e))?;
 
-        // The footer's checks guarantee that offsets are within the file, so this reads at most the file's length.
+        // The footer was checked, so its offsets are within the file, and this reads at most the length of the file.
         let contents_offset = footer.contents_offset.get();
         let contents = read(contents_offset, footer_offset - contents_offset)?;
         let expected = checksum(salt, contents_offset, &contents);
@@ -84,7 +83,7 @@ impl ParsedSegment {
             let sums = Fault::new(32, format!("checksum {expected:08x} of the checksums section"), found);
             return Err(fault("footer", footer_offset, sums));
         }
-        // No checksum covers the bytes between the checksums and the table of contents.
+        // The padding between the checksums and the table of contents is not covered by a checksum, so it must be zero.
         let gap = read(sums.end(), contents_offset - sums.end())?;
         if let Some(at) = gap.iter().position(|&byte| byte != 0) {
             let padding = Fault::new(at as u64, "zero padding", format!("{:#04x}", gap[at]));
@@ -110,7 +109,7 @@ impl ParsedSegment {
         Ok(Self { file, params, salt, digest, documents, distinct, band_codec, contents_offset })
     }
 
-    /// Returns the error for an entry (numbered from 0) of the table of contents.
+    /// Returns the error for entry `entry` of the table of contents, counted from 0.
     pub(super) fn wrong_entry(&self, entry: usize, expected: String, found: String) -> Error {
         let fault = Fault::new((entry * ENTRY_BYTES) as u64, expected, found);
         corrupt(self.file.path(), "table of contents", self.contents_offset, fault)
@@ -121,7 +120,7 @@ fn in_memory(what: &'static str, length: u64) -> Result<usize> {
     usize::try_from(length).map_err(|_| Error::Limit { what, limit: usize::MAX as u64, found: length })
 }
 
-/// Returns the checksums of all pages before the checksums section.
+/// Returns the page checksums as a column: one for each page before the checksums section.
 fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [U32], Fault> {
     let pages = sums.offset.div_ceil(PAGE);
     let column: &[U32] = wire::column(bytes)?;
@@ -133,7 +132,7 @@ fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [
     Err(Fault::new(0, format!("{pages} checksums, codec 1"), found))
 }
 
-/// Reads the parameters, which must be the first section.
+/// Reads the parameters. They must be the first section.
 fn read_params(file: &SegmentFile, digest: u128, contents_offset: u64) -> Result<Params> {
     let section = file.sections()[0];
     let wrong = |expected: &str, found: String| file.corrupt_at(&section, Fault::new(0, expected, found));

@@ -1,13 +1,13 @@
-//! Builds partial tables from ascending fingerprints, by two distributions (radix sort passes).
+//! Builds partial tables from ascending fingerprints with two radix sort passes, called distributions.
 //!
-//! A partial table is sorted by prefix, then by entry, and an entry begins with the first bits of the fingerprint. So a
-//! stable distribution by prefix alone sorts nearly all entries; the exceptions are entries of one bucket whose first
-//! bits are equal. The first distribution uses enough bits that each part fits into the second-level cache, and
-//! handles several tables while their fingerprints are in the cache. The second distribution uses the other bits of the
-//! directory. Rows in between hold only the remaining bits of prefix and entry, mostly 4 bytes, instead of the 8 bytes
-//! by which a table is [sorted](Filter::value).
+//! A partial table is sorted by prefix and then by entry, and an entry starts with the first bits of the fingerprint. Since
+//! the fingerprints ascend, a stable distribution by prefix sorts nearly all entries. Only entries of one bucket with equal
+//! first bits may be out of order. The first distribution uses enough bits that each part fits into the second-level cache.
+//! It processes several tables while their fingerprints are cached. The second distribution uses the remaining bits of the
+//! directory's prefix. Between the two distributions, a row has only these remaining bits and its entry. This takes 4 bytes
+//! in most cases, compared to 8 bytes for the values by which a table is [sorted](Filter::value).
 //!
-//! Takes O(n) time on random fingerprints, and O(n log n) on any.
+//! Takes O(n) time for random fingerprints, and O(n log n) in the worst case.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -18,14 +18,14 @@ use crate::format::table::filter::Encoder;
 use crate::format::table::{Columns, Filter};
 use crate::sys::zeroed::Zeroed;
 
-/// Average number of rows of a part, as a power of two.
+/// Binary logarithm of the average number of rows in a part.
 const PART_BITS: u32 = 15;
-/// Maximum number of bits of the first distribution: no more output streams than the TLB covers.
+/// Maximum number of bits of the first distribution, so that the TLB covers the output streams of all parts.
 const PARTS_BITS_MAX: u32 = 10;
-/// Number of fingerprints processed at a time.
+/// Number of fingerprints that are processed at once.
 const TOGETHER: usize = 1 << 11;
 
-/// A row between the distributions: the remaining bits of the prefix, and the entry.
+/// A row between the two distributions: the remaining bits of its prefix, and its entry.
 trait PartRemainder: Copy + Default + Ord + Into<u64> + FromBytes + Immutable + IntoBytes + KnownLayout {
     fn of(value: u64) -> Self;
 }
@@ -44,10 +44,10 @@ impl PartRemainder for u64 {
     }
 }
 
-/// A table that is being built.
+/// A partial table that is being built.
 struct UnfinishedTable {
     filter: Filter,
-    /// The prefix bits of the directory. The first distribution uses only the first `part_bits` bits: `part`.
+    /// The prefix bits of the directory. `part` has the first `part_bits` of them, which the first distribution uses.
     prefix: BitField,
     part: BitField,
     part_bits: u32,
@@ -72,7 +72,7 @@ impl UnfinishedTable {
         }
     }
 
-    /// Returns the number of bits of the directory that distinguish the rows of a part.
+    /// Returns the number of prefix bits that remain for the second distribution.
     fn bits_left(&self) -> u32 {
         self.filter.directory.bits - self.part_bits
     }
@@ -81,13 +81,13 @@ impl UnfinishedTable {
         self.bits_left() + self.entry_bits <= 32
     }
 
-    /// Returns the bytes of a row between the distributions.
+    /// Returns the number of bytes of a row between the distributions.
     fn row_bytes(&self) -> usize {
         if self.is_short() { size_of::<u32>() } else { size_of::<u64>() }
     }
 }
 
-/// The result of the first distribution of a table.
+/// The rows of a table after the first distribution.
 enum DistributedParts {
     Short(Distributed<u32>),
     Long(Distributed<u64>),
@@ -105,7 +105,7 @@ impl DistributedParts {
 
 struct Distributed<T> {
     rows: Zeroed<T>,
-    /// The position of the next row of each part; after the distribution, the end of each part.
+    /// The index at which the next row of each part is stored. After the distribution, the index of the end of each part.
     next: Vec<u32>,
 }
 
@@ -114,7 +114,7 @@ impl<T: PartRemainder> Distributed<T> {
         Ok(Self { rows: Zeroed::new(rows)?, next: vec![0; 1 << table.part_bits] })
     }
 
-    /// Adds the number of rows of each part.
+    /// Adds the number of rows of each part to `next`.
     fn count(&mut self, table: &UnfinishedTable, fingerprints: &[u64], numbers: &mut [u64]) {
         numbers.fill(0);
         table.part.add_to(fingerprints, 0, numbers);
@@ -124,7 +124,7 @@ impl<T: PartRemainder> Distributed<T> {
         }
     }
 
-    /// Turns the counts into start positions.
+    /// Converts the counts into start indices.
     fn settle(&mut self) {
         let mut sum = 0;
         for count in &mut self.next {
@@ -145,7 +145,7 @@ impl<T: PartRemainder> Distributed<T> {
         }
     }
 
-    /// Distributes each part by the remaining bits of the prefix, and encodes it.
+    /// Sorts each part by the remaining prefix bits and by entry, and encodes it.
     fn encode(mut self, table: &UnfinishedTable, columns: &mut impl Columns) -> Result<()> {
         let mut encoder = Encoder::new(&table.filter);
         let buckets = 1_usize << table.bits_left();
@@ -171,7 +171,7 @@ impl<T: PartRemainder> Distributed<T> {
                 sorted[*place as usize] = row;
                 *place += 1;
             }
-            // Counted without branches, so that several rows are compared at a time: most parts are sorted.
+            // Most parts are sorted. Counting without branches lets the compiler compare several rows at once.
             let pairs = sorted.iter().zip(sorted.get(1..).unwrap_or_default());
             if pairs.filter(|(row, next)| row > next).count() > 0 {
                 let mut start = 0;
@@ -189,9 +189,9 @@ impl<T: PartRemainder> Distributed<T> {
     }
 }
 
-/// Builds the partial tables `places` of the design, with entries of `width` bytes, from ascending fingerprints, within
-/// `bytes` bytes of memory. Returns false if not even one table fits. Each table is written to `columns` and then
-/// passed to `each`, which empties them.
+/// Builds the partial tables `places` of the design from ascending fingerprints, with entries of `width` bytes, in at most
+/// `bytes` bytes of memory. Returns false if the memory is too small for even one of the remaining tables. Writes each table
+/// to `columns` and then calls `each`, which must clear `columns`.
 pub(super) fn encode_partial<C: Columns>(
     design: &Design,
     places: std::ops::Range<usize>,
@@ -276,12 +276,12 @@ mod tests {
     }
 
     #[test]
-    fn tables_by_distribution_are_those_of_sorted_values() {
+    fn distribution_builds_the_same_tables_as_sorting() {
         let mut random = SplitMix(3);
         let mut sets: Vec<Vec<u64>> = vec![Vec::new(), vec![u64::MAX]];
         for count in [9, 1000, 70_000, 300_000] {
             sets.push((0..count).map(|_| random.next()).collect());
-            // Few distinct first bits, so that entries of a bucket are out of order.
+            // The first bits have few distinct values, so that entries of a bucket are out of order.
             sets.push((0..count).map(|_| random.next() & !(0xFFFC << 48)).collect());
             sets.push(
                 (0..count).map(|i| if i % 2 == 0 { random.next() >> 20 } else { random.next() }).collect(),
@@ -322,7 +322,7 @@ mod tests {
                         bytes
                     })
                     .collect();
-                // Memory for all tables, and memory for one or two tables at a time.
+                // First enough memory for all tables, then enough for only one or two at a time.
                 for bytes in [usize::MAX, 13 * fingerprints.len() + 8] {
                     let mut found = Vec::new();
                     let each = |place: usize, columns: &mut Bytes| {
@@ -335,7 +335,7 @@ mod tests {
                         encode_partial(&design, places.clone(), width, &column, bytes, &mut columns, each)
                             .unwrap()
                     );
-                    // The encoder for sorted values writes no part for empty filters.
+                    // The encoder for sorted values writes no part for empty filters, so add empty parts before comparing.
                     for (found, expected) in found.iter_mut().zip(&expected) {
                         found.0.resize_with(expected.0.len(), Vec::new);
                     }

@@ -1,17 +1,17 @@
-//! Searches for fingerprints within a radius: a pipeline of probes.
+//! Finds the fingerprints within a radius of a query, with a pipeline of probes.
 //!
-//! A query consists of probes: in each table, one for each prefix within the table's radius. Up to [`WINDOW`] probes,
-//! also of several queries if these are searched together, pass the stages side by side, so that their memory accesses
-//! overlap. Each stage prefetches the data that the next stage reads:
+//! A probe looks up one prefix in one table. In each table, a query has one probe for each prefix that differs from its own
+//! in at most the table's radius. Up to [`WINDOW`] probes, of one or several queries, pass each stage together, so that
+//! their memory accesses overlap. Each stage prefetches the data that the next stage reads:
 //!
-//! 1. Read the directory entry of each probe: the rows of its bucket.
-//! 2. Scan the bucket for rows that are near the query in the first 16 bits compared (in the plane or the pointer).
-//! 3. Compare the other bits of these rows: whole keys in complete tables, filters in partial tables.
-//! 4. For each remaining entry of a partial table, look up the bucket of table 1 that its pointer names. Entries with the
-//!    same pointer are adjacent, so a probe checks each of these buckets once.
+//! 1. Read the directory entry of each probe, which contains the range of rows of its bucket.
+//! 2. Compare 16 bits of each row of the bucket (from the plane or the pointer) with the query, and drop distant rows.
+//! 3. Compare the other bits of the remaining rows: whole keys in complete tables, filters in partial tables.
+//! 4. An entry of a partial table has a pointer to a bucket of table 1. Look up the buckets of the remaining entries.
+//!    Entries with equal pointers are adjacent, so a probe looks up each of these buckets once.
 //! 5. In these buckets, find the fingerprints that are near the query and have the prefix of the probe.
 //!
-//! A fingerprint that several tables find is reported only once, by the first of them.
+//! A fingerprint that is found in several tables is reported only for the first of them.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -32,26 +32,25 @@ use crate::format::table::{self, Layout, Source};
 use crate::format::wire::Fault;
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Number of queries whose probes pass the stages together.
+/// Number of queries that pass the stages together.
 const TOGETHER: usize = 16;
-/// Number of probes that pass the stages together: those of `TOGETHER` queries in 4 tables.
+/// Maximum number of probes that pass the stages together: those of `TOGETHER` queries in 4 tables.
 const WINDOW: usize = 4 * TOGETHER;
-/// Number of buckets that are scanned between two lookups of the same number of next probes.
+/// Number of buckets that are scanned before the directory entries of the next 16 probes are read.
 const GRAIN: usize = 16;
 
-/// Minimum number of queries for which the queries are searched in the order of each table's prefixes. Consecutive
-/// queries then read the same buckets, or buckets of the same pages. With fewer queries, ordering costs more than it
-/// saves.
+/// Minimum number of queries for which the queries are sorted by prefix before each table is probed. Consecutive queries
+/// then read the same bucket or the same pages. For fewer queries, sorting costs more than it saves.
 const MANY: usize = 1 << 10;
-/// Maximum number of queries ordered together. The state of each query is small, but one batch of a million queries is
-/// slower than four batches of a quarter million: at 1 M and 10 M fingerprints it takes 263..323 and 499..551 ns a
-/// query, against 188..215 and 409..463.
+/// Maximum number of queries that are sorted together. One batch of a million queries is slower than four batches of a
+/// quarter million: with 1 M and 10 M fingerprints, a query takes 263..323 and 499..551 ns in the large batch, and 188..215
+/// and 409..463 ns in the small ones.
 const ORDERED_MAX: usize = 1 << 18;
-/// Bytes of tables that fit into the caches, so that the order of queries does not matter. 0 in tests, so that queries
-/// are always ordered.
+/// Size in bytes of tables that fit into the CPU caches. With smaller tables, sorting the queries does not pay. 0 in tests,
+/// so that queries are always sorted.
 const CACHED: u64 = if cfg!(test) { 0 } else { 8 << 20 };
 
-/// Maximum number of rows of a short bucket. Its keys and its postings take two or three cache lines each.
+/// Maximum number of rows of a bucket whose keys and postings are prefetched. They take two or three cache lines each.
 const SHORT: u64 = 32;
 
 /// Scratch memory of a search. Reuse it for the next search to save allocations.
@@ -65,17 +64,17 @@ pub struct SearchScratch {
     candidates: Vec<RowCandidate>,
     followed: Vec<Followed>,
     hits: Vec<ProbeHit>,
-    /// The current queries in the order of the probed table; empty if they are searched in their original order.
+    /// Indices of the current queries, sorted by their prefix in the current table. Empty if the queries are not sorted.
     order: Vec<u32>,
     counts: Vec<u32>,
     done: Vec<bool>,
-    /// The number of queries that are done.
+    /// The number of queries whose search has ended because the caller returned `Break`.
     stopped: usize,
     left_out: u64,
 }
 
 thread_local! {
-    /// The scratch memory of this thread's last single query, for reuse by the next one.
+    /// The scratch memory of the last single query on this thread, for reuse by the next one.
     static KEPT: Cell<Option<Box<SearchScratch>>> = const { Cell::new(None) };
 }
 
@@ -83,8 +82,8 @@ impl SearchScratch {
     /// Runs `body` with the scratch memory of this thread, so that single queries allocate nothing.
     #[inline]
     pub(crate) fn lend<T>(body: impl FnOnce(&mut Self) -> T) -> T {
-        // A query that runs inside another query allocates new scratch memory. So does the next query after a panic,
-        // and a query during the thread's destruction.
+        // Scratch memory is allocated for nested queries, for the first query after a panic, and while the thread is
+        // destroyed.
         let kept = KEPT.try_with(Cell::take).ok().flatten();
         let mut scratch = kept.unwrap_or_default();
         let answer = body(&mut scratch);
@@ -94,7 +93,7 @@ impl SearchScratch {
         answer
     }
 
-    /// Returns true if the scratch takes at most a few pages, so that it may be kept for the life of the thread.
+    /// Returns true if the scratch memory is small enough to be kept until the thread ends.
     fn is_small(&self) -> bool {
         const MOST: usize = 1024;
         let Self { survivors, candidates, followed, hits, order, counts, .. } = self;
@@ -106,35 +105,34 @@ impl SearchScratch {
             && hits.capacity() <= MOST
     }
 
-    /// Returns the number of buckets that the last search skipped because its queries had visited their maximum number
-    /// of rows.
+    /// Returns the number of buckets that the last search skipped because they exceeded a query's budget of rows.
     #[must_use]
     pub fn left_out(&self) -> u64 {
         self.left_out
     }
 }
 
-/// A probe in progress.
+/// A probe on its way through the stages.
 #[derive(Clone, Copy, Debug, Default)]
 struct ActiveProbe {
     prefix: u64,
-    /// The bucket to search. Bits after the prefix may differ from the query in at most `left` bits.
+    /// The bucket to search. `left` is the number of bits that may differ among those that are still to be compared.
     bucket: FilteredBucket,
     query: u32,
     /// The index of the probe's step in the plan.
     step: u16,
 }
 
-/// A row that may be near.
+/// A row that is near the query in the 16 bits that a bucket scan compares.
 #[derive(Clone, Copy, Debug)]
 struct RowCandidate {
     probe: u32,
     row: u32,
-    /// The 16 bits that were compared; in a partial table, the pointer.
+    /// The 16 compared bits of the row. In a partial table, they are its pointer.
     scanned: u16,
 }
 
-/// A bucket of table 1 that an entry of a partial table points to.
+/// A bucket of table 1 to which the pointer of an entry in a partial table refers.
 #[derive(Clone, Copy, Debug)]
 struct Followed {
     probe: u32,
@@ -142,8 +140,7 @@ struct Followed {
     bucket: FilteredBucket,
 }
 
-/// A near fingerprint found by a probe. `row` is a row of the probed table, or of table 1 if the probed table is
-/// partial.
+/// A fingerprint near the query. `row` is a row of the probed table, or of table 1 if the probed table is partial.
 #[derive(Clone, Copy, Debug)]
 struct ProbeHit {
     probe: u32,
@@ -151,7 +148,7 @@ struct ProbeHit {
     fingerprint: u64,
 }
 
-/// A search of some queries in one segment.
+/// A search for one or more queries in one segment.
 pub(super) struct TableSearch<'a, 'b> {
     pub(super) segment: &'a Segment,
     pub(super) at: SectionReader<'a>,
@@ -160,19 +157,19 @@ pub(super) struct TableSearch<'a, 'b> {
     pub(super) ask: SearchOptions,
     pub(super) queries: &'b [u64],
     pub(super) scratch: &'b mut SearchScratch,
-    /// Receives the index of the query and a match. A break ends the search of that query.
+    /// Called with the index of a query and a match. A break ends the search for that query.
     pub(super) hit: &'b mut dyn FnMut(usize, FingerprintMatch) -> Result<ControlFlow<()>>,
 }
 
-/// Counts the rows of the current table that one query has checked, so that overlapping buckets of a corrupt directory
-/// cost no more than a scan of the whole table.
+/// Counts the rows that one query has checked in the current table. The buckets of a corrupt directory may overlap; with
+/// this limit, searching them takes no longer than scanning the whole table.
 #[derive(Default)]
 struct Guard {
     of: (u32, u16),
     rows: u64,
 }
 
-/// The number of rows that a query may still visit.
+/// The number of rows that the current query may still check, and the number of buckets that it had to skip.
 struct VisitBudget {
     query: u32,
     left: u64,
@@ -184,7 +181,7 @@ impl VisitBudget {
         Self { query: 0, left: visits, left_out: 0 }
     }
 
-    /// Resets the budget if `query` is a new query. Returns the number of buckets that the previous query skipped.
+    /// Resets the budget if `query` is a new query. Returns the number of buckets that were skipped for the previous query.
     fn begin(&mut self, query: u32, visits: Option<u64>) -> u64 {
         if self.query == query {
             return 0;
@@ -192,8 +189,8 @@ impl VisitBudget {
         std::mem::replace(self, Self { query, ..Self::new(visits.unwrap_or(u64::MAX)) }).left_out
     }
 
-    /// Charges the rows of `rows` to the budget, and empties the range if they exceed it. A hot bucket costs as much as
-    /// the largest bucket that is not hot.
+    /// Subtracts the number of rows in `rows` from the budget. If the budget is too small, empties `rows` instead. A hot
+    /// bucket costs as much as the largest bucket that is not hot.
     fn admit_rows(&mut self, rows: &mut Range<u64>) {
         let cost = (rows.end - rows.start).min(HOT_ROWS);
         if let Some(left) = self.left.checked_sub(cost) {
@@ -212,7 +209,7 @@ impl VisitBudget {
 }
 
 impl Guard {
-    /// Counts the rows of a probe, and returns whether the query has now checked more than `max` rows.
+    /// Adds the rows of a probe, and returns true if the query has now checked more than `max` rows of the table.
     #[inline(always)]
     fn exceeds(&mut self, probe: &ActiveProbe, max: u64) -> bool {
         if self.of != (probe.query, probe.step) {
@@ -223,7 +220,7 @@ impl Guard {
     }
 }
 
-/// A scan of the rows of a table, for any codec. Compiled once and shared by all callers.
+/// Scans rows of a table, for any codec. One instance of this large function is shared by all callers.
 struct TableScan<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -250,7 +247,7 @@ impl TableScan<'_, '_> {
     }
 }
 
-/// Stage 3 as a kernel: compares the other bits of the candidates.
+/// Stage 3, compiled for each SIMD level: compares the other bits of the candidates.
 struct CompleteRows<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for CompleteRows<'_, '_, '_> {
@@ -262,7 +259,7 @@ impl Kernel for CompleteRows<'_, '_, '_> {
     }
 }
 
-/// The end of stage 2 as a kernel: passes the entries that the filter left to the next stage.
+/// The end of stage 2, compiled for each SIMD level: queues the rows that passed the filter for the next stage.
 struct PassSurvivors<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     first: u32,
@@ -278,7 +275,7 @@ impl Kernel for PassSurvivors<'_, '_, '_> {
     }
 }
 
-/// Stage 4 as a kernel: looks up the buckets of table 1 that pointers name.
+/// Stage 4, compiled for each SIMD level: looks up the buckets of table 1 to which the pointers refer.
 struct LookUpFollowed<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: Option<RawLayout>,
@@ -294,7 +291,7 @@ impl Kernel for LookUpFollowed<'_, '_, '_> {
     }
 }
 
-/// The end of stage 5 as a kernel: checks the rows that the filter left in these buckets.
+/// The end of stage 5, compiled for each SIMD level: checks the rows that passed the filter in the buckets of table 1.
 struct FinishComplete<'s, 'a, 'b> {
     search: &'s mut TableSearch<'a, 'b>,
     front: RawLayout,
@@ -310,7 +307,7 @@ impl Kernel for FinishComplete<'_, '_, '_> {
     }
 }
 
-/// Removes duplicate hits before they are reported, as a kernel.
+/// Drops duplicate hits before they are reported. Compiled for each SIMD level.
 struct DropDuplicates<'s, 'a, 'b>(&'s mut TableSearch<'a, 'b>);
 
 impl Kernel for DropDuplicates<'_, '_, '_> {
@@ -322,7 +319,7 @@ impl Kernel for DropDuplicates<'_, '_, '_> {
     }
 }
 
-/// Passes the entries of one bucket that may be near, and the 16 bits that were compared, to `each`. For any radius.
+/// Calls `each` with each row of one bucket that may be near the query, and with the 16 compared bits of the row.
 struct FilterOne<'a, 'b> {
     layout: &'a Layout,
     source: SectionReader<'a>,
@@ -353,12 +350,12 @@ impl FilterOne<'_, '_> {
     }
 }
 
-/// The position of a search in its probes: for a group of queries, table by table; then for the next group.
+/// The position in the sequence of probes. For each group of queries, the tables are probed one after the other.
 #[derive(Default)]
 struct ProbeCursor {
-    /// Whether queries have been ordered for the current step.
+    /// Whether the queries have been sorted for the current step.
     ordered: bool,
-    /// The first of the current queries.
+    /// The index of the first query of the current group.
     first: usize,
     step: usize,
     query: usize,
@@ -366,8 +363,8 @@ struct ProbeCursor {
 }
 
 impl OpenTable {
-    /// Returns the rows of a prefix, in a table without a raw layout, and prefetches the first data that a scan of them
-    /// reads.
+    /// Returns the rows in the bucket of `prefix`, for a table without a raw layout. Prefetches the first data that a scan
+    /// of these rows reads.
     #[inline(never)]
     fn rows(&self, at: SectionReader<'_>, prefix: u64, way: Option<table::Probe>) -> Result<Range<u32>> {
         let source = at.section(&self.section);
@@ -377,12 +374,12 @@ impl OpenTable {
         Ok(rows.start as u32..rows.end as u32)
     }
 
-    /// Returns the number of bits in which the compared part of a row may differ, if the prefix of the probe differs
-    /// from the query's in the bits of `mask`.
+    /// Returns the number of bits that may differ among the bits of a row that are still to be compared. `mask` has the bits
+    /// in which the prefix of the probe differs from that of the query.
     #[inline(always)]
     fn left(&self, within: u32, mask: u64) -> u32 {
         let counted_again = match &self.layout {
-            // The planes after the first hold bits 17 and later.
+            // The scanned plane starts at bit 17, so prefix bits from bit 17 on are compared again.
             Layout::Planes(_) if self.bits > 16 => mask & ((1 << (self.bits - 16)) - 1),
             Layout::Filter(_) if !self.pointer_apart => mask,
             Layout::Planes(_) | Layout::Filter(_) => 0,
@@ -394,7 +391,7 @@ impl OpenTable {
 }
 
 impl<'a> TableSearch<'a, '_> {
-    /// Runs the search.
+    /// Searches all queries and reports their matches.
     pub(super) fn run(mut self) -> Result<()> {
         self.scratch.left_out = 0;
         self.scratch.stopped = 0;
@@ -403,7 +400,8 @@ impl<'a> TableSearch<'a, '_> {
         if self.plan.scan {
             return self.scan_all();
         }
-        // A single query needs few probes, so little memory is reserved; memory of an earlier search is reused.
+        // A single query has few probes, so reserve less memory. Reserving has no effect if the memory of an earlier search
+        // suffices.
         let capacity = WINDOW.min(4 * self.queries.len());
         let SearchScratch { ahead, candidates, followed, hits, .. } = &mut *self.scratch;
         ahead.reserve(capacity);
@@ -421,8 +419,8 @@ impl<'a> TableSearch<'a, '_> {
             self.tables().settle(&mut self.at);
             self.fill(&mut next);
             if let Some(budget) = &mut budget {
-                // With a budget, only one probe at a time, so that the skipped buckets do not depend on the other
-                // queries.
+                // With a budget, probes run one at a time, so that the skipped buckets do not depend on other queries of the
+                // batch.
                 self.scratch.left_out += budget.begin(self.scratch.probes[0].query, self.ask.visits);
             }
             self.scan(level, &mut guard, &mut budget)?;
@@ -451,7 +449,7 @@ impl<'a> TableSearch<'a, '_> {
         &self.tables().all[self.plan.steps[usize::from(step)].table as usize]
     }
 
-    /// Searches by scanning all fingerprints.
+    /// Searches by scanning all fingerprints of table 1.
     fn scan_all(&mut self) -> Result<()> {
         let tables = self.tables();
         let first = &tables.all[0];
@@ -478,18 +476,18 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Returns true if queries are searched in the order of each table's prefixes.
+    /// Returns true if the queries are to be sorted by prefix before each table is probed.
     #[inline]
     fn in_order(&self) -> bool {
         if self.queries.len() < MANY || self.ask.visits.is_some() {
             return false;
         }
-        // If a query has several probes in a table, only its first probe follows the table's order.
+        // If a query has several probes in a table, only the first of them follows the sorted order, so sorting pays less.
         let several = self.plan.steps.iter().any(|step| step.radius > 0);
         self.tables().bytes() > CACHED * if several { 4 } else { 1 }
     }
 
-    /// Fills `ahead` with the next probes, as many as fit into the window.
+    /// Replaces `ahead` by the next probes, at most as many as a window has.
     #[inline(never)]
     fn fill(&mut self, next: &mut ProbeCursor) {
         let (at, tables, plan, within) = (self.at, self.tables(), self.plan, self.ask.within);
@@ -554,7 +552,7 @@ impl<'a> TableSearch<'a, '_> {
         }
     }
 
-    /// Stage 1 for the next probes at positions `places`, as far as there are any.
+    /// Stage 1 for the next probes with the indices `places`. Indices past the last probe are ignored.
     #[inline(never)]
     fn look_up(&mut self, guard: &mut Guard, places: Range<usize>) -> Result<()> {
         let Self { at, plan, scratch, ask, segment, .. } = self;
@@ -574,8 +572,8 @@ impl<'a> TableSearch<'a, '_> {
                 let postings = at.section(&self.fingerprints.postings);
                 hint_answers(&first.layout, at.section(&first.section), postings, &probe.bucket);
             }
-            // A bucket has at most the rows of the table. If a partial table's directory has fewer bits than a probe,
-            // several probes read the same bucket.
+            // A bucket has at most as many rows as the table. If the directory of a partial table has fewer bits than a
+            // prefix, several probes read the same bucket.
             // guard: buckets of a probe have no more rows than the table
             if step.radius > 0 && guard.exceeds(probe, max) {
                 let table = &tables.all[step.table as usize];
@@ -587,7 +585,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2: scans the buckets of the current probes, and looks up the next probes in between.
+    /// Stage 2: scans the buckets of the current probes. Between the scans, runs stage 1 for the next probes.
     fn scan(&mut self, level: Level, guard: &mut Guard, budget: &mut Option<VisitBudget>) -> Result<()> {
         self.scratch.candidates.clear();
         self.scratch.followed.clear();
@@ -598,7 +596,7 @@ impl<'a> TableSearch<'a, '_> {
         if self.tables().any_hot {
             self.scan_hot()?;
         }
-        // Between scans, some of the next buckets are prefetched, so that memory accesses are always in flight.
+        // Prefetch some of the next buckets between the scans, so that memory accesses are always in flight.
         for from in (0..self.scratch.probes.len()).step_by(GRAIN) {
             let some = from..self.scratch.probes.len().min(from + GRAIN);
             self.look_up(guard, some.clone())?;
@@ -611,7 +609,7 @@ impl<'a> TableSearch<'a, '_> {
         self.look_up(guard, self.scratch.probes.len()..WINDOW)
     }
 
-    /// Stage 2 if the buckets of some tables are not filtered.
+    /// Stage 2 if some tables have unfiltered buckets.
     #[inline(never)]
     fn scan_by_step(&mut self, level: Level, some: Range<usize>) -> Result<()> {
         let mut start = some.start;
@@ -642,7 +640,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(PassSurvivors { search: self, first, count })
     }
 
-    /// Searches the hot buckets among the buckets of the probes, and empties the ranges of these probes.
+    /// Searches the buckets that are hot, and sets their row ranges to empty so that the bucket scan skips them.
     #[inline(never)]
     fn scan_hot(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -661,7 +659,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Passes the entries that the filter left to their next stage. `first` is the index of the first filtered probe.
+    /// Queues the rows that passed the filter for their next stage. `first` is the index of the first probe that was
+    /// filtered.
     #[inline(always)]
     fn pass_survivors(&mut self, first: u32, count: usize) -> Result<()> {
         let (at, tables, plan) = (&self.at, &self.fingerprints.tables, self.plan);
@@ -684,7 +683,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 2 for unfiltered buckets of one table, one after the other.
+    /// Stage 2 for the unfiltered buckets of one table, one after the other.
     #[inline(never)]
     fn scan_unfiltered(&mut self, table: &'a OpenTable, numbers: Range<usize>) -> Result<()> {
         let (at, within) = (self.at, self.ask.within);
@@ -755,16 +754,15 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stages 4 and 5: follows pointers to buckets of table 1, and searches these buckets.
+    /// Stages 4 and 5: follows pointers into table 1 and searches their buckets.
     fn follow(&mut self, level: Level, budget: &mut Option<VisitBudget>) -> Result<()> {
         let first = &self.tables().all[0];
-        // If a pointer has as many bits as table 1 is probed by, its bucket is a normal bucket of table 1, and the
-        // raw layout finds it.
+        // If a pointer has as many bits as a prefix of table 1, it is such a prefix, and the raw layout finds its bucket.
         let whole = self.ask.probe.is_none() && first.bits == self.tables().pointer_bits;
         let front = first.front.filter(|_| whole);
         level.dispatch(LookUpFollowed { search: self, front, budget })?;
-        // If a pointer has fewer bits than table 1 is probed by, it names several buckets; if it has more, it names a
-        // part of a bucket, and that part is scanned.
+        // A pointer with fewer bits than a prefix of table 1 refers to several buckets. A pointer with more bits refers to a
+        // part of a bucket, which is scanned.
         if let Some(open) = &first.hot
             && first.bits >= self.tables().pointer_bits
         {
@@ -777,7 +775,7 @@ impl<'a> TableSearch<'a, '_> {
         level.dispatch(FinishComplete { search: self, front, count })
     }
 
-    /// Stage 4: looks up the rows of the buckets that pointers name.
+    /// Stage 4: looks up the rows of the buckets to which the pointers refer.
     #[inline(always)]
     fn look_up_followed(&mut self, front: Option<RawLayout>, budget: &mut Option<VisitBudget>) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -790,7 +788,7 @@ impl<'a> TableSearch<'a, '_> {
             let query = self.queries[probes[one.probe as usize].query as usize];
             let own = query.checked_shr(64 - tables.pointer_bits).unwrap_or(0) as u32;
             let spent = (own ^ one.pointer).count_ones();
-            // The pointer alone was compared and is within the radius, so this does not saturate.
+            // Only the pointer has been compared so far, and it is within the radius, so the subtraction does not saturate.
             one.bucket.left = within.saturating_sub(spent);
             one.bucket.scanned = first.scanned_of(query);
             let mut rows = if let Some(front) = front {
@@ -811,7 +809,7 @@ impl<'a> TableSearch<'a, '_> {
             seen.1 += rows.end - rows.start;
             // guard: buckets of a probe have no more rows than the table
             if seen.1 > max {
-                // Overlapping buckets would make a probe quadratic in the file's size.
+                // With overlapping buckets, the time of a probe would be quadratic in the size of the file.
                 return Err(overlap(self.segment, section, max));
             }
             (one.bucket.start, one.bucket.end) = (rows.start as u32, rows.end as u32);
@@ -823,7 +821,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5: checks the rows that the filter left in the buckets that pointers name.
+    /// Stage 5: checks the rows that passed the filter in the buckets to which the pointers refer.
     #[inline(always)]
     fn complete_followed(&mut self, front: RawLayout, count: usize) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -838,7 +836,8 @@ impl<'a> TableSearch<'a, '_> {
                 let row = base + near.trailing_zeros();
                 near &= near - 1;
                 let second = front.lane(&at, row)?;
-                // A layout without a plane for bits 1 to 16 takes them from the prefix. Here the pointer contains them.
+                // A layout without a plane for bits 1 to 16 takes these bits from the prefix of the bucket. The pointer has
+                // the same bits.
                 let source = at.section(&first.section);
                 let fingerprint = planes.complete(source, row.into(), pointer as u16, second)?;
                 if (fingerprint ^ query).count_ones() <= within
@@ -853,7 +852,8 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Searches the buckets that pointers name if they are hot, and empties their ranges.
+    /// Searches the hot buckets to which pointers refer, and sets their row ranges to empty so that the next step skips
+    /// them.
     #[inline(never)]
     fn follow_hot(&mut self, open: &'a OpenHot) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -873,7 +873,7 @@ impl<'a> TableSearch<'a, '_> {
                     hits.push(ProbeHit { probe: number, row, fingerprint });
                 }
             };
-            // Table 1 may be probed by more bits than a pointer has. Then the pointer names several buckets.
+            // If a prefix of table 1 has more bits than a pointer, the pointer refers to several buckets.
             let parts = table.bits - tables.pointer_bits;
             for prefix in u64::from(pointer) << parts..u64::from(pointer + 1) << parts {
                 if (prefix ^ table.prefix(query)).count_ones() > within {
@@ -896,7 +896,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Stage 5 for other codecs of table 1, or for a wide radius: scans the buckets one after the other.
+    /// Stage 5 for other codecs of table 1 and for large radii: scans the buckets one after the other.
     #[inline(never)]
     fn follow_generic(&mut self) -> Result<()> {
         let (at, tables, within) = (self.at, self.tables(), self.ask.within);
@@ -910,7 +910,7 @@ impl<'a> TableSearch<'a, '_> {
             if rows.is_empty() {
                 continue;
             }
-            // The first bits of all rows are those of the pointer, so the directory is not needed to decode them.
+            // The pointer has the first bits of all rows in its bucket, so the rows are decoded without the directory.
             if let Layout::Planes(planes) = &first.layout
                 && !planes.has_first()
             {
@@ -944,7 +944,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Keeps only hits that no earlier table finds, and replaces their rows by their ranks in table 1.
+    /// Drops hits that an earlier table also finds. In the other hits, replaces the row by the rank in table 1.
     #[inline(always)]
     fn drop_duplicates(&mut self) -> Result<()> {
         let tables = self.tables();
@@ -976,7 +976,7 @@ impl<'a> TableSearch<'a, '_> {
         Ok(())
     }
 
-    /// Passes the hits to the caller.
+    /// Calls `hit` for each remaining hit.
     fn report(&mut self) -> Result<()> {
         for place in 0..self.scratch.hits.len() {
             let hit = self.scratch.hits[place];
@@ -993,10 +993,10 @@ impl<'a> TableSearch<'a, '_> {
     }
 }
 
-/// Sorts queries by the prefix that they probe in this table, by enough bits that neighbours mostly share buckets.
+/// Sorts queries by the leading bits of their prefixes in this table, so that most adjacent queries share a bucket.
 #[inline(never)]
 fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, counts: &mut Vec<u32>) {
-    // Four times as many counters as queries, so that most queries with equal counters share a bucket.
+    // Use about four times as many counters as queries, so that most queries with the same counter share a bucket.
     let bits = table.bits.min((queries.len() as u64).checked_ilog2().unwrap_or(0) + 2);
     let place = |query: u64| (table.prefix_of(query) >> (table.bits - bits)) as usize;
     counts.clear();
@@ -1017,8 +1017,8 @@ fn order_queries(queries: &[u64], table: &OpenTable, order: &mut Vec<u32>, count
     }
 }
 
-/// Prefetches the data that an answer from a short bucket of table 1 needs, for any of its rows. A single query has no
-/// other work while it waits, and would otherwise wait again for each row.
+/// Prefetches the data that is needed to report a match in this bucket of table 1, for all of its rows, unless the bucket is
+/// long. A single query has no other work to do while it waits for memory.
 #[inline(always)]
 fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionReader<'_>, bucket: &FilteredBucket) {
     let rows = bucket.rows();
@@ -1032,7 +1032,7 @@ fn hint_answers(layout: &Layout, first: SectionReader<'_>, postings: SectionRead
     postings.hint(postings::range(rows.end - 1).start);
 }
 
-/// The queues of the next stages, for entries that passed the filter.
+/// The queues for rows that have passed the filter: `candidates` for stage 3 and `followed` for stage 4.
 struct FilteredQueues<'a, 'b> {
     at: SectionReader<'a>,
     tables: &'a OpenTables,
@@ -1042,7 +1042,7 @@ struct FilteredQueues<'a, 'b> {
 }
 
 impl<'a> FilteredQueues<'a, '_> {
-    /// Passes an entry of a bucket to its next stage. `query` are the query's bits that the entry was compared with.
+    /// Adds a row to the queue of its next stage. `query` has the bits of the query with which the row was compared.
     #[inline(always)]
     fn pass(&mut self, table: &'a OpenTable, query: u16, candidate: RowCandidate) {
         let RowCandidate { probe, row, scanned } = candidate;
@@ -1060,7 +1060,8 @@ impl<'a> FilteredQueues<'a, '_> {
     }
 }
 
-/// Whether table 1's own probes already cover this pointer (needs enough pointer bits to decide).
+/// Returns true if a probe of table 1 also searches the bucket of this pointer. Returns false if the pointer has too few
+/// bits to know.
 #[inline(always)]
 fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, query: u16) -> bool {
     let bits = tables.all[0].bits;
@@ -1068,7 +1069,7 @@ fn is_covered_by_first(tables: &OpenTables, plan: &RadiusPlan, pointer: u16, que
         && u32::from((pointer ^ query) >> (16 - bits)).count_ones() <= plan.steps[0].radius
 }
 
-/// Queues the bucket of table 1 that a pointer names, unless the previous entry named the same bucket.
+/// Queues the bucket of table 1 to which a pointer refers, unless it equals the last bucket in the queue.
 #[inline(always)]
 fn follow_pointer(followed: &mut Vec<Followed>, tables: &OpenTables, at: SectionReader<'_>, probe: u32, pointer: u16) {
     let pointer = u32::from(pointer) >> (16 - tables.pointer_bits);
@@ -1106,9 +1107,9 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn ordered_queries_have_the_same_answers_as_single_ones() {
+    fn batch_search_finds_the_same_matches_as_single_queries() {
         let mut random = SplitMix(9);
-        // A third of the fingerprints agree in one block, so that there are hot buckets.
+        // A third of the fingerprints share one 16-bit block, so that there are hot buckets.
         let fingerprints: Vec<u64> = (0..20_000)
             .map(|i| if i % 3 == 0 { random.next() & !(0xFFFF << 32) | 7 << 32 } else { random.next() })
             .collect();

@@ -1,4 +1,4 @@
-//! The records of a new segment, stored by column.
+//! The records of a new segment, stored column by column.
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -13,16 +13,16 @@ use crate::params::{KeyKind, Params};
 
 pub use crate::format::sketches::Row as Kept;
 
-/// Records in the order they were added. If a key is repeated, only its last record counts.
+/// Records in the order in which they were added. Of the records with the same key, only the last is written.
 #[derive(Clone, Debug)]
 pub struct Records {
     pub(super) params: Params,
     pub(super) keys: KeyColumn,
     /// The fingerprint of each record; 0 for a record without a sketch.
     pub(super) fingerprints: Vec<u64>,
-    /// Band keys, one for each band of each record.
+    /// The band keys of all records, one for each band of a record.
     pub(super) bands: Vec<u32>,
-    /// Packed signatures, `signature_bytes` bytes for each record.
+    /// The packed signatures of all records, `signature_bytes` bytes each.
     pub(super) signatures: Vec<u8>,
     /// The bottom and the modular samples; `None` if they are not stored.
     pub(super) samples: [Option<SampleColumn>; 2],
@@ -40,13 +40,13 @@ pub struct Records {
 pub(super) enum RowKind {
     /// A document with a sketch.
     Sketched,
-    /// A document without tokens.
+    /// A document without tokens, and so without a sketch.
     Empty,
-    /// A delete. It is not written, but it hides older records of its key.
+    /// A delete. It is not written to the segment, but it hides older records of its key.
     Deleted,
 }
 
-/// The sampled hashes of all records, encoded as in the file.
+/// The samples of all records, encoded as in the file.
 #[derive(Clone, Debug)]
 pub(super) struct SampleColumn {
     pub(super) choice: SampleChoice,
@@ -61,7 +61,7 @@ impl SampleColumn {
     }
 }
 
-/// The values or the fields of all records, one after the other.
+/// The values or the fields of all records, concatenated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ValueColumn {
     bytes: Vec<u8>,
@@ -131,7 +131,7 @@ impl Records {
         }
     }
 
-    /// Returns the number of records, including repeated keys.
+    /// Returns the number of records. Records with the same key are counted separately.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kinds.len()
@@ -146,13 +146,12 @@ impl Records {
     /// Adds a record. `kept` is `None` for a document without tokens, which is found by its key only.
     ///
     /// # Errors
-    /// Fails for a key of another kind or length, a sketch of another shape, or more than 2^30 records.
+    /// Fails for a key of the wrong kind or length, a sketch of the wrong shape, or more than 2^30 records.
     pub fn push(&mut self, key: Key<'_>, kept: Option<Kept<'_>>) -> Result<()> {
         self.push_with(key, kept, Attached::default())
     }
 
-    /// Adds a record as [`push`](Self::push) does, with the value, the stamp and the fields that the parameters
-    /// require.
+    /// Adds a record as [`push`](Self::push) does, with the value, the stamp and the fields that the parameters require.
     ///
     /// # Errors
     /// As [`push`](Self::push), and those of [`Attached::check`].
@@ -162,7 +161,7 @@ impl Records {
         self.push_row(key, kept, attached, kind)
     }
 
-    /// Adds a delete of this key.
+    /// Adds a delete of `key`.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -225,7 +224,7 @@ impl Records {
         Ok(())
     }
 
-    /// Adds the records of `other`, which must have the same parameters.
+    /// Appends the records of `other`, which must have the same parameters.
     pub(crate) fn append(&mut self, other: &Self) {
         match (&mut self.keys, &other.keys) {
             (KeyColumn::U64(keys), KeyColumn::U64(others)) => keys.extend_from_slice(others),
@@ -254,7 +253,7 @@ impl Records {
         self.kinds.extend_from_slice(&other.kinds);
     }
 
-    /// Refuses a sketch that does not have the shape that the parameters require.
+    /// Returns an error if a sketch does not have the shape that the parameters require.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -284,7 +283,7 @@ impl Records {
         self.keys.get(row)
     }
 
-    /// Returns true if a row is a document with a sketch.
+    /// Returns true if a row is a document that has a sketch.
     pub(crate) fn is_sketched(&self, row: usize) -> bool {
         self.kinds[row] == RowKind::Sketched
     }
@@ -311,7 +310,7 @@ impl Records {
         &self.signatures[row * bytes..][..bytes]
     }
 
-    /// Appends the values of a row's bottom (0) or modular (1) sample to `out`.
+    /// Appends the values of the bottom (0) or modular (1) sample of a row to `out`.
     pub(crate) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
         if let Some(column) = &self.samples[of] {
             out.extend(samples::decode(column.get(row)));
@@ -328,10 +327,10 @@ impl Records {
         Fields::of(self.fields.as_ref().map_or(&[], |column| column.get(row)))
     }
 
-    /// Replaces `out` by the set of a row; empty if the index stores no sets.
+    /// Replaces `out` by the set of a row, which is empty if the index stores no sets.
     ///
     /// # Errors
-    /// Does not fail, because fields are checked when a record is added.
+    /// Never, because the fields were checked when the record was added.
     pub(crate) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
         self.fields(row).set_into(out).map_err(fields::unread)
     }
@@ -341,7 +340,7 @@ impl Records {
         self.stamps.as_ref().map(|column| column[row])
     }
 
-    /// Truncates to the first `rows` rows.
+    /// Removes all rows after the first `rows` rows.
     pub(crate) fn truncate(&mut self, rows: usize) {
         let (bands, signature_bytes) = self.widths();
         match &mut self.keys {
@@ -367,12 +366,12 @@ impl Records {
         self.kinds.truncate(rows);
     }
 
-    /// Returns the number of features and the bytes of the signature of a record.
+    /// Returns the number of features and the length of the signature in bytes, which are the same for all records.
     pub(super) fn widths(&self) -> (usize, usize) {
         self.params.minhash.map_or((0, 0), |minhash| (usize::from(minhash.bands), minhash.signature_bytes()))
     }
 
-    /// Returns the bytes of memory in use.
+    /// Returns the number of bytes of memory that the records use.
     #[must_use]
     pub fn memory(&self) -> usize {
         let keys = match &self.keys {
@@ -387,21 +386,21 @@ impl Records {
         keys + self.fingerprints.len() * 8 + minhash + samples + attached + self.kinds.len()
     }
 
-    /// Returns the rows to write, by ascending key: the last row of each key, unless it is a delete.
+    /// Returns the rows to write, in the order of keys: the last row of each key, unless it is a delete.
     pub(super) fn order(&self) -> Vec<u32> {
         let mut order = self.last_of_each_key();
         order.retain(|&row| self.kinds[row as usize] != RowKind::Deleted);
         order
     }
 
-    /// Returns the last row of each key, by ascending key.
+    /// Returns the last row of each key, in the order of keys.
     fn last_of_each_key(&self) -> Vec<u32> {
         let rows = 0..self.len() as u32;
         if self.ascends() {
             return rows.collect();
         }
         let mut order: Vec<u32> = rows.collect();
-        // Row numbers break ties, so the last row of a key is the last among its equals.
+        // Rows break ties, so the last row of a key comes after its other rows.
         match &self.keys {
             KeyColumn::U64(keys) => order.sort_unstable_by_key(|&row| (keys[row as usize], row)),
             KeyColumn::Bytes { .. } => {
@@ -427,7 +426,8 @@ impl Records {
         (1..self.len()).all(|row| self.keys.get(row - 1) < self.keys.get(row))
     }
 
-    /// Returns the keys written or deleted, each once, ascending. Their documents in older segments are no longer live.
+    /// Returns all keys, including deleted ones, in ascending order without duplicates. Documents with these keys in older
+    /// segments are no longer live.
     pub fn keys(&self) -> impl Iterator<Item = Key<'_>> {
         self.last_of_each_key().into_iter().map(|row| self.keys.get(row as usize))
     }
@@ -454,20 +454,20 @@ fn append_rows(bytes: &mut Vec<u8>, ends: &mut Vec<usize>, others: &[u8], other_
     ends.extend(other_ends.iter().map(|end| start + end));
 }
 
-/// The hashed part of a record's sketch: exactly the data that a segment stores.
+/// The part of a record's sketch that is hashed: exactly the data that a segment stores.
 pub(super) struct RecordSketch<'a> {
     pub(super) fingerprint: Option<u64>,
     pub(super) bands: &'a [u32],
     pub(super) signature: &'a [u8],
-    /// The bytes of bottom and modular samples; `None` if they are not stored.
+    /// The encoded bottom and modular samples; `None` if they are not stored.
     pub(super) samples: [Option<&'a [u8]>; 2],
 }
 
-/// Returns a record's summand of the salt: xxh3-128 of these fields, without those that are not stored:
+/// Returns the hash that a record adds to the salt: xxh3-128 of the following fields, except for those that are not stored:
 ///
-/// - the length of the key (4 bytes; 8 for a numeric key), and the key (a numeric key as 8 bytes);
-/// - 1 for a record with a sketch, 0 for one without;
-/// - fingerprint, band keys, signature and samples; a sample is the number of its values (4 bytes) and its values;
+/// - the length of the key in bytes (as 4 bytes), and the key; a numeric key has length 8;
+/// - 1 if the record has a sketch, otherwise 0 (1 byte);
+/// - fingerprint, band keys, signature and samples; a sample is the number of its values (4 bytes), followed by the values;
 /// - the length of the value (4 bytes), and the value; the stamp (8 bytes); the length of the fields (4 bytes), and the
 ///   fields.
 pub(super) fn record_hash(

@@ -1,12 +1,12 @@
-//! Builds a segment of raw fingerprints with numeric keys, from more rows than fit in memory.
+//! Builds a segment whose records have only a numeric key and a fingerprint, from more records than fit in memory.
 //!
-//! Rows are collected in a scratch file, 17 bytes each. Then, within the memory budget:
+//! Rows are collected in a scratch file, 17 bytes each. The segment is then built within the memory budget:
 //!
-//! 1. If the keys do not ascend, sort the rows by key, by radix partition to scratch files. If a key is repeated, only its
-//!    last row is kept.
-//! 2. Sum the salt, and partition (fingerprint, ordinal) by the leading bits of the fingerprints.
-//! 3. Sort each bucket in memory; the buckets together yield table 1, the ranks and the postings.
-//! 4. Build each further table from table 1 in the same way, one after the other.
+//! 1. Unless the keys ascend, sort the rows by key, with a radix partition to scratch files. Of repeated keys, only the last
+//!    row is kept.
+//! 2. Compute the salt, and partition (fingerprint, ordinal) by the leading bits of the fingerprints.
+//! 3. Sort each partition in memory. Together they yield table 1, the ranks and the postings.
+//! 4. Build each other table from table 1 in the same way, one after the other.
 
 use std::path::Path;
 
@@ -23,14 +23,14 @@ use crate::params::{KeyKind, Params};
 use crate::sys::Spill;
 use crate::sys::vfs::Vfs;
 
-/// A record that has nothing but a numeric key and a fingerprint.
+/// A record that consists of a numeric key and a fingerprint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct RawRow {
     key: u64,
-    /// The number of rows before this one.
+    /// The number of rows that were added before this one.
     place: u64,
     fingerprint: u64,
-    /// The [`RowKind`], encoded as one of the constants below.
+    /// The [`RowKind`], encoded as one of the constants `SKETCHED`, `EMPTY` and `DELETED`.
     kind: u8,
 }
 
@@ -52,16 +52,16 @@ impl Item for RawRow {
     }
 }
 
-/// Bytes of a row in the scratch file. The row number is not stored: it follows from the position.
+/// Number of bytes of a row in the scratch file. `place` is not stored, because it follows from the offset.
 const ROW_BYTES: usize = 17;
-/// Number of rows read or written together.
+/// Number of rows that are read or written at once.
 const CHUNK: u64 = 1 << 12;
 
 const SKETCHED: u8 = 0;
 const EMPTY: u8 = 1;
 const DELETED: u8 = 2;
 
-/// Rows in the order they were added.
+/// Rows in the order in which they were added.
 #[derive(Debug)]
 pub struct Rows {
     spill: Spill,
@@ -71,7 +71,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Returns true if the records of an index with these parameters have only numeric keys and fingerprints.
+    /// Returns true if records with these parameters consist of a numeric key and a fingerprint only.
     #[must_use]
     pub fn can_hold(params: &Params) -> bool {
         let attached = params.values || params.expire_after.is_some() || fields::are_kept(params);
@@ -87,10 +87,10 @@ impl Rows {
         Ok(Self { spill: budget.spill()?, count: 0, last: None, ascends: true })
     }
 
-    /// Adds records. Their parameters must satisfy [`can_hold`](Self::can_hold).
+    /// Appends records. Their parameters must satisfy [`can_hold`](Self::can_hold).
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Invalid`] for records of other parameters.
+    /// [`Error::Io`]; [`Error::Invalid`] if the parameters do not satisfy `can_hold`.
     pub fn append(&mut self, records: &Records, budget: SpillBudget<'_>) -> Result<()> {
         let (KeyColumn::U64(keys), true) = (&records.keys, Self::can_hold(&records.params)) else {
             return Err(Error::Invalid("these records are more than fingerprints under numbers".into()));
@@ -126,7 +126,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Passes the last row of each key to `each`, by ascending key.
+    /// Calls `each` with the last row of each key, in the order of keys.
     fn for_each_last(self, budget: SpillBudget<'_>, mut each: impl FnMut(RawRow) -> Result<()>) -> Result<()> {
         if self.ascends {
             return self.for_each(budget, each);
@@ -148,11 +148,11 @@ impl Rows {
         last.map_or(Ok(()), each)
     }
 
-    /// Writes the segment of these rows, byte for byte the one that [`build`](super::build::build) writes. Passes each
-    /// key to `hide`, including deleted ones, ascending.
+    /// Writes the segment of these rows, byte for byte the one that [`build`](super::build::build) writes. Calls `hide` with
+    /// each key, including deleted ones, in ascending order.
     ///
-    /// Takes O(n log n) time at worst and O(n) on random fingerprints; memory as `budget` allows, plus a thousandth of
-    /// the file.
+    /// Takes O(n log n) time in the worst case, and O(n) for random fingerprints. Uses the memory budget plus a thousandth
+    /// of the size of the file.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Invalid`] for parameters without fingerprints; [`Error::Limit`] for more than 2^30

@@ -1,4 +1,4 @@
-//! Recovers the readable records of a damaged segment.
+//! Salvages the readable records of a damaged segment.
 
 use std::ops::Range;
 
@@ -11,20 +11,20 @@ use crate::format::attached::Attached;
 use crate::format::fields::Fields;
 use crate::key::KeyBuf;
 
-/// Maximum number of errors reported for each segment.
+/// Maximum number of errors that are returned for a segment.
 const REASONS: usize = 8;
 
-/// The result of salvaging a segment: the numbers of saved and of lost documents, and the reasons.
+/// The result of salvaging a segment.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Salvaged {
-    /// The number of live documents whose records were passed to the caller.
+    /// The number of live documents that were passed to the caller.
     pub saved: u64,
-    /// The number of live documents that are lost because a part of each is unreadable.
+    /// The number of live documents that were lost because a part of their record is unreadable.
     pub lost: u64,
-    /// The keys of the first thousand lost documents whose keys are readable.
+    /// The keys of the first thousand lost documents whose key is readable.
     pub lost_keys: Vec<KeyBuf>,
-    /// The first few errors.
+    /// The first errors, at most eight.
     pub reasons: Vec<Error>,
 }
 
@@ -36,10 +36,10 @@ impl Salvaged {
     }
 }
 
-/// Maximum number of bytes of band entries in memory at a time.
+/// Maximum number of bytes of band entries that are in memory at the same time.
 const STRIPE_BYTES: u64 = 256 << 20;
 
-/// A document's entry in a band.
+/// An entry of a band: a document and its key in that band.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct BandMember {
     ordinal: u32,
@@ -47,18 +47,18 @@ struct BandMember {
     key: u32,
 }
 
-/// Maximum number of keys of lost documents that are reported.
+/// Maximum number of lost keys that are returned.
 const LOST_KEYS: usize = 1000;
 
 impl Segment {
-    /// Passes the record of each live document that is fully readable to `each`, in the order of keys. A page is
-    /// trusted if its checksum matches.
+    /// Calls `each` with the record of each live document that is fully readable, in the order of keys. A page is trusted if
+    /// its checksum matches.
     ///
-    /// Reads everything once, and the bands once more for each 256 MiB of their entries. Memory is proportional to the
-    /// entries that are in memory at a time.
+    /// Reads the whole segment once, and each band once for every 256 MiB of band entries. Memory is proportional to the
+    /// band entries that are in memory at the same time.
     ///
     /// # Errors
-    /// The errors of `each`. Damage is not an error.
+    /// Those of `each`. Damage is not an error.
     pub fn salvage(
         &self,
         deleted: &RoaringBitmap,
@@ -67,8 +67,8 @@ impl Segment {
         let mut salvaged = Salvaged::default();
         let bands = self.band_count();
         let documents = self.documents() as u32;
-        // The file bounds the number of entries: each takes at least a bit, and the length was checked when the segment
-        // was opened.
+        // The length of the file bounds the number of entries: an entry takes at least a bit, and the section lengths were
+        // checked when the segment was opened.
         let entries = self.band_rows() * size_of::<BandMember>() as u64;
         let stripes = entries.div_ceil(STRIPE_BYTES).max(1);
         let stripe = u64::from(documents).div_ceil(stripes).max(1) as u32;
@@ -100,7 +100,7 @@ impl Segment {
         Ok(salvaged)
     }
 
-    /// Salvages the documents of some ordinals. `found` are their entries in bands, sorted.
+    /// Salvages the documents with these ordinals. `found` are the band entries of these documents, sorted.
     fn salvage_stripe(
         &self,
         ordinals: Range<u32>,
@@ -120,7 +120,7 @@ impl Segment {
             if deleted.contains(ordinal) {
                 continue;
             }
-            // Each band should have the document once; otherwise the entries are not trusted.
+            // Each band must list the document once; otherwise its band entries are not trusted.
             let each_once = mine.iter().enumerate().all(|(band, entry)| usize::from(entry.band) == band);
             features.clear();
             features.extend(mine.iter().map(|entry| u64::from(entry.key) << 32));
@@ -135,8 +135,8 @@ impl Segment {
                 fields.check(self.params()).map_err(|fault| self.wrong_fields(ordinal, fault))?;
                 Ok((key, fingerprint, signature, attached))
             })();
-            // If a document is in some bands but not in all, or in no band but has a fingerprint, a band entry was
-            // lost.
+            // A band entry was lost if a document is in only some of the bands, or if it has a fingerprint but is in no
+            // band.
             let in_bands = mine.len();
             let whole = |fingerprint: Option<u64>| match (self.fingerprints.is_some(), bands) {
                 (_, 0) => true,

@@ -6,7 +6,7 @@ use crate::format::contents::Section;
 use crate::format::samples::Samples;
 
 impl Segment {
-    /// Replaces `out` by the stored smallest hashes of a document, ascending; empty if the index stores none.
+    /// Replaces `out` by the bottom sample of a document: its smallest hashes, ascending. Empty if the index stores none.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), also for an ordinal that no document has.
@@ -15,8 +15,8 @@ impl Segment {
         self.sample(self.samples[0].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// Replaces `out` by the stored hashes of a document that are divisible by the modulus, ascending; empty if the
-    /// index stores none.
+    /// Replaces `out` by the modular sample of a document: its hashes that are divisible by the modulus, ascending. Empty if
+    /// the index stores none.
     ///
     /// # Errors
     /// As [`bottom`](Self::bottom).
@@ -25,7 +25,7 @@ impl Segment {
         self.sample(self.samples[1].as_ref(), ordinal, out).map(|_| ())
     }
 
-    /// Returns the bytes of a document's bottom and modular samples, encoded as in the file; `None` if they are not
+    /// Returns the bottom and the modular sample of a document, encoded as in the file. `None` for samples that are not
     /// stored.
     pub(super) fn sample_bytes(&self, ordinal: u32) -> Result<[Option<&[u8]>; 2]> {
         let mut values = Vec::new();
@@ -40,8 +40,8 @@ impl Segment {
         Ok(bytes)
     }
 
-    /// Appends the values of a document in a section of samples to `out`, and returns the bytes from which they were
-    /// decoded. Without a section, appends and returns nothing.
+    /// Reads a document's sample from a section of samples. Appends its hashes to `out` and returns their encoded bytes. If
+    /// `of` is `None`, appends and returns nothing.
     pub(super) fn sample(
         &self,
         of: Option<&(Section, Samples)>,
@@ -50,7 +50,8 @@ impl Segment {
     ) -> Result<&[u8]> {
         let Some((section, layout)) = of else { return Ok(&[]) };
         let ordinal = u64::from(ordinal);
-        // For an ordinal past the last document, offsets would be read from the values.
+        // For an ordinal past the last document, the hashes would be misread as offsets, so a range past the section is
+        // read, which fails.
         let offsets = if ordinal < self.documents() {
             layout.offsets(ordinal)
         } else {

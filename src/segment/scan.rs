@@ -1,4 +1,4 @@
-//! Scans a whole segment, in the order of table 1.
+//! Scans the fingerprints and the documents of a whole segment, in the order of fingerprints.
 
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ use crate::format::wire::{self, Fault};
 use twindex_kernel::{prefetch, prefetch_ahead};
 
 impl Segment {
-    /// Passes all distinct fingerprints with their ranks to `each`, ascending.
+    /// Calls `each` with the rank and the value of each distinct fingerprint, in ascending order.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -27,7 +27,7 @@ impl Segment {
         table.layout.for_each(source, |row, fingerprint| each(row as u32, fingerprint))
     }
 
-    /// Divides the distinct fingerprints into at most `max` ranges of ranks that can be read in parallel.
+    /// Divides the distinct fingerprints into at most `max` ranges of ranks, which can be read in parallel.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt).
@@ -54,7 +54,7 @@ impl Segment {
         Ok(all)
     }
 
-    /// Reads the fingerprints of a stretch into `to`, ascending: one for each of its rows.
+    /// Copies the fingerprints of a stretch to `to`, in ascending order. `to` must have an element for each row.
     ///
     /// # Errors
     /// As [`for_each_slice_of`](Self::for_each_slice_of).
@@ -68,7 +68,8 @@ impl Segment {
         })
     }
 
-    /// Passes the fingerprints of a stretch to `each`, ascending and several at a time: one for each of its rows.
+    /// Calls `each` with the fingerprints of a stretch in ascending order, one slice after the other. The slices have one
+    /// fingerprint for each row of the stretch.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -106,9 +107,9 @@ impl Segment {
         Ok(())
     }
 
-    /// Passes the rows of a table (numbered from 1) to `each`, ascending: the keys of a complete table, or the values
-    /// by which a partial table is [sorted](crate::format::table::Filter::value). Passes nothing if there is no such
-    /// table.
+    /// Calls `each` with each row number and value of a table (numbered from 1), in ascending order. The values are the keys
+    /// of a complete table, or the values by which a partial table is [sorted](crate::format::table::Filter::value). Does
+    /// nothing if there is no such table.
     ///
     /// # Errors
     /// [`Error::Corrupt`](crate::Error::Corrupt), or what `each` returns.
@@ -118,7 +119,8 @@ impl Segment {
         table.layout.for_each(self.at(&table.section), each)
     }
 
-    /// Passes these ordinals with their ranks to `each`, ascending. Does less work for each than [`rank`](Self::rank).
+    /// Calls `each` with each of these ordinals and its rank, in ascending order. Cheaper than a call of
+    /// [`rank`](Self::rank) for each.
     ///
     /// # Errors
     /// As [`rank`](Self::rank), or what `each` returns.
@@ -139,11 +141,11 @@ impl Segment {
         Ok(())
     }
 
-    /// Returns all postings, for callers that need many.
+    /// Returns a reader of all postings, for callers that need many of them.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt). If the file is mapped or in memory, the pages of all postings are
-    /// checked.
+    /// [`Error::Corrupt`](crate::Error::Corrupt). If the file is mapped or in memory, this call checks the pages of all
+    /// postings.
     pub fn held_postings(&self) -> Result<HeldPostings<'_>> {
         let documents = self.documents().min(LIST.into()) as u32;
         let (mut entries, mut lists): (&[U32], &[U32]) = (&[], &[]);
@@ -157,8 +159,8 @@ impl Segment {
         Ok(HeldPostings { segment: self, entries, lists, documents })
     }
 
-    /// Checks the pages of part `part` (from 0) of `parts` equal parts of the postings, so that several threads can
-    /// check them before [`held_postings`](Self::held_postings).
+    /// Checks the pages of part `part` (from 0) of `parts` equal parts of the postings. Lets several threads check the pages
+    /// before [`held_postings`](Self::held_postings) is called.
     pub fn check_postings(&self, part: usize, parts: usize) -> Result<()> {
         let Some(Fingerprints { postings: section, .. }) = &self.fingerprints else { return Ok(()) };
         if self.file.whole().is_empty() {
@@ -168,57 +170,57 @@ impl Segment {
         self.read(section, place(part)..place(part + 1)).map(drop)
     }
 
-    /// Returns a reader of postings for ascending ranks.
+    /// Returns a reader of postings for ranks in ascending order.
     pub(super) fn postings_in_order(&self) -> PostingsInOrder<'_> {
         PostingsInOrder { segment: self, start: 0, bytes: &[] }
     }
 }
 
-/// A range of the distinct fingerprints of a segment.
+/// A range of the distinct fingerprints in a segment.
 #[derive(Clone, Debug)]
 pub struct FingerprintStretch {
-    /// The ranks of the fingerprints.
+    /// The ranks of the fingerprints, which are rows of table 1.
     pub rows: Range<u64>,
-    /// The position at which reading begins; `None` if the codec can only be read from the first row.
+    /// The position at which reading starts. `None` if the codec can only be read from the first row.
     walk: Option<Walk>,
 }
 
-/// The postings of a segment: in memory if the file is mapped or in memory, otherwise read on demand.
+/// The postings of a segment. They are slices if the file is mapped or in memory, otherwise they are read on demand.
 #[derive(Clone, Copy, Debug)]
 pub struct HeldPostings<'a> {
     segment: &'a Segment,
     entries: &'a [U32],
     lists: &'a [U32],
-    /// The number of documents of the segment.
+    /// The number of documents in the segment.
     documents: u32,
 }
 
 impl<'a> HeldPostings<'a> {
-    /// Prefetches the entry of this rank, which [`only`](Self::only) reads.
+    /// Prefetches the entry of a rank, which [`only`](Self::only) reads.
     #[inline(always)]
     pub fn hint(self, rank: u32) {
         prefetch(self.entries.as_bytes(), postings::range(rank.into()).start as usize);
     }
 
-    /// Prefetches the posting list of this rank, if it has one. The entry of the rank should be in the cache already.
+    /// Prefetches the posting list of a rank, if it has one. The entry of the rank should already be in the CPU cache.
     #[inline(always)]
     pub fn hint_list(self, rank: u32) {
         let entry = self.entries.get(rank as usize).map_or(0, |entry| entry.get());
-        // Without a branch, because it would be mispredicted too often.
+        // Selected without a branch, which would be mispredicted too often.
         let place = if entry & LIST == 0 { 0 } else { entry & !LIST };
         prefetch(self.lists.as_bytes(), place as usize * size_of::<U32>());
     }
 
-    /// Returns the document of this rank if it is the only one and the postings are in memory. Otherwise returns
-    /// `None`, and [`documents`](Self::documents) must be called.
+    /// Returns the only document of a rank. Returns `None` if the rank has several documents or the postings are not in
+    /// memory; then call [`documents`](Self::documents).
     #[inline(always)]
     #[must_use]
     pub fn only(self, rank: u32) -> Option<u32> {
-        // The start of a list is encoded as a number above all ordinals.
+        // Entries that refer to a list are greater than all ordinals.
         self.entries.get(rank as usize).map(|entry| entry.get()).filter(|&entry| entry < self.documents)
     }
 
-    /// Replaces `ordinals` by the ordinals of the documents of this rank, ascending.
+    /// Replaces `ordinals` by the documents of a rank, in ascending order.
     ///
     /// # Errors
     /// As [`Segment::postings`].
@@ -232,8 +234,8 @@ impl<'a> HeldPostings<'a> {
         self.segment.postings(rank, |ordinal| ordinals.push(ordinal))
     }
 
-    /// Appends the documents of this rank if it has a list that is in memory and valid, and returns true. Otherwise
-    /// returns false; `ordinals` may then have been extended.
+    /// Appends the documents of a rank if it has a valid list in memory, and returns true. Otherwise returns false, and
+    /// `ordinals` may have been extended.
     #[inline]
     fn several(self, rank: u32, ordinals: &mut Vec<u32>) -> bool {
         let Some(list) = self.list(rank) else { return false };
@@ -255,8 +257,8 @@ impl<'a> HeldPostings<'a> {
         rest.get(..count.get() as usize).filter(|list| entry & LIST != 0 && list.len() > 1)
     }
 
-    /// Passes each of these ranks that has several documents to `each`, by rank, with the ordinals of the documents,
-    /// ascending. Reads them as [`Segment::postings`] does, with almost no work for ranks with a single document.
+    /// Calls `each` with each rank in `ranks` that has several documents, and with the ascending ordinals of these
+    /// documents. Reads them as [`Segment::postings`] does, but with almost no work for ranks with a single document.
     ///
     /// # Errors
     /// As [`Segment::postings`], or what `each` returns.
@@ -273,7 +275,7 @@ impl<'a> HeldPostings<'a> {
             let entries: &[U32] = self.segment.column(&fingerprints.postings, range)?;
             let length = size_of_val(entries);
             prefetch_ahead(entries.as_bytes(), length, length);
-            // Collected without a branch, because a branch for each entry would be mispredicted too often.
+            // Collect the ranks with lists without a branch, which would be mispredicted too often.
             let (mut noted, mut count) = ([0; TOGETHER as usize], 0);
             for (rank, entry) in (start as u32..).zip(entries) {
                 noted[count % noted.len()] = rank;
@@ -289,12 +291,12 @@ impl<'a> HeldPostings<'a> {
     }
 }
 
-/// Number of lists after the current one that are prefetched.
+/// Number of lists that are prefetched ahead of the current one.
 const LISTS_AHEAD: usize = 4;
-/// Number of entries read together.
+/// Number of entries that are read at once.
 const TOGETHER: u64 = 1 << 10;
 
-/// Reads postings as [`Segment::postings`] does, with less work for each of many ascending ranks.
+/// Reads postings as [`Segment::postings`] does, but with less work per rank for many ascending ranks.
 pub(super) struct PostingsInOrder<'a> {
     segment: &'a Segment,
     /// The rank of the first entry in `bytes`.
@@ -303,7 +305,7 @@ pub(super) struct PostingsInOrder<'a> {
 }
 
 impl PostingsInOrder<'_> {
-    /// Passes the ordinals of the documents of `rank` to `each`, as [`Segment::postings`] does.
+    /// Calls `each` with the ordinals of the documents of `rank`, as [`Segment::postings`] does.
     #[inline]
     pub(super) fn of(&mut self, rank: u32, mut each: impl FnMut(u32) -> Result<()>) -> Result<()> {
         let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);
@@ -314,7 +316,7 @@ impl PostingsInOrder<'_> {
         if let Ok(Posting::One(ordinal)) = postings::decode(entry, rank.into(), self.segment.documents()) {
             return each(ordinal);
         }
-        // An entry with a list, or a damaged entry.
+        // The entry refers to a list or is damaged; `Segment::postings` handles both.
         let mut result = Ok(());
         self.segment.postings(rank, |ordinal| {
             if result.is_ok() {
@@ -324,7 +326,7 @@ impl PostingsInOrder<'_> {
         result
     }
 
-    /// Returns the entries of the ranks from `rank`, for callers that decode them: at least one entry, at most `max`.
+    /// Returns the raw entries of ranks from `rank` on: at least one entry, and at most `max`.
     #[inline]
     pub(super) fn entries(&mut self, rank: u32, max: usize) -> Result<&[U32]> {
         let place = (u64::from(rank).wrapping_sub(self.start) as usize).saturating_mul(4);

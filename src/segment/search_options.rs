@@ -2,20 +2,20 @@
 
 use crate::format::table::Probe;
 
-/// The options of a search in a segment's tables.
+/// Options of a search in the tables of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchOptions {
-    /// The radius, 0 to [`WITHIN_MAX`](crate::design::WITHIN_MAX).
+    /// The search radius in bits, from 0 to [`WITHIN_MAX`](crate::design::WITHIN_MAX).
     pub within: u32,
-    /// How tables are probed; `None` for the fastest strategy of their codec.
+    /// The strategy for finding the bucket of a prefix. `None` selects the fastest one of the codec.
     pub probe: Option<Probe>,
-    /// Maximum number of rows in buckets that a query may visit. Buckets beyond the limit are skipped and counted by
-    /// [`SearchScratch::left_out`](super::SearchScratch::left_out). `None`: no limit, so the results are complete.
+    /// Maximum number of rows that a query may check. Buckets that would exceed it are skipped, and counted by
+    /// [`SearchScratch::left_out`](super::SearchScratch::left_out). Without a limit (`None`), the results are complete.
     pub visits: Option<u64>,
 }
 
 impl SearchOptions {
-    /// Returns the default options for a radius.
+    /// Returns the default options for the radius `within`.
     #[must_use]
     pub fn within(within: u32) -> Self {
         Self { within, probe: None, visits: None }
@@ -25,7 +25,7 @@ impl SearchOptions {
 /// A fingerprint within the radius of the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FingerprintMatch {
-    /// The rank of the fingerprint: its row in table 1.
+    /// The rank of the fingerprint, which is its row in table 1.
     pub rank: u32,
     /// The fingerprint.
     pub fingerprint: u64,

@@ -1,12 +1,14 @@
-//! Sets of shingle hashes: finds the documents of a segment that may be near a set, and writes the sections for this.
+//! Sets of shingle hashes: finds the documents of a segment whose set may be near a given one, and writes the sections for
+//! this search.
 //!
-//! The section `common` lists the common tags. It is computed by two passes over all sets. The first pass counts tags
-//! in two tables of `2^k` counters, indexed by the first k bits of the tag and of the tag times 0x9e3779b1. k is chosen
-//! so that there are as many counters as elements, and is at most 18. The smaller of a tag's two counts is at least the
-//! number of documents that have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass selects the tags
-//! whose count is at least 32 and at least the number of elements of all sets divided by `2^16`; it selects at most
-//! 2^17 tags, the first in the order of documents and elements. The class of a tag is the number of bits of its count.
-//! A segment of fewer than 32 documents has no common tags.
+//! The section `common` lists the common tags, which two passes over all sets determine. The first pass counts tags in two
+//! tables of `2^k` counters. The index into the first table is the first k bits of the tag, and the index into the second is
+//! the first k bits of the tag times 0x9e3779b1. k is chosen so that a table has at least as many counters as there are
+//! elements, but is at most 18. The smaller of a tag's two counters is its count. It is at least the number of documents
+//! that have the tag (count-min: Cormode and Muthukrishnan 2005). The second pass selects the tags whose count is at least
+//! 32 and at least the number of elements of all sets divided by `2^16`. Only the first 2^17 tags are selected, in the order
+//! of documents and elements. The class of a tag is the number of bits of its count. A segment of fewer than 32 documents
+//! has no common tags.
 
 use std::collections::BTreeMap;
 
@@ -25,34 +27,34 @@ use crate::format::prefixes::{CLASSES, key, tag, tags_in_order, tags_of};
 use crate::format::wire::Fault;
 use crate::params::Params;
 
-/// Minimum count of a common tag, and minimum number of documents of a segment with common tags.
+/// Minimum count of a common tag, and minimum number of documents in a segment with common tags.
 const COMMON: u64 = 32;
 /// Maximum number of common tags.
 const COMMON_MAX: usize = 1 << 17;
-/// The multiplier of tags for the second table of counters.
+/// Factor by which tags are multiplied for the second table of counters.
 const SPREAD: u32 = 0x9E37_79B1;
 
-/// Maximum number of bits of an index into the tables of counters.
+/// Maximum number of bits of an index into a table of counters.
 const COUNT_BITS: u32 = 18;
 
-/// Returns the indexes of a tag in the two tables of counters.
+/// Returns the indices of a tag's counters in the two tables.
 fn places(tag: u32, bits: u32) -> [usize; 2] {
     [tag >> (32 - bits), tag.wrapping_mul(SPREAD) >> (32 - bits)].map(|place| place as usize)
 }
 
-/// Receives the ordinal and the fields of a document.
+/// A function that is called with the ordinal and the fields of a document.
 pub(super) type SetVisitor<'a> = dyn FnMut(u32, Fields<'_>) -> Result<()> + 'a;
-/// Passes the fields of all documents to a visitor, in the order of ordinals. Can be called repeatedly.
+/// A function that calls a visitor for each document, in the order of ordinals. It can be called repeatedly.
 type AllSets<'a> = dyn FnMut(&mut SetVisitor<'_>) -> Result<()> + 'a;
 
-/// Common tags and their classes.
+/// The common tags and their classes.
 struct CommonTags {
     classes: BTreeMap<u32, u8>,
-    /// For each value of the first `FIRST_BITS` bits, whether a common tag begins with it.
+    /// For each value of the first `FIRST_BITS` bits, whether any common tag starts with it.
     first_bits: Vec<bool>,
 }
 
-/// Number of bits of a tag that are looked up before the tag itself.
+/// Number of leading bits of a tag that are looked up before the whole tag.
 const FIRST_BITS: u32 = 16;
 
 impl CommonTags {
@@ -74,7 +76,8 @@ impl CommonTags {
         if documents < COMMON {
             return Ok(Self::new(common));
         }
-        // Counted for 2^18 counters; with fewer counters, an index is the first bits of the index used here.
+        // Count in tables of 2^18 counters. If 2^k counters suffice, adjacent counters are summed afterwards: the first k
+        // bits of an index are the index into the smaller table.
         let mut counts = [vec![0_u32; 1 << COUNT_BITS], vec![0_u32; 1 << COUNT_BITS]];
         let (mut elements, mut set) = (0, Vec::new());
         sets(&mut |_, fields| {
@@ -97,7 +100,7 @@ impl CommonTags {
             fields.set_into(&mut set).map_err(unread)?;
             for &hash in &set {
                 let [first, second] = places(tag(hash), bits);
-                // For most tags, one of the two counters is below the minimum.
+                // For most tags, at least one of the two counters is below the minimum.
                 if u64::from(counts[0][first]) < min || u64::from(counts[1][second]) < min {
                     continue;
                 }
@@ -115,7 +118,7 @@ impl CommonTags {
         self.classes.iter().map(|(&tag, &class)| u64::from(tag) << 32 | u64::from(class)).collect()
     }
 
-    /// Passes each entry of the section of prefixes to `each`, in the order of documents.
+    /// Calls `each` with each entry of the prefix section, in the order of documents.
     fn prefixes(
         &self,
         params: &Params,
@@ -134,13 +137,13 @@ impl CommonTags {
     }
 }
 
-/// Returns the near relation of an index with sets; `None` if the parameters have no sets or no threshold.
+/// Returns the near relation of an index with sets. `None` if the parameters have no sets or no threshold.
 #[must_use]
 pub fn nearness(params: &Params) -> Option<Nearness> {
     params.near().threshold.filter(|_| params.sets).map(|threshold| Nearness::Resemblance(threshold.value()))
 }
 
-/// Writes the sections that find documents by their sets, if the index stores sets.
+/// Writes the sections of common tags and prefixes, if the index stores sets.
 pub(super) fn write_sets(
     out: &mut SegmentOutput,
     params: &Params,
@@ -169,12 +172,11 @@ pub(super) fn write_sets(
 }
 
 impl Segment {
-    /// Passes the ordinals of documents that may be near a set by the relation `near` to `each`: all that are near, and
-    /// others, in no particular order. Marked documents are included only if `marked` is true. An ordinal is passed
-    /// once for each tag that its document shares with the prefix of the set, together with the
-    /// [position](crate::format::prefixes::fewest_missing) of the tag, or with 0 if `marked`. `near` must require at
-    /// least the resemblance of the parameters.
-    ///
+    /// Calls `each` with the ordinals of documents whose set may be near `set`, in no particular order. Includes all
+    /// documents that are near, and others. Marked documents are included only if `marked` is true. A document is passed
+    /// once for each tag that it shares with the prefix of `set`. The second argument of `each` is the
+    /// [position](crate::format::prefixes::fewest_missing) of the tag in the prefix, or 0 if `marked` is true. `near` must
+    /// require at least the resemblance in the parameters.
     /// # Errors
     /// [`Error::Corrupt`].
     pub fn sharing_prefix(
@@ -190,8 +192,8 @@ impl Segment {
             .try_for_each(|(place, key)| self.same_key(section, layout, key, |found| each(found, place)))
     }
 
-    /// Returns the keys by which [`sharing_prefix`](Self::sharing_prefix) finds documents, each after its position, and
-    /// prefetches their entries.
+    /// Returns the keys that [`sharing_prefix`](Self::sharing_prefix) looks up, as (position, key), and prefetches the
+    /// entries of these keys.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -208,7 +210,8 @@ impl Segment {
         tags_in_order(set, near.prefix(set.len()), class_of, &mut tags)?;
         let both = marked && self.params().marks;
         let kinds = if both { &[false, true][..] } else { &[false] };
-        // With both kinds of keys, a key of the other kind may collide, and its position would be meaningless.
+        // If keys of marked and unmarked documents are looked up, a key of one kind may equal a key of the other. The
+        // position of such a key would be meaningless, so it is 0.
         let places = (0..).zip(&tags).map(|(place, &tag)| (if both { 0 } else { place }, tag));
         let keys: Vec<(u32, u32)> = places
             .flat_map(|(place, tag)| kinds.iter().map(move |&is_marked| (place, key(tag, is_marked))))
@@ -217,7 +220,7 @@ impl Segment {
         Ok(keys)
     }
 
-    /// Passes each common tag and its class to `each`, ascending.
+    /// Calls `each` with each common tag and its class, in the order of tags.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or what `each` returns.
@@ -226,7 +229,7 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// Passes each entry of the section of prefixes to `each`, ascending: key and ordinal.
+    /// Calls `each` with the key and the ordinal of each entry of the prefix section, in ascending order.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or what `each` returns.
@@ -235,8 +238,8 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// Checks the sections for [`verify`](Self::verify): fields are valid, common tags are those of the sets, and
-    /// entries are those of the prefixes. To save memory, the sums of the entries' hashes are compared, not the
+    /// Checks the sections of fields and sets for [`verify`](Self::verify): fields are valid, and common tags and prefixes
+    /// are those of the stored sets. To save memory, the sums of the hashes of all prefix entries are compared, not the
     /// entries.
     pub(super) fn verify_sets(&self) -> Result<()> {
         if self.fields.is_none() {
@@ -288,7 +291,7 @@ impl Segment {
     }
 }
 
-/// A multiset of entries, represented by their number and the sum of their hashes.
+/// The number of entries and the sum of their hashes, to compare multisets of entries.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct EntrySum {
     count: u64,

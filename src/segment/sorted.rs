@@ -1,10 +1,9 @@
-//! Sorts numbers: by radix in memory, by partition to scratch files if they exceed the memory, and by merging sorted
-//! runs.
+//! Sorts items by radix, in memory or with scratch files if they exceed the memory budget, and merges sorted runs.
 //!
-//! [`sort`] distributes items by the leading bits that distinguish most of them, and sorts the small groups that remain
-//! by comparison, so that no input takes more than O(n log n). [`sort_tail_in_order`] does less work for items that are
-//! in order except for their first bits, such as a table's keys computed from ascending fingerprints. `RadixSorter`
-//! sorts any number of items within its memory. `RunMerge` merges runs.
+//! [`sort`] distributes items by their leading differing bits, and sorts the remaining small groups by comparison, so that
+//! it takes O(n log n) in the worst case. [`sort_tail_in_order`] is faster for items that are sorted except for their
+//! leading bits, such as the keys of a table computed from ascending fingerprints. `RadixSorter` sorts any number of items
+//! within a memory budget. `RunMerge` merges sorted runs.
 
 use std::sync::Arc;
 
@@ -12,35 +11,36 @@ use super::spilled::{SliceSource, Item, SpillBudget, ChunkedValues, decode};
 use crate::error::Result;
 use crate::sys::Spill;
 
-/// Up to this number, items are sorted by comparison.
+/// Up to this number of items are sorted by comparison.
 const SMALL: usize = 64;
-/// Number of items that fit into the second-level cache together with their copies.
+/// Number of items that fit into the second-level cache together with the copies that sorting needs.
 const CACHED: usize = 1 << 16;
-/// Bits of one distribution that exceeds the cache: so few output streams that the TLB covers them.
+/// Number of bits by which items that exceed the cache are distributed in one pass. The TLB covers the output streams of all
+/// buckets.
 const FAR_BITS: u32 = 8;
-/// Bits of one distribution within the cache.
+/// Maximum number of bits by which items within the cache are distributed in one pass.
 const NEAR_BITS: u32 = 11;
 const NEAR: usize = 1 << NEAR_BITS;
-/// Number of bits, in addition to log2 of the number of items, by which random items are distributed: then about one
-/// item in 16 shares its bits with another item.
+/// Random items are distributed by this many bits more than the binary logarithm of their number. About one item in 16 then
+/// shares its bucket with another item.
 const APART_BITS: u32 = 4;
 
-/// Sorts `items`. Takes O(n) time if the keys are random from their first differing bit on, and O(n log n) on any
-/// input. `scratch` is overwritten, and becomes as long as `items`.
+/// Sorts `items`. Takes O(n) time if the keys are random from their first differing bit on, and O(n log n) in the worst
+/// case. `scratch` is overwritten and resized to the length of `items`.
 pub fn sort<T: Item>(items: &mut [T], scratch: &mut Vec<T>) {
     scratch.resize(items.len(), T::default());
     scatter_unordered(items, scratch, false);
 }
 
-/// Sorts as [`sort`] does. Faster for items that would be in order without the first `lead` bits of their keys; correct
-/// for all.
+/// Sorts as [`sort`] does. Faster if the items are already sorted by the bits after the first `lead` bits of their keys, but
+/// correct for any order.
 pub fn sort_tail_in_order<T: Item>(items: &mut [T], scratch: &mut Vec<T>, lead: u32) {
     scratch.resize(items.len(), T::default());
     scatter(items, scratch, false, 64, lead.min(64));
 }
 
-/// Sorts `from` by the first differing bits of the keys. The result is in `to` if `across` is true, otherwise in
-/// `from`.
+/// Sorts `from` by radix, starting at the first bit in which the keys differ. The result is in `to` if `across` is true,
+/// otherwise in `from`.
 fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     let first = from.first().map_or(0, |item| item.key());
     let differ = from.iter().fold(0, |bits, item| bits | item.key() ^ first);
@@ -55,8 +55,8 @@ fn scatter_unordered<T: Item>(from: &mut [T], to: &mut [T], across: bool) {
     scatter(from, to, across, top, top.min(from.len().ilog2() + APART_BITS));
 }
 
-/// Sorts `from`, whose keys agree in all bits above the lowest `top` bits: stably by the next `bits` bits, then within
-/// each group that is not in order. The result is in `to` if `across` is true, otherwise in `from`.
+/// Sorts `from`, whose keys differ only in the lowest `top` bits. Distributes the items stably by the highest `bits` of
+/// these bits, then sorts each group that is not in order. The result is in `to` if `across` is true, otherwise in `from`.
 fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: u32) {
     if from.len() <= SMALL || bits == 0 {
         settle(from, to);
@@ -76,8 +76,8 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
         }
         return;
     }
-    // If the other bits are random, the first bits distinguish nearly all items; if they are in order, they stay in
-    // order.
+    // If the remaining bits are random, the first few of them distinguish nearly all items. If the items are already ordered
+    // by these bits, a stable distribution keeps the order.
     let bits = bits.min(from.len().ilog2() + APART_BITS).min(2 * NEAR_BITS);
     let shift = top - bits;
     let twice = bits > NEAR_BITS;
@@ -103,7 +103,7 @@ fn scatter<T: Item>(from: &mut [T], to: &mut [T], across: bool, top: u32, bits: 
     }
 }
 
-/// Sorts a group of items that agree in the distributed bits; fast if it is small or already in order.
+/// Sorts a group of items with equal distributed bits. Fast if the group is small or already in order.
 fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.is_sorted() {
         return;
@@ -111,7 +111,8 @@ fn settle<T: Item>(items: &mut [T], scratch: &mut [T]) {
     if items.len() <= SMALL { items.sort_unstable() } else { scatter_unordered(items, scratch, false) }
 }
 
-/// Copies items stably to buckets by the `bits` bits from bit `shift` upwards. Returns the end of each bucket.
+/// Copies items stably into buckets by the `bits` bits above the lowest `shift` bits of their keys. Returns the end of each
+/// bucket.
 fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32; NEAR] {
     let mask = (1_u64 << bits) - 1;
     let bucket = |item: T| (item.key().checked_shr(shift).unwrap_or(0) & mask) as usize % NEAR;
@@ -131,17 +132,17 @@ fn distribute<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> [u32;
     next
 }
 
-/// Number of bits of the digit by which a scratch file is partitioned.
+/// Number of bits by which one pass partitions items into a scratch file.
 const DIGIT_BITS: u32 = 8;
-/// Maximum number of bytes of a bucket that are collected for one write.
+/// Maximum number of bytes of a bucket that are buffered before they are written.
 const WAITING_BYTES: usize = 1 << 14;
 
-/// Sorts any number of items, in memory if they fit. Otherwise it partitions them by their leading bits to a scratch
-/// file, partitions buckets again while they are too large, and sorts bucket by bucket in memory.
+/// Sorts any number of items. If they fit into memory, sorts them there. Otherwise partitions them into buckets in a scratch
+/// file by their leading bits, repeats this for buckets that are too large, and sorts the buckets in memory one by one.
 #[derive(Debug)]
 pub(super) struct RadixSorter<'r, T> {
     budget: SpillBudget<'r>,
-    /// Maximum number of items in memory; the scratch memory for sorting is as large again.
+    /// Maximum number of items in memory. Sorting needs scratch memory for the same number of items.
     max: usize,
     top: u32,
     items: Vec<T>,
@@ -149,8 +150,8 @@ pub(super) struct RadixSorter<'r, T> {
 }
 
 impl<'r, T: Item> RadixSorter<'r, T> {
-    /// Creates a sorter for items whose keys have at most `top` bits, in `bytes` bytes of memory. If the items of one
-    /// key may exceed the memory, they must be pushed in order.
+    /// Creates a sorter that uses at most `bytes` bytes of memory, for items whose keys have at most `top` bits. If the
+    /// items with one key may exceed the memory, they must be pushed in order.
     pub(super) fn new(budget: SpillBudget<'r>, bytes: usize, top: u32) -> Self {
         let max = (bytes / 2 / size_of::<T>()).max(SMALL);
         Self { budget, max, top, items: Vec::new(), buckets: None }
@@ -177,7 +178,7 @@ impl<'r, T: Item> RadixSorter<'r, T> {
         Ok(())
     }
 
-    /// Ends the input and returns the sorted items.
+    /// Sorts the pushed items.
     pub(super) fn finish(mut self) -> Result<RadixSorted<'r, T>> {
         if self.buckets.is_some() {
             self.spill()?;
@@ -192,18 +193,18 @@ impl<'r, T: Item> RadixSorter<'r, T> {
     }
 }
 
-/// The output of a `RadixSorter`, which can be iterated repeatedly.
+/// The output of a `RadixSorter`. It can be iterated repeatedly.
 #[derive(Debug)]
 pub(super) struct RadixSorted<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
     items: Vec<T>,
-    /// The buckets in scratch files, ascending; empty if all items are in memory.
+    /// The buckets in scratch files, in ascending order. Empty if all items are in memory.
     buckets: Vec<SpilledBucket>,
 }
 
 impl<'r, T: Item> RadixSorted<'r, T> {
-    /// Returns all items, ascending.
+    /// Returns all items in ascending order.
     pub(super) fn values(&self) -> ChunkedValues<'_, T> {
         if self.buckets.is_empty() {
             return ChunkedValues::of(&self.items);
@@ -212,7 +213,7 @@ impl<'r, T: Item> RadixSorted<'r, T> {
         ChunkedValues::from_chunks(move || rest.next())
     }
 
-    /// Returns all items, ascending, and consumes the sorter's output.
+    /// Returns all items in ascending order and consumes the output.
     pub(super) fn into_values(self) -> ChunkedValues<'r, T> {
         if self.buckets.is_empty() {
             return ChunkedValues::from(self.items);
@@ -222,7 +223,7 @@ impl<'r, T: Item> RadixSorted<'r, T> {
     }
 }
 
-/// Buckets that are not sorted yet, in descending order.
+/// Buckets that are not sorted yet. The last one has the smallest keys.
 struct RemainingBuckets<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
@@ -244,7 +245,7 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
                 return Ok(Some(items));
             }
             if bucket.top == 0 {
-                // Equal keys, which were pushed in order.
+                // All keys of this bucket are equal, and its items were pushed in order, so they are sorted.
                 let items: Vec<T> = bucket.load(self.budget, &bucket.places[..1])?;
                 bucket.places.remove(0);
                 bucket.items -= items.len() as u64;
@@ -262,11 +263,11 @@ impl<'r, T: Item> RemainingBuckets<'r, T> {
     }
 }
 
-/// Items whose keys agree in all bits except the lowest `top` bits, in a scratch file.
+/// A bucket in a scratch file. Its keys differ only in their lowest `top` bits.
 #[derive(Clone, Debug)]
 struct SpilledBucket {
     spill: Arc<Spill>,
-    /// The offset and the number of bytes of each piece.
+    /// The offset and the length in bytes of each chunk in the scratch file.
     places: Vec<(u64, u32)>,
     items: u64,
     top: u32,
@@ -282,11 +283,11 @@ impl SpilledBucket {
     }
 }
 
-/// A scratch file that is being written, with a bucket for each value of a digit of the keys.
+/// A scratch file that is being written. It has a bucket for each value of the leading bits of the keys.
 #[derive(Debug)]
 struct Partition<T> {
     spill: Spill,
-    /// The position of the lowest bit of the digit.
+    /// The number of key bits below those that select a bucket.
     shift: u32,
     waiting_bytes: usize,
     buckets: Vec<PendingBucket>,
@@ -326,7 +327,7 @@ impl<T: Item> Partition<T> {
         Ok(())
     }
 
-    /// Returns the non-empty buckets, ascending.
+    /// Returns the non-empty buckets in ascending order.
     fn finish(mut self, budget: SpillBudget<'_>) -> Result<Vec<SpilledBucket>> {
         for bucket in &mut self.buckets {
             bucket.write(budget, &mut self.spill)?;
@@ -350,14 +351,14 @@ impl PendingBucket {
     }
 }
 
-/// Number of items of all runs that are sorted together: as many as fit into the first-level cache with their copies.
+/// Number of items from all runs that are sorted at once. They fit into the first-level cache together with their copies.
 const MERGED: usize = 1 << 11;
-/// Minimum number of items that are read ahead from each run.
+/// Minimum number of items that are read from each run at once.
 const WINDOW_MIN: usize = 32;
 
-/// Merges ascending runs. Each step reads a window of each run and determines the smallest of the windows' last items;
-/// it takes the items up to this one from all runs and sorts them. On eight runs of random numbers this is faster than
-/// a loser tree, because no step waits for a comparison.
+/// Merges ascending runs. Each step reads a window of items from each run and takes the smallest of the windows' last items
+/// as the bound. It sorts the items of all runs up to the bound. For eight runs of random numbers this is faster than a
+/// loser tree, because no step waits for a comparison.
 #[derive(Debug)]
 pub(super) struct RunMerge<R, T> {
     runs: Vec<MergeHead<R, T>>,
@@ -367,8 +368,8 @@ pub(super) struct RunMerge<R, T> {
     counts: Vec<u32>,
 }
 
-/// Sorts a few thousand items, fastest if their keys are evenly spread: distributes them to more buckets than items,
-/// then uses insertion sort. Falls back to a comparison sort, so any input takes O(n log n).
+/// Sorts a few thousand items, fastest if their keys are evenly spread. Distributes them into more buckets than there are
+/// items, then uses insertion sort. Falls back to a comparison sort, so that it takes O(n log n) in the worst case.
 fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec<u32>) {
     let (min, max) =
         items.iter().fold((u64::MAX, 0), |(min, max), item| (min.min(item.key()), max.max(item.key())));
@@ -412,7 +413,7 @@ fn sort_even<T: Item>(items: &mut Vec<T>, scratch: &mut Vec<T>, counts: &mut Vec
     }
 }
 
-/// Average number of moves of an item above which a comparison sort is faster.
+/// Average number of insertion sort moves per item above which a comparison sort is faster.
 const MOVES: usize = 4;
 
 #[derive(Debug)]
@@ -423,9 +424,9 @@ struct MergeHead<R, T> {
     ended: bool,
 }
 
-/// A run of ascending items.
+/// An ascending run that is read piece by piece.
 pub(super) trait SortedRun<T> {
-    /// Appends at most `max` items, or slightly more if they belong together. Appends none only at the end of the run.
+    /// Appends at most `max` items, or slightly more if some must not be separated. Appends none only at the end of the run.
     fn fill(&mut self, items: &mut Vec<T>, max: usize) -> Result<()>;
 }
 
@@ -455,7 +456,7 @@ impl<T: Item, R: SortedRun<T>> SliceSource<T> for RunMerge<R, T> {
                 front.ended = front.window.len() == before;
             }
         }
-        // Items that a run has not read yet are not below the last item that it has read.
+        // All unread items of a run are at or above the last item read from it.
         let bound = self.runs.iter().filter_map(|front| front.window.last()).min().copied();
         let Some(bound) = bound else { return Ok(None) };
         self.merged.clear();
@@ -477,7 +478,7 @@ mod tests {
     use super::*;
     use crate::error::Error;
 
-    /// Returns lists that are hard for one of the steps.
+    /// Returns test lists. Each of them is difficult for one of the sorting steps.
     fn lists() -> Vec<Vec<u64>> {
         let mut state = 1_u64;
         let mut next = || {
@@ -489,7 +490,7 @@ mod tests {
             lists.push((0..count).map(|_| next()).collect());
             lists.push((0..count).map(|_| next() >> 50).collect());
             lists.push((0..count).map(|_| next() << 55).collect());
-            // Nearly all items agree in all bits that the first step uses.
+            // Nearly all items agree in all bits that the first distribution uses.
             lists.push(
                 (0..count).map(|i| if i % 100 == 0 { next() } else { 5 << 60 | next() >> 44 }).collect(),
             );
@@ -498,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn sorting_by_radix_is_sorting() {
+    fn radix_sort_agrees_with_comparison_sort() {
         for list in lists() {
             let mut expected = list.clone();
             expected.sort_unstable();
@@ -523,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn sorter_output_is_the_same_from_memory_and_scratch_files_and_repeatable() {
+    fn radix_sorter_output_is_repeatable_and_independent_of_memory() {
         let dir = tempfile::tempdir().unwrap();
         for list in lists() {
             let mut expected: Vec<u128> =
@@ -548,7 +549,7 @@ mod tests {
             for runs in [1, 2, 3, 8, 200] {
                 let mut pieces: Vec<Vec<u64>> = vec![Vec::new(); runs];
                 for (i, &value) in list.iter().enumerate() {
-                    // Some runs are longer than others.
+                    // Makes the runs differ in length.
                     pieces[i * i % runs].push(value);
                 }
                 for piece in &mut pieces {

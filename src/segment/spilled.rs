@@ -1,4 +1,4 @@
-//! Columns that spill to a scratch file when they exceed their memory.
+//! Columns that spill to a scratch file when they exceed their memory budget.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::table::Columns;
 use crate::sys::Spill;
 
-/// A memory budget, and a directory in whose file system the data that exceeds it is stored.
+/// A memory budget, and a directory for scratch files with the data that exceeds the budget.
 #[derive(Clone, Copy, Debug)]
 pub struct SpillBudget<'a> {
     memory: usize,
@@ -17,19 +17,19 @@ pub struct SpillBudget<'a> {
 }
 
 impl<'a> SpillBudget<'a> {
-    /// Creates a budget of `memory` bytes, with scratch files on the file system of `dir`. The files have no names, and
-    /// disappear when the work or the process ends.
+    /// Creates a budget of `memory` bytes. Scratch files are created on the file system of `dir`. They have no names, and
+    /// are deleted when they are closed or the process ends.
     #[must_use]
     pub fn new(memory: usize, dir: &'a Path) -> Self {
         Self { memory, dir }
     }
 
-    /// Returns a budget without a limit.
+    /// Returns an unlimited budget, which needs no scratch files.
     pub(super) fn unlimited() -> Self {
         Self { memory: usize::MAX, dir: Path::new("") }
     }
 
-    /// Returns the bytes of one of `parts` equal shares of the budget.
+    /// Returns the number of bytes in one of `parts` equal shares of the budget.
     pub(super) fn share(self, parts: usize) -> usize {
         self.memory / parts
     }
@@ -49,15 +49,15 @@ impl<'a> SpillBudget<'a> {
     }
 }
 
-/// An item of a column: a value with a 64-bit key, which is its first sort criterion.
+/// An item of a column. It has a 64-bit key, and items are ordered by key first.
 pub trait Item: Copy + Ord + Default + 'static {
-    /// The number of bytes of an item in a scratch file.
+    /// The number of bytes of an encoded item in a scratch file.
     const BYTES: usize;
-    /// Returns the key. Items with different keys are ordered by key.
+    /// Returns the key of the item.
     fn key(self) -> u64;
-    /// Appends the bytes of the item.
+    /// Appends the encoded item to `bytes`.
     fn put(self, bytes: &mut Vec<u8>);
-    /// Decodes an item from its bytes.
+    /// Decodes an item from the start of `bytes`.
     fn take(bytes: &[u8]) -> Self;
 }
 
@@ -95,8 +95,8 @@ impl Item for u64 {
     }
 }
 
-/// A 64-bit key in the high bits and a 32-bit number in the low bits: ordered by one comparison, where two fields need
-/// two.
+/// A pair of a 64-bit key in the high bits and a 32-bit number in the low 32 bits. A single integer comparison compares two
+/// pairs.
 impl Item for u128 {
     const BYTES: usize = 12;
     #[inline(always)]
@@ -113,33 +113,33 @@ impl Item for u128 {
     }
 }
 
-/// Combines a key and a number in one item.
+/// Returns an item with a key and a number.
 #[inline(always)]
 pub(super) fn pair(key: u64, number: u32) -> u128 {
     u128::from(key) << 32 | u128::from(number)
 }
 
-/// Decodes the items of `bytes` and appends them.
+/// Decodes all items of `bytes` and appends them to `items`.
 pub(super) fn decode<T: Item>(bytes: &[u8], items: &mut Vec<T>) {
     items.extend(bytes.chunks_exact(T::BYTES).map(T::take));
 }
 
-/// Number of items read or written together once a column has a scratch file.
+/// Number of items that are read or written at once when a column has a scratch file.
 const CHUNK: usize = 1 << 12;
 
-/// Items in the order they were pushed.
+/// A column of items, in the order in which they were pushed.
 #[derive(Debug)]
 pub(super) struct SpillColumn<'r, T> {
     budget: SpillBudget<'r>,
     max: usize,
-    /// The last items; all items if there is no scratch file.
+    /// The last items, which are not in the scratch file. All items if there is no scratch file.
     memory: Vec<T>,
     spill: Option<Spill>,
     bytes: Vec<u8>,
 }
 
 impl<'r, T: Item> SpillColumn<'r, T> {
-    /// Creates an empty column with `bytes` bytes of memory.
+    /// Creates an empty column that uses at most `bytes` bytes of memory.
     pub(super) fn new(budget: SpillBudget<'r>, bytes: usize) -> Self {
         let max = (bytes / size_of::<T>()).max(1);
         Self { budget, max, memory: Vec::new(), spill: None, bytes: Vec::new() }
@@ -154,7 +154,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         Ok(())
     }
 
-    /// Pushes each of `items`, as [`push`](Self::push) does.
+    /// Pushes all of `items`.
     pub(super) fn extend(&mut self, mut items: &[T]) -> Result<()> {
         while !items.is_empty() {
             if self.memory.len() == self.max {
@@ -201,7 +201,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         self.spill = None;
     }
 
-    /// Returns the items at `range`, which must be within the column.
+    /// Returns the items at the indices `range`, which must be within the column.
     pub(super) fn get(&self, range: Range<u64>) -> Result<Cow<'_, [T]>> {
         let spilled = self.spilled();
         if range.start >= spilled {
@@ -222,7 +222,7 @@ impl<'r, T: Item> SpillColumn<'r, T> {
         Ok(Cow::Owned(items))
     }
 
-    /// Returns all items in order, and consumes the column.
+    /// Returns all items in order and consumes the column.
     pub(super) fn into_values(self) -> ChunkedValues<'r, T>
     where
         T: 'r,
@@ -252,16 +252,16 @@ impl<'r, T: Item> SpillColumn<'r, T> {
     }
 }
 
-/// A sequence of slices.
+/// A sequence of items that is read slice by slice.
 pub(super) trait SliceSource<T> {
-    /// Returns the next slice, which is not empty; `None` at the end.
+    /// Returns the next slice, which is never empty, or `None` at the end.
     fn next_slice(&mut self) -> Result<Option<&[T]>>;
 }
 
-/// Returns the next chunk; `None` at the end.
+/// A function that returns the next chunk, or `None` at the end.
 type ChunkSource<'a, T> = Box<dyn FnMut() -> Result<Option<Vec<T>>> + 'a>;
 
-/// A sequence of items that is in memory or is produced chunk by chunk.
+/// A sequence of items that are either in memory or produced chunk by chunk.
 pub(super) struct ChunkedValues<'a, T: Item> {
     chunk: Cow<'a, [T]>,
     at: usize,
@@ -283,7 +283,7 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Self { chunk: Cow::Borrowed(&[]), at: 0, more: Some(Box::new(more)) }
     }
 
-    /// Gets the next chunk if the current one is used up. Returns false at the end.
+    /// Loads the next chunk if all items of the current one have been read. Returns false at the end.
     fn refill(&mut self) -> Result<bool> {
         while self.at >= self.chunk.len() {
             let Some(more) = &mut self.more else { return Ok(false) };
@@ -303,7 +303,7 @@ impl<'a, T: Item> ChunkedValues<'a, T> {
         Ok(true)
     }
 
-    /// Passes at most `max` items to `take`; does not call it at the end.
+    /// Calls `take` with the next items, at most `max`. Does not call `take` if there are no more items.
     pub(super) fn take_some(&mut self, max: usize, take: impl FnOnce(&[T])) -> Result<()> {
         if self.refill()? {
             let end = self.chunk.len().min(self.at + max);
@@ -342,7 +342,8 @@ impl<T: Item> Iterator for ChunkedValues<'_, T> {
     }
 }
 
-/// The parts of a section, collected because the offset of a part is known only once the previous parts are complete.
+/// The parts of a section. They are collected because the offset of a part is known only when the previous parts are
+/// complete.
 #[derive(Debug)]
 pub(super) struct SpilledParts<'r> {
     budget: SpillBudget<'r>,
@@ -354,22 +355,22 @@ pub(super) struct SpilledParts<'r> {
 
 #[derive(Clone, Debug, Default)]
 struct SpilledPart {
-    /// The offset and the number of bytes of each piece in the scratch file.
+    /// The offset and the length in bytes of each chunk of the part in the scratch file.
     places: Vec<(u64, u32)>,
     /// The last bytes of the part, which are not in the scratch file.
     bytes: Vec<u8>,
 }
 
-/// Maximum number of bytes of a piece in a scratch file.
+/// Maximum number of bytes of a chunk in the scratch file.
 const COPIED: usize = 1 << 18;
 
 impl<'r> SpilledParts<'r> {
-    /// Creates an empty collection of parts with `max` bytes of memory.
+    /// Creates an empty list of parts that uses at most `max` bytes of memory.
     pub(super) fn new(budget: SpillBudget<'r>, max: usize) -> Self {
         Self { budget, max, held: 0, list: Vec::new(), spill: None }
     }
 
-    /// Removes the content of all parts; keeps their memory for reuse.
+    /// Clears all parts, but keeps their memory for reuse.
     pub(super) fn clear(&mut self) {
         for part in &mut self.list {
             part.places.clear();
@@ -379,7 +380,7 @@ impl<'r> SpilledParts<'r> {
         self.spill = None;
     }
 
-    /// Writes the parts one after the other. If `aligned` is true, each part is aligned as [`Columns`] requires.
+    /// Writes the parts one after the other. If `aligned` is true, aligns each part as [`Columns`] specifies.
     pub(super) fn write(&self, out: &mut SegmentOutput, aligned: bool) -> Result<()> {
         for part in self.list.iter().filter(|part| !part.places.is_empty() || !part.bytes.is_empty()) {
             if aligned {

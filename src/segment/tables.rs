@@ -22,8 +22,8 @@ use crate::format::wire::Fault;
 use crate::planner::cost::scans;
 use twindex_kernel::CACHE_LINE;
 
-/// The offsets that the first stages of a search read, for codec `planes` and for partial tables: the table's
-/// directory, and a plane of 16-bit values. Offsets are relative to the file, so that a probe takes few instructions.
+/// File offsets of the data that the first stages of a search read in a `planes` or partial table: the directory, and a
+/// plane of 16-bit values. They are relative to the file, not to the section, so that a probe takes few instructions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RawLayout {
     /// The index of the table's section in the table of contents, from 0.
@@ -33,8 +33,7 @@ pub(super) struct RawLayout {
 }
 
 impl RawLayout {
-    /// Returns `None` if the codec has no such plane, or if the table is not probed by exactly the bits of its
-    /// directory.
+    /// Returns `None` if the codec has no plane of 16-bit values, or if probes do not use exactly the bits of the directory.
     fn of(entry: usize, layout: &Layout, section: &Section, bits: u32) -> Option<Self> {
         let (directory, plane) = match layout {
             Layout::Planes(planes) => (planes.directory, planes.scanned()),
@@ -49,15 +48,16 @@ impl RawLayout {
         &at.file.sections()[self.entry as usize]
     }
 
-    /// Returns the rows of a bucket of a table with `max` rows, and prefetches the first data that a scan of them
-    /// reads.
+    /// Returns the row range of the bucket of `prefix`, in a table with `max` rows. Prefetches the first data that a scan of
+    /// the bucket reads.
     #[inline(always)]
     pub(super) fn rows(&self, at: &SectionReader<'_>, prefix: u64, max: u64) -> Result<Range<u32>> {
         let entry = self.directory.wrapping_sub(at.base).wrapping_add(prefix as usize * 4);
         let both = at.sound.get(entry..).and_then(<[u8]>::first_chunk::<8>);
         let both = both.map_or(1, |both| u64::from_le_bytes(*both));
         let (start, end) = (both as u32, (both >> 32) as u32);
-        // Also taken if the page of the entry has not been checked: then `both` is 1, and `start` is above `end`.
+        // If the page of the entry has not been checked, `both` is 1, so that `start` is above `end` and this branch is
+        // taken.
         if start > end || u64::from(end) > max {
             return self.checked_rows(at, prefix, max);
         }
@@ -65,14 +65,14 @@ impl RawLayout {
         Ok(start..end)
     }
 
-    /// Prefetches the first cache lines of these rows in the plane.
+    /// Prefetches the first cache lines of these rows' values in the plane.
     #[inline(always)]
     fn hint_rows(&self, at: &SectionReader<'_>, start: u32, end: u32) {
         let (mut line, end) = (self.plane + start as usize * 2, self.plane + end as usize * 2);
         let stop = end.min(line + LINES_AHEAD * CACHE_LINE);
         while line < stop {
             twindex_kernel::prefetch(at.whole, line);
-            // The second and all later prefetches are at the beginning of a line.
+            // All prefetches after the first one are at the start of a cache line.
             line = (line | (CACHE_LINE - 1)) + 1;
         }
     }
@@ -95,7 +95,7 @@ impl RawLayout {
         Ok(start..end)
     }
 
-    /// Returns the plane's values of these rows.
+    /// Returns the values of these rows in the plane.
     #[inline(always)]
     pub(super) fn lanes<'a>(&self, at: &SectionReader<'a>, rows: Range<u32>) -> Result<&'a [U16]> {
         let range = self.plane + rows.start as usize * 2..self.plane + rows.end as usize * 2;
@@ -123,7 +123,7 @@ impl RawLayout {
         at.file.corrupt_at(section, fault)
     }
 
-    /// Returns the plane's value of a row.
+    /// Returns the value of a row in the plane.
     #[inline(always)]
     pub(super) fn lane(&self, at: &SectionReader<'_>, row: u32) -> Result<u16> {
         match self.lanes(at, row..row + 1)? {
@@ -136,10 +136,10 @@ impl RawLayout {
     }
 }
 
-/// Maximum number of cache lines of a plane that are prefetched; the hardware prefetcher follows longer scans.
+/// Maximum number of cache lines of a plane that are prefetched. For longer scans, the hardware prefetcher continues.
 const LINES_AHEAD: usize = 12;
 
-/// An open table.
+/// An open permutation table.
 #[derive(Debug)]
 pub(super) struct OpenTable {
     pub(super) section: Section,
@@ -150,19 +150,19 @@ pub(super) struct OpenTable {
     pub(super) entry_order: Option<BitOrder>,
     /// Whether no bit of an entry's pointer is among the leading bits of the table.
     pub(super) pointer_apart: bool,
-    /// The number of bits by which the table is probed.
+    /// The number of bits in the prefix of a probe.
     pub(super) bits: u32,
-    /// The positions of these bits in a fingerprint.
+    /// The positions of the prefix bits in a fingerprint.
     lead: BitField,
-    /// The bits that a bucket scan compares first: bits 17 to 32 of a key, or the pointer of an entry.
+    /// The bits that a bucket scan compares first: bits 17 to 32 of a key, or the pointer of a partial table's entry.
     scanned: BitField,
     pub(super) front: Option<RawLayout>,
     pub(super) hot: Option<OpenHot>,
 }
 
 impl OpenTable {
-    /// Opens the table of this design whose section is `entry` in the table of contents. Reads only the head of the
-    /// section.
+    /// Opens a table of this design. `entry` is the index of its section in the table of contents. Reads only the start of
+    /// the section.
     pub(super) fn open(
         file: &SegmentFile,
         design: &Design,
@@ -196,7 +196,7 @@ impl OpenTable {
         })
     }
 
-    /// Prefetches the data that the first stage of a search reads from the table.
+    /// Prefetches the directory entry of a prefix, which the first stage of a search reads.
     #[inline(always)]
     pub(super) fn hint_bucket<'a>(&'a self, at: &SectionReader<'a>, prefix: u64) {
         if let Some(front) = &self.front {
@@ -210,8 +210,8 @@ impl OpenTable {
         }
     }
 
-    /// Returns the prefix by which a query is probed. For the XOR of two fingerprints: the bits in which their prefixes
-    /// differ.
+    /// Returns the prefix of a fingerprint in this table. For the XOR of two fingerprints, returns the bits in which their
+    /// prefixes differ.
     #[inline(always)]
     pub(super) fn prefix_of(&self, fingerprint: u64) -> u64 {
         self.lead.of(fingerprint)
@@ -223,14 +223,13 @@ impl OpenTable {
         self.scanned.of(fingerprint) as u16
     }
 
-    /// Returns the value with which entries are finally compared: the query's key, or the query as an entry of a
-    /// partial table.
+    /// Returns the value that is compared with whole rows: the key of the query, or its entry if the table is partial.
     #[inline(always)]
     pub(super) fn compared_of(&self, fingerprint: u64) -> u64 {
         self.entry_order.as_ref().unwrap_or(&self.order).apply(fingerprint)
     }
 
-    /// Returns the leading bits of a key, by which the table is probed.
+    /// Returns the prefix of a key, which is its leading bits.
     #[inline(always)]
     pub(super) fn prefix(&self, key: u64) -> u64 {
         key.checked_shr(64 - self.bits).unwrap_or(0)
@@ -245,56 +244,56 @@ pub(super) struct OpenHot {
 }
 
 impl OpenHot {
-    /// Opens the hot section of a table that is probed by `bits` bits.
+    /// Opens the hot section of a table whose prefixes have `bits` bits.
     fn open(file: &SegmentFile, section: Section, rows: u64, bits: u32) -> Result<Self> {
         let hot = Hot::open(SectionReader::new(file, &section), section.rows, section.length, rows, bits)?;
         Ok(Self { section, hot })
     }
 
-    /// Returns the hot bucket of a prefix with this number of rows; `None` if the bucket is not hot.
+    /// Returns the hot bucket of a prefix, or `None` if the bucket is not hot. `rows` is the number of rows of the bucket.
     #[inline(always)]
     pub(super) fn bucket(&self, prefix: u64, rows: u32) -> Option<&HotBucket> {
         if u64::from(rows) <= hot::HOT_ROWS { None } else { self.hot.bucket(prefix) }
     }
 }
 
-/// The tables of a design.
+/// The open tables of a design.
 #[derive(Debug)]
 pub(super) struct OpenTables {
     pub(super) design: Design,
     pub(super) all: Vec<OpenTable>,
     /// The number of distinct fingerprints.
     pub(super) rows: u64,
-    /// The number of leading bits of a partial entry's pointer by which table 1 is looked up.
+    /// The number of leading bits of a pointer that are used as a prefix for table 1.
     pub(super) pointer_bits: u32,
     /// Whether any table has hot buckets.
     pub(super) any_hot: bool,
-    /// The range of the tables in the file; `stretch` are its pages.
+    /// The byte range of the tables in the file. `stretch` has the pages of this range.
     extent: Range<u64>,
     stretch: Stretch,
     plans: [OnceLock<RadiusPlan>; WITHIN_MAX as usize + 1],
 }
 
-/// One table of a plan.
+/// The part of a plan that probes one table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlanStep {
     pub(super) table: u32,
-    /// The maximum number of bits in which probed prefixes differ from the query's.
+    /// The maximum number of bits in which probed prefixes differ from that of the query.
     pub(super) radius: u32,
     /// The raw layout of the table; `None` if it has none.
     pub(super) front: Option<RawLayout>,
-    /// The same raw layout if the buckets are filtered by its plane, otherwise `None`.
+    /// The raw layout by whose plane the buckets are filtered; `None` if they are not filtered.
     pub(super) filter: Option<RawLayout>,
 }
 
-/// The plan for searches of one radius.
+/// The plan of searches with one radius.
 #[derive(Clone, Debug)]
 pub(super) struct RadiusPlan {
-    /// The probed tables, in their order.
+    /// The tables to probe, ordered by table number.
     pub(super) steps: Vec<PlanStep>,
-    /// Whether the buckets of all of them are filtered.
+    /// Whether the buckets of all steps are filtered.
     pub(super) is_filtered: bool,
-    /// Whether a scan of all fingerprints is less work than probing.
+    /// Whether scanning all fingerprints is less work than probing the tables.
     pub(super) scan: bool,
 }
 
@@ -309,10 +308,10 @@ impl OpenTables {
         Self { design, all, rows, pointer_bits, any_hot, extent, stretch, plans: Default::default() }
     }
 
-    /// Returns the plan for a radius.
+    /// Returns the plan for searches with radius `within`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a radius that the design does not answer.
+    /// [`Error::Invalid`] for a radius that the design does not support.
     #[inline]
     pub(super) fn plan(&self, within: u32) -> Result<&RadiusPlan> {
         let Some(known) = self.plans.get(within as usize) else {
@@ -339,13 +338,13 @@ impl OpenTables {
         at.settle(&self.extent, &self.stretch);
     }
 
-    /// Returns the number of bytes from the start of the first table to the end of the last.
+    /// Returns the number of bytes between the start of the first table and the end of the last.
     #[inline]
     pub(super) fn bytes(&self) -> u64 {
         self.extent.end - self.extent.start
     }
 
-    /// Returns the design and the codecs of the tables.
+    /// Returns the design and the codecs of its tables.
     pub(super) fn scheme(&self) -> Scheme {
         let first = match self.all[0].codec {
             Codec::Complete(first) => first,
@@ -359,7 +358,7 @@ impl OpenTables {
     }
 }
 
-/// Returns the error for a radius that no tables answer.
+/// Returns the error for an unsupported radius.
 ///
 /// # Errors
 /// [`Error::Invalid`].
@@ -367,7 +366,8 @@ pub(super) fn unanswered(within: u32) -> Error {
     Error::Invalid(format!("within {within}: radii up to {WITHIN_MAX} are answered"))
 }
 
-/// Returns the function that maps a fingerprint to its sort value in a table (numbered from 0) of `rows` fingerprints.
+/// Returns the function that maps fingerprints to the values by which table `place` (from 0) is sorted. `rows` is the number
+/// of fingerprints.
 pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -> impl Fn(u64) -> u64 {
     let table = &design.tables[place];
     let key_order = table.order.clone();
@@ -385,9 +385,9 @@ pub(super) fn value_of(design: &Design, place: usize, codec: Codec, rows: u64) -
     }
 }
 
-/// Sorts values that [`value_of`] computed from ascending fingerprints.
+/// Sorts the values that [`value_of`] computed for ascending fingerprints.
 pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scratch: &mut Vec<u64>) {
-    // After the bits of the directory, keys and entries are mostly in the order of the fingerprints.
+    // Except for the leading bits of the directory, keys and entries are mostly in the order of the fingerprints.
     let lead = match codec {
         Codec::Complete(_) => table.lead,
         Codec::Partial(_) => prefix_bits(values.len() as u64, table.lead),
@@ -395,7 +395,7 @@ pub(super) fn sort_values(table: &Table, codec: Codec, values: &mut [u64], scrat
     sort_tail_in_order(values, scratch, lead);
 }
 
-/// Replaces `values` by the sort values of these ascending fingerprints in a table (numbered from 0), ascending.
+/// Replaces `values` by the sorted values of `fingerprints`, which must ascend, in table `place` (from 0).
 pub(super) fn sorted_values(
     design: &Design,
     place: usize,

@@ -1,20 +1,20 @@
-//! Verifies that a segment is exactly the file that `build` would have written.
+//! Verifies that a segment file is exactly the one that `build` would write for its records.
 //!
-//! Reads everything once (tables and bands more than once). Takes about 20 bytes of memory for each document plus 64
-//! MiB. Time is linear in the number of documents, which may be large even in a tiny file (consecutive keys, no
-//! sketches). The steps check these properties:
+//! Reads the file once, and tables and bands several times. Uses about 20 bytes of memory per document plus 64 MiB. Takes
+//! time proportional to the number of documents, which may be large even in a tiny file (consecutive keys without sketches).
+//! These properties are checked:
 //!
-//! 1. every page matches its checksum, and gaps between parts are zeros;
+//! 1. each page matches its checksum, and gaps between parts are zeros;
 //! 2. keys ascend;
-//! 3. table 1 ascends strictly, and each table is byte for byte the encoding of its fingerprints;
+//! 3. the fingerprints of table 1 ascend strictly, and each table is byte for byte the encoding of these fingerprints;
 //! 4. postings and ranks agree, and each document is in at most one list;
-//! 5. each band ascends, and all bands have the same documents, each once;
-//! 6. the samples of documents are stored without gaps, ascend, and have only valid values;
-//! 7. values and fields are stored without gaps; the order of stamps has each document once and ascends;
-//! 8. fields are those that the parameters require; common tags and the entries of prefixes follow from the sets;
-//! 9. the records' hashes sum to the salt.
+//! 5. the entries of each band ascend, and all bands have the same documents, each once;
+//! 6. samples are stored without gaps, ascend, and have only valid values;
+//! 7. values and fields are stored without gaps; the order of stamps ascends and has each document once;
+//! 8. fields are those that the parameters require; common tags and prefixes are those of the stored sets;
+//! 9. the salt is the sum of the records' hashes.
 //!
-//! A problem does not end the verification: all other steps are still run, unless a page is damaged.
+//! After an error, the remaining steps still run, except that a damaged page ends the verification after step 1.
 
 use std::ops::Range;
 
@@ -37,23 +37,24 @@ use crate::format::wire::{self, Fault};
 use crate::format::{ALIGNMENT, align, keys, ranks, samples, signatures};
 use crate::key::KeyBuf;
 
-/// Compares the output of an encoder with a section. The encoder runs twice: the first run counts the bytes of each
-/// part, which determines the offsets of the parts; the second run compares.
+/// Compares the output of an encoder with a section. The encoder runs twice. The first run counts the bytes of each part,
+/// from which the offsets of the parts follow. The second run compares the bytes.
 struct SectionComparison<'a> {
     segment: &'a Segment,
     section: &'a Section,
-    /// In the first run, the number of bytes of each part; in the second run, the offset of its next byte.
+    /// In the first run, the number of bytes of each part so far. In the second run, the offset of the next byte of each
+    /// part.
     next: Vec<u64>,
-    /// Whether the offsets of the parts are known: false in the first run, true in the second.
+    /// Whether the offsets of the parts are known. True in the second run.
     placed: bool,
 }
 
 impl SectionComparison<'_> {
-    /// Assigns offsets to the parts, and checks the bytes between them and the section's length.
+    /// Computes the offsets of the parts, and checks the padding between them and the length of the section.
     fn place(&mut self) -> Result<()> {
         let mut end = 0;
         for part in 0..self.next.len() {
-            // An empty part has no offset.
+            // An empty part is not aligned.
             let start = if self.next[part] == 0 { end } else { align(end) };
             self.compare(end, &[0; ALIGNMENT as usize][..(start - end) as usize])?;
             end = start + std::mem::replace(&mut self.next[part], start);
@@ -96,12 +97,12 @@ impl Columns for SectionComparison<'_> {
     }
 }
 
-/// Bytes of band keys in memory at a time in step 9.
+/// Maximum number of bytes of band keys that are in memory at the same time in step 9.
 const STRIPE_BYTES: usize = 64 << 20;
 
 impl Segment {
-    /// Checks everything and returns all problems; empty if the segment is sound. `progress` receives the number of
-    /// bytes read so far by step 1, which takes most of the time if the file is not in memory.
+    /// Checks the whole segment and returns all errors. Empty if the segment is sound. `progress` is called with the number
+    /// of bytes read so far by step 1, which takes most of the time unless the file is in memory.
     pub fn verify(&self, mut progress: impl FnMut(u64)) -> Vec<Error> {
         let mut problems = Vec::new();
         for page in 0..self.file.page_count() {
@@ -109,7 +110,7 @@ impl Segment {
             progress((page + 1) * crate::format::checksum::PAGE);
         }
         if !problems.is_empty() {
-            // The other checks would report the same pages again, with other messages.
+            // The other steps would report the same pages again, with less clear messages.
             return problems;
         }
         let steps: [fn(&Self) -> Result<()>; 9] = [
@@ -143,7 +144,7 @@ impl Segment {
                 }
             }
         };
-        // The other bytes of the file were checked when the segment was opened.
+        // The other gaps in the file were checked when the segment was opened.
         for section in self.sections().iter().filter(|section| section.kind != Kind::Checksums) {
             // guard: padding between sections is zero
             zeros(section.end()..align(section.end()), section)?;
@@ -180,7 +181,7 @@ impl Segment {
             }
             Keys::Frame(..) => Ok(()),
             Keys::Front(section) => {
-                // A group ends at the offset of the next group; the last group ends at the end of the section.
+                // A group ends at the start offset of the next group. The last group ends at the end of the section.
                 let at = keys::groups(section.rows) * 8;
                 let end: &[U64] = self.column(&section, at..at + 8)?;
                 let data = section.length - at - 8;
@@ -198,8 +199,8 @@ impl Segment {
         }
     }
 
-    /// Checks that the fingerprints of table 1 ascend, and that every table including the first is byte for byte their
-    /// encoding.
+    /// Checks that the fingerprints of table 1 ascend, and that each table, including table 1, is byte for byte the encoding
+    /// of these fingerprints.
     fn verify_tables(&self) -> Result<()> {
         let Some(fingerprints) = &self.fingerprints else { return Ok(()) };
         let tables = &fingerprints.tables;
@@ -209,8 +210,7 @@ impl Segment {
             Ok(())
         })?;
         let first = &tables.all[0];
-        // For few fingerprints, several codecs give the same bytes, so a wrong codec is found only by a comparison with
-        // the parameters.
+        // Several codecs encode a few fingerprints in the same bytes, so compare the codec with that of the parameters.
         if let Some(simhash) = self.params().simhash
             && let CodecChoice::Named(named) = simhash.codec
         {
@@ -264,7 +264,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Compares a section with the output of an encoder, which is run twice.
+    /// Compares a section with the output of an encoder. `encode` is called twice.
     fn compare(&self, section: &Section, encode: impl Fn(&mut SectionComparison<'_>) -> Result<()>) -> Result<()> {
         let mut columns = SectionComparison { segment: self, section, next: Vec::new(), placed: false };
         encode(&mut columns)?;
@@ -353,8 +353,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks samples. The end offset of a document is the start offset of the next one, so gaps between documents'
-    /// values are impossible; only the first and the last offset need a comparison.
+    /// Checks the samples. A document's values end where those of the next document start, so there are no gaps between
+    /// them. Only the first and the last offset must be compared.
     fn verify_samples(&self) -> Result<()> {
         let mut values = Vec::new();
         for of in self.samples.iter().flatten() {
@@ -375,8 +375,8 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks the samples of a document: a document without a sketch has none, which its hash does not cover, and a
-    /// document with a sketch has at least the required number.
+    /// Checks the samples of a document. A document without a sketch must have no samples; its hash does not cover them. A
+    /// document with a sketch must have at least the required number of values.
     fn verify_samples_of(&self, ordinal: u32, kept: bool, found: &[Option<&[u8]>; 2]) -> Result<()> {
         for (of, bytes) in self.samples.iter().zip(found) {
             let (Some((section, layout)), Some(bytes)) = (of, bytes) else { continue };
@@ -392,7 +392,7 @@ impl Segment {
         Ok(())
     }
 
-    /// Checks that a document without a sketch has an all-zero signature, which its hash does not cover.
+    /// Checks that the signature of a document without a sketch is all zeros. The hash of such a document does not cover it.
     fn verify_no_signature(&self, ordinal: u32) -> Result<()> {
         if let Some((section, width)) = &self.signatures
             && self.signature(ordinal)?.iter().any(|&byte| byte != 0)
@@ -412,7 +412,7 @@ impl Segment {
         let mut sketched: Vec<bool> = Vec::new();
         let mut start = 0;
         let documents = (STRIPE_BYTES / (4 * bands.max(1))) as u64;
-        // Collects band keys by document; reads all bands once for each stripe of documents.
+        // Reads the band keys of a stripe of documents. Each call reads all bands once.
         let fill = |start: u64, stripe: &mut Vec<u32>, sketched: &mut Vec<bool>| -> Result<()> {
             let end = self.documents().min(start + documents);
             let count = (end - start) as usize;

@@ -1,22 +1,22 @@
-//! The steps by which a generation becomes the current one.
+//! Publishes a generation, that is, makes it the current one. The steps are:
 //!
 //! 1. Segments, and for a new index its IDF table, are written and synced under temporary names, then renamed (before
 //!    the functions of this module are called).
 //! 2. The manifest is written and synced under a temporary name, then renamed to `MANIFEST-<generation>`.
-//! 3. The directory is synced, which makes the names of segments and manifest durable. Without this, a crash could keep
-//!    the new `CURRENT` and lose the files that it depends on.
-//! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one. From this point on,
-//!    and not before, readers that open the index see the new generation.
-//! 5. The directory is synced: the commit is durable. A generation that adds no documents to the previous one and
-//!    begins no log skips this step: if the old `CURRENT` comes back after a crash, its files still exist.
-//! 6. Manifests before the last two, and segments and logs that no longer belong to the index, are unlinked. A failure
-//!    here only costs space, and the next commit tries again. A generation that only moves documents between files may
-//!    keep the files of the previous generation until the next one, as a fallback.
+//! 3. The directory is synced, which makes the names of the segments and of the manifest durable. Without this, a crash
+//!    could keep the new `CURRENT` and lose the files that it depends on.
+//! 4. `CURRENT` is written and synced under a temporary name, then renamed over the old one. From then on, readers that open
+//!    the index see the new generation.
+//! 5. The directory is synced: the commit is durable. A generation that adds no documents to the previous one and begins no
+//!    log skips this step: if the old `CURRENT` is restored by a crash, its files still exist.
+//! 6. All manifests except the last two are removed, and all segments and logs that no longer belong to the index. If the
+//!    removal fails, only disk space is lost, and the next commit tries again. A generation that only moves documents
+//!    between files may keep the files of the previous generation until the next one, as a fallback.
 //!
 //! An index that is being created or salvaged skips step 3, because readers cannot open its directory yet.
 //!
-//! Most commits are not published in this way: they are a record of a log that the manifest names, and a sync of the
-//! log (`store::log`).
+//! Most commits do not publish a generation: they append a record to a log that the manifest already names, and sync the log
+//! (`store::log`).
 
 use std::path::{Path, PathBuf};
 
@@ -30,32 +30,32 @@ use crate::format::manifest::{MANIFEST_BYTES_MAX, Manifest};
 use crate::sys::Vfs;
 use crate::sys::vfs::TemporaryFile;
 
-/// Step 2. Returns the content of `CURRENT` for step 4.
+/// Step 2: writes the manifest. Returns the content of `CURRENT` for step 4.
 pub(super) fn write_manifest(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Current> {
     let bytes = manifest.encode();
     if bytes.len() as u64 > MANIFEST_BYTES_MAX {
         let found = bytes.len() as u64;
         return Err(Error::Limit { what: "bytes of a manifest", limit: MANIFEST_BYTES_MAX, found });
     }
-    // After a crash between steps 2 and 4, a manifest of this generation may exist. `CURRENT` does not name it.
+    // If a crash occurred between steps 2 and 4, a manifest of this generation may exist. `CURRENT` does not name it.
     write(vfs, dir, &names::manifest(dir, manifest.generation), &bytes)?;
     Ok(Current::new(manifest.uuid, manifest.params.digest(), manifest.generation, Manifest::digest(&bytes)))
 }
 
-/// Step 4. Sets `pointed` as soon as the new generation may be current: if a later operation fails, it is unknown
-/// whether the generation is current.
+/// Step 4: replaces `CURRENT`. Sets `pointed` before the rename: if a later operation fails, it is unknown whether the new
+/// generation is current.
 pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut bool) -> Result<()> {
     let file = write_current(vfs, dir, current)?;
     *pointed = true;
     replace_current(dir, file)
 }
 
-/// Step 4 up to the rename: writes only a temporary file.
+/// The first part of step 4: writes and syncs the temporary file for `CURRENT`.
 pub(super) fn write_current(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Box<dyn TemporaryFile>> {
     write_temporary(vfs, dir, &names::current(dir), current.as_bytes())
 }
 
-/// The rename of step 4. After a failure the new generation may or may not be current.
+/// The second part of step 4: the rename. After a failure it is unknown whether the new generation is current.
 pub(super) fn replace_current(dir: &Path, file: Box<dyn TemporaryFile>) -> Result<()> {
     let path = names::current(dir);
     file.publish(&path, true).map_err(|e| Error::io("publish", &path, e))
@@ -81,17 +81,16 @@ pub(super) fn sync_dir(vfs: &dyn Vfs, dir: &Path) -> Result<()> {
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// A file that no manifest names.
+/// An unneeded file, which can be removed.
 #[derive(Debug)]
 pub(super) struct Garbage {
     pub(super) path: PathBuf,
     pub(super) length: u64,
-    /// Whether the file has a number that was assigned before, so that no other file will get it.
+    /// Whether the name contains a number that was assigned before, so that no other file will get the same name.
     pub(super) is_numbered: bool,
 }
 
-/// Step 6: removes the files returned by [`garbage`] for an index whose current manifest is `manifest`. Returns the
-/// number of bytes removed.
+/// Step 6: removes the files returned by [`garbage`]. Returns the number of bytes removed.
 ///
 /// # Errors
 /// [`Error::Io`] if the directory cannot be listed.
@@ -105,16 +104,17 @@ pub(super) fn sweep(
     Ok(remove(vfs, &garbage(vfs, dir, manifest, kept, busy)?))
 }
 
-/// Removes files. A file that cannot be removed only costs space, and the next sweep tries again. Returns the number of
-/// bytes removed.
+/// Removes files and returns the number of bytes removed. If a file cannot be removed, only disk space is lost, and the next
+/// sweep tries again.
 pub(super) fn remove(vfs: &dyn Vfs, garbage: &[Garbage]) -> u64 {
     let removed = garbage.iter().filter(|file| vfs.unlink(&file.path).is_ok());
     removed.map(|file| file.length).sum()
 }
 
-/// Returns the files that belong neither to an index whose current manifest is `manifest`, nor to the previous
-/// generation `kept`. Excludes segments with the numbers `busy`, which are being written; if there are any, all
-/// temporary files; and files whose names twindex does not use. Only the writer calls this.
+/// Returns the files that neither the current generation `manifest` nor the previous generation `kept` needs. `busy` has the
+/// numbers of segments that are being written: these are not returned, and no temporary files either unless `busy` is empty.
+/// Files whose names twindex does not use are never returned. Only the writer calls this.
+///
 /// # Errors
 /// [`Error::Io`] if the directory cannot be listed.
 pub(super) fn garbage(
@@ -131,7 +131,7 @@ pub(super) fn garbage(
             _ => None,
         })
     };
-    // The manifest of the previous generation is kept, for readers that are just opening it.
+    // The manifest of the previous generation is kept for readers that are opening it at this moment.
     let before = generations().filter(|&generation| generation < manifest.generation).max();
     let named = |is: &dyn Fn(&Manifest) -> bool| is(manifest) || kept.is_some_and(is);
     let mut found = Vec::new();
@@ -157,7 +157,7 @@ pub(super) fn garbage(
         // guard: files that nothing names are removed
         if superfluous {
             let path = dir.join(name);
-            // The length is only used to count removed bytes, and to decide whether to remove the file at once.
+            // The length is used only to count the removed bytes, and to decide whether the file is removed at once.
             let length = vfs.open(&path).and_then(|file| file.len()).unwrap_or(0);
             let is_numbered = match parsed {
                 Some(FileKind::Segment(number)) => number < manifest.next_segment,

@@ -1,4 +1,4 @@
-//! Copies of an index that share its files, and merging of several indexes (shards) into one.
+//! Copies indexes by linking their files, and merges several indexes (shards) into one.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,18 +20,18 @@ use crate::sys::Vfs;
 
 /// Buffer size for copying a file that cannot be linked.
 const COPIED: usize = 1 << 20;
-/// Number of attempts to copy an index while a concurrent writer removes its files.
+/// Maximum number of attempts to copy an index, if a concurrent writer removes its files.
 const ATTEMPTS: usize = 8;
 
-/// What [`Index::merge`] does with a key that several shards contain with different records.
+/// How [`Index::merge`] handles a key that several shards contain with different records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// Returns an error.
     #[default]
     Refuse,
-    /// Keeps the record of the first of these shards, in the order of the arguments.
+    /// Keeps the record of the first shard that contains the key, in the order of the arguments.
     First,
-    /// Keeps the record of the last of these shards, in the order of the arguments.
+    /// Keeps the record of the last shard that contains the key, in the order of the arguments.
     Last,
 }
 
@@ -82,9 +82,9 @@ pub(super) fn link_or_copy(vfs: &dyn Vfs, from: &Path, to: &Path) -> Result<()> 
 }
 
 impl Index {
-    /// Copies the current state of the index to a new directory. Segments are linked if the file system supports it, so
-    /// a copy takes little time and space. Documents in logs become a segment of the copy. The copy is atomic, and a
-    /// writer may continue meanwhile. Returns the number of the copied commit.
+    /// Copies the current state of the index to a new directory. Segments are linked if the file system supports it, so a
+    /// copy takes little time and space. Documents that are only in logs are written to a segment of the copy. The copy is
+    /// atomic, and a writer may continue meanwhile. Returns the number of the copied commit.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory, [`Error::Io`].
@@ -96,7 +96,7 @@ impl Index {
             self.refresh()?;
             let snapshot = self.snapshot();
             match directory::make(vfs, path, |dir| self.fill_copy(&snapshot, dir)) {
-                // A writer has merged and removed a segment that was to be linked.
+                // A writer has merged and removed a segment before it was linked, so the copy starts again.
                 Err(Error::Io { source, .. })
                     if source.kind() == ErrorKind::NotFound && attempt < ATTEMPTS => {}
                 done => return done.map(|()| snapshot.generation()),
@@ -128,7 +128,7 @@ impl Index {
         manifest.segments.retain(|entry| entry.deleted.len() < entry.documents);
         manifest.generation = state.view.commit;
         manifest.now = state.view.now();
-        // From this point on the copy is an index of its own.
+        // The copy is an independent index from now on, so it gets a UUID of its own.
         // guard: a copy is an index of its own
         manifest.uuid = directory::new_uuid(dir)?;
         if let Some(logged) = &mut manifest.logged {
@@ -141,16 +141,16 @@ impl Index {
         Ok(manifest)
     }
 
-    /// Merges indexes with the same parameters into a new index with a single segment. The segment is the one that a
-    /// single index with all their documents has after [`compact`](Self::compact). `memory` bounds the memory for keys
-    /// and tables. The shards are not changed.
+    /// Merges indexes with the same parameters into a new index with a single segment. The segment is identical to that of a
+    /// single index that contains all their documents and was [compacted](Self::compact). `memory` is the budget in bytes
+    /// for keys and tables. The shards are not changed.
     ///
-    /// Records are equal if [`Snapshot::get`] returns equal values for them. If the index stores bands but no
-    /// signatures, equality cannot be decided, and every key that is in several shards is a conflict.
+    /// Two records are equal if [`Snapshot::get`] returns equal values for them. If the index stores bands but no
+    /// signatures, it is unknown whether records are equal, and every key that is in several shards is a conflict.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`];
-    /// [`Error::Invalid`] if there are no shards, or for a refused conflict, with the key; [`Error::Io`],
+    /// [`Error::Invalid`] if there are no shards, or if a conflict is refused (the error names the key); [`Error::Io`],
     /// [`Error::Corrupt`].
     pub fn merge(
         path: impl AsRef<Path>,
@@ -179,7 +179,7 @@ impl Index {
         }
         directory::check_free(vfs, path)?;
         let snapshots: Vec<Snapshot> = shards.iter().map(Index::snapshot).collect();
-        // The time of the new index is that of the shard with the latest time.
+        // The time of the new index is the latest time of all shards.
         let now = snapshots.iter().filter_map(Snapshot::now).max();
         let mut merged = MergedShards::default();
         directory::make(vfs, path, |dir| {
@@ -219,7 +219,7 @@ impl Index {
     }
 }
 
-/// Returns the ordinals to leave out of the merged index, for each segment of all snapshots in order.
+/// Returns, for each segment of all snapshots in order, the ordinals of the documents to leave out of the merged index.
 fn conflicts(
     shards: &[Index],
     snapshots: &[Snapshot],
@@ -241,7 +241,7 @@ fn conflicts(
     }
     let gone = left_out.clone();
     let sources = all.iter().zip(&gone).map(|((_, segment, _), gone)| LiveKeys::new(segment, Some(gone)));
-    // Segments are in the order of shards, so of equal keys the one from the first shard comes first.
+    // Segments are in the order of shards, so among equal keys the key of the first shard comes first.
     let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
     let mut kept: Option<(KeyBuf, usize, u32)> = None;
     while let Some((place, (key, ordinal))) = merge.next()? {

@@ -1,5 +1,5 @@
-//! Creation of the directory of an index: under a temporary name, renamed when it is complete. An existing empty
-//! directory, such as a fresh volume, is filled in place, and becomes an index when `CURRENT` gets its name.
+//! Creates the directory of an index under a temporary name, and renames it when it is complete. An existing empty
+//! directory, such as a fresh volume, is filled in place, and becomes an index when `CURRENT` is renamed to its final name.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,12 +20,12 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// The number of waits for a directory that another process is filling: 10 seconds in total.
+/// The maximum number of waits for a directory that another process is filling: 10 seconds in total.
 const WAITS: usize = 1000;
 const WAIT: Duration = Duration::from_millis(10);
 
-/// Returns an error unless the path does not exist or is an empty directory. Accepts a directory that another process
-/// is filling: [`make`] waits for it.
+/// Returns an error unless the path does not exist or is an empty directory. Also accepts a directory that another process
+/// is filling, because [`make`] waits for it.
 ///
 /// # Errors
 /// [`Error::AlreadyExists`]; [`Error::Io`] if the directory cannot be listed.
@@ -36,7 +36,7 @@ pub(super) fn check_free(vfs: &dyn Vfs, path: &Path) -> Result<()> {
     let names = match vfs.list(path) {
         Ok(names) => names,
         Err(error) if error.kind() == ErrorKind::NotADirectory => return Err(taken(path)),
-        // A symbolic link whose target is missing exists, but cannot be listed.
+        // A symbolic link with a missing target exists, but cannot be listed.
         Err(error) if error.kind() == ErrorKind::NotFound && exists(vfs, path)? => return Err(taken(path)),
         Err(error) => return Err(Error::io("list", path, error)),
     };
@@ -53,19 +53,19 @@ fn taken(path: &Path) -> Error {
     Error::AlreadyExists { path: path.to_owned() }
 }
 
-/// Returns a random identity for a new index.
+/// Returns a random UUID for a new index.
 pub(super) fn new_uuid(path: &Path) -> Result<u128> {
     let mut uuid = [0; 16];
     getrandom::fill(&mut uuid).map_err(|e| Error::io("get random bytes for", path, e.into()))?;
     Ok(u128::from_le_bytes(uuid))
 }
 
-/// Creates an index at `path`, which must not exist or be an empty directory. `fill` writes and syncs the files of the
-/// index in the directory that it receives, and returns the manifest. Creation is atomic; `path` is durable when this
+/// Creates an index at `path`, which must not exist or must be an empty directory. `fill` writes and syncs the files of the
+/// index in the directory that it receives, and returns the manifest. Creation is atomic, and `path` is durable when this
 /// returns.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] if another process was faster; the error of `fill`; [`Error::Io`].
+/// [`Error::AlreadyExists`] if another process created the index first; the error of `fill`; [`Error::Io`].
 pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     if exists(vfs, path)? {
         return make_in_place(vfs, path, fill);
@@ -79,9 +79,9 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
         .and_then(|current| commit::point(vfs, &temporary, &current, &mut false))
         .and_then(|()| commit::sync_dir(vfs, &temporary))
         .and_then(|()| {
-            // On some systems a rename replaces an empty directory that was created meanwhile; nothing is lost.
+            // On some systems a rename replaces an empty directory that was created meanwhile. No data is lost by this.
             vfs.rename_dir(&temporary, path).map_err(|e| match e.kind() {
-                // Another process was faster.
+                // Another process created the directory first.
                 ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty | ErrorKind::NotADirectory => {
                     taken(path)
                 }
@@ -98,21 +98,21 @@ pub(super) fn make(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Resul
 }
 
 /// Removes a directory that did not become an index, as far as possible. The caller returns the error that stopped the
-/// creation. A failure here only leaves files under a temporary name, which no reader opens.
+/// creation. If the removal fails, files remain under a temporary name, which no reader opens.
 pub(super) fn discard(vfs: &dyn Vfs, temporary: &Path) {
-    // If the directory cannot be listed, either nothing was made yet, or its removal fails for the same reason.
+    // If the directory cannot be listed, either it was not created yet, or its removal fails for the same reason.
     for name in vfs.list(temporary).unwrap_or_default() {
-        // A file that cannot be removed only prevents the removal of the directory.
+        // If a file cannot be removed, the only consequence is that the directory cannot be removed.
         let _ = vfs.unlink(&temporary.join(name));
     }
     // guard: a failed creation takes its directory away
     let _ = vfs.remove_dir(temporary);
 }
 
-/// As [`make`], in an existing empty directory. It may be a mount point, which a rename cannot replace.
+/// Like [`make`], but fills an existing empty directory. It may be a mount point, which a rename cannot replace.
 fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<Manifest>) -> Result<()> {
     let list = || vfs.list(path).map_err(|e| Error::io("list", path, e));
-    // One process fills the directory; the others wait until it is an index.
+    // One process fills the directory; other processes wait until it is an index.
     let lock_path = names::lock(path);
     let mut waits = 0;
     let lock = loop {
@@ -128,12 +128,12 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
             }
         }
     };
-    // Removes the files of a killed creation; any other file makes the directory non-empty.
+    // Removes the files that a killed process left while creating the index. Any other file makes the directory non-empty.
     let names = list()?;
     if names.iter().any(|name| !matches!(names::parse(name), Some(FileKind::Lock | FileKind::Temporary))) {
         return Err(taken(path));
     }
-    // A leftover that cannot be removed does no harm, and the first writer tries again.
+    // A leftover file that cannot be removed does no harm, and the first writer tries again.
     for name in names.iter().filter(|name| names::parse(name) == Some(FileKind::Temporary)) {
         let _ = vfs.unlink(&path.join(name));
     }
@@ -144,8 +144,8 @@ fn make_in_place(vfs: &dyn Vfs, path: &Path, fill: impl FnOnce(&Path) -> Result<
         .and_then(|current| commit::point(vfs, path, &current, &mut pointed))
         .and_then(|()| commit::sync_dir(vfs, path));
     if filled.is_err() && !pointed {
-        // The error returned is the original one. Files that cannot be listed or removed are not an index, as `CURRENT`
-        // does not exist; the next creation refuses a directory that contains them.
+        // Returns the original error even if the clean-up fails. Without `CURRENT` the remaining files are not an index, and
+        // the next creation refuses the directory.
         for name in list().unwrap_or_default() {
             if names::parse(&name).is_some() {
                 let _ = vfs.unlink(&path.join(name));

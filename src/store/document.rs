@@ -11,8 +11,8 @@ use twindex_sketch::{Fingerprint, Sketch, pack};
 /// The argument of [`Writer::put`](super::Writer::put) and [`Writer::admit`](super::Writer::admit): the content of a
 /// document, and the value, stamp and fields that the index stores with it.
 ///
-/// The content is a sketch or, for an index with simhash and without MinHash and samples, a fingerprint computed by the
-/// caller. A sketch or a fingerprint converts into a document without value and stamp: `writer.put("a", &sketch)`.
+/// The content is a sketch. For an index with SimHash but without MinHash and samples, it can also be a fingerprint computed
+/// by the caller. A sketch or a fingerprint converts into a document without value and stamp: `writer.put("a", &sketch)`.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -41,7 +41,7 @@ pub struct Document<'a> {
     priority: Option<u64>,
 }
 
-/// The set of a document, in the form that the caller passed.
+/// The set of a document, in one of the forms that the caller can pass.
 #[derive(Clone, Copy, Debug)]
 enum GivenSet<'a> {
     Nothing,
@@ -61,8 +61,8 @@ impl<'a> Document<'a> {
         Self { content, attached: Attached::default(), set: GivenSet::Nothing, is_marked: false, priority: None }
     }
 
-    /// Creates a document that was sketched before: a row of a [file of sketches](crate::format::sketches) made with
-    /// the parameters `made_with`. A `row` of `None` is an empty sketch.
+    /// Creates a document from a row of a [file of sketches](crate::format::sketches) that was made with the parameters
+    /// `made_with`. `None` means an empty sketch.
     pub fn from_row(made_with: &'a Params, row: Option<Row<'a>>) -> Self {
         Self::new(Content::Row { made_with, row })
     }
@@ -82,8 +82,8 @@ impl<'a> Document<'a> {
     }
 
     /// Sets the distinct shingle hashes of the document, ascending, for an index that [stores
-    /// sets](crate::params::ParamsBuilder::sets). Needed for a row or a fingerprint; a sketch made for such an index
-    /// contains its set.
+    /// sets](crate::params::ParamsBuilder::sets). Required for a row or a fingerprint; a sketch made for such an index
+    /// already contains its set.
     pub fn with_set(mut self, set: &'a [u64]) -> Self {
         self.set = GivenSet::Hashes(set);
         self
@@ -103,13 +103,14 @@ impl<'a> Document<'a> {
         self
     }
 
-    /// Sets the set in the encoding of a [file of sketches](crate::format::sketches::Rows::next_with_set).
+    /// Sets the set of the document in the encoding of a [file of sketches](crate::format::sketches::Rows::next_with_set).
     pub fn with_encoded_set(mut self, set: Fields<'a>) -> Self {
         self.set = GivenSet::Encoded(set);
         self
     }
 
-    /// Replaces `out` by the encoded fields of this document in an index with these parameters, and `set` by its set.
+    /// Replaces the contents of `out` with the encoded fields of this document for an index with these parameters, and the
+    /// contents of `set` with the document's set.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the index stores sets and this document has none.
@@ -144,7 +145,7 @@ impl<'a> Document<'a> {
         Ok(())
     }
 
-    /// Replaces `out` by the encoded fields of this document, with the given set and mark.
+    /// Replaces the contents of `out` with the encoded fields of this document, for this mark and set.
     pub(super) fn encode_fields(&self, params: &Params, is_marked: bool, set: &[u64], out: &mut Vec<u8>) {
         fields::encode(params, is_marked, set, out);
         if let Some(priority) = self.priority {
@@ -152,7 +153,7 @@ impl<'a> Document<'a> {
         }
     }
 
-    /// Creates a document from the form in which a file of an index with these parameters stores it.
+    /// Creates a document from its stored form in a segment or a log of an index with these parameters.
     pub(super) fn stored(params: &'a Params, kept: Option<Row<'a>>, attached: Attached<'a>) -> Self {
         let document = Self::from_row(params, kept).with_value(attached.value).with_stamp(attached.stamp);
         let document = document.with_encoded_set(attached.fields).with_priority(attached.fields.priority());
@@ -164,7 +165,8 @@ impl<'a> Document<'a> {
     }
 
     /// Returns the part of the content that an index with these parameters stores; `None` for an empty sketch.
-    /// `sketch_digest` is the digest of the sketch parameters; `packed` is a buffer for the signature of a sketch.
+    /// `sketch_digest` is the digest of the sketch parameters of the index; `packed` is a buffer for the signature of a
+    /// sketch.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] for content made with other parameters; [`Error::Invalid`] for a fingerprint if the

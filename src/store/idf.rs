@@ -1,4 +1,4 @@
-//! Files of IDF tables, inside an index and standalone.
+//! Reads and writes files of IDF tables, inside an index and standalone.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub fn open_idf(path: impl AsRef<Path>) -> Result<IdfTable> {
     read(&RealVfs, path.as_ref())
 }
 
-/// Writes a table to a file, atomically and durably: after a failure the file is unchanged.
+/// Writes a table to a file, atomically and durably. After a failure the file is unchanged.
 ///
 /// ```
 /// use twindex::{IdfBuilder, Params, open_idf, save_idf};
@@ -53,7 +53,7 @@ pub fn read(vfs: &dyn Vfs, path: &Path) -> Result<IdfTable> {
     from_bytes(&read_whole(vfs, path, IDF_BYTES_MAX)?).map_err(|refusal| refused(path, "idf", refusal))
 }
 
-/// Writes a table under a temporary name in the same folder, then renames it: after a failure the file is unchanged.
+/// Writes a table under a temporary name in the same directory, then renames it. After a failure the file is unchanged.
 ///
 /// # Errors
 /// [`Error::Io`], also if the file exists and `replace` is false.
@@ -66,7 +66,7 @@ pub fn write(vfs: &dyn Vfs, path: &Path, table: &IdfTable, replace: bool) -> Res
     vfs.sync_dir(dir).map_err(|e| Error::io("sync the directory", dir, e))
 }
 
-/// As [`write`], but the name becomes durable only when the caller syncs the directory `dir`.
+/// Like [`write`], but does not sync the directory `dir`. The name becomes durable when the caller does.
 pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, replace: bool) -> Result<()> {
     let mut file = vfs.create_temporary(dir).map_err(|e| Error::io("create a temporary file in", dir, e))?;
     file.append(&to_bytes(table)).map_err(|e| Error::io("write", path, e))?;
@@ -77,7 +77,7 @@ pub(super) fn publish(vfs: &dyn Vfs, dir: &Path, path: &Path, table: &IdfTable, 
 
 /// Returns the digest of the IDF table that the parameters name; `None` if they name none.
 pub(super) fn named_by(params: &Params) -> Option<u128> {
-    // Parameters with two tables were refused when they were read, so this cannot fail.
+    // Parameters that name two tables were rejected when they were read, so this cannot fail.
     params.sketch().idf_table().ok().flatten()
 }
 

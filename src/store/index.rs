@@ -1,4 +1,4 @@
-//! Creating, opening and configuring an index.
+//! Creates, opens and configures an index.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -44,19 +44,18 @@ pub struct Index {
 pub(super) struct SharedIndex {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
-    /// How the bytes of segments are read.
+    /// How segment files are read: mapped, or with read calls.
     pub(super) access: Access,
-    /// The published state, which new snapshots show. A commit replaces it as a whole.
+    /// The last published state, used by new snapshots. A commit replaces the whole state.
     pub(super) published: RwLock<Arc<State>>,
     /// The IDF table, loaded at the first request. It never changes, because the parameters never change.
     idf: OnceLock<Arc<IdfTable>>,
-    /// Whether a writer created from this index exists. That writer publishes its commits here, so `refresh` does
-    /// nothing.
+    /// Whether a writer created from this index exists. `refresh` does nothing while it exists, because the writer itself
+    /// publishes its commits here.
     pub(super) writing: AtomicBool,
     /// Held by the thread that reads the commits of other processes.
     pub(super) refreshing: Mutex<()>,
-    /// Whether the index was opened at a chosen generation, which need not be the newest. Such an index is not
-    /// refreshed.
+    /// Whether the index was opened with [`OpenOptions::at_generation`]. Such an index is never refreshed.
     pub(super) pinned: bool,
     /// Counters of the writers of this process.
     pub(super) counters: MetricCounters,
@@ -101,7 +100,7 @@ impl std::fmt::Debug for OpenOptions<'_> {
 }
 
 impl<'a> OpenOptions<'a> {
-    /// Sets how the bytes of segments are read; the default is [`Access::Map`]. This also applies to the segments that
+    /// Sets how segment files are read; the default is [`Access::Map`]. The setting also applies to segments that
     /// [`Index::refresh`] and [`Index::writer`] open later.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
@@ -146,18 +145,18 @@ impl<'a> OpenOptions<'a> {
     /// Opens an index; never creates one.
     ///
     /// # Errors
-    /// As [`Index::open`].
+    /// Same as [`Index::open`].
     pub fn open(self, path: impl AsRef<Path>) -> Result<Index> {
         self.open_with(Arc::new(RealVfs), path.as_ref())
     }
 
-    /// As [`open`](Self::open), on another file system.
+    /// Like [`open`](Self::open), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`Index::open`].
+    /// Same as [`Index::open`].
     pub fn open_with(mut self, vfs: Arc<dyn Vfs>, path: &Path) -> Result<Index> {
-        // If there is no current directory, or the path is empty, the path is used unchanged; opening it then fails and
-        // reports the reason.
+        // If the path is empty or there is no current directory, the path is used unchanged. Opening it then fails with an
+        // error that states the reason.
         let dir = vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
         let path = dir.as_path();
         span!("open", path = %path.display());
@@ -188,14 +187,14 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::Io`]; [`Error::Invalid`] for
-    /// parameters that weight shingles by an IDF table (use [`create_with_idf`](Self::create_with_idf)), and for
-    /// parameters whose way of splitting text this build does not support (see [`Cutter::new`]).
+    /// parameters that weight shingles by an IDF table (use [`create_with_idf`](Self::create_with_idf)), and for parameters
+    /// whose shingling this build does not support (see [`Cutter::new`]).
     pub fn create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
         Self::create_with(Arc::new(RealVfs), path.as_ref(), params)
     }
 
-    /// Opens the index at this path, or creates it if the path does not exist or is an empty directory. Several
-    /// processes may do so at once: one of them creates the index, and all open the same index.
+    /// Opens the index at this path, or creates it if the path does not exist or is an empty directory. Several processes
+    /// may call this at the same time: one of them creates the index, and the others open it.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -211,23 +210,23 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] if an index with other parameters exists; the error names the first parameter that
-    /// differs. Otherwise as [`create`](Self::create) and [`open`](Self::open).
+    /// differs. Otherwise the same as [`create`](Self::create) and [`open`](Self::open).
     pub fn open_or_create(path: impl AsRef<Path>, params: Params) -> Result<Self> {
         Self::open_or_create_from(Arc::new(RealVfs), path.as_ref(), params, None)
     }
 
-    /// As [`open_or_create`](Self::open_or_create), on another file system.
+    /// Like [`open_or_create`](Self::open_or_create), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`open_or_create`](Self::open_or_create).
+    /// Same as [`open_or_create`](Self::open_or_create).
     pub fn open_or_create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
         Self::open_or_create_from(vfs, path, params, None)
     }
 
-    /// As [`open_or_create`](Self::open_or_create), for parameters that weight shingles by the IDF table `table`.
+    /// Like [`open_or_create`](Self::open_or_create), for parameters that weight shingles by the IDF table `table`.
     ///
     /// # Errors
-    /// As [`open_or_create`](Self::open_or_create) and [`create_with_idf`](Self::create_with_idf).
+    /// Same as [`open_or_create`](Self::open_or_create) and [`create_with_idf`](Self::create_with_idf).
     pub fn open_or_create_with_idf(path: impl AsRef<Path>, params: Params, table: &IdfTable) -> Result<Self> {
         Self::open_or_create_from(Arc::new(RealVfs), path.as_ref(), params, Some(table))
     }
@@ -259,28 +258,29 @@ impl Index {
         Err(Error::ParamsMismatch { field: field.to_owned(), index: value(&known), given: value(&given) })
     }
 
-    /// As [`create`](Self::create), on another file system.
+    /// Like [`create`](Self::create), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`create`](Self::create).
+    /// Same as [`create`](Self::create).
     pub fn create_with(vfs: Arc<dyn Vfs>, path: &Path, params: Params) -> Result<Self> {
         Self::create_from(vfs, path, params, None)
     }
 
-    /// As [`create`](Self::create), for parameters that weight shingles by the IDF table `table`. The index stores a
-    /// copy of the table.
+    /// Like [`create`](Self::create), for parameters that weight shingles by the IDF table `table`. The index stores a copy
+    /// of the table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters name another table, or if the documents of this table were split into
-    /// shingles in another way; otherwise as [`create`](Self::create).
+    /// [`Error::Invalid`] if the parameters name another table, or if the table was computed with other shingling
+    /// parameters; otherwise the same as [`create`](Self::create).
     pub fn create_with_idf(path: impl AsRef<Path>, params: Params, table: &IdfTable) -> Result<Self> {
         Self::create_from(Arc::new(RealVfs), path.as_ref(), params, Some(table))
     }
 
-    /// Creates an index on any file system, with its IDF table if the parameters name one.
+    /// Creates an index on the file system `vfs`. `table` is the IDF table that the parameters name; `None` if they name
+    /// none.
     ///
     /// # Errors
-    /// As [`create`](Self::create) and [`create_with_idf`](Self::create_with_idf).
+    /// Same as [`create`](Self::create) and [`create_with_idf`](Self::create_with_idf).
     pub fn create_from(
         vfs: Arc<dyn Vfs>,
         path: &Path,
@@ -330,10 +330,10 @@ impl Index {
         Self::options().open(path)
     }
 
-    /// As [`open`](Self::open), on another file system.
+    /// Like [`open`](Self::open), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn open_with(vfs: Arc<dyn Vfs>, path: &Path) -> Result<Self> {
         Self::options().open_with(vfs, path)
     }
@@ -343,7 +343,7 @@ impl Index {
         OpenOptions::default()
     }
 
-    /// Returns how the bytes of segments are read.
+    /// Returns how segment files are read.
     #[must_use]
     pub fn access(&self) -> Access {
         self.shared.access
@@ -355,7 +355,7 @@ impl Index {
         &self.shared.dir
     }
 
-    /// Returns the parameters of the index: what it stores and how that is computed. They are fixed at creation.
+    /// Returns the parameters of the index: which data it stores and how the data is computed. They are fixed at creation.
     #[must_use]
     pub fn params(&self) -> Params {
         self.shared.published.read().manifest.params.clone()
@@ -364,7 +364,7 @@ impl Index {
     /// Returns a sketcher with the parameters of the index and, if they name one, its IDF table.
     ///
     /// # Errors
-    /// As [`Sketcher::new`] and [`idf`](Self::idf). If this fails, the index can still be read and queried with
+    /// Same as [`Sketcher::new`] and [`idf`](Self::idf). If this fails, the index can still be read and queried with
     /// sketches.
     pub fn sketcher(&self) -> Result<Sketcher> {
         let params = self.params();
@@ -374,8 +374,8 @@ impl Index {
         }
     }
 
-    /// Returns the IDF table by which shingles are weighted; `None` if the parameters name no table. The table is read
-    /// and checked at the first call: opening the index and querying it with sketches do not need it.
+    /// Returns the IDF table by which shingles are weighted; `None` if the parameters name no table. The first call reads
+    /// and checks the table. Opening the index and querying it with sketches do not need the table.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if the table is missing or damaged, [`Error::Io`].
@@ -387,8 +387,8 @@ impl Index {
         Ok(table.map(|table| Arc::clone(self.shared.idf.get_or_init(|| table))))
     }
 
-    /// Returns a snapshot of the current state. Later commits do not change it. It holds its files open until it is
-    /// dropped.
+    /// Returns a snapshot of the current state. Later commits do not change it. The snapshot keeps its files open until it
+    /// is dropped.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(Arc::clone(&self.shared.published.read()))
@@ -397,19 +397,19 @@ impl Index {
     /// Makes commits of other processes visible to later snapshots. Returns whether there were any.
     ///
     /// # Errors
-    /// As [`open`](Self::open); after an error the index is unchanged.
+    /// Same as [`open`](Self::open); after an error the index is unchanged.
     pub fn refresh(&self) -> Result<bool> {
         // guard: one thread at a time takes in what other processes did
         let _refreshing = self.shared.refreshing.lock();
         self.refresh_alone()
     }
 
-    /// As [`refresh`](Self::refresh), for a caller that holds `refreshing`.
+    /// Like [`refresh`](Self::refresh), for a caller that has locked `refreshing`.
     pub(super) fn refresh_alone(&self) -> Result<bool> {
         // guard: the process of a writer does not read what it writes
         // without it: self.shared.writing.load(Ordering::Acquire) -> false
         if self.shared.pinned || self.shared.writing.load(Ordering::Acquire) {
-            return Ok(false); // no other process can have committed
+            return Ok(false); // pinned, or this process has the writer, so no other process can commit
         }
         let known = Arc::clone(&self.shared.published.read());
         let newer =
@@ -421,7 +421,7 @@ impl Index {
         }
         let mut published = self.shared.published.write();
         let (now, before) = (state.view.commit, published.view.commit);
-        // A state with the same commit is published as well if more of it has become durable.
+        // A state with the same commit number is also published if it has a newer durable commit.
         if now < before || now == before && state.durable_commit() <= published.durable_commit() {
             return Ok(false);
         }
@@ -434,7 +434,8 @@ impl Index {
     /// Acquires the writer lock, removes the files that a crashed writer left, and returns the writer.
     ///
     /// # Errors
-    /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise as [`open`](Self::open).
+    /// [`Error::Locked`] if another writer exists, in this process or another one; otherwise the same as
+    /// [`open`](Self::open).
     pub fn writer(&self) -> Result<Writer> {
         if self.shared.pinned {
             return Err(Error::Invalid(format!(
@@ -445,35 +446,35 @@ impl Index {
         Writer::new(self, &names::lock(&self.shared.dir))
     }
 
-    /// Returns statistics about the index, and about the work done through this handle and its clones since it was
-    /// opened. Reads the page bitmap of each segment, which takes some microseconds.
+    /// Returns statistics about the index, and about the work done through this handle and its clones since it was opened.
+    /// Reads the page bitmap of each segment, which takes a few microseconds.
     #[must_use]
     pub fn metrics(&self) -> Metrics {
         let state = Arc::clone(&self.shared.published.read());
         self.shared.counters.of(&state)
     }
 
-    /// Reads and checks every byte of all files of the newest generation: [`verify_with`] with the access of this
-    /// index. It takes as long as reading all files, and changes nothing. A problem in one file does not hide problems
-    /// in others.
+    /// Reads and checks every byte of all files of the newest generation, as [`verify_with`] does with the access mode of
+    /// this index. Takes as long as reading all files, and changes nothing. A problem in one file does not end the check:
+    /// the other files are checked too.
     #[must_use]
     pub fn verify(&self) -> Findings {
         verify_with(&*self.shared.vfs, &self.shared.dir, self.shared.access, |_| {})
     }
 
-    /// Removes the files that the index does not need: [`Writer::gc`] with a temporary writer. Returns the number of
-    /// bytes removed.
+    /// Removes the files that the index does not need, as [`Writer::gc`] does, with a temporary writer. Returns the number
+    /// of bytes removed.
     ///
     /// # Errors
-    /// As [`writer`](Self::writer).
+    /// Same as [`writer`](Self::writer).
     pub fn gc(&self) -> Result<u64> {
         self.writer()?.gc()
     }
 
-    /// Merges all segments into one: [`Writer::compact`] with a temporary writer. Returns the new generation.
+    /// Merges all segments into one, as [`Writer::compact`] does, with a temporary writer. Returns the new generation.
     ///
     /// # Errors
-    /// As [`writer`](Self::writer) and [`Writer::compact`].
+    /// Same as [`writer`](Self::writer) and [`Writer::compact`].
     pub fn compact(&self) -> Result<u64> {
         self.writer()?.compact()
     }

@@ -1,9 +1,9 @@
 //! Tests of publish, refresh and gc under many thread schedules. `scripts/races` builds the library's unit tests so
 //! that shuttle runs their threads one at a time, and chooses the next thread at each lock, flag and disk operation.
 //!
-//! The tests run the code of the store on a disk in memory. Another process is simulated by another [`Index`] on the
-//! same disk. They do not cover memory that is shared without locks: the store has none, and `scripts/sanitize` tests
-//! the parts that have (`segment::pages`, `sys::guard`).
+//! The tests run the code of the store on a disk in memory. Another process is simulated by another [`Index`] on the same
+//! disk. The tests do not cover memory that is shared without locks. The store has none; `scripts/sanitize` tests the
+//! modules that have (`segment::pages`, `sys::guard`).
 
 #[path = "../../tests/support/model.rs"]
 mod model;
@@ -27,15 +27,15 @@ use crate::store::{Index, Snapshot, Writer};
 const DIR: &str = "/index";
 /// Number of schedules of each kind that a test runs, unless `TWINDEX_SCHEDULES` sets another number.
 const SCHEDULES: usize = 200;
-/// Number of random preemptions in a schedule by priorities.
+/// Number of random preemptions in a schedule of the PCT scheduler.
 const OVERTAKEN: usize = 3;
 /// Number of commits of a writer.
 const COMMITS: u64 = 3;
-/// Number of documents that a large batch adds and removes again: more than memtables of three rows hold.
+/// Number of documents that a large batch adds and removes again. Memtables of three rows cannot hold them.
 const PASSING: u64 = 7;
 
-/// Runs a test under many schedules: uniformly random, and by priorities, which finds bugs that need few but rare
-/// preemptions.
+/// Runs a test under many schedules: uniformly random ones, and priority-based ones (PCT), which find bugs that need few but
+/// rare preemptions.
 fn explore(test: fn()) {
     let schedules = std::env::var("TWINDEX_SCHEDULES").ok();
     let schedules =
@@ -61,7 +61,7 @@ fn writer(index: &Index) -> Result<Writer, Error> {
     Ok(writer)
 }
 
-/// Puts documents so that after the n-th commit the keys are 0, n and n - 1, and 0 has the fingerprint n.
+/// Makes changes so that after the n-th commit the keys are 0, n and n - 1, and key 0 has the fingerprint n.
 fn put(writer: &mut Writer, n: u64) {
     writer.put(0, Fingerprint(n)).unwrap();
     writer.put(n, Fingerprint(n)).unwrap();
@@ -70,8 +70,8 @@ fn put(writer: &mut Writer, n: u64) {
     }
 }
 
-/// A batch with the same result as [`put`], but larger than the memtables of [`small_memtables`]: threads write
-/// segments of it before it is committed.
+/// Adds a batch with the same result as [`put`], but larger than the memtables of [`small_memtables`]. So threads write
+/// parts of the batch to segments before it is committed.
 fn put_much(writer: &mut Writer, n: u64) {
     let passing = || 10 * COMMITS..10 * COMMITS + PASSING;
     writer.put(n, Fingerprint(n + 1)).unwrap();
@@ -92,7 +92,7 @@ fn small_memtables(index: &Index) -> Writer {
     writer
 }
 
-/// Returns the number of the commit that a snapshot shows; checks that it shows exactly one, completely.
+/// Returns the number of the commit in a snapshot. Checks that the snapshot contains exactly the documents of this commit.
 fn commit_of(snapshot: &Snapshot) -> u64 {
     let get = |key: u64| snapshot.get(key).unwrap().map(|record| record.fingerprint.unwrap().0);
     let n = get(0).unwrap_or(0);
@@ -104,7 +104,7 @@ fn commit_of(snapshot: &Snapshot) -> u64 {
     n
 }
 
-/// As [`commit_of`], by queries that release the lock of the memtable between two rows.
+/// Like [`commit_of`], but uses queries that release the lock of the memtable between two rows.
 fn commit_near(snapshot: &Snapshot) -> u64 {
     let near = |fingerprint: u64| {
         let hits = snapshot.within(Fingerprint(fingerprint), 0).run().unwrap().hits;
@@ -120,7 +120,7 @@ fn commit_near(snapshot: &Snapshot) -> u64 {
     n
 }
 
-/// Commits, and then runs all operations that move documents between files or remove files.
+/// Makes [`COMMITS`] commits, and then runs all operations that move documents between files or remove files.
 fn write(index: &Index, acknowledged: &AtomicUsize) {
     let mut writer = writer(index).unwrap();
     for n in 1..=COMMITS {
@@ -138,8 +138,8 @@ fn write(index: &Index, acknowledged: &AtomicUsize) {
     index.gc().unwrap();
 }
 
-/// Starts a thread that checks `times` times that `look` finds a complete commit, at least as new as those acknowledged
-/// before.
+/// Starts a thread that calls `look` `times` times. Checks each time that the snapshot is a complete commit, and at least as
+/// new as the commits acknowledged before the call.
 fn watch(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -148,7 +148,7 @@ fn watch(
     watch_by(acknowledged, times, commit_of, look)
 }
 
-/// As [`watch`], where `commit` returns the number of the commit that a snapshot shows.
+/// Like [`watch`], but calls `commit` to get the number of the commit in a snapshot.
 fn watch_by(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -167,8 +167,8 @@ fn watch_by(
     })
 }
 
-/// Starts threads that watch the writer's index, the index of another process (`times` times), and indexes that they
-/// open.
+/// Starts threads that watch the writer's index, the index of another process (`times` times), and indexes that the thread
+/// opens itself.
 fn watch_everywhere(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,
@@ -187,7 +187,7 @@ fn watch_everywhere(
     ]
 }
 
-/// Runs the writer's thread concurrently with the watching threads.
+/// Runs the writer's thread concurrently with the watching threads, and waits for all of them.
 fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::JoinHandle<()>>) {
     let (index, acknowledged) = (index.clone(), Arc::clone(acknowledged));
     let writer = thread::spawn(move || write(&index, &acknowledged));
@@ -197,7 +197,7 @@ fn beside(index: &Index, acknowledged: &Arc<AtomicUsize>, watchers: Vec<thread::
 }
 
 #[test]
-fn snapshots_in_the_writers_process_are_whole_commits_in_order_and_include_acknowledged_ones() {
+fn snapshots_during_writes_are_whole_commits_in_order() {
     explore(|| {
         let index = create(&Turns::new());
         let acknowledged = Arc::default();
@@ -212,7 +212,7 @@ fn snapshots_in_the_writers_process_are_whole_commits_in_order_and_include_ackno
 }
 
 #[test]
-fn two_threads_of_another_process_refresh_to_whole_commits_in_order_while_files_are_replaced() {
+fn concurrent_refreshes_in_another_process_see_whole_commits_in_order() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -232,7 +232,7 @@ fn two_threads_of_another_process_refresh_to_whole_commits_in_order_while_files_
 }
 
 #[test]
-fn open_concurrent_with_commits_and_gc_finds_a_whole_commit() {
+fn open_during_commits_and_gc_finds_a_whole_commit() {
     explore(|| {
         let turns = Turns::new();
         let index = create(&turns);
@@ -247,7 +247,7 @@ fn open_concurrent_with_commits_and_gc_finds_a_whole_commit() {
 }
 
 #[test]
-fn successive_writers_of_two_processes_lose_nothing_while_others_refresh() {
+fn successive_writers_of_two_processes_lose_no_commit() {
     explore(|| {
         let turns = Turns::new();
         let (here, there) = (create(&turns), open(&turns));
@@ -287,7 +287,7 @@ fn successive_writers_of_two_processes_lose_nothing_while_others_refresh() {
 }
 
 #[test]
-fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two_processes() {
+fn readers_see_whole_commits_in_order_during_flushes_and_merges() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -302,7 +302,8 @@ fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // Uncommitted documents must not be visible, and no reader waits for the segment in progress.
+                // Uncommitted documents must not be visible, and readers must not wait for the segment that is being
+                // written.
                 writer.put(3 * COMMITS, Fingerprint(1)).unwrap();
             })
         };
@@ -321,7 +322,7 @@ fn flushes_and_merges_concurrent_with_commits_keep_whole_commits_in_order_in_two
 }
 
 #[test]
-fn large_batches_whose_segments_threads_make_are_whole_commits_or_nothing_here_and_in_another_process() {
+fn large_batches_written_by_background_threads_are_atomic_for_readers() {
     explore(|| {
         let turns = Turns::new();
         let (index, other) = (create(&turns), open(&turns));
@@ -332,12 +333,13 @@ fn large_batches_whose_segments_threads_make_are_whole_commits_or_nothing_here_a
             thread::spawn(move || {
                 let mut writer = small_memtables(&index);
                 for n in 1..=COMMITS {
-                    // A small batch between the large ones: the rows in its log are in the next segment.
+                    // A small batch between two large ones. Its rows, which are in the log, are also written to the next
+                    // segment.
                     if n % 2 == 1 { put_much(&mut writer, n) } else { put(&mut writer, n) }
                     writer.commit().unwrap();
                     acknowledged.store(n as usize, Ordering::SeqCst);
                 }
-                // A large batch that is abandoned: its segments are removed with it.
+                // A large batch that is not committed. Its segments must be removed.
                 put_much(&mut writer, COMMITS + 1);
             })
         };
@@ -359,7 +361,7 @@ fn large_batches_whose_segments_threads_make_are_whole_commits_or_nothing_here_a
 }
 
 #[test]
-fn queries_that_give_way_between_two_rows_find_one_commit_while_segments_are_made_beside_it() {
+fn queries_that_release_the_lock_see_one_commit_during_flushes() {
     explore(|| {
         let index = create(&Turns::new());
         let acknowledged: Arc<AtomicUsize> = Arc::default();

@@ -1,10 +1,10 @@
-//! A cache of group leaders in a snapshot. It changes no result.
+//! A cache of the group leaders in a snapshot. It does not change results.
 
 use std::collections::HashMap;
 
 use crate::sync::Mutex;
 
-/// The maximum number of cached leaders; about 50 MB.
+/// Maximum number of cached leaders; they take about 50 MB.
 const ANSWERS_MAX: usize = 1 << 20;
 
 /// A document of a snapshot: the number of its part, and its ordinal in the part.
@@ -14,7 +14,7 @@ pub(super) struct DocRef {
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries that decide it without cached results.
+/// The leader of a document, and the number of queries needed to decide it, including those whose results were cached.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownLeader {
     pub(super) leader: DocRef,

@@ -1,8 +1,8 @@
-//! Log files: replaying complete batches, distinguishing a torn tail from damage, and appending.
+//! Reads and writes log files: replays complete batches, distinguishes a torn tail from damage, and appends batches.
 //!
-//! Only the writer that created a log appends to it; the next writer begins a new file. The durable part of the old log
-//! is kept, and the manifest records its length. Batches after that are copied to the new file, so that nothing depends
-//! on bytes that may exist only in the page cache.
+//! Only the writer that created a log appends to it; the next writer creates a new log. The durable part of the old log is
+//! kept, and the manifest records its length. Later batches of the old log are copied to the new one, so that no commit
+//! depends on bytes that may exist only in the page cache.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -17,9 +17,9 @@ use crate::format::wire::Fault;
 use crate::sys::Vfs;
 use crate::sys::vfs::{AppendFile, ReadFile};
 
-/// Number of bytes read from a log at a time.
+/// Minimum number of bytes read from a log at a time.
 const WINDOW: u64 = 1 << 20;
-/// The maximum gap between commit numbers in a log. Each batch has one number, and manifests in between use some.
+/// The maximum gap between consecutive commit numbers in a log. Batches and published manifests use one number each.
 const COMMITS_APART_MAX: u64 = 1 << 40;
 
 /// How far a log has been read.
@@ -29,7 +29,7 @@ pub(super) struct Position {
     pub(super) number: u64,
     /// The offset of the next record.
     pub(super) offset: u64,
-    /// The end of the last batch.
+    /// The offset at which the last complete batch ends.
     pub(super) batches: u64,
     /// The length up to which the file is known to be synced.
     pub(super) synced: u64,
@@ -40,24 +40,24 @@ pub(super) struct Position {
 }
 
 impl Position {
-    /// Returns the position before the head of a log that follows this commit.
+    /// Returns the position at the start of a log, before its head. `commit` is the last commit before this log.
     pub(super) fn before(number: u64, commit: u64) -> Self {
         Self { number, offset: 0, batches: 0, synced: 0, commit, durable: 0 }
     }
 }
 
-/// A reader of a log through a window of limited size.
+/// Reads a log through a buffer of limited size.
 struct LogReader<'a> {
     path: &'a Path,
     file: Box<dyn ReadFile>,
-    /// The offset at which reading ends.
+    /// The offset at which the readable part of the log ends.
     end: u64,
     window: Vec<u8>,
     start: u64,
 }
 
 impl LogReader<'_> {
-    /// Returns at least `length` bytes from `offset` on; `None` if there are fewer.
+    /// Returns the `length` bytes from `offset` on; `None` if the log ends before that.
     fn get(&mut self, offset: u64, length: u64) -> Result<Option<&[u8]>> {
         let Some(end) = offset.checked_add(length).filter(|&end| end <= self.end) else { return Ok(None) };
         if offset < self.start || end > self.start + self.window.len() as u64 {
@@ -73,7 +73,7 @@ impl LogReader<'_> {
         Ok(self.window.get(from..from + length as usize))
     }
 
-    /// Returns the head of the intact record at `offset`; `None` if there is none.
+    /// Returns the head of the record at `offset` if the record is intact; otherwise `None`.
     fn sound(&mut self, salt: u128, offset: u64) -> Result<Option<RecordHead>> {
         let head = self.get(offset, RECORD_HEAD_BYTES as u64)?.and_then(RecordHead::read);
         let Some(head) = head else { return Ok(None) };
@@ -81,7 +81,7 @@ impl LogReader<'_> {
         Ok(record.filter(|record| log::is_sound(salt, offset, record)).map(|_| head))
     }
 
-    /// Returns the payload of the record at `offset`, for the head returned by [`sound`](Self::sound).
+    /// Returns the payload of the record at `offset`. `head` is the head that [`sound`](Self::sound) returned for it.
     fn payload(&mut self, offset: u64, head: &RecordHead) -> Result<&[u8]> {
         let (path, end) = (self.path, self.end);
         let payload = RECORD_HEAD_BYTES..RECORD_HEAD_BYTES + head.length as usize;
@@ -101,8 +101,8 @@ impl LogReader<'_> {
         })
     }
 
-    /// Returns the highest synced offset recorded in an intact record after `bad`. Returns `None` if the search would
-    /// cost too much, for example for crafted bytes that look like the heads of many records.
+    /// Returns the highest synced offset recorded in an intact record after `bad`. Returns `None` if the search would take
+    /// too long, for example if crafted bytes look like the heads of many records.
     fn synced_after(&mut self, salt: u128, bad: u64, commit: u64) -> Result<Option<u64>> {
         let mut highest = 0;
         let mut budget = (self.end - bad).saturating_mul(4).max(1 << 16);
@@ -117,7 +117,7 @@ impl LogReader<'_> {
             let Some(left) = budget.checked_sub(head.record_bytes()) else { return Ok(None) };
             budget = left;
             if self.sound(salt, offset)?.is_some() {
-                // An intact record that cannot be decoded is damage, so the whole file counts as synced.
+                // An intact record that cannot be decoded is damage, so the whole file is treated as synced.
                 highest = highest.max(self.synced(offset, &head)?.unwrap_or(u64::MAX));
                 offset += head.record_bytes();
             } else {
@@ -128,7 +128,8 @@ impl LogReader<'_> {
     }
 }
 
-/// Calls `each` with each complete batch after `from` and the offset of its payload. Returns where the log ends.
+/// Calls `each` for each complete batch after `from`, with the path of the log, the commit number, the offset of the batch's
+/// payload, and the batch. Returns the position at the end of the log.
 ///
 /// # Errors
 /// [`Error::Corrupt`] for a bad record in the synced part of the file; [`Error::Io`]; the error that `each` returns.
@@ -154,7 +155,7 @@ pub(super) fn replay(
     let mut reader = LogReader { path: &path, file, end, window: Vec::new(), start: 0 };
     let mut at = from;
     if at.offset == 0 {
-        // A file that is shorter than a head is refused like an empty file.
+        // A file that is shorter than a head is reported with the same error as an empty file.
         let head = reader.get(0, LOG_HEAD_BYTES)?.unwrap_or_default();
         let first = log::decode_head(head, manifest.uuid, &manifest.params, entry.number)
             .map_err(|refusal| refused(&path, "log", refusal))?;
@@ -169,9 +170,9 @@ pub(super) fn replay(
     }
     at.synced = at.synced.max(entry.length);
     let start = at.offset;
-    // The end and commit of each record that is not known to be synced yet.
+    // For each record that is not known to be synced yet: its end, and the last commit up to it.
     let mut ends: VecDeque<(u64, u64)> = VecDeque::new();
-    // The ends of all records read, ascending: 8 bytes per record.
+    // The ends of all records read so far, ascending. Takes 8 bytes per record.
     let mut all_ends: Vec<u64> = Vec::new();
     let mut last_batch = None;
     while at.offset < end {
@@ -203,7 +204,7 @@ pub(super) fn replay(
             return Err(lies(Fault::new(0, "a place where a record ends", synced)));
         }
         if synced > at.synced {
-            // Removes the records that are known to be synced now; the next writer continues after them.
+            // Removes the records that are now known to be synced. The next writer copies only records after them.
             while let Some(&(end, commit)) = ends.front()
                 && end <= synced
             {
@@ -254,23 +255,23 @@ pub(super) struct OpenLog {
     file: Box<dyn AppendFile>,
     path: PathBuf,
     salt: u128,
-    /// Number of bytes written to the file.
+    /// Number of bytes written to the file so far.
     offset: u64,
     /// Number of bytes that are known to be durable.
     synced: u64,
-    /// Records that are not written to the file yet.
+    /// Encoded records that are not written to the file yet.
     buffer: Vec<u8>,
     last: u64,
-    /// The end of the last batch in the log.
+    /// The offset at which the last batch ends.
     batches: u64,
-    /// The number of the last commit in the log that is durable.
+    /// The number of the last durable commit in the log; 0 if there is none.
     durable: u64,
-    /// The highest synced offset recorded in the log.
+    /// The highest synced offset that is recorded in the log itself.
     said: u64,
 }
 
 impl OpenLog {
-    /// Creates a log file that contains only a head, without syncing it.
+    /// Creates a log file. Its head is in the buffer, and is neither written nor synced yet.
     pub(super) fn create(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -306,7 +307,7 @@ impl OpenLog {
         self.synced
     }
 
-    /// Returns the end of the log, as the position of a reader that has read everything up to this commit.
+    /// Returns the end of the log, as the position of a reader that has read the log up to `commit`.
     pub(super) fn position(&self, number: u64, commit: u64) -> Position {
         let synced = self.synced.max(LOG_HEAD_BYTES);
         Position { number, offset: self.end(), batches: self.batches, synced, commit, durable: self.durable }
@@ -319,7 +320,7 @@ impl OpenLog {
         (self.last, self.batches, self.said) = (commit, self.end(), synced);
     }
 
-    /// Appends a batch of another log to the buffer.
+    /// Appends a copy of a batch from another log to the buffer.
     pub(super) fn add_again(&mut self, batch: &BatchView<'_>, commit: u64) {
         let (offset, synced) = (self.end(), self.synced);
         batch.encode(&mut self.buffer, self.salt, offset, commit, synced);
@@ -331,7 +332,7 @@ impl OpenLog {
         self.synced == self.end()
     }
 
-    /// Returns the number of bytes in the buffer that are not written yet.
+    /// Returns the number of buffered bytes that are not written yet.
     pub(super) fn held(&self) -> usize {
         self.buffer.len()
     }
@@ -340,7 +341,7 @@ impl OpenLog {
     pub(super) fn write(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
             if let Err(error) = self.file.append(&self.buffer) {
-                // On a full disk, a partial batch would use the space that the next writer needs.
+                // Removes a partly written batch: if the disk is full, the next writer needs its space.
                 let _ = self.file.cut(self.offset);
                 return Err(Error::io("write", &self.path, error));
             }
@@ -362,21 +363,21 @@ impl OpenLog {
         Ok(())
     }
 
-    /// Appends a mark that records the synced offset. It allows readers to distinguish damage of the synced part from a
-    /// torn tail, and other processes to know which commits are durable. If the disk has no space for the mark, nothing
-    /// is lost: commits are durable without it.
+    /// Appends a mark, which records the synced offset. With the mark, readers can distinguish damage in the synced part
+    /// from a torn tail, and other processes know which commits are durable. If the disk has no space for the mark, nothing
+    /// is lost, because commits are durable without it.
     ///
     /// # Errors
-    /// [`Error::Io`] if the log could not be truncated to its last batch again; a later record would be lost then.
+    /// [`Error::Io`] if a partly written mark could not be removed from the log. A later record after it would be lost.
     pub(super) fn mark(&mut self) -> Result<()> {
         if !self.buffer.is_empty() || self.synced < self.batches || self.said >= self.batches {
-            return Ok(()); // a later batch will record the offset, or an earlier one has
+            return Ok(()); // a later batch will record the offset, or an earlier record already has
         }
         log::encode_mark(&mut self.buffer, self.salt, self.offset, self.last, self.synced);
         if self.write().is_ok() {
             self.said = self.synced;
         } else {
-            // The log ends at its previous end: no reader may expect the mark.
+            // Removes the partly written mark, so that the log ends as before.
             // guard: a mark that could not be written is not looked for
             self.buffer.clear();
             self.file.cut(self.offset).map_err(|error| Error::io("cut", &self.path, error))?;
@@ -391,7 +392,7 @@ mod tests {
     use crate::sys::vfs::MemoryFile;
 
     #[test]
-    fn payload_that_is_not_in_the_file_is_an_error_at_the_offset_of_its_record() {
+    fn payload_beyond_the_end_of_file_is_reported_at_its_record_offset() {
         let file = Box::new(MemoryFile(vec![0; 256]));
         let mut reader = LogReader { path: Path::new("LOG-1"), file, end: 256, window: Vec::new(), start: 0 };
         let head = RecordHead { length: 100, kind: RecordKind::Batch, commit: 1 };

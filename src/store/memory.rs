@@ -1,7 +1,7 @@
-//! The rows of a memtable as a part of an index.
+//! Queries the rows of a memtable as a part of an index.
 //!
-//! A query holds the lock of the rows for a bounded number of steps, then releases it. Otherwise the writer would have
-//! to wait, and all later readers after the writer. Rows that are added meanwhile are invisible to the query.
+//! A query holds the lock of the rows for a bounded number of steps, then releases it. If it did not, the writer would have
+//! to wait for the query, and later readers would wait for the writer. The query does not see rows that are added meanwhile.
 
 use std::cell::{Cell, Ref, RefCell};
 use std::ops::ControlFlow;
@@ -12,21 +12,22 @@ use super::memtable::{ScanPosition, Memtable, Rows};
 use crate::params::Params;
 use crate::sync::RwLockReadGuard;
 
-/// Number of steps for which the lock is held. A step reads or compares one row, in at most about 100 ns. In random
-/// schedules of threads (`scripts/races`) the lock is released after each step.
+/// Number of steps after which the lock is released. A step reads or compares one row, in at most about 100 ns. In tests
+/// with random thread schedules (`scripts/races`) the lock is released after each step.
 const STEPS: u32 = if cfg!(all(test, twindex_shuttle)) { 1 } else { 1 << 12 };
-/// Number of set elements that are compared or looked up in the time of one step.
+/// Number of set elements that can be compared or looked up in the time of one step.
 const ELEMENTS: usize = 16;
-/// Number of hashes that are looked up in one batch.
+/// Number of hashes that are prefetched together.
 const TOGETHER: usize = 256;
 
-/// The first rows of a memtable. For a frozen memtable, without documents deleted since.
+/// The first `limit` rows of a memtable. For a frozen memtable, `deleted` has the rows that were deleted since it was
+/// frozen.
 pub(super) struct MemtablePart<'a> {
     table: &'a Memtable,
     pub(super) limit: u32,
     deleted: Option<&'a RoaringBitmap>,
     pub(super) params: &'a Params,
-    /// The guard of the lock, while it is held.
+    /// The lock guard, while the lock is held.
     rows: RefCell<Option<RwLockReadGuard<'a, Rows>>>,
     /// Number of steps since the lock was acquired.
     steps: Cell<u32>,
@@ -42,7 +43,8 @@ impl<'a> MemtablePart<'a> {
         Self { table, limit, deleted, params, rows: RefCell::new(None), steps: Cell::new(0) }
     }
 
-    /// Locks the rows. The caller must drop the guard before it calls a method that releases the lock.
+    /// Locks the rows, if they are not locked yet. The caller must drop the result before it calls a method that releases
+    /// the lock.
     fn rows(&self) -> Ref<'_, Rows> {
         if self.rows.borrow().is_none() {
             *self.rows.borrow_mut() = Some(self.table.read());
@@ -53,7 +55,7 @@ impl<'a> MemtablePart<'a> {
         })
     }
 
-    /// Counts finished steps. After [`STEPS`] of them, releases the lock for a moment.
+    /// Counts finished steps. After [`STEPS`] steps, releases the lock, so that a waiting writer can acquire it.
     fn give_way(&self, steps: u32) {
         let steps = self.steps.get().saturating_add(steps);
         self.steps.set(steps);
@@ -65,19 +67,20 @@ impl<'a> MemtablePart<'a> {
         }
     }
 
-    /// Calls `read` with the locked rows, as one step.
+    /// Calls `read` with the locked rows. Counts as one step.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1);
         read(&self.rows())
     }
 
-    /// As [`read`](Self::read), for a property that contains this number of set elements.
+    /// Like [`read`](Self::read), for data with this number of set elements. Counts as one step more for every [`ELEMENTS`]
+    /// elements.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);
         read(&self.rows())
     }
 
-    /// Repeats `step` until the query has read all rows.
+    /// Calls `step` until the query has read all rows, and releases the lock in between.
     fn in_steps(&self, mut step: impl FnMut(&Rows, (&mut ScanPosition, u32)) -> u32) {
         let mut at = ScanPosition::Start;
         while at != ScanPosition::End {
@@ -94,7 +97,8 @@ impl<'a> MemtablePart<'a> {
         self.deleted.is_some_and(|deleted| deleted.contains(row))
     }
 
-    /// Calls `each` with each live row within the radius, its distance, and the locked rows; a break ends the query.
+    /// Calls `each` with the locked rows, the row number and the distance of each live row within the radius, until it
+    /// returns `Break`.
     pub(super) fn within(
         &self,
         fingerprint: u64,
@@ -121,8 +125,8 @@ impl<'a> MemtablePart<'a> {
         });
     }
 
-    /// Calls `each` with each live row that can be near a set, as
-    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does.
+    /// Calls `each` with each live row that can be near a set; see
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix).
     pub(super) fn sharing_prefix(&self, set: &[u64], marked: bool, mut each: impl FnMut(u32)) {
         let hashes = self.rows().set_hashes(set, marked);
         for hashes in hashes.chunks(TOGETHER) {
@@ -145,7 +149,7 @@ mod tests {
     use crate::segment::records::Kept;
 
     #[test]
-    fn query_over_many_rows_lets_the_writer_proceed_and_has_the_same_answer() {
+    fn long_query_lets_the_writer_proceed_without_changing_its_result() {
         type SearchOptions = fn(&MemtablePart<'_>, &mut Vec<u32>);
         const ROWS: u32 = 3 * STEPS;
         let params = Params::builder().u64_keys().simhash(3).minhash(2, 1).signature_bits(0).build().unwrap();

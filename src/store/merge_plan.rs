@@ -1,49 +1,49 @@
-//! The merge policy: decides which segments are merged, and when. A pure function of their sizes.
+//! The merge policy: decides which segments are merged, and when. The decision depends only on the sizes of the segments.
 //!
-//! Size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). The sizes of tiers grow by a constant
-//! factor. When a tier has as many segments as this factor, they are merged into one segment of the next tier. The
-//! largest segment is a tier of its own. The others are merged into it only when their total size reaches a certain
-//! share of its size. So each record is rewritten once per tier, tiers are few, and a query searches few segments.
+//! The policy is size-tiered with lazy leveling (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018). The sizes of tiers grow by a
+//! constant factor. When a tier has as many segments as this factor, they are merged into one segment of the next tier. The
+//! largest segment is a tier of its own: the others are merged into it only when their total size reaches a certain fraction
+//! of its size. So each record is rewritten once per tier, there are few tiers, and a query searches few segments.
 
 /// The size of a segment in documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Number of its live documents.
+    /// Number of live documents.
     pub live: u64,
-    /// Number of its documents, live or not.
+    /// Number of documents, live or not.
     pub documents: u64,
 }
 
-/// Number of segments in a tier that triggers a merge.
+/// When a tier has this number of segments, they are merged.
 const FACTOR: usize = 4;
 /// The maximum number of segments after all due merges.
 pub const SEGMENTS_MAX: usize = 8;
-/// All segments are merged into the largest when the others together have at least 1/n of its live documents.
+/// All segments are merged when all but the largest have together at least 1/`SHARE` of the live documents of the largest.
 const SHARE: u64 = 2;
-/// A segment is rewritten on its own if fewer than 1/n of its documents are live.
+/// A segment is rewritten on its own if fewer than 1/`DEAD` of its documents are live.
 const DEAD: u64 = 2;
-/// The unit of sizes for tiers, in live documents. Smaller segments are in the lowest tier.
+/// The unit in which tiers measure segments, in live documents. Smaller segments are in the lowest tier.
 const LEAST: u64 = 1 << 12;
 
-/// Returns the tier of a segment: the logarithm to the base [`FACTOR`], rounded down, of its live documents in units of
-/// [`LEAST`].
+/// Returns the tier of a segment: its number of live documents in units of [`LEAST`], rounded up, and then the logarithm to
+/// the base [`FACTOR`], rounded down.
 fn tier(size: &Size) -> u32 {
     (size.live.max(1).div_ceil(LEAST)).ilog(FACTOR as u64)
 }
 
-/// Returns the positions of the segments to merge now; empty if no merge is due. `busy` has the positions of the
-/// segments in the merge in progress, if there is one; there is at most one.
+/// Returns the positions of the segments to merge now; empty if no merge is due. `busy` has the positions of the segments
+/// that are being merged already. At most one merge runs at a time.
 #[must_use]
 pub fn choose(sizes: &[Size], busy: &[usize]) -> Vec<usize> {
     let mut free: Vec<usize> = (0..sizes.len()).filter(|place| !busy.contains(place)).collect();
     free.sort_by_key(|&place| (sizes[place].live, place));
     let Some((&largest, others)) = free.split_last() else { return Vec::new() };
     let of_others: u64 = others.iter().map(|&place| sizes[place].live).sum();
-    // The small segments are at least half as large as the largest one: merge everything.
+    // The other segments together are at least half as large as the largest one: merge everything.
     if others.len() >= FACTOR && of_others >= sizes[largest].live / SHARE {
         return sorted(free);
     }
-    // Starts at the lowest tier, because its output may fill the next one.
+    // Starts at the lowest tier, because a merge of it may fill the next tier.
     let mut start = 0;
     while start < free.len() {
         let of = tier(&sizes[free[start]]);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_stay_few_and_records_are_written_a_few_times() {
+    fn merge_policy_bounds_segment_count_and_write_amplification() {
         for flush in [1000_u64, 200_000] {
             let (mut sizes, mut written, mut max) = (Vec::new(), 0, 0);
             let flushes = 400;

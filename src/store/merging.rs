@@ -1,5 +1,5 @@
-//! Building a segment concurrently with commits, from other segments or a full memtable, and replacing its sources by
-//! it.
+//! Builds a segment from other segments or from a frozen memtable while commits continue, and then replaces these sources
+//! with the new segment.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ use crate::sys::paced::Paced;
 use crate::trace::span;
 use crate::sys::{Access, Vfs};
 
-/// Maximum number of documents deleted during a merge that the commit itself looks up in the output. If there are more,
-/// a thread looks them up first.
+/// Maximum number of documents deleted during a merge that a commit itself looks up in the output. If there are more, a
+/// thread looks them up before the output is published.
 const LATE: u64 = 1 << 10;
 
 /// The source of a new segment's documents.
@@ -32,7 +32,7 @@ const LATE: u64 = 1 << 10;
 pub(super) enum DocumentSource {
     /// The segment with this number.
     Segment(u64, Arc<Segment>),
-    /// The frozen memtable; ordinals are rows.
+    /// The frozen memtable. The ordinals of its documents are row numbers.
     Frozen(Arc<Memtable>),
 }
 
@@ -48,7 +48,7 @@ impl DocumentSource {
         }
     }
 
-    /// Returns the source's documents that are no longer live; `None` if the source is no longer in the view.
+    /// Returns the documents of the source that are no longer live; `None` if the source is no longer in the view.
     fn deleted<'a>(&self, next: &Manifest, view: &'a LiveView) -> Option<&'a Arc<RoaringBitmap>> {
         match self {
             Self::Segment(number, _) => {
@@ -63,7 +63,7 @@ impl DocumentSource {
     }
 }
 
-/// The work of building a segment, with its sources as they were at the start.
+/// A task that builds a segment. It stores its sources as they were when the task was created.
 #[derive(Debug)]
 pub(super) struct MergeWork {
     pub(super) vfs: Arc<dyn Vfs>,
@@ -75,20 +75,20 @@ pub(super) struct MergeWork {
     pub(super) number: u64,
     /// The memory budget in bytes.
     pub(super) memory: usize,
-    /// The sources, each with the documents that were no longer live: segments, or one memtable.
+    /// The sources (segments, or one frozen memtable), each with its documents that were not live at the start.
     pub(super) inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
 }
 
 /// A finished segment that can replace its sources.
 #[derive(Debug)]
 pub(super) struct FinishedMerge {
-    /// The sources, each with its dead documents. These are not in the output, or are in `deleted`.
+    /// The sources, each with its deleted documents. These documents are either not in the output, or also in `deleted`.
     inputs: Vec<(DocumentSource, Arc<RoaringBitmap>)>,
     /// The output; `None` if no document was live.
     output: Option<(SegmentEntry, Arc<Segment>)>,
     /// The documents of the output that are no longer live.
     deleted: RoaringBitmap,
-    /// The time it took to build the output.
+    /// The time that building the output took.
     took: Duration,
 }
 
@@ -119,11 +119,11 @@ impl MergeWork {
         }
     }
 
-    /// Builds the segment, gives it its name and reads it again, so that a damaged segment is not published. No
-    /// manifest names it yet.
+    /// Builds the segment, renames it to its final name and reads all of it, so that a damaged segment is not published. No
+    /// manifest names the segment yet.
     ///
     /// # Errors
-    /// As [`merge::merge`], [`build::build`] and [`open_segment`].
+    /// Same as [`merge::merge`], [`build::build`] and [`open_segment`].
     pub(super) fn run(self) -> Result<FinishedMerge> {
         span!("make_segment", segment = self.number, inputs = self.inputs.len());
         let start = Instant::now();
@@ -175,7 +175,7 @@ impl MergeWork {
         Ok(Some(built))
     }
 
-    /// Does the work of [`run`](Self::run) on a thread, writing at most `rate` bytes per second.
+    /// Does the same as [`run`](Self::run) on a thread, writing at most `rate` bytes per second; `None` means no limit.
     ///
     /// # Errors
     /// [`Error::Io`] if no thread can be started.
@@ -188,7 +188,7 @@ impl MergeWork {
     }
 }
 
-/// A segment that a thread is building. Dropping this value stops the thread and waits for it.
+/// A segment that is being built by a thread. Dropping this value stops the thread and waits until it has ended.
 #[derive(Debug)]
 pub(super) struct Merging {
     thread: Option<sync::JoinHandle<Result<FinishedMerge>>>,
@@ -197,8 +197,8 @@ pub(super) struct Merging {
     dir: PathBuf,
     /// The number of the output segment.
     pub(super) number: u64,
-    /// The sources. Source segments stay in the generations meanwhile, even without live documents: a document deleted
-    /// from them must also be deleted from the output.
+    /// The sources. While the merge runs, generations keep its source segments even if these have no live documents, because
+    /// a document deleted from a source must also be deleted from the output.
     inputs: Vec<DocumentSource>,
 }
 
@@ -232,7 +232,7 @@ impl Merging {
         self.done.load(Ordering::Acquire)
     }
 
-    /// Waits for the end of the work, and returns its output.
+    /// Waits until the thread has ended, and returns its result.
     ///
     /// # Errors
     /// The error of the work.
@@ -244,11 +244,11 @@ impl Merging {
         }
     }
 
-    /// Returns the output if it is ready to replace its sources in a commit. Otherwise returns `None`, and the thread
-    /// continues.
+    /// Returns the finished merge if it can replace its sources in this commit. Otherwise returns `None`, and a thread
+    /// continues the work.
     ///
     /// # Errors
-    /// The error of the work. After an error or an output, the work has ended.
+    /// The error of the work. After an error or an output, no thread is running.
     pub(super) fn poll(&mut self, next: &Manifest, view: &LiveView) -> Result<Option<FinishedMerge>> {
         if !self.is_done() {
             return Ok(None);
@@ -288,7 +288,7 @@ impl FinishedMerge {
         self.output.as_ref().map(|(entry, _)| entry.number)
     }
 
-    /// Adds the work to the counter.
+    /// Adds the time and the bytes of this work to the counter.
     pub(super) fn count(&self, counter: &Counter) {
         counter.add(self.took, self.bytes());
     }
@@ -298,12 +298,12 @@ impl FinishedMerge {
         self.output.as_ref().map_or(0, |(entry, _)| entry.length)
     }
 
-    /// Returns whether all sources are present, so that they can be replaced.
+    /// Returns whether all sources are still in the view, so that the output can replace them.
     pub(super) fn fits(&self, next: &Manifest, view: &LiveView) -> bool {
         self.inputs.iter().all(|(source, _)| source.deleted(next, view).is_some())
     }
 
-    /// Returns the number of deleted documents that must be looked up in the output.
+    /// Returns the number of documents deleted from the sources that must still be looked up in the output.
     fn late(&self, next: &Manifest, view: &LiveView) -> u64 {
         let late = self.inputs.iter().filter_map(|(source, before)| {
             let now = source.deleted(next, view)?;
@@ -312,8 +312,8 @@ impl FinishedMerge {
         late.sum()
     }
 
-    /// Deletes the documents from the output that were deleted from its sources since; `now` has the dead documents of
-    /// each source.
+    /// Deletes from the output the documents that were deleted from the sources meanwhile. `now` contains the deleted
+    /// documents of each source.
     fn catch_up(&mut self, now: &[Arc<RoaringBitmap>]) -> Result<()> {
         for ((source, before), now) in self.inputs.iter_mut().zip(now) {
             if let Some((_, output)) = &self.output {
@@ -329,8 +329,8 @@ impl FinishedMerge {
         Ok(())
     }
 
-    /// Replaces the sources by the output, which must [fit](Self::fits). Documents deleted since the work began are
-    /// deleted from the output.
+    /// Replaces the sources with the output. All sources must still be in the view ([`fits`](Self::fits)). Documents deleted
+    /// since the work began are deleted from the output.
     pub(super) fn take_place(mut self, next: &mut Manifest, view: &mut LiveView) -> Result<()> {
         let now: Vec<Arc<RoaringBitmap>> =
             self.inputs.iter().filter_map(|(source, _)| source.deleted(next, view).map(Arc::clone)).collect();

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use super::state::State;
 
-/// Statistics of a repeated activity: its count, time, bytes written and failures.
+/// Statistics of a repeated activity: number of runs, time, bytes written and failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Activity {
-    /// Number of times the activity was done.
+    /// Number of times the activity was completed.
     pub count: u64,
     /// Total time in seconds.
     pub seconds: f64,
@@ -19,8 +19,8 @@ pub struct Activity {
     pub failures: u64,
 }
 
-/// Statistics of an index, and of the work done through this [`Index`](crate::Index) and its clones since it was
-/// opened. Returned by [`Index::metrics`](crate::Index::metrics). The work of other processes is not included.
+/// Statistics of an index, and of the work done through this [`Index`](crate::Index) and its clones since it was opened.
+/// Returned by [`Index::metrics`](crate::Index::metrics). Work of other processes is not included.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Metrics {
@@ -28,29 +28,29 @@ pub struct Metrics {
     pub commit: u64,
     /// Number of live documents.
     pub documents: u64,
-    /// Number of live documents that are in no segment yet.
+    /// Number of live documents that are not in a segment yet.
     pub logged_documents: u64,
     /// Number of segments on disk.
     pub segments: u64,
-    /// Bytes of the memtable and of the frozen memtable that is being flushed.
+    /// Bytes of memory of the memtable, and of the frozen memtable that is being flushed.
     pub memtable_bytes: u64,
-    /// Bytes of segments and logs.
+    /// Bytes of segment and log files.
     pub disk_bytes: u64,
-    /// Bytes of segment pages whose checksums have been compared. Each page is compared once.
+    /// Bytes of segment pages whose checksums have been verified. Each page is verified once.
     pub verified_bytes: u64,
-    /// Commits to the log, and the bytes that they appended.
+    /// Commits to the log, and the bytes appended to the log.
     pub commits: Activity,
     /// Segments built from memtables.
     pub flushes: Activity,
     /// Background merges of segments.
     pub merges: Activity,
-    /// Commits that waited because the memtable was full while the previous one was still being flushed.
+    /// Commits that waited because the memtable was full and the previous one was still being flushed.
     pub stalls: Activity,
 }
 
 impl Metrics {
-    /// Number of times a committed byte has been written by logs, flushes and merges together; `None` before the first
-    /// commit.
+    /// Bytes written by commits, flushes and merges, per byte that commits appended to the log; `None` before the first
+    /// commit to the log.
     #[must_use]
     pub fn write_amplification(&self) -> Option<f64> {
         let written = self.commits.bytes + self.flushes.bytes + self.merges.bytes;

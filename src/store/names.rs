@@ -51,7 +51,8 @@ pub(super) fn idf(dir: &Path, digest: u128) -> PathBuf {
     dir.join(format!("{IDF_PREFIX}{digest:032x}"))
 }
 
-/// Returns the kind of a file; `None` for a name that twindex does not use. The caller must not touch that file.
+/// Returns the kind of a file, derived from its name; `None` for names that twindex does not use. The caller must not touch
+/// such files.
 pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     let name = name.to_str()?;
     // Accepts only the spelling that twindex writes: `000007.seg`, not `7.seg`.
@@ -81,7 +82,7 @@ pub(super) fn parse(name: &OsStr) -> Option<FileKind> {
     }
 }
 
-/// Returns whether this version uses the name for a file of an index, including temporary files.
+/// Returns whether this version of twindex uses the name for a file in an index directory, including temporary files.
 #[must_use]
 pub fn is_of_an_index(name: &OsStr) -> bool {
     parse(name).is_some()
@@ -92,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_round_trip_and_other_names_are_not_ours() {
+    fn file_names_round_trip_and_other_names_are_rejected() {
         let dir = Path::new("x");
         for (path, name) in [
             (current(dir), FileKind::Current),

@@ -1,4 +1,4 @@
-//! Search for the nearest document by fingerprint, for `admit`. Returns only the best match.
+//! Finds the single nearest document by fingerprint, for `admit`.
 
 use std::ops::ControlFlow;
 
@@ -7,11 +7,11 @@ use crate::error::Result;
 use crate::key::KeyBuf;
 use crate::segment::{SearchOptions, SearchScratch};
 
-/// Returns the live document nearest to `fingerprint` within a radius, and its distance. Of equally near documents, it
-/// returns the one with the smallest key.
+/// Returns the live document nearest to `fingerprint` within a radius, as its distance and its key; `None` if there is none.
+/// Of equally near documents, it returns the one with the smallest key.
 ///
-/// Within a segment, only the first live document with a given fingerprint is read, because ordinals ascend with keys.
-/// So a fingerprint that very many documents share costs one list and one key.
+/// In a segment, only the first live document of each fingerprint is read: it has the smallest key, because ordinals ascend
+/// with keys. So a fingerprint that very many documents share costs one posting list and one key.
 pub(super) fn nearest<'a>(
     parts: impl Iterator<Item = IndexPart<'a>>,
     fingerprint: u64,

@@ -13,14 +13,14 @@ use crate::key::{Key, KeyBuf};
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::Nearness;
 
-/// Documents that are queried together. Ordinals are relative to the part.
+/// A set of documents that is queried as a unit. Ordinals are relative to the part.
 pub(super) enum IndexPart<'a> {
     Segment { segment: &'a Segment, deleted: &'a RoaringBitmap },
     Memory(MemtablePart<'a>),
 }
 
 impl IndexPart<'_> {
-    /// As [`Segment::check_map`]. Must be called before the result of a read is used.
+    /// Calls [`Segment::check_map`] for a segment. Callers must do this before they use the result of a read.
     pub(super) fn check_map(&self) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.check_map(),
@@ -28,8 +28,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with each live document within the radius and its distance; a break ends the query. Returns the
-    /// number of skipped buckets.
+    /// Calls `each` with the ordinal and the distance of each live document within the radius, until `each` returns `Break`.
+    /// Returns the number of skipped buckets.
     pub(super) fn search(
         &self,
         fingerprint: u64,
@@ -69,7 +69,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// As [`same_feature`](Self::same_feature), for features whose first `bits` stored bits are equal.
+    /// Like [`same_feature`](Self::same_feature), but compares only the first `bits` stored bits of the features.
     pub(super) fn same_feature_bits(
         &self,
         band: usize,
@@ -91,11 +91,12 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Prefetches for queries of these features, one per band, by their first `bits` bits.
+    /// Prefetches the data that queries for these features read. `features` has one feature per band. Only the first `bits`
+    /// bits of the features are compared.
     pub(super) fn hint_features(&self, features: &[u64], bits: u32) {
         match self {
             Self::Segment { segment, .. } => segment.hint_features(features, bits),
-            // With fewer bits than are stored, the query reads all rows anyway.
+            // If fewer bits are compared than are stored, the query scans all rows, so there is nothing to prefetch.
             Self::Memory(memory) if bits == bands::bits_of(memory.params) => {
                 memory.read_set(features.len(), |rows| rows.warm_features(features));
             }
@@ -103,9 +104,9 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Calls `each` with each document that can be near a set, as
-    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix) does. A segment also passes documents that
-    /// are no longer live. The memtable always passes position 0.
+    /// Calls `each` with the ordinal of each document that can be near a set, and a position in the prefix of the set; see
+    /// [`Segment::sharing_prefix`](crate::segment::Segment::sharing_prefix). A segment also passes documents that are no
+    /// longer live. A memtable always passes position 0.
     pub(super) fn sharing_prefix(
         &self,
         set: &[u64],
@@ -132,7 +133,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// As [`Segment::priority`].
+    /// Returns the sort key of a document for orders by priority; see [`Segment::priority`].
     pub(super) fn order(&self, ordinal: u32) -> Result<[u64; 2]> {
         match self {
             Self::Segment { segment, .. } => segment.priority(ordinal),
@@ -182,7 +183,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Replaces `out` by the set of a document, or by nothing if sets are not stored.
+    /// Replaces the contents of `out` with the set of a document; leaves `out` empty if sets are not stored.
     pub(super) fn set(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => segment.set(ordinal, out),
@@ -226,8 +227,8 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Replaces `out` by the stored bits of the features of a memtable row. Returns false for a row without a sketch,
-    /// and for a segment, which does not store features per document.
+    /// Replaces the contents of `out` with the stored bits of the features of a memtable row. Returns false for a row
+    /// without a sketch, and for a segment, which does not store features per document.
     pub(super) fn features(&self, ordinal: u32, out: &mut Vec<u64>) -> bool {
         out.clear();
         match self {
@@ -268,7 +269,7 @@ impl IndexPart<'_> {
         }
     }
 
-    /// Replaces `out` by the stored bottom and modular samples of a document.
+    /// Replaces the contents of `out` with the stored bottom and modular samples of a document.
     pub(super) fn samples(&self, ordinal: u32, out: &mut [Vec<u64>; 2]) -> Result<()> {
         match self {
             Self::Segment { segment, .. } => {

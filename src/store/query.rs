@@ -19,8 +19,8 @@ use crate::segment::records::Kept;
 use crate::segment::{SearchOptions, SearchScratch, Segment};
 use twindex_sketch::{Containment, Fingerprint, Nearness, Resemblance, Sample, Sketch, intersection_from, matches};
 
-/// A document found by a query. Ordered by distance (unknown last), then by resemblance (highest first, unknown last),
-/// then by key.
+/// A document found by a query. Hits are ordered by distance, then by resemblance with the highest first, then by key. Hits
+/// with an unknown distance or resemblance come after those with a known one.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Hit {
@@ -29,24 +29,23 @@ pub struct Hit {
     /// Number of bits in which the fingerprints of the query and the document differ; `None` if one has no fingerprint.
     pub distance: Option<u32>,
     /// The resemblance to the query's document: exact if the index stores sets, otherwise estimated from the stored
-    /// signatures. `None` if the index stores neither, or if the query has neither a sketch nor a set.
+    /// signatures. `None` if the index stores neither, or if the query was made without a sketch and without a set.
     pub resemblance: Option<Resemblance>,
-    /// The share of the query's document that is contained in this one, estimated from the stored samples
-    /// ([`sketch::samples`](twindex_sketch::samples)). `None` if the index stores no samples or the query has no
-    /// sketch.
+    /// The fraction of the query's document that is contained in this document, estimated from the stored samples
+    /// ([`sketch::samples`](twindex_sketch::samples)). `None` if the index stores no samples or the query has no sketch.
     pub query_in_hit: Option<Containment>,
-    /// The share of this document that is contained in the query's document; `None` as for `query_in_hit`.
+    /// The fraction of this document that is contained in the query's document; `None` as for `query_in_hit`.
     pub hit_in_query: Option<Containment>,
 }
 
 impl Hit {
-    /// Creates a hit with a known distance and nothing else.
+    /// Creates a hit with only a key and a distance.
     pub(super) fn at_distance(key: KeyBuf, distance: u32) -> Self {
         Self { key, distance: Some(distance), resemblance: None, query_in_hit: None, hit_in_query: None }
     }
 }
 
-/// Compares by distance, unknown last, then by resemblance, highest first, unknown last.
+/// Compares two hits without their keys: lower distance first, then higher resemblance first. Unknown values are last.
 fn by_nearness(
     a_distance: Option<u32>,
     a_resemblance: Option<Resemblance>,
@@ -89,35 +88,35 @@ pub struct Answers {
     pub hits: Vec<Hit>,
     /// The number of hits dropped because of the limit.
     pub left_out: u64,
-    /// The number of buckets of the tables that were skipped because of [`visit_limit`](Query::visit_limit); they may
-    /// contain further hits. 0 without a limit.
+    /// The number of table buckets that were skipped because of [`visit_limit`](Query::visit_limit). They may contain
+    /// further hits. 0 without a limit.
     pub unvisited: u64,
 }
 
-/// A query, made by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
+/// A query, created by [`Snapshot::near`](crate::Snapshot::near), [`within`](crate::Snapshot::within) or
 /// [`resembling`](crate::Snapshot::resembling). Iterate over it, or call [`run`](Query::run). A query that cannot be
-/// answered fails when it is run, not when it is made.
+/// answered fails when it is run, not when it is created.
 #[derive(Debug)]
 #[must_use]
 pub struct Query {
     state: Arc<State>,
     within: Option<(Fingerprint, u32)>,
     bands: Option<Bands>,
-    /// The number of features of `bands` that must agree.
+    /// The minimum number of features of `bands` that a document must share.
     sharing: usize,
     /// The number of leading bits of a feature that are compared.
     feature_bits: u32,
-    /// Whether a document that shares enough bands is a hit at any resemblance.
+    /// Whether a document that shares enough bands is a hit, whatever its resemblance.
     unverified: bool,
     /// Whether resemblance is estimated even if sets are stored.
     estimated: bool,
-    /// Whether documents with a mark are excluded.
+    /// Whether documents marked as duplicates are excluded.
     unmarked: bool,
-    /// The shingle hashes of the query's document, if the index stores sets.
+    /// The shingle hashes of the query's document; `None` if the index stores no sets.
     set: Option<Vec<u64>>,
-    /// The fingerprint to which distances of hits are measured.
+    /// The fingerprint from which the distance of each hit is measured; `None` if distances are not computed.
     measured_from: Option<Fingerprint>,
-    /// The bottom and the modular sample of the query's document, if the index stores samples.
+    /// The bottom and the modular sample of the query's document; `None` if the index stores no samples.
     samples: Option<[Vec<u64>; 2]>,
     limit: usize,
     visits: Option<u64>,
@@ -161,8 +160,8 @@ impl Query {
         }
     }
 
-    /// As [`Snapshot::near`](crate::Snapshot::near), for a document in its stored form. `kept` is `None` for a document
-    /// without tokens, which has no sketch.
+    /// Like [`Snapshot::near`](crate::Snapshot::near), for a document given by its stored data. `kept` is `None` for a
+    /// document without tokens, which has no sketch.
     pub(super) fn near(state: Arc<State>, kept: Option<Kept<'_>>, set: &[u64], near: Near) -> Self {
         let has_fingerprint = kept.is_some() && state.manifest.params.simhash.is_some();
         let kept = kept.unwrap_or_default();
@@ -212,8 +211,9 @@ impl Query {
         self
     }
 
-    /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate), as the decision about a new
-    /// document does. No effect if the index stores no [marks](crate::params::ParamsBuilder::marks).
+    /// Excludes documents that were put [as duplicates](crate::Document::as_duplicate), as
+    /// [`Writer::admit`](crate::Writer::admit) does. No effect if the index stores no
+    /// [marks](crate::params::ParamsBuilder::marks).
     ///
     /// ```
     /// use twindex::{Document, Index, Params};
@@ -240,10 +240,10 @@ impl Query {
         self
     }
 
-    /// For queries by resemblance: returns only documents that share at least this many bands; the default is 1.
-    /// Broder's rule for 6 features of 14 minima calls documents *fungible* if at least r of their features agree; pass
-    /// 2 for r = 2. [`FeatureScheme::fungible`](crate::params::FeatureScheme::fungible) computes the share of documents
-    /// with resemblance J that are fungible.
+    /// For queries by resemblance: returns only documents that share at least `bands` bands; the default is 1. By Broder's
+    /// rule for 6 features of 14 minima, two documents are *fungible* if at least r of their features agree; pass 2 for r =
+    /// 2. [`FeatureScheme::fungible`](crate::params::FeatureScheme::fungible) computes the fraction of documents with
+    /// resemblance J that are fungible.
     ///
     /// ```
     /// use twindex::params::Preset;
@@ -265,9 +265,9 @@ impl Query {
         self
     }
 
-    /// For queries by resemblance: returns all documents that share a band, at any resemblance. Hits have a resemblance
-    /// if signatures are stored. An index without signatures needs this for thresholds above 0, because it cannot check
-    /// whether the documents that it finds are near.
+    /// For queries by resemblance: returns all documents that share a band, whatever their resemblance. Hits have a
+    /// resemblance if signatures are stored. An index without signatures needs this for thresholds above 0, because it
+    /// cannot check the resemblance of the documents that it finds.
     ///
     /// ```
     /// use twindex::{Error, Index, Params};
@@ -292,11 +292,11 @@ impl Query {
         self
     }
 
-    /// Compares only the first `bits` bits of each feature: 1 up to the number that the index stores
-    /// ([`MinhashParams::feature_bits`]), which is the default. With 8 bits, and at least 3 of 8 features that agree
+    /// Compares only the first `bits` bits of each feature. The minimum is 1; the maximum and default is the number of bits
+    /// that the index stores ([`MinhashParams::feature_bits`]). With 8 bits, and at least 3 of 8 equal features
     /// ([`sharing`](Self::sharing)), this is Broder's rule for small collections;
-    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes the sizes for which the rule is suitable.
-    /// A feature of 8 bits matches one document in 256, and the query reads all of these documents.
+    /// [`Preset::common_bytes`](crate::params::Preset::common_bytes) computes the sizes for which the rule is suitable. An
+    /// 8-bit feature matches one document in 256, and the query reads all of these documents.
     pub fn feature_bits(mut self, bits: u32) -> Self {
         if let Some(Err(why)) = self.params().minhash.map(|kept| kept.check_feature_bits(bits)) {
             self.refused.get_or_insert(why.into());
@@ -305,13 +305,13 @@ impl Query {
         self
     }
 
-    /// Returns at most `limit` hits, the nearest ones. [`Answers::left_out`] is the number of others.
+    /// Returns only the `limit` nearest hits. [`Answers::left_out`] is the number of hits dropped because of the limit.
     pub fn limit(mut self, limit: usize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Visits at most `rows` rows of the fingerprint tables' buckets in each segment. This bounds the cost of a query.
+    /// Visits at most `rows` rows in each segment when it searches the fingerprint tables. This bounds the cost of a query.
     /// [`Answers::unvisited`] is the number of skipped buckets. The same query always visits the same buckets.
     pub fn visit_limit(mut self, rows: u64) -> Self {
         self.visits = Some(rows);
@@ -329,7 +329,7 @@ impl Query {
     /// alone. Ignores the limit.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn count(mut self) -> Result<u64> {
         self.check()?;
         let mut count = 0;
@@ -341,8 +341,8 @@ impl Query {
         Ok(count)
     }
 
-    /// Returns the first hit found, which need not be the nearest; `None` if there is none. Use it to test whether
-    /// there is a hit, as it stops at the first one. For the nearest hit use [`limit(1)`](Self::limit).
+    /// Returns the first hit found, which need not be the nearest; `None` if there is none. Use it to check whether there is
+    /// a hit, because it stops at the first one. For the nearest hit use [`limit(1)`](Self::limit).
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params};
@@ -358,7 +358,7 @@ impl Query {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn any(mut self) -> Result<Option<Hit>> {
         self.check()?;
         let mut stored = [Vec::new(), Vec::new()];
@@ -443,11 +443,11 @@ impl Query {
         Ok(Hit { key, distance, resemblance, query_in_hit, hit_in_query })
     }
 
-    /// As [`run`](Self::run), for an index without sets: the caller supplies the sets of documents. `mine` has the
-    /// distinct shingle hashes of the query's document, ascending. `set_of` replaces the content of its last argument
-    /// by the hashes of the document with the given key. The resemblance of all documents that share a band is computed
-    /// from these sets. So every hit is near, and [`Banding::recall`](crate::Banding::recall) is the share of near
-    /// documents that are found.
+    /// Like [`run`](Self::run), for an index without sets: the caller supplies the sets of documents. `mine` contains the
+    /// distinct shingle hashes of the query's document, ascending. `set_of` replaces the contents of its last argument with
+    /// the hashes of the document that has the given key. The exact resemblance of each document that shares a band is
+    /// computed from these sets. So every hit is near, and [`Banding::recall`](crate::Banding::recall) is the fraction of
+    /// near documents that are found.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -473,7 +473,7 @@ impl Query {
     /// ```
     ///
     /// # Errors
-    /// As [`run`](Self::run), or the error that `set_of` returns.
+    /// Same as [`run`](Self::run), or the error that `set_of` returns.
     pub fn run_counting(
         mut self,
         mine: &[u64],
@@ -544,7 +544,7 @@ impl Query {
         self.find_among(part, unvisited, &mut |_| Ok(true))
     }
 
-    /// As [`find_in`](Self::find_in), for documents that satisfy `is_wanted`; others are not compared.
+    /// Like [`find_in`](Self::find_in), but only for documents for which `is_wanted` returns true.
     pub(super) fn find_among(
         &self,
         part: &IndexPart<'_>,
@@ -606,8 +606,8 @@ impl Query {
         Ok(found)
     }
 
-    /// Calls `each` with each bucket of a segment that can contain near documents. The flag is whether all documents of
-    /// the bucket are near.
+    /// Calls `each` with each bucket of a segment that can contain near documents. The second argument is true if all
+    /// documents of the bucket are near.
     pub(super) fn for_each_bucket(
         &self,
         segment: &Segment,
@@ -635,8 +635,8 @@ impl Query {
         keys.enumerate().try_for_each(|(band, key)| each(Bucket::Band(band, key), false))
     }
 
-    /// Calls `each` with each live document of a part that can be near. The flag is whether the document is known to be
-    /// near. A document may be passed several times.
+    /// Calls `each` with each live document of a part that can be near. The second argument is true if the document is known
+    /// to be near. A document may be passed several times.
     pub(super) fn for_each_candidate(&self, part: &IndexPart<'_>, mut each: impl FnMut(u32, bool)) -> Result<()> {
         if let Some((fingerprint, _)) = self.within {
             SearchScratch::lend(|scratch| {
@@ -653,7 +653,7 @@ impl Query {
         Ok(())
     }
 
-    /// Whether a candidate that was found by its set or its bands is near. `scratch` is a reusable buffer.
+    /// Returns whether a candidate is near by resemblance. `scratch` is a reusable buffer.
     pub(super) fn resembles(&self, part: &IndexPart<'_>, ordinal: u32, scratch: &mut Vec<u64>) -> Result<bool> {
         let (Some(bands), Some(minhash)) = (&self.bands, self.params().minhash) else { return Ok(false) };
         if let Some(set) = self.counted() {
@@ -663,8 +663,8 @@ impl Query {
         Ok(self.unverified || resemblance.is_none_or(|known| known.at_least(bands.threshold)))
     }
 
-    /// Returns the documents that can be near, each once, including documents that are no longer live. Each has a lower
-    /// bound on the number of hashes of the query's set that the document does not contain.
+    /// Returns the documents that can be near, each once, including documents that are no longer live. The second element of
+    /// each pair is a lower bound on the number of hashes of the query's set that the document does not contain.
     fn candidates(&self, part: &IndexPart<'_>, bands: &Bands) -> Result<Vec<(u32, usize)>> {
         if let Some(set) = self.counted().filter(|_| self.is_by_prefixes()) {
             let near = Nearness::Resemblance(bands.threshold);
@@ -687,7 +687,7 @@ impl Query {
         Ok(enough.map(|same| (same[0], 0)).collect())
     }
 
-    /// Returns the containment of the query's document in a stored one, and the reverse.
+    /// Returns two containments: of the query's document in the stored document, and of the stored document in the query's.
     fn contained(
         &self,
         part: &IndexPart<'_>,
@@ -707,7 +707,7 @@ impl Query {
     }
 }
 
-/// Returns the kinds of samples that an index with these parameters stores; `None` for the other kinds.
+/// Returns the bottom and the modular sample; `None` for a kind that an index with these parameters does not store.
 fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Option<Sample<'a>>; 2] {
     [
         (params.bottom > 0).then(|| Sample::bottom(bottom, params.bottom.into())),
@@ -715,8 +715,8 @@ fn samples_of<'a>(params: &Params, [bottom, modular]: &'a [Vec<u64>; 2]) -> [Opt
     ]
 }
 
-/// Returns the containment of `a` in `b`, by the kind of sample that has more elements of `a`. The choice does not
-/// depend on the common elements of `a` and `b`, so it adds no bias.
+/// Returns the containment of `a` in `b`, computed from the kind of sample that has more elements of `a`. The choice does
+/// not depend on the elements that `a` and `b` have in common, so it adds no bias.
 fn better(a: &[Option<Sample<'_>>; 2], b: &[Option<Sample<'_>>; 2]) -> Option<Containment> {
     let known = a.iter().zip(b).filter_map(|(a, b)| a.as_ref()?.containment(b.as_ref()?));
     known.max_by_key(|known| (known.is_exact(), known.sampled))
@@ -729,9 +729,9 @@ fn count(part: &IndexPart<'_>, ordinal: u32, set: &[u64], other: &mut Vec<u64>) 
     Ok(Resemblance::Exact { intersection, union: set.len() + other.len() - intersection })
 }
 
-/// As [`count`], but returns `None` if the resemblance is below the threshold. At least `missing` elements of the set
-/// are not in the document's set. This excludes most documents by their size alone, and others as soon as too few
-/// elements remain to reach the threshold.
+/// Like [`count`], but returns `None` if the resemblance is below the threshold. `missing` is a lower bound on the number of
+/// elements of the set that are not in the document's set. Most documents are excluded by their size alone, others as soon
+/// as too few elements remain to reach the threshold.
 fn count_from(
     part: &IndexPart<'_>,
     ordinal: u32,
@@ -766,10 +766,10 @@ fn estimate(
 }
 
 impl Query {
-    /// As [`run`](Self::run), and returns the stored record of each hit, with its value and stamp among others.
+    /// Like [`run`](Self::run), but also returns the stored record of each hit, including its value and stamp.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub fn run_with_records(self) -> Result<Vec<(Hit, Record)>> {
         let state = Arc::clone(&self.state);
         let with_record = |hit: Hit| {

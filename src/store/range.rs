@@ -1,4 +1,4 @@
-//! Iteration over keys in order, between two bounds.
+//! Iterates over keys in order, between two bounds.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,10 +10,10 @@ use crate::error::{Error, Result};
 use crate::key::{Key, KeyBuf};
 use crate::params::KeyKind;
 
-/// Iterator over the keys of live documents in a range, ascending. Made by [`Snapshot::range`](crate::Snapshot::range),
+/// Iterator over the keys of live documents in a range, ascending. Returned by [`Snapshot::range`](crate::Snapshot::range),
 /// [`Snapshot::prefix`](crate::Snapshot::prefix) and [`Snapshot::keys`](crate::Snapshot::keys).
 ///
-/// Keys of segments are read lazily. Keys of the memtable are collected when the iterator is made. The iterator ends
+/// Keys of segments are read lazily. Keys of the memtable are collected when the iterator is created. The iterator ends
 /// after an error.
 #[derive(Debug)]
 pub struct Keys {
@@ -34,8 +34,8 @@ enum Cursor {
 /// Returns the bounds of all keys that begin with `prefix`.
 pub(super) fn of_prefix(prefix: &[u8]) -> (Bound<KeyBuf>, Bound<KeyBuf>) {
     let key = |bytes: &[u8]| KeyBuf::Bytes(bytes.into());
-    // The smallest key after all of them: the prefix, truncated after its last byte below 255, with that byte
-    // incremented.
+    // The exclusive upper bound: the prefix up to its last byte below 255, with this byte incremented. If there is no such
+    // byte, the range has no upper bound.
     let end = prefix.iter().rposition(|&byte| byte < u8::MAX).map(|last| {
         let mut end = prefix[..=last].to_vec();
         end[last] += 1;
@@ -107,7 +107,8 @@ impl Keys {
     }
 }
 
-/// Returns the range of ordinals of each segment whose keys are between these bounds, live or not.
+/// Returns, for each segment, the range of ordinals whose keys are between these bounds. Includes documents that are no
+/// longer live.
 pub(super) fn of_segments(
     state: &State,
     from: &Bound<KeyBuf>,
@@ -139,7 +140,7 @@ impl Iterator for Keys {
             return Some(Err(error));
         }
         let Reverse((key, of)) = self.heads.pop()?;
-        // The key that was already read is returned before the error of reading the next one.
+        // The key that was already read is returned first. An error in reading the next key is returned by the next call.
         self.failed = self.advance(of).err();
         Some(Ok(key))
     }

@@ -1,27 +1,27 @@
-//! What opening an index does, and what opening it for writing does after a crash.
+//! Opens an index, also after a crash, for reading or for writing.
 //!
-//! In this order:
+//! The steps, in this order:
 //!
-//! 1. `CURRENT` and the manifest that it names are read; digest and UUID must agree. Nothing else decides which
-//!    generation is current. So a generation whose publication was interrupted before the rename of `CURRENT` does not
-//!    exist. A directory that lost its `CURRENT` is damaged; it is not treated as an empty one.
-//! 2. The segments of the manifest are opened, and its logs are replayed into a memtable, oldest first. An incomplete
-//!    record ends a log, because it was never acknowledged; but if the file is known to be synced beyond the record, it
-//!    is damage and an error ([`log::replay`]). Readers stop here: they change nothing.
-//! 3. A writer acquires the lock and repeats steps 1 and 2 for later commits, so that it continues after the last
-//!    commit (`Writer::new`). It acquires the lock first, so that no other process can write from then on.
+//! 1. `CURRENT` and the manifest that it names are read; digest and UUID must agree. Only `CURRENT` decides which generation
+//!    is current. So a generation whose publication was interrupted before the rename of `CURRENT` does not exist. A
+//!    directory that lost its `CURRENT` is damaged; it is not treated as an empty one.
+//! 2. The segments of the manifest are opened, and its logs are replayed into a memtable, oldest first. An incomplete record
+//!    ends a log, because it was never acknowledged. But if the file is known to be synced beyond the record, the record is
+//!    damaged, and an error is returned ([`log::replay`]). Readers stop here: they change nothing.
+//! 3. A writer acquires the lock, and then repeats steps 1 and 2 to read later commits, so that it continues after the last
+//!    commit (`Writer::new`). Once it has the lock, no other process can write.
 //! 4. The new writer removes files that neither this generation nor the previous one names ([`sweep_leftovers`]). The
-//!    previous one is still needed: a killed writer may have renamed `CURRENT` without syncing the directory, and after
-//!    a crash of the machine the old `CURRENT` may come back. Failures only cost space.
-//! 5. At its first commit to the log, or its first manifest that still names logs, the writer begins its own log
-//!    ([`rewrite_tail`]). First it copies the batches of the last log that are not known to be durable, because they
-//!    may exist only in the page cache. The manifest records the durable length of the last log, which is never
-//!    appended to: a record after a torn one would be lost.
-//! 6. The manifest that names the new log is published (`store::commit`). Until then a crash leaves the files of step
-//!    2, so that recovery begins again from the same state.
+//!    previous one is still needed: a killed writer may have renamed `CURRENT` without syncing the directory, and after a
+//!    crash of the machine the old `CURRENT` may be back. If a removal fails, only disk space is lost.
+//! 5. At its first commit to the log, or its first manifest that still names logs, the writer creates its own log
+//!    ([`rewrite_tail`]). It first copies to it the batches of the last log that are not known to be durable, because they
+//!    may exist only in the page cache. The manifest records the durable length of the last log. Nothing is appended to that
+//!    log, because a record after a torn one would be lost.
+//! 6. The manifest that names the new log is published (`store::commit`). If a crash occurs before that, the files of step 2
+//!    still exist, and recovery begins again from the same state.
 //!
-//! Until step 5, opening changes no byte of a file that the manifest names. So a crash at any point of a recovery leads
-//! to the same recovery again.
+//! Until step 5, opening changes no byte of a file that the manifest names. So after a crash at any point of a recovery, the
+//! next recovery does the same again.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -38,14 +38,14 @@ use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::{Access, Vfs};
 
-/// A callback with the number of log bytes read so far and the total number of log bytes.
+/// A callback for the progress of a recovery: the number of log bytes read so far, and the total number of log bytes.
 pub(super) type RecoveryProgress<'a> = Option<&'a mut dyn FnMut(u64, u64)>;
 
 /// Reports the progress of a recovery, beginning one second after its start.
 struct ProgressReport<'a> {
     progress: &'a mut dyn FnMut(u64, u64),
     last: Instant,
-    /// Bytes of the logs before the current one.
+    /// The total length in bytes of the logs before the current one.
     before: u64,
     total: u64,
 }
@@ -56,11 +56,11 @@ impl<'a> ProgressReport<'a> {
             if !entry.grows {
                 return entry.length;
             }
-            // Only the progress report depends on this length; the replay reports why a log cannot be read.
+            // The length is only used for the progress report. If a log cannot be read, the replay reports why.
             vfs.open(&names::log(dir, entry.number)).and_then(|file| file.len()).unwrap_or(0)
         };
         let total = manifest.logged.iter().flat_map(|logged| &logged.logs).map(length).sum();
-        // This is as if a report had been made after `QUIET`, so the first real report follows one interval later.
+        // Sets the last report to the end of `QUIET`, so that the first report follows one interval later.
         let last = Instant::now() + QUIET;
         Self { progress, last, before: 0, total }
     }
@@ -75,7 +75,7 @@ impl<'a> ProgressReport<'a> {
 
 /// A recovery that ends within this time reports no progress.
 const QUIET: Duration = Duration::from_millis(900);
-/// Time between two reports.
+/// The interval between two reports.
 const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 impl State {
@@ -84,13 +84,13 @@ impl State {
         Self::load_with_progress(vfs, dir, access, None)
     }
 
-    /// As [`load`](Self::load), and reports progress if it takes long.
+    /// Like [`load`](Self::load), but reports progress if loading takes long.
     pub(super) fn load_with_progress(vfs: &dyn Vfs, dir: &Path, access: Access, progress: RecoveryProgress<'_>) -> Result<Self> {
         let state = Self::newer(vfs, dir, access, None, progress)?;
         Ok(state.expect("anything is newer than nothing"))
     }
 
-    /// As [`load`](Self::load), but returns `None` if there is nothing newer than `known`. Reuses open segments.
+    /// Like [`load`](Self::load), but returns `None` if the index has nothing newer than `known`. Reuses open segments.
     pub(super) fn newer(
         vfs: &dyn Vfs,
         dir: &Path,
@@ -98,8 +98,8 @@ impl State {
         known: Option<&Self>,
         mut progress: RecoveryProgress<'_>,
     ) -> Result<Option<Self>> {
-        // A writer may publish the next generation and remove files of this one at any time. Then a file of this
-        // generation is missing, but CURRENT names a later one: start again.
+        // A writer may publish the next generation and remove files of this one at any time. If a file of this generation is
+        // missing but CURRENT names a later generation, reading starts again.
         let mut last = None;
         loop {
             let current = read_current(vfs, dir)?;
@@ -149,7 +149,8 @@ impl State {
         Err(corrupt(&path, "manifest", 0, fault))
     }
 
-    /// Reads the batches that were appended to the active log since this state; returns `None` if nothing changed.
+    /// Reads the batches that were appended to the active log after this state was read. Returns `None` if nothing has
+    /// changed.
     fn advanced(&self, vfs: &dyn Vfs, dir: &Path) -> Result<Option<Self>> {
         let logs = self.manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let (Some(entry), Some(from)) = (logs.last(), self.position) else { return Ok(None) };
@@ -159,7 +160,7 @@ impl State {
             view.apply(path, commit, at, batch, &self.manifest)
         })?;
         if view.commit == self.view.commit {
-            // Only a mark was appended: the batches before it became durable.
+            // Only a mark was appended: earlier batches have become durable.
             let moved = position.durable > from.durable;
             let known = || Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest);
             return Ok(moved.then(known));
@@ -168,8 +169,8 @@ impl State {
         Ok(Some(Self::new(Arc::clone(&self.manifest), view, Some(position), self.sketch_digest)))
     }
 
-    /// Returns the position up to which this state has read the logs of another generation, if those begin with the
-    /// logs of this one; otherwise `None`. If so, the memtable of that generation begins with the rows of this one, so
+    /// Returns how far this state has read `logs`, the logs of another generation; `None` unless these begin with the logs
+    /// of this state. If they do, the memtable of the other generation begins with the rows of this state's memtable, so
     /// readers need not read all logs again after a new log or a merge.
     fn position_in(&self, logs: &[LogEntry]) -> Option<Position> {
         let position = self.position.filter(|_| self.view.frozen.is_none())?;
@@ -177,7 +178,7 @@ impl State {
         let are_known = known.len() <= logs.len()
             && known.iter().zip(logs).all(|(known, log)| (known.number, known.first) == (log.number, log.first));
         let last = logs.get(known.len().checked_sub(1)?)?;
-        // Batches that were read after the sealed length are also in the next log.
+        // If this state has read batches after the sealed length of the last log, these batches are also in the next log.
         // guard: batches that were written again are not read twice
         // without it: last.length >= position.batches -> true
         let is_whole = last.grows || last.length >= position.batches;
@@ -208,7 +209,8 @@ impl State {
         let mut view = LiveView::of(&manifest, segments);
         let logs = manifest.logged.as_ref().map_or(&[][..], |logged| &logged.logs);
         let mut position: Option<Position> = None;
-        // The manifest includes the deletes of all commits up to its own.
+        // Number of memtable rows from commits up to the generation. The manifest already contains the deletes of these
+        // commits.
         let mut known_rows = 0;
         if let Some(known) = known
             && let Some(at) = known.position_in(logs)
@@ -257,7 +259,7 @@ impl State {
             |expected: String, found: String| corrupt(&path, "manifest", 0, Fault::new(0, expected, found));
         let digest = Manifest::digest(&bytes);
         if digest != current.digest.get() {
-            // If the manifest's own checks fail, their error is more specific.
+            // If the manifest does not pass its own checks, their error is more specific.
             Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
             return Err(fault(
                 format!("digest {:032x} as in CURRENT", current.digest.get()),
@@ -290,8 +292,8 @@ fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
     Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
 }
 
-/// Returns why there is no `CURRENT`: either there is no index, or the index lost the file. The second case must never
-/// be reported as the first.
+/// Returns the error for a missing `CURRENT`: either the directory is not an index, or it is an index that lost the file.
+/// The second case must never be reported as the first.
 fn no_current(vfs: &dyn Vfs, dir: &Path, path: PathBuf) -> Error {
     let names = match vfs.list(dir) {
         Ok(names) => names,
@@ -337,10 +339,10 @@ pub(super) fn missing_is_damage(error: Error, generation: u64) -> Error {
     }
 }
 
-/// Step 4, done by a new writer that holds the lock.
+/// Step 4: a new writer that holds the lock removes leftover files.
 pub(super) fn sweep_leftovers(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) {
-    // A writer that was killed between renaming CURRENT and syncing the directory has left a generation that is current
-    // but not durable. So the files of the previous generation are kept until a sync. If that generation cannot be
+    // A writer that was killed between renaming CURRENT and syncing the directory leaves a generation that is current but
+    // not durable. So the files of the previous generation are kept until the next sync. If the previous manifest cannot be
     // read, nothing is removed.
     if let Ok(before) = previous(vfs, dir, manifest) {
         // guard: a new writer keeps what the generation before names
@@ -360,12 +362,12 @@ fn previous(vfs: &dyn Vfs, dir: &Path, manifest: &Manifest) -> Result<Option<Man
     generation.map(|generation| State::manifest_at(vfs, dir, generation)).transpose()
 }
 
-/// Step 5: creates a log with this number that begins with the batches of the last log that are not known to be
-/// durable, up to `position`. `commit` is the number of the commit that will follow. Returns the log, and the number of
-/// the first commit in it.
+/// Step 5: creates the log with number `number`. It begins with the batches of the last log, up to `position`, that are not
+/// known to be durable. `commit` is the number of the next commit. Returns the log, and the number of the first commit in
+/// it.
 ///
 /// # Errors
-/// As [`log::replay`] and [`OpenLog::create`].
+/// Same as [`log::replay`] and [`OpenLog::create`].
 pub(super) fn rewrite_tail(
     vfs: &dyn Vfs,
     dir: &Path,

@@ -1,4 +1,4 @@
-//! Recovery of the intact documents of a damaged index into a new index.
+//! Recovers the intact documents of a damaged index into a new index.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -30,11 +30,12 @@ pub struct SalvagedFile {
     pub path: PathBuf,
     /// Number of its documents that were written to the new index, including documents that a later file replaced.
     pub saved: u64,
-    /// Number of lost documents. For a segment that cannot be opened, the number in the manifest, if there is one.
+    /// Number of lost documents. If a segment cannot be opened, the number of its live documents in the manifest, if there
+    /// is one.
     pub lost: u64,
     /// Keys of lost documents that could be read, at most a thousand.
     pub lost_keys: Vec<KeyBuf>,
-    /// The first few problems.
+    /// The first few problems of the file.
     pub problems: Vec<Error>,
 }
 
@@ -60,14 +61,15 @@ impl Salvage {
         self.files.iter().map(|file| file.lost).sum()
     }
 
-    /// Returns whether no problem was found. If so, the new index has all documents of the old one.
+    /// Returns whether no problem was found. In this case the new index has all documents of the old one.
     #[must_use]
     pub fn is_whole(&self) -> bool {
         self.problems.is_empty() && self.files.iter().all(|file| file.lost == 0 && file.problems.is_empty())
     }
 }
 
-/// Returns the manifest to use: the one that `CURRENT` names, or else the newest one that can be read.
+/// Returns the manifest to use: the one that `CURRENT` names, or else the newest one that can be read; `None` if there is
+/// none.
 fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Manifest>> {
     match State::load_manifest(vfs, dir) {
         Ok(manifest) => return Ok(Some(manifest)),
@@ -91,7 +93,7 @@ fn newest(vfs: &dyn Vfs, dir: &Path, salvaged: &mut Salvage) -> Result<Option<Ma
     Ok(None)
 }
 
-/// Returns the numbers of the segments found, ascending.
+/// Returns the numbers of the segment files in the directory, ascending.
 fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     let names = vfs.list(dir).map_err(|e| Error::io("list", dir, e))?;
     let mut numbers: Vec<u64> = names
@@ -105,13 +107,13 @@ fn segments_of(vfs: &dyn Vfs, dir: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Recovers the readable documents of the index at `dir` into a new index at `out`, which must not exist. Changes
-/// nothing at `dir`. Takes every document whose record is intact on all its pages, and every batch of a log up to the
-/// first damaged one. A document is lost if any part of it cannot be read. Logs cannot be read without a manifest,
-/// because they do not describe the content of their records.
+/// Recovers the readable documents of the index at `dir` into a new index at `out`, which must not exist or must be an empty
+/// directory. Changes nothing at `dir`. Recovers every document whose record is intact on all its pages, and every batch of
+/// a log before the first damaged batch. A document is lost if any part of it cannot be read. Logs cannot be read without a
+/// manifest, because they do not describe the content of their records.
 ///
-/// If the newest record of a document is lost but a segment still has an older one, the older one is not taken, because
-/// the manifest marks it as replaced. Without a manifest, it is taken.
+/// If the newest record of a document is lost but a segment still has an older one, the older one is not recovered, because
+/// the manifest marks it as replaced. Without a manifest, it is recovered.
 ///
 /// # Errors
 /// [`Error::AlreadyExists`] unless `out` does not exist or is an empty directory; [`Error::NotAnIndex`] if there is
@@ -122,7 +124,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     let mut salvaged = Salvage::default();
     let manifest = newest(&**vfs, dir, &mut salvaged)?;
     salvaged.generation = manifest.as_ref().map(|manifest| manifest.generation);
-    // Segment number, number of documents by the manifest, deleted documents.
+    // For each segment: its number, its number of live documents in the manifest, and its deleted documents.
     let named: Vec<(u64, u64, RoaringBitmap)> = match &manifest {
         Some(manifest) => manifest
             .segments
@@ -143,7 +145,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
             lost_keys: Vec::new(),
             problems: Vec::new(),
         };
-        // With this access, a failing disk causes an error instead of ending the process.
+        // With this access mode, a failing disk causes an error instead of ending the process.
         let opened = Segment::open_with(&**vfs, &path, Access::Read);
         let expected = manifest.as_ref().map(|manifest| &manifest.params);
         match opened {
@@ -170,7 +172,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
         return Err(Error::NotAnIndex { path: dir.to_owned(), why });
     };
     let now = manifest.as_ref().and_then(|manifest| manifest.now);
-    // The name is temporary until the index is complete: after a crash, an incomplete index must not be found.
+    // The index has a temporary name until it is complete, so that no incomplete index is found after a crash.
     let parent = directory::parent(out);
     let temporary = parent.join(format!("{TEMPORARY_PREFIX}{:032x}", directory::new_uuid(out)?));
     let filled = make_empty(&**vfs, dir, &temporary, &params, now, &mut salvaged)
@@ -192,7 +194,7 @@ pub fn salvage(vfs: &Arc<dyn Vfs>, dir: &Path, out: &Path) -> Result<Salvage> {
     }
 }
 
-/// Creates an index with these parameters and this time, with the IDF table of the parameters if it can be read.
+/// Creates an empty index with these parameters and this time, and with its IDF table if the table can be read.
 fn make_empty(
     vfs: &dyn Vfs,
     dir: &Path,
@@ -249,7 +251,7 @@ fn fill(
         let Salvaged { saved, lost, lost_keys, reasons } =
             segment.salvage(deleted, |key, kept, attached| {
                 match writer.put(key.as_key(), Document::stored(params, kept, attached)) {
-                    // Skipped, as for logs.
+                    // Skips a record that the new index rejects. Rejected operations of a log are skipped in the same way.
                     Err(error @ (Error::Invalid(_) | Error::Limit { .. })) => refused.push(error),
                     done => return done,
                 }
@@ -271,7 +273,8 @@ fn fill(
                 fault.offset += at;
                 corrupt(path, "log", 0, fault)
             };
-            // A batch is atomic: if it contains a fault, the log is damaged from there on, as in recovery.
+            // A batch is atomic. If it contains a fault, none of its operations is applied, and reading the log ends, as in
+            // recovery.
             let mut operations = batch.operations(params);
             while operations.next_operation().map_err(fault)?.is_some() {}
             let mut operations = batch.operations(params);
@@ -284,7 +287,7 @@ fn fill(
                 };
                 match (done, key) {
                     (Ok(()), key) => file.saved += u64::from(key.is_some()),
-                    // An invalid operation in an intact record is skipped; it is no failure of the new index.
+                    // An invalid operation in an intact record is skipped; it is not a failure of the new index.
                     (Err(error @ (Error::Invalid(_) | Error::Limit { .. })), key) => {
                         file.lost += u64::from(key.is_some());
                         file.problems.push(error);

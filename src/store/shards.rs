@@ -1,7 +1,7 @@
-//! Building an index from existing segments without a copy, and querying single segments.
+//! Builds an index from existing segments without copying them, and opens single segments for queries.
 //!
-//! A segment depends only on its records and parameters, so it does not matter which machine built it, or how often.
-//! One process only has to check the segments and write the manifest that names them.
+//! A segment depends only on its records and parameters, so it does not matter which machine built it, or how often. Only
+//! one process has to check the segments and to write the manifest that names them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,12 +24,13 @@ use crate::sys::{RealVfs, Vfs};
 use twindex_sketch::IdfTable;
 
 impl Index {
-    /// Creates an index from finished segments, in the given order. The files are linked, or copied if the file system
-    /// does not support links; the originals are kept. Creation is atomic: the directory gets its name when it is
-    /// complete and durable. Returns the number of documents.
+    /// Creates an index from finished segments, in the given order. The files are linked, or copied if the file system does
+    /// not support links; the originals are kept. Creation is atomic: the directory gets its final name when it is complete
+    /// and durable. Returns the number of documents.
     ///
-    /// No key may be in two segments, which is checked in O(documents) time and O(segments) memory. Each segment must
-    /// come from an index with a single batch, such as the index of a worker that processes one shard of the documents.
+    /// A key must not be in two segments; this is checked in O(documents) time and O(segments) memory. Each segment must
+    /// come from an index that was written in a single batch, such as the index of a worker that processes one shard of the
+    /// documents.
     ///
     /// ```
     /// use std::path::PathBuf;
@@ -52,19 +53,19 @@ impl Index {
     /// ```
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`] for a
-    /// segment with other parameters, and [`Error::Invalid`] for a key in two segments, both with the file;
+    /// [`Error::AlreadyExists`] if the path exists and is not an empty directory; [`Error::ParamsMismatch`] for a segment
+    /// with other parameters, and [`Error::Invalid`] for a key in two segments (both errors name the file);
     /// [`Error::Invalid`] for parameters that need an IDF table (use [`adopt_with_idf`](Self::adopt_with_idf));
     /// [`Error::Io`], [`Error::Corrupt`].
     pub fn adopt<P: AsRef<Path>>(path: impl AsRef<Path>, params: Params, segments: &[P]) -> Result<u64> {
         Self::adopt_with(&RealVfs, path.as_ref(), params, segments)
     }
 
-    /// As [`adopt`](Self::adopt), for parameters that weight shingles by the IDF table `table`, which is stored in the
-    /// index.
+    /// Like [`adopt`](Self::adopt), for parameters that weight shingles by the IDF table `table`. The index stores a copy of
+    /// the table.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters name another table; otherwise as [`adopt`](Self::adopt).
+    /// [`Error::Invalid`] if the parameters name another table; otherwise the same as [`adopt`](Self::adopt).
     pub fn adopt_with_idf<P: AsRef<Path>>(
         path: impl AsRef<Path>,
         params: Params,
@@ -74,10 +75,10 @@ impl Index {
         Self::adopt_from(&RealVfs, path.as_ref(), params, segments, Some(table))
     }
 
-    /// As [`adopt`](Self::adopt), on another file system.
+    /// Like [`adopt`](Self::adopt), but uses the file system `vfs`.
     ///
     /// # Errors
-    /// As [`adopt`](Self::adopt).
+    /// Same as [`adopt`](Self::adopt).
     pub fn adopt_with<P: AsRef<Path>>(
         vfs: &dyn Vfs,
         path: &Path,
@@ -144,7 +145,7 @@ impl Index {
     }
 }
 
-/// Returns an error that names the first parameter that differs, if a segment has other parameters.
+/// Returns an error if a segment has other parameters. The error names the first parameter that differs.
 fn check_params(params: &Params, segment: &Segment) -> Result<()> {
     let found = segment.params();
     for ((name, mine), (other, theirs)) in params.fields().into_iter().zip(found.fields()) {
@@ -189,8 +190,8 @@ fn check_disjoint(segments: &[Segment]) -> Result<()> {
 }
 
 impl Snapshot {
-    /// Returns a snapshot of only one of the [segments](Self::segments), given by its position. Use it to distribute a
-    /// join or a query among workers. Documents that are in no segment on disk yet are in none of these snapshots.
+    /// Returns a snapshot of only one of the [segments](Self::segments), given by its position. Use it to distribute a join
+    /// or a query among workers. None of these snapshots contains documents that are not in a segment on disk yet.
     ///
     /// # Errors
     /// [`Error::Invalid`] if there is no segment at this position.

@@ -76,22 +76,23 @@ impl Snapshot {
         Self { state }
     }
 
-    /// Returns the number of the last commit: 1 for a new index. Commit numbers ascend, but not without gaps: file
-    /// changes that a writer makes between two commits use numbers, too.
+    /// Returns the number of the last commit; 1 for a new index. Commit numbers increase but can have gaps, because a flush
+    /// or a merge between two commits also takes a number.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.state.view.commit
     }
 
-    /// Returns the number of the last commit that is known to be durable: this one or an earlier one.
+    /// Returns the number of the last commit that is known to be durable; at most [`generation`](Self::generation).
     ///
-    /// In the writer's process this is the last commit whose sync has returned. Another process derives it from the
-    /// files, and so it may be too low or, for a moment, too high. For commits in the log it is the synced offset
-    /// recorded by a later batch, or by the mark that [`Writer::sync`](super::Writer::sync) and the end of the writer
-    /// append; so it may be too low. The generation that `CURRENT` names is taken to be durable shortly before it is:
-    /// until the directory sync that ends the publication has returned. If the machine crashes in between, the previous
-    /// generation can become current again, as if the commit had not happened; the writer had not acknowledged that
-    /// commit.
+    /// In the writer's process, this is the last commit whose sync has returned. Another process derives the number from the
+    /// files, and the result is approximate:
+    ///
+    /// - Commits in the log: the process reads the synced offset that a later batch, [`Writer::sync`](super::Writer::sync)
+    ///   or the end of the writer recorded. The number can be too low.
+    /// - A generation is treated as durable as soon as `CURRENT` names it, shortly before the directory sync that completes
+    ///   the publication has returned. If the machine crashes in between, the previous generation can become current again,
+    ///   as if the commit had not happened. The writer had not acknowledged that commit.
     #[must_use]
     pub fn durable_commit(&self) -> u64 {
         self.state.durable_commit()
@@ -134,16 +135,17 @@ impl Snapshot {
         self.state.view.logged()
     }
 
-    /// Returns the segments, oldest first, each with the ordinals that are no longer live. If some documents are in no
-    /// segment on disk yet, the last segment contains them; it is built in memory at the first call.
+    /// Returns the segments, oldest first, each with the ordinals of its documents that are no longer live. If some
+    /// documents are not in a segment on disk yet, the last segment contains them; it is built in memory at the first call.
     #[must_use]
     pub fn segments(&self) -> impl ExactSizeIterator<Item = (&Segment, &RoaringBitmap)> {
         Segments { state: &self.state, place: 0 }
     }
 
-    /// As [`Segment::check_map`], for all segments. Needed in a program that has installed a guard, by callers that
-    /// query [`segments`](Self::segments) directly, as the joins do. The methods of the snapshot check the maps
-    /// themselves.
+    /// Calls [`Segment::check_map`] for all segments. If the program has installed a guard against read errors of mapped
+    /// files, callers that query [`segments`](Self::segments) directly must call this before they use the results. The
+    /// methods of the snapshot do this themselves.
+    ///
     /// # Errors
     /// [`Error::Io`].
     pub fn check_maps(&self) -> Result<()> {
@@ -163,14 +165,14 @@ impl Snapshot {
         &self.state
     }
 
-    /// Returns the manifest entry of each segment on disk, oldest first. Deletes that are still in logs are not
-    /// included.
+    /// Returns the manifest entries of the segments on disk, oldest first. The entries do not include deletes that are only
+    /// in logs.
     #[must_use]
     pub fn entries(&self) -> &[SegmentEntry] {
         &self.state.manifest.segments
     }
 
-    /// Returns the manifest, which lists the files of the index. Commits to a log are not in it.
+    /// Returns the manifest, which lists the files of the index. It does not include commits that are only in a log.
     #[must_use]
     pub fn manifest(&self) -> &Manifest {
         &self.state.manifest
@@ -246,7 +248,7 @@ impl Snapshot {
     /// Returns whether there is a live document with this key.
     ///
     /// # Errors
-    /// As [`get`](Self::get).
+    /// Same as [`get`](Self::get).
     pub fn contains<'k>(&self, key: impl Into<Key<'k>>) -> Result<bool> {
         let key = key.into();
         key.check(self.params().key)?;
@@ -307,7 +309,7 @@ impl Snapshot {
         Query::new(Arc::clone(&self.state)).fingerprint(fingerprint, within)
     }
 
-    /// Finds the documents whose resemblance to this sketch is at least `threshold`.
+    /// Finds the documents whose resemblance to the document of this sketch is at least `threshold`.
     ///
     /// If the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is computed exactly and no document
     /// is missed. In this case a threshold below that of the index is refused, and a document without tokens is near
@@ -317,10 +319,10 @@ impl Snapshot {
     /// stored signatures, is at least `threshold`. Without signatures there is no estimate, and the query fails unless
     /// the threshold is 0 or the query accepts all documents that share a band ([`Query::unverified`]).
     ///
-    /// [`Banding::recall`](crate::planner::Banding::recall) of J is the share of the documents with resemblance J that
+    /// [`Banding::recall`](crate::planner::Banding::recall) of J is the fraction of the documents with resemblance J that
     /// have a band in common with the sketch. Choose bands for the lowest threshold of your queries.
     ///
-    /// A sketch made with other parameters is accepted if the parameters agree in everything that bands depend on
+    /// A sketch made with other parameters is accepted if all parameters that determine the bands agree
     /// ([`Params::check_same_bands`]). In this case hits have a resemblance, but no distance and no containment.
     ///
     /// # Errors
@@ -390,16 +392,16 @@ impl Snapshot {
         Ok(Query::new(Arc::clone(&self.state)).features(Vec::new(), Vec::new(), threshold).hashes(set))
     }
 
-    /// Finds the documents that are near by the index's parameters ([`Params::near`]). By default these are the
-    /// documents [`within`](Self::within) the radius of the tables, if the index stores fingerprints, and the documents
-    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near nothing.
-    /// A sketch made with other parameters makes the query fail.
+    /// Finds the documents that are near according to the parameters of the index ([`Params::near`]). By default these are
+    /// the documents [`within`](Self::within) the radius of the tables, if the index stores fingerprints, and the documents
+    /// [`resembling`](Self::resembling) this one at 0.8 or more, if it stores minima. An empty sketch is near no document. A
+    /// sketch made with other parameters makes the query fail.
     pub fn near(&self, sketch: &Sketch) -> Query {
         self.near_by(sketch, self.params().near())
     }
 
-    /// As [`near`](Self::near), with the resemblance and distance of `near` instead of those of the index. If the index
-    /// cannot decide by them, the query fails.
+    /// Like [`near`](Self::near), with the resemblance and distance of `near` instead of those of the index. If the index
+    /// does not store the data that `near` requires, the query fails.
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
         let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
         let by_bands = checked.and_then(|()| match near.threshold {
@@ -422,7 +424,7 @@ impl Snapshot {
         self.params().check_sketch(self.state.sketch_digest, sketch)
     }
 
-    /// Checks that the index has fingerprints and can search within this radius; an error explains why not.
+    /// Returns an error if the index has no fingerprints or cannot search within this radius.
     pub fn check_within(&self, within: u32) -> Result<()> {
         self.state.check_within(within)
     }
@@ -448,7 +450,7 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// As [`for_each_within`](Self::for_each_within), or the error that `each` returns.
+    /// Same as [`for_each_within`](Self::for_each_within), or the error that `each` returns.
     pub fn for_each_within_any(
         &self,
         fingerprints: &[Fingerprint],
@@ -462,12 +464,12 @@ impl Snapshot {
         .map(drop)
     }
 
-    /// As [`for_each_within_any`](Self::for_each_within_any), with all search options: how tables are probed, and how
-    /// many rows a query may visit in each segment. If `each` returns a break, the search for that fingerprint ends in
-    /// the current segment. Returns the number of skipped buckets.
+    /// Like [`for_each_within_any`](Self::for_each_within_any), with all search options: how tables are probed, and how many
+    /// rows a query may visit in each segment. If `each` returns `Break`, the search for that fingerprint ends in the
+    /// current segment. Returns the number of skipped buckets.
     ///
     /// # Errors
-    /// As [`Segment::search`].
+    /// Same as [`Segment::search`].
     pub fn for_each_answer(
         &self,
         fingerprints: &[Fingerprint],

@@ -23,19 +23,19 @@ use crate::segment::{Records, Segment, build};
 use crate::sys::heap::Heap;
 use crate::sys::{Access, Vfs};
 
-/// Maximum bytes of records replayed from logs. A writer makes a segment long before this, but a damaged log may claim
-/// more, and an empty document takes only four bytes in a log.
+/// Maximum bytes of memory for the records replayed from logs. A writer flushes long before this, but a damaged log could
+/// require more memory: an empty document takes only four bytes in a log.
 const LOGGED_BYTES_MAX: usize = 1 << 30;
 
-/// The live documents at a commit: the segments of a generation, less later deletes, and the first rows of the
-/// memtable.
+/// The live documents at a commit: those of the segments of a generation without later deletes, and those in the first rows
+/// of the memtable.
 #[derive(Clone, Debug)]
 pub(super) struct LiveView {
     pub(super) segments: Vec<Arc<Segment>>,
     /// For each segment, the documents that are no longer live.
     pub(super) deleted: Vec<Arc<RoaringBitmap>>,
-    /// The full memtable that is being flushed. Its rows are older than those of `table`, and newer than all segments
-    /// that may contain the same keys.
+    /// The frozen memtable that is being flushed. Its rows are older than those of `table`, and newer than all segments that
+    /// may contain the same keys.
     pub(super) frozen: Option<FrozenMemtable>,
     pub(super) table: Arc<Memtable>,
     /// The number of memtable rows that belong to this view.
@@ -44,19 +44,19 @@ pub(super) struct LiveView {
     pub(super) live: u64,
     /// The number of the last commit.
     pub(super) commit: u64,
-    /// The caller's payload of this commit, or of an earlier one.
+    /// The payload of the last commit that had one.
     pub(super) payload: Option<Arc<[u8]>>,
     pub(super) time: Time,
 }
 
-/// A full memtable that gets no more rows.
+/// A full memtable to which no more rows are added.
 #[derive(Clone, Debug)]
 pub(super) struct FrozenMemtable {
     pub(super) table: Arc<Memtable>,
     pub(super) rows: u32,
     /// The number of rows that were live when the memtable was frozen.
     pub(super) live: u64,
-    /// The documents that were deleted since it was frozen.
+    /// The rows of documents that were deleted after it was frozen.
     pub(super) deleted: Arc<RoaringBitmap>,
     /// The numbers of the logs that contain its rows.
     pub(super) logs: Arc<[u64]>,
@@ -70,7 +70,7 @@ impl FrozenMemtable {
         found.is_some_and(|row| !self.deleted.contains(row) && Arc::make_mut(&mut self.deleted).insert(row))
     }
 
-    /// Removes the documents that expired after the time `before`.
+    /// Removes the documents that expired since the last expiry: those with stamps above `before` and at most `expired`.
     fn expire(&mut self, before: Option<u64>, expired: u64) {
         let gone: RoaringBitmap = {
             let rows = self.table.read();
@@ -82,24 +82,24 @@ impl FrozenMemtable {
     }
 }
 
-/// Event time: the highest stamps. Expired documents are recorded as deletes of segments and memtable rows, so readers
-/// need not check stamps.
+/// Event time, derived from the stamps of documents. Expired documents are recorded as deletes of segments and memtable
+/// rows, so readers need not check stamps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Time {
     /// The age at which documents expire; `None` if they do not.
     expire_after: Option<u64>,
     /// The highest committed stamp.
     now: Option<u64>,
-    /// The highest stamp that has been applied to expire documents: in a batch, that of the last document looked up.
+    /// The time up to which documents have been expired. In a batch, a lookup advances it before the commit does.
     reached: Option<u64>,
     /// The highest stamp seen, including the current batch.
     newest: Option<u64>,
-    /// The highest stamp of a document in the files or the batch. A dropped document is in neither.
+    /// The highest stamp of a document in the files or the batch, which do not contain dropped documents.
     recorded: Option<u64>,
 }
 
 impl Time {
-    /// Returns the stamp up to which documents have expired at the time `now`; `None` if none have.
+    /// Returns the highest stamp of a document that has expired at the time `now`; `None` if no document can have expired.
     fn expired(&self, now: Option<u64>) -> Option<u64> {
         // guard: a document expires at its age and not a tick before
         // without it: now?.checked_sub(self.expire_after?) -> now?.checked_sub(self.expire_after?)?.checked_add(1)
@@ -108,7 +108,7 @@ impl Time {
 }
 
 impl LiveView {
-    /// Creates the view of a generation without the content of its logs.
+    /// Creates the view of a generation without the contents of its logs.
     pub(super) fn of(manifest: &Manifest, segments: Vec<Arc<Segment>>) -> Self {
         let payload = manifest.logged.as_ref().and_then(|logged| logged.payload.as_deref());
         Self {
@@ -130,7 +130,7 @@ impl LiveView {
         }
     }
 
-    /// Returns a view of only one of the segments, at the same commit.
+    /// Returns a view that contains only the segment at position `place`, at the same commit.
     pub(super) fn of_segment(&self, place: usize, manifest: &Manifest) -> Self {
         Self {
             segments: vec![Arc::clone(&self.segments[place])],
@@ -169,7 +169,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Records the stamp of a document that was put. It advances the time at the next commit or lookup.
+    /// Records the stamp of a document that was added. The next commit or lookup advances the time to it.
     pub(super) fn stamped(&mut self, stamp: Option<u64>) {
         // guard: time goes forward only
         // without it: self.time.newest.max(stamp) -> stamp.or(self.time.newest)
@@ -177,25 +177,25 @@ impl LiveView {
         self.time.recorded = self.time.recorded.max(stamp);
     }
 
-    /// Records the stamp of a document that is looked up. It advances the time at once, as if all earlier documents
+    /// Records the stamp of a document that is looked up, and advances the time immediately, as if all earlier documents
     /// were committed.
     pub(super) fn looked_up_at(&mut self, stamp: Option<u64>) -> Result<()> {
         self.time.newest = self.time.newest.max(stamp);
         if self.is_behind() { self.expire_by_newest() } else { Ok(()) }
     }
 
-    /// Returns whether stamps were recorded for which documents have not been expired yet.
+    /// Returns whether a higher stamp was recorded since documents were last expired.
     fn is_behind(&self) -> bool {
         self.time.expire_after.is_some() && self.time.newest > self.time.reached
     }
 
-    /// Returns the highest stamp if no document in the files or the batch has it, so that it is that of a dropped
-    /// document.
+    /// Returns the highest stamp if it belongs to a dropped document; otherwise `None`. No document in the files or the
+    /// batch has this stamp.
     pub(super) fn unrecorded(&self) -> Option<u64> {
         self.time.newest.filter(|_| self.time.newest > self.time.recorded)
     }
 
-    /// Returns whether a document with this stamp has expired before it is added.
+    /// Returns whether a document with this stamp is already expired when it is added.
     pub(super) fn is_expired(&self, stamp: Option<u64>) -> bool {
         self.time.expired(self.time.reached).is_some_and(|expired| stamp.is_some_and(|stamp| stamp <= expired))
     }
@@ -205,7 +205,7 @@ impl LiveView {
         self.time.newest > self.time.now
     }
 
-    /// Commits the highest stamp, and removes the documents that have expired at that time. Time never decreases.
+    /// Sets the committed time to the highest stamp, and removes the documents that have expired. Time never decreases.
     pub(super) fn advance(&mut self) -> Result<()> {
         self.time.now = self.time.newest;
         self.expire_by_newest()
@@ -235,7 +235,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Removes the documents of a segment that expired after the time `before`.
+    /// Removes the documents of a segment that have expired. Skips stamps up to `before`, which were handled earlier.
     pub(super) fn expire_segment(&mut self, place: usize, before: Option<u64>) -> Result<()> {
         let Some(expired) = self.time.expired(self.time.reached) else { return Ok(()) };
         let (segment, deleted) = (&self.segments[place], &mut self.deleted[place]);
@@ -268,8 +268,8 @@ impl LiveView {
             .chain(frozen.chain(memory.filter(|_| self.rows > 0)).map(IndexPart::Memory))
     }
 
-    /// Marks the documents with this key in segments and the frozen memtable as no longer live. Returns whether there
-    /// were any.
+    /// Marks the document with this key as no longer live in segments and in the frozen memtable. Returns whether there was
+    /// one.
     pub(super) fn forget(&mut self, key: Key<'_>) -> Result<bool> {
         let mut any = self.frozen.as_mut().is_some_and(|frozen| frozen.forget(key));
         for (segment, deleted) in self.segments.iter().zip(&mut self.deleted) {
@@ -284,8 +284,8 @@ impl LiveView {
         Ok(any)
     }
 
-    /// Applies a batch of a log, whose rows then belong to this view. Documents that it replaces in segments and the
-    /// frozen memtable are no longer live.
+    /// Adds the rows of a batch of a log to this view, and removes the documents that they replace from segments and the
+    /// frozen memtable.
     pub(super) fn apply(
         &mut self,
         path: &Path,
@@ -299,8 +299,8 @@ impl LiveView {
         self.forget_rows(before)
     }
 
-    /// Deletes older versions, in segments and the frozen memtable, of the keys of memtable rows `from..`, in key order
-    /// so that lookups share pages.
+    /// Removes older versions, in segments and the frozen memtable, of the documents whose keys are in the memtable rows
+    /// `from..`. Works in key order, so that lookups share pages.
     pub(super) fn forget_rows(&mut self, from: u32) -> Result<()> {
         if self.segments.is_empty() && self.frozen.is_none() {
             return Ok(());
@@ -329,7 +329,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// As [`apply`](Self::apply), but does not delete older versions.
+    /// Like [`apply`](Self::apply), but does not remove older versions from segments and the frozen memtable.
     pub(super) fn apply_rows(
         &mut self,
         path: &Path,
@@ -355,7 +355,7 @@ impl LiveView {
                 Operation::Delete(key) => table.write().delete(key),
             };
             done.map_err(|error| match error {
-                // The caller is not responsible for invalid content of a file, so the error is corruption.
+                // The content of a file is not an argument of the caller, so invalid content is reported as corruption.
                 Error::Invalid(why) => fault(Fault::new(offset, "a record of this index", why)),
                 other => other,
             })?;
@@ -366,7 +366,7 @@ impl LiveView {
             }
         }
         self.commit = commit;
-        // The manifest contains the payload of its own generation.
+        // For commits up to the generation, the manifest contains the payload.
         if let Some(payload) = batch.payload.filter(|_| commit > manifest.generation) {
             self.payload = Some(payload.into());
         }
@@ -374,7 +374,7 @@ impl LiveView {
         Ok(())
     }
 
-    /// Reuses the rows of another view whose logs are the first logs of this generation.
+    /// Takes over the memtable of another view, if the logs of this generation begin with the logs of that view.
     pub(super) fn take_rows(&mut self, known: &Self, generation: u64) {
         (self.table, self.rows, self.live) = (Arc::clone(&known.table), known.rows, known.live);
         self.forget_attempts();
@@ -385,14 +385,14 @@ impl LiveView {
         self.stamped(known.time.newest);
     }
 
-    /// Removes the rows of a failed attempt to read further batches.
+    /// Removes the rows that a failed attempt to read further batches has added.
     pub(super) fn forget_attempts(&mut self) {
         if self.table.read().len() > self.rows {
             self.table.truncate(self.rows);
         }
     }
 
-    /// Makes all rows of the memtable part of this view.
+    /// Extends this view to all rows of the memtable.
     pub(super) fn count(&mut self) {
         let rows = self.table.read();
         (self.rows, self.live) = (rows.len(), rows.live());
@@ -404,12 +404,12 @@ impl LiveView {
         of_segments.map(|(segment, deleted)| segment.documents() - deleted.len()).sum::<u64>() + self.logged()
     }
 
-    /// Returns the number of live documents that are in no segment yet.
+    /// Returns the number of live documents that are not in a segment yet.
     pub(super) fn logged(&self) -> u64 {
         self.live + self.frozen.as_ref().map_or(0, |frozen| frozen.live - frozen.deleted.len())
     }
 
-    /// Returns the keys between these bounds of live documents that are in no segment yet, in no particular order.
+    /// Returns the keys between these bounds of the live documents that are not in a segment yet, in no particular order.
     pub(super) fn logged_keys(&self, from: Bound<Key<'_>>, to: Bound<Key<'_>>) -> Vec<KeyBuf> {
         let mut keys = Vec::new();
         if let Some(frozen) = &self.frozen {
@@ -423,7 +423,7 @@ impl LiveView {
         keys
     }
 
-    /// Returns the records that are in no segment yet, including deletes that hide older records.
+    /// Returns the records that are not in a segment yet, including deletes that hide older records.
     pub(super) fn logged_records(&self) -> Result<Records> {
         let table = self.table.read().first(self.rows);
         let Some(frozen) = &self.frozen else { return Ok(table.into_records()) };
@@ -438,16 +438,16 @@ impl LiveView {
     }
 }
 
-/// A commit: the live documents, and the files that contain them.
+/// The state of an index at one commit: its live documents, and the files that contain them.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) manifest: Arc<Manifest>,
     pub(super) view: LiveView,
-    /// The end of the last log; `None` if there is no log.
+    /// How far the last log has been read or written; `None` if there is no log.
     pub(super) position: Option<Position>,
-    /// The digest of the sketch parameters, with which each new sketch is compared.
+    /// The digest of the sketch parameters, which is compared with that of each new sketch.
     pub(super) sketch_digest: u128,
-    /// The rows of the memtables as a segment, built at the first request.
+    /// The live rows of the memtables as a segment, built at the first use.
     as_segment: OnceLock<Segment>,
     nothing: RoaringBitmap,
     /// Cached leaders of documents of this state.
@@ -496,8 +496,8 @@ impl State {
         self.view.segments.len() + usize::from(self.view.logged() > 0)
     }
 
-    /// Returns a segment and its deleted documents. The last segment may be that of the memtables, built at the first
-    /// request.
+    /// Returns a segment and its deleted documents. The last position may be the segment of the memtables, which is built at
+    /// the first use.
     pub(super) fn segment_at(&self, place: usize) -> (&Segment, &RoaringBitmap) {
         match self.view.segments.get(place) {
             Some(segment) => (segment, &self.view.deleted[place]),
@@ -515,7 +515,7 @@ impl State {
         made.expect("records were checked when they came in, and memory does not fail as a disk does")
     }
 
-    /// Returns the open segment that an entry of another generation names; `None` if it is not the same.
+    /// Returns the open segment for an entry of another generation's manifest; `None` if this state has no such segment.
     pub(super) fn segment(&self, entry: &SegmentEntry) -> Option<Arc<Segment>> {
         let place = self.manifest.segments.iter().position(|mine| mine.number == entry.number)?;
         let segment = &self.view.segments[place];
@@ -555,7 +555,7 @@ pub(super) fn open_segment(
     Ok(Arc::new(segment))
 }
 
-/// Reads a file of at most `limit` bytes; a larger file is an error.
+/// Reads a whole file. A file of more than `limit` bytes is an error.
 pub(super) fn read_whole(vfs: &dyn Vfs, path: &Path, limit: u64) -> Result<Vec<u8>> {
     let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
     let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;

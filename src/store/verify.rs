@@ -1,4 +1,4 @@
-//! Verification of a whole index.
+//! Verifies a whole index.
 
 use std::path::Path;
 
@@ -17,22 +17,22 @@ use crate::sys::{Access, Vfs};
 pub struct Findings {
     /// The problems found; empty for a sound index.
     pub problems: Vec<Error>,
-    /// Harmless observations: files that do not belong to the index, and leftovers of a crash.
+    /// Harmless observations: files that do not belong to the index, and files that a crash left.
     pub notes: Vec<String>,
-    /// Number of bytes of the segments and the IDF table that were checked.
+    /// Number of bytes of segments and of the IDF table that were checked.
     pub bytes: u64,
 }
 
 /// Checks every byte of `CURRENT`, the manifest, its logs, its segments and the IDF table. Changes nothing, and
 /// continues after a problem. `progress` receives the number of bytes checked so far.
 ///
-/// Commits may continue meanwhile: the check covers the generation that was current at the start.
+/// Commits may continue meanwhile. The check covers the generation that was current at the start.
 pub fn verify(vfs: &dyn Vfs, dir: &Path, progress: impl FnMut(u64)) -> Findings {
     verify_with(vfs, dir, Access::default(), progress)
 }
 
-/// As [`verify`], with a choice of how the bytes of segments are read. With [`Access::Read`], a failing disk is
-/// reported as a problem instead of ending the process; but the segments are held in memory.
+/// Like [`verify`], but reads segments as `access` specifies. With [`Access::Read`], a failing disk is reported as a problem
+/// instead of ending the process, but the segments are held in memory.
 pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl FnMut(u64)) -> Findings {
     let mut findings = Findings::default();
     let manifest = match State::load(vfs, dir, access) {
@@ -46,8 +46,8 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
             Some(Manifest::clone(&state.manifest))
         }
         Err(error) => {
-            // A segment that cannot be opened does not affect the others. A manifest that cannot be read prevents
-            // opening the index and is reported below.
+            // A segment that cannot be opened does not prevent checking the others. A manifest that cannot be read prevents
+            // opening the index; this error is reported below.
             let manifest = State::load_manifest(vfs, dir).ok();
             let mut problems = Vec::new();
             for entry in manifest.iter().flat_map(|manifest| &manifest.segments) {
@@ -81,7 +81,7 @@ pub fn verify_with(vfs: &dyn Vfs, dir: &Path, access: Access, mut progress: impl
         }
         Vec::new()
     });
-    // A commit may have been published meanwhile, and its files are not leftovers. If its manifest cannot be read, no
+    // A newer generation may have been published meanwhile; its files are not leftovers. If its manifest cannot be read, no
     // file is reported as a leftover.
     let newer = State::load_manifest(vfs, dir).ok();
     let named = |number| {

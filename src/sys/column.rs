@@ -1,8 +1,8 @@
-//! Columns: values of fixed width, kept in memory within a memory budget, then in a mapped scratch file.
+//! Columns of values of fixed width. They are in memory as long as the memory budget allows, then in a mapped scratch file.
 //!
-//! All per-document and per-set data is stored in columns, so the number of documents is bounded by the disk and not by
-//! memory. The pages of a mapped file belong to the operating system: it writes them back and reuses their memory when
-//! memory is short. They are not memory of the process.
+//! All data per document and per set is stored in columns, so the disk limits the number of documents, not the memory. The
+//! pages of a mapped file are not memory of the process: the operating system writes them to the file and reuses them when
+//! memory is short.
 
 use std::fs::File;
 use std::ops::{Deref, DerefMut};
@@ -16,40 +16,40 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// The minimum size of a scratch file in bytes.
+/// Minimum size of a scratch file in bytes.
 const LEAST: usize = 1 << 16;
 
-/// A memory budget shared by columns, and the folder of their scratch files.
+/// A memory budget shared by several columns, and the directory of their scratch files.
 #[derive(Clone, Debug)]
 pub struct MemoryBudget(Arc<BudgetState>);
 
 #[derive(Debug)]
 struct BudgetState {
     dir: PathBuf,
-    /// The number of bytes not reserved yet.
+    /// The number of bytes that are not reserved.
     left: AtomicUsize,
 }
 
 impl MemoryBudget {
-    /// Creates a budget of `bytes` bytes of memory. Columns that exceed it are moved to unnamed files in `dir`.
+    /// Creates a budget of `bytes` bytes. Columns that exceed it are moved to unnamed files in `dir`.
     #[must_use]
     pub fn new(dir: &Path, bytes: usize) -> Self {
         Self(Arc::new(BudgetState { dir: dir.to_owned(), left: AtomicUsize::new(bytes) }))
     }
 
-    /// Creates an unlimited budget: all columns stay in memory. The caller is responsible for limiting their size.
+    /// Creates an unlimited budget, so that all columns remain in memory. The caller must limit their size.
     #[must_use]
     pub fn unlimited() -> Self {
         Self::new(Path::new(""), usize::MAX)
     }
 
-    /// Returns the folder of scratch files.
+    /// Returns the directory of the scratch files.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.0.dir
     }
 
-    /// Takes `bytes` from the budget if that many are left. Returns whether they were taken.
+    /// Takes `bytes` from the budget and returns true. If fewer are left, takes none and returns false.
     fn take(&self, bytes: usize) -> bool {
         self.0.left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -59,13 +59,12 @@ impl MemoryBudget {
     }
 }
 
-/// A value of a column, convertible to and from bytes.
+/// A value of a column, which can be converted to and from its bytes.
 pub trait Value: FromBytes + IntoBytes + Immutable + KnownLayout + Copy {}
 
 impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
 
-/// Values numbered in the order in which they were added. A column dereferences to a slice of its values, in memory or
-/// in a file.
+/// A growable array of values. It dereferences to a slice of the values, which are in memory or in a mapped scratch file.
 ///
 /// ```
 /// use twindex::sys::column::{Column, MemoryBudget};
@@ -84,20 +83,20 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout + Copy> Value for T {}
 #[derive(Debug)]
 pub struct Column<T> {
     budget: MemoryBudget,
-    /// The values; empty once they are in a scratch file.
+    /// The values, or empty if they are in a scratch file.
     held: Vec<T>,
     /// The number of bytes taken from the budget.
     taken: usize,
     scratch: Option<ScratchMap>,
 }
 
-/// An unnamed file and its map. The file is at least as long as the map and its blocks are allocated, so that a full
-/// disk is an error of the allocation and not a SIGBUS during a write.
+/// A map of an unnamed file. The file is at least as long as the map, and all of its blocks are allocated. So a full disk is
+/// reported as an error of the allocation, not by SIGBUS during a write.
 #[derive(Debug)]
 struct ScratchMap {
     file: File,
     map: MmapMut,
-    /// The number of bytes used.
+    /// The number of bytes that contain values.
     used: usize,
 }
 
@@ -108,27 +107,27 @@ impl<T: Value> Column<T> {
         Self { budget: budget.clone(), held: Vec::new(), taken: 0, scratch: None }
     }
 
-    /// Creates a column of `count` copies of `value`.
+    /// Creates a column that contains `count` copies of `value`.
     ///
     /// # Errors
-    /// Same as [`push`](Self::push).
+    /// As [`push`](Self::push).
     pub fn filled(budget: &MemoryBudget, count: usize, value: T) -> Result<Self> {
         let mut column = Self::new(budget);
         column.resize(count, value)?;
         Ok(column)
     }
 
-    /// Creates a column of these values.
+    /// Creates a column that contains these values.
     ///
     /// # Errors
-    /// Same as [`push`](Self::push).
+    /// As [`push`](Self::push).
     pub fn of(budget: &MemoryBudget, values: impl IntoIterator<Item = T>) -> Result<Self> {
         let mut column = Self::new(budget);
         values.into_iter().try_for_each(|value| column.push(value))?;
         Ok(column)
     }
 
-    /// Whether the values are in a scratch file.
+    /// Returns true if the values are in a scratch file.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         self.scratch.is_some()
@@ -147,10 +146,10 @@ impl<T: Value> Column<T> {
         self.extend(std::slice::from_ref(&value))
     }
 
-    /// Appends values.
+    /// Appends all of `values`.
     ///
     /// # Errors
-    /// Same as [`push`](Self::push).
+    /// As [`push`](Self::push).
     pub fn extend(&mut self, values: &[T]) -> Result<()> {
         if self.is_room_for(values.len()) {
             self.held.extend_from_slice(values);
@@ -161,10 +160,10 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
-    /// Resizes the column to `count` values: appends copies of `value`, or truncates.
+    /// Resizes the column to `count` values, either by appending copies of `value` or by truncation.
     ///
     /// # Errors
-    /// Same as [`push`](Self::push).
+    /// As [`push`](Self::push).
     pub fn resize(&mut self, count: usize, value: T) -> Result<()> {
         let Some(more) = count.checked_sub(self.len()) else {
             self.truncate(count);
@@ -178,7 +177,7 @@ impl<T: Value> Column<T> {
         Ok(())
     }
 
-    /// Removes each value that equals its predecessor.
+    /// Removes each value that equals the previous one.
     pub fn dedup(&mut self)
     where
         T: PartialEq,
@@ -193,7 +192,7 @@ impl<T: Value> Column<T> {
         self.truncate(kept);
     }
 
-    /// Moves all values to the returned column; this column is empty afterwards.
+    /// Returns a column with all values, and leaves this column empty.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let budget = self.budget.clone();
@@ -208,7 +207,7 @@ impl<T: Value> Column<T> {
         }
     }
 
-    /// Whether `more` values fit into memory; reserves the memory if they do.
+    /// Returns true if `more` values fit into memory, and reserves the memory for them.
     #[inline]
     fn is_room_for(&mut self, more: usize) -> bool {
         if self.scratch.is_some() {
@@ -218,7 +217,7 @@ impl<T: Value> Column<T> {
         if wanted <= self.held.capacity() {
             return true;
         }
-        // Doubles the capacity, or reserves exactly the required capacity if the budget does not allow doubling.
+        // Double the capacity, or reserve exactly the required capacity if the budget does not allow doubling.
         for capacity in [wanted.max(2 * self.held.len()).max(LEAST_HELD), wanted] {
             let bytes = capacity.saturating_mul(size_of::<T>());
             if self.budget.take(bytes.saturating_sub(self.taken)) {
@@ -230,8 +229,8 @@ impl<T: Value> Column<T> {
         false
     }
 
-    /// Reserves space for `more` values in the scratch file. Returns the file and the offset of the first value; `None`
-    /// if `more` is 0.
+    /// Extends the scratch file for `more` values, and creates it if there is none. Returns the file and the offset of the
+    /// first new value, or `None` if `more` is 0.
     fn enlarge(&mut self, more: usize) -> Result<Option<(&mut ScratchMap, usize)>> {
         let dir = &self.budget.0.dir;
         let bytes = more * size_of::<T>();
@@ -256,7 +255,7 @@ impl<T: Value> Column<T> {
     }
 }
 
-/// The minimum number of values for which memory is reserved.
+/// Minimum number of values for which memory is reserved.
 const LEAST_HELD: usize = 64;
 
 impl<T> Drop for Column<T> {
@@ -272,7 +271,7 @@ impl<T: Value> Deref for Column<T> {
     fn deref(&self) -> &[T] {
         match &self.scratch {
             None => &self.held,
-            // A map begins at a page boundary, and all `used` bytes were written as values.
+            // The map starts at a page boundary, and all of its `used` bytes were written as values.
             Some(scratch) => <[T]>::ref_from_bytes(&scratch.map[..scratch.used]).unwrap_or(&[]),
         }
     }
@@ -289,7 +288,7 @@ impl<T: Value> DerefMut for Column<T> {
 }
 
 impl ScratchMap {
-    /// Creates an empty file in `dir` with `bytes` bytes allocated.
+    /// Creates an unnamed file in `dir` and allocates at least `bytes` bytes.
     #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
     fn create(dir: &Path, bytes: usize) -> std::io::Result<Self> {
         let file = tempfile::tempfile_in(dir)?;
@@ -298,7 +297,7 @@ impl ScratchMap {
         Ok(Self { map: mmap::scratch(&file, bytes)?, file, used: 0 })
     }
 
-    /// Extends the file and its map to at least `bytes` bytes.
+    /// Extends the file and the map to at least `bytes` bytes.
     fn reserve(&mut self, bytes: usize) -> std::io::Result<()> {
         let before = self.map.len();
         if bytes <= before {
@@ -317,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_the_same_in_memory_and_in_a_file_and_on_the_way_between() {
+    fn column_values_survive_the_move_from_memory_to_a_file() {
         let dir = tempfile::tempdir().unwrap();
         for bytes in [0, 4096, 100_000, usize::MAX] {
             let budget = MemoryBudget::new(dir.path(), bytes);
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_budget_is_shared_never_overdrawn_and_released() {
+    fn columns_never_exceed_their_shared_budget_and_release_it() {
         let dir = tempfile::tempdir().unwrap();
         let budget = MemoryBudget::new(dir.path(), 10_000);
         let left = || budget.0.left.load(Relaxed);
@@ -383,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn disk_that_is_full_is_an_error_and_what_was_there_stays() {
+    fn full_disk_is_an_error_and_keeps_earlier_values() {
         let dir = tempfile::tempdir().unwrap();
         let mut column = Column::new(&MemoryBudget::new(dir.path(), 0));
         faults::leave_space(1 << 20);

@@ -1,8 +1,8 @@
-//! Files that are written sequentially and then made durable.
+//! Files that are written sequentially and then synced to disk.
 //!
-//! Durable bytes are written to the disk in any case. For a large file the page cache would also keep a copy. The copy
-//! takes memory from other data, and its pages cost more time than the disk. Therefore writes of large files bypass the
-//! cache (`O_DIRECT` of Linux) after the first 64 MiB, if the file system supports it.
+//! A durable file is written to the disk in any case. The page cache would keep a copy of it, which takes memory from other
+//! data, and adding pages to the cache takes longer than writing them to the disk. So writes of large files bypass the cache
+//! (`O_DIRECT` on Linux) after the first 64 MiB, if the file system supports it.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,18 +10,18 @@ use std::path::Path;
 
 use super::past_cache::{ALIGNED, Aligned, pass_cache};
 
-/// The number of bytes of a file that are written through the cache, so that readers of a small file find it there.
+/// Number of bytes of a file that are written through the cache, so that a small file can be read from the cache.
 const CACHED: u64 = 64 << 20;
-/// A length greater than the length of any file.
+/// A length that no file reaches.
 const NEVER: u64 = u64::MAX / 2;
 
-/// A file to which bytes are appended.
+/// A file to which bytes are appended, and which is then synced.
 #[derive(Debug)]
 pub struct DurableFile {
     file: File,
-    /// The length of the file in bytes.
+    /// The length of the file in bytes, including buffered bytes.
     length: u64,
-    /// The file length from which writes bypass the cache.
+    /// The length of the file at which writes start to bypass the cache.
     cached: u64,
     past_cache: Option<Aligned>,
 }
@@ -33,16 +33,16 @@ impl DurableFile {
         Self { file, length: 0, cached: CACHED, past_cache: None }
     }
 
-    /// Creates a file.
+    /// Creates a new file.
     ///
     /// # Errors
     ///
-    /// I/O errors of the operating system, also if the file already exists.
+    /// I/O errors of the operating system. Fails if the file already exists.
     pub fn create_new(path: &Path) -> io::Result<Self> {
         Ok(Self::new(File::create_new(path)?))
     }
 
-    /// Opens a file for appending.
+    /// Opens an existing file for appending.
     ///
     /// # Errors
     ///
@@ -53,26 +53,26 @@ impl DurableFile {
         Ok(Self { file, length, cached: CACHED, past_cache: None })
     }
 
-    /// Returns the number of bytes written so far.
+    /// Returns the length of the file in bytes, including bytes that are not written yet.
     #[must_use]
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// Makes the content durable and closes the file.
+    /// Syncs the contents of the file to disk and closes the file.
     ///
     /// # Errors
     ///
-    /// I/O errors of the operating system. The content of the file is undefined after an error.
+    /// I/O errors of the operating system. After an error, the contents of the file are undefined.
     pub fn finish(mut self) -> io::Result<()> {
         self.sync()
     }
 
-    /// Makes the content durable. Later writes go through the cache.
+    /// Syncs the contents of the file to disk. Later writes go through the cache.
     ///
     /// # Errors
     ///
-    /// I/O errors of the operating system. The content of the file is undefined after an error.
+    /// I/O errors of the operating system. After an error, the contents of the file are undefined.
     pub fn sync(&mut self) -> io::Result<()> {
         self.cached = NEVER;
         if let Some(mut waiting) = self.past_cache.take() {
@@ -89,14 +89,14 @@ impl Write for DurableFile {
         if let Some(waiting) = &mut self.past_cache {
             let count = waiting.add(bytes);
             if waiting.is_full() && !waiting.write_whole(&mut self.file)? {
-                // All later writes use the cache.
+                // The file system rejected the write, so all later writes use the cache.
                 self.file.write_all(waiting.bytes())?;
                 (self.past_cache, self.cached) = (None, NEVER);
             }
             self.length += count as u64;
             return Ok(count);
         }
-        // Writes through the cache up to an aligned offset.
+        // Write through the cache up to an aligned offset.
         let bound = self.cached.max(self.length).next_multiple_of(ALIGNED as u64);
         let until = usize::try_from(bound - self.length).unwrap_or(usize::MAX);
         if until == 0 {
@@ -111,7 +111,7 @@ impl Write for DurableFile {
         Ok(count)
     }
 
-    /// Does nothing: [`finish`](Self::finish) writes the buffered bytes.
+    /// Does nothing. [`finish`](Self::finish) writes the buffered bytes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -124,13 +124,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_of_any_length_holds_what_was_written_in_pieces() {
+    fn file_contains_the_bytes_of_all_writes_for_any_length() {
         let folder = tempfile::tempdir().unwrap();
         let all: Vec<u8> = (0..3 * TOGETHER + 777).map(|at| (at / 7) as u8).collect();
         for length in [0, 1, 5000, 5000 + TOGETHER, 2 * TOGETHER, all.len()] {
             for cached in [0, 1, 4097, CACHED] {
                 let path = folder.path().join(format!("{length}-{cached}"));
-                // Writes in two parts, as if the file had been closed and reopened between them.
+                // Write the file in two parts, closing and reopening it in between.
                 let (first, second) = all[..length].split_at(length / 3);
                 for (part, at_once) in [(first, 999), (second, 1 << 20)] {
                     let is_there = path.exists();
@@ -146,13 +146,13 @@ mod tests {
     }
 
     #[test]
-    fn write_that_cannot_bypass_the_cache_goes_through_it() {
+    fn write_that_cannot_bypass_the_cache_uses_the_cache() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("refused");
         let all: Vec<u8> = (0..3 * TOGETHER).map(|at| (at / 7) as u8).collect();
         let mut file = DurableFile { cached: 0, ..DurableFile::create_new(&path).unwrap() };
         file.write_all(&all[..1]).unwrap();
-        // Few disks accept writes from an odd address.
+        // Most disks reject writes from an odd address.
         if let Some(waiting) = &mut file.past_cache {
             waiting.misalign();
         }

@@ -1,15 +1,14 @@
-//! Detects, without a system call, whether the process was created by `fork`.
+//! Detects without a system call whether this process was created by `fork`.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The number of forks between the process that first called [`generation`] and this process.
+/// The number of `fork` calls between this process and the ancestor that first called [`generation`].
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// Returns a number that differs between a parent and a child created by `fork` after the first call.
+/// Returns a number that differs between a parent and each child that it forks after the first call.
 ///
-/// Forks are counted only on Linux. Elsewhere, and in a child created by `clone` directly, the number does not change.
-/// So it is for a fast check before a slower and certain one, such as comparing the process id ([`std::process::id`]),
-/// which costs a system call.
+/// Forks are counted only on Linux. On other systems, and in a child created directly by `clone`, the number does not
+/// change. So use it only as a fast check before a reliable one that needs a system call, such as [`std::process::id`].
 pub fn generation() -> u32 {
     #[cfg(target_os = "linux")]
     register();
@@ -20,7 +19,7 @@ pub fn generation() -> u32 {
 #[expect(unsafe_code, reason = "the C library calls a function in each child")]
 fn register() {
     type Handler = Option<extern "C" fn()>;
-    // Declared here because older versions of the crate `libc` lack it.
+    // Declared here because older versions of the crate `libc` do not declare it.
     unsafe extern "C" {
         fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> i32;
     }

@@ -1,15 +1,15 @@
-//! A guard against SIGBUS: an unreadable page of a map causes an error instead of ending the process.
+//! A guard against SIGBUS, so that an unreadable page of a map causes an error instead of ending the process.
 //!
-//! A page of a map is unreadable if the file was truncated, if the disk fails, or if a full in-memory file system
-//! cannot fill a hole. The operating system reports this only by SIGBUS, which by default ends the process. A program
-//! that must survive it calls [`install`] once. The handler replaces the unreadable page by zeros, marks the map as
-//! lost, and returns. Every reader checks the mark after reading and before it uses the bytes read (`View::is_lost`).
-//! So queries of a lost segment fail with [`Error::Io`](crate::Error::Io) until the index is opened again. Other
-//! segments are not affected, and a SIGBUS outside of guarded maps is passed to the handler that was installed before.
+//! A page of a map is unreadable if the file was truncated, if the disk fails, or if a full in-memory file system cannot
+//! allocate a page for a hole. The operating system reports this only by SIGBUS, which by default ends the process. A
+//! program that must survive it calls [`install`] once. The handler replaces the unreadable page by zeros, marks the map as
+//! lost, and returns. Every reader checks this mark (`View::is_lost`) after reading and before it uses the bytes. So queries
+//! of a segment with a lost map fail with [`Error::Io`](crate::Error::Io) until the index is opened again. Other segments
+//! are not affected. For a SIGBUS outside of guarded maps, the previously installed handler is called.
 //!
-//! The library never installs the handler itself, because signal handlers belong to the program; the command `twindex`
-//! installs it. The cost is one registration for each map and one check for each query.
-//! [`Access::Read`](super::Access::Read) avoids maps altogether.
+//! The library does not install the handler by itself, because signal handlers belong to the program. The command `twindex`
+//! installs it. The cost is one registration per map and one check per query. [`Access::Read`](super::Access::Read) uses
+//! no maps.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 
-/// The maximum number of guarded maps; further maps are not guarded.
+/// Maximum number of guarded maps. Further maps are not guarded.
 const SLOTS: usize = 4096;
-/// The value of `start` in a slot that is being filled; no map begins at this address.
+/// The value of `start` while a slot is being filled. No map starts at this address.
 const CLAIMED: usize = 1;
 
-/// A slot for a guarded map; free if `start` is 0.
+/// A slot for a guarded map. It is free if `start` is 0.
 struct GuardSlot {
     start: AtomicUsize,
     end: AtomicUsize,
@@ -33,16 +33,16 @@ struct GuardSlot {
 static MAPS: [GuardSlot; SLOTS] =
     [const { GuardSlot { start: AtomicUsize::new(0), end: AtomicUsize::new(0), lost: AtomicBool::new(false) } };
         SLOTS];
-/// The action for SIGBUS that was installed before. Set once, before the handler can be called; never cleared.
+/// The previous action for SIGBUS. Set once before the handler is installed, and never cleared.
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
-/// Whether any page of any guarded map, open or closed, was unreadable.
+/// Whether any page of any guarded map was unreadable, including maps that have been closed.
 static LOST: AtomicBool = AtomicBool::new(false);
 static PAGE: AtomicUsize = AtomicUsize::new(0);
-/// Whether the handler is installed; maps are registered only then.
+/// Whether the handler is installed. Maps are registered only if it is.
 static INSTALLED: AtomicBool = AtomicBool::new(false);
 static INSTALLING: Mutex<()> = Mutex::new(());
 
-/// Installs the handler, which guards all maps that this process creates afterwards. Further calls have no effect.
+/// Installs the handler, which guards all maps that this process creates from then on. Further calls have no effect.
 ///
 /// ```
 /// # #[cfg(target_os = "linux")]
@@ -69,7 +69,7 @@ pub fn install() -> io::Result<()> {
     }
     // SAFETY: Zeros are a valid value of this plain C structure, and the call above succeeded and filled it.
     let before = unsafe { before.assume_init() };
-    // Stored before the handler is installed, as the handler reads it.
+    // Store the previous action before installing the handler, which reads it.
     let _ = BEFORE.set(before);
     // SAFETY: Zeros are valid as above. The handler is a function of the type that `SA_SIGINFO` requires.
     let mut action = unsafe { MaybeUninit::<libc::sigaction>::zeroed().assume_init() };
@@ -83,19 +83,19 @@ pub fn install() -> io::Result<()> {
     Ok(())
 }
 
-/// Whether any page of a guarded map was unreadable. A program can check this before it exits, after printing its
+/// Returns true if any page of a guarded map was unreadable. A program can check this before it exits, after printing its
 /// results.
 #[must_use]
 pub fn anything_lost() -> bool {
     LOST.load(Ordering::Acquire)
 }
 
-/// Returns the slot of the map that contains `address`, and the end of the map.
+/// Returns the slot of the map that contains `address`, and the end address of the map.
 fn slot_of(address: usize) -> Option<(&'static GuardSlot, usize)> {
     MAPS.iter().find_map(|slot| {
         let start = slot.start.load(Ordering::Acquire);
         let end = slot.end.load(Ordering::Acquire);
-        // If another thread has reused the slot meanwhile, its start differs or marks the slot as being filled.
+        // If another thread has reused the slot in the meantime, `start` has changed.
         let is_it = start > CLAIMED
             && start <= address
             && address < end
@@ -104,9 +104,9 @@ fn slot_of(address: usize) -> Option<(&'static GuardSlot, usize)> {
     })
 }
 
-/// The signal handler. The operating system calls it in the thread that touched the page, between any two of its
-/// instructions. So the handler only loads and stores atomic numbers and makes system calls: it takes no lock and
-/// allocates nothing.
+/// The signal handler. The operating system calls it in the thread that accessed the page, between any two of its
+/// instructions. So it only loads and stores atomic numbers and makes system calls. It takes no lock and allocates no
+/// memory.
 #[allow(
     unsafe_code,
     reason = "the operating system calls this, and is asked for a page; see the SAFETY notes"
@@ -118,7 +118,7 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
     // SAFETY: `info` is valid as above. A SIGBUS that was not sent by a process has an address.
     let address = if is_sent { 0 } else { unsafe { (*info).si_addr() as usize } };
     if let Some((slot, end)) = slot_of(address) {
-        // The mark is set first: no other thread may read zeros from a map that is not marked.
+        // Set the mark before replacing the page, so that no thread reads zeros from a map that is not marked.
         slot.lost.store(true, Ordering::SeqCst);
         LOST.store(true, Ordering::SeqCst);
         let start = address & !(page - 1);
@@ -147,10 +147,10 @@ extern "C" fn on_bus_error(signal: libc::c_int, info: *mut libc::siginfo_t, cont
             return; // the instruction runs again and reads zeros
         }
     }
-    // The address is not in a guarded map: call the handler that was installed before.
+    // The address is not in a guarded map, or its page could not be replaced: call the previous handler.
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
-        // A process sent the signal, and the signal was ignored before; ignore it.
+        // A process sent the signal, which was ignored before, so ignore it.
         libc::SIG_IGN if is_sent => {}
         libc::SIG_DFL | libc::SIG_IGN => {
             // SAFETY: The call restores the default action, which ends the process when the instruction runs again.
@@ -193,13 +193,13 @@ impl GuardRegistration {
         let place = MAPS.iter().position(free)?;
         let slot = &MAPS[place];
         slot.lost.store(false, Ordering::Relaxed);
-        // The end of the file's bytes in the map; the rest of the last page is readable zeros.
+        // The end of the file's bytes in the map. The rest of the last page contains readable zeros.
         slot.end.store(start + map.len(), Ordering::Relaxed);
         slot.start.store(start, Ordering::Release);
         Some(Self(place))
     }
 
-    /// Whether any page of the map was unreadable.
+    /// Returns true if any page of the map was unreadable.
     pub(super) fn is_lost(&self) -> bool {
         MAPS[self.0].lost.load(Ordering::Acquire)
     }

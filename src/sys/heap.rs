@@ -1,4 +1,4 @@
-//! An in-memory file system of a single file, for a segment that is built, queried and dropped.
+//! An in-memory file system with a single file, for a segment that is built, queried and then dropped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,14 +9,14 @@ use parking_lot::Mutex;
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// A file system that supports only writing and publishing files, and keeps only the file published last.
+/// A file system in which files can only be written and published. It keeps only the last published file.
 #[derive(Clone, Debug, Default)]
 pub struct Heap {
     published: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Heap {
-    /// Returns the bytes of the file published last; empty if none was published.
+    /// Removes and returns the bytes of the last published file. Empty if there is none.
     #[must_use]
     pub fn take(&self) -> Vec<u8> {
         std::mem::take(&mut self.published.lock())

@@ -1,14 +1,13 @@
-//! The writer's lock, which allows one writer at a time across processes.
+//! The writer's lock, which ensures that only one process at a time writes an index.
 //!
-//! It is an advisory lock of the operating system on the file `LOCK` in the index directory, which is released when the
-//! process ends, for any reason. The first line of the file is the process id of the holder, for users; the second line
-//! is a random number that identifies the holder. A holder can check whether it still holds the lock. The file at the
-//! path must be the locked file, as the file may have been deleted. It must also have the content that the holder
-//! wrote, as another process may have released the lock.
+//! It is an advisory lock of the operating system on the file `LOCK` in the index directory. The system releases it when the
+//! process ends for any reason. The first line of the file is the process id of the holder, for users. The second line is a
+//! random number that identifies the holder. The holder can check whether it still has the lock. For that, the file at the
+//! path must be the locked file; another process may have deleted and recreated it. The file must also have the contents
+//! that the holder wrote; otherwise the lock was released and another process took it.
 //!
-//! A child created by `fork` shares the lock with its parent. An explicit unlock by either process releases the lock
-//! for both. So only the process that took the lock unlocks it; any other process only closes its copy of the
-//! descriptor.
+//! A child process created by `fork` shares the lock with its parent, and an explicit unlock in either process releases it
+//! for both. So only the process that took the lock unlocks it. Other processes only close their descriptor.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -17,7 +16,7 @@ use std::path::{Path, PathBuf};
 use super::vfs::ReadFile;
 pub use super::vfs::{HeldLock, LockFailure};
 
-/// The maximum size of the lock file in bytes; it contains a process id and 16 digits, each on its own line.
+/// Maximum number of bytes read from the lock file. It contains a process id and 16 hexadecimal digits, each on a line.
 const CONTENT_BYTES_MAX: u64 = 64;
 
 /// A held lock of the operating system.
@@ -27,19 +26,19 @@ pub struct FileLock {
     path: PathBuf,
     /// The id of the process that took the lock.
     process: u32,
-    /// The content of the file, written by this holder.
+    /// The contents of the file, which this holder wrote.
     content: String,
 }
 
 impl FileLock {
-    /// Takes the lock, without waiting.
+    /// Takes the lock without waiting.
     ///
     /// # Errors
-    /// [`LockFailure::Held`] if another holder, in this process or another, has the lock.
+    /// [`LockFailure::Held`] if this process or another one already holds the lock, [`LockFailure::Io`].
     #[allow(clippy::disallowed_methods, reason = "the lock is part of the Vfs seam")]
     pub fn acquire(path: &Path) -> Result<Self, LockFailure> {
-        // Between opening and locking, another process may delete the file and create a new one. The lock would then be
-        // on a file that nobody else opens. So check the path again after locking, and retry a few times.
+        // Between opening and locking, another process may delete the file and create a new one. Then the lock is on a file
+        // that no other process opens. So compare the file with the path after locking, and retry a few times.
         for _ in 0..8 {
             let mut file = OpenOptions::new()
                 .read(true)
@@ -77,7 +76,7 @@ impl FileLock {
         Err(LockFailure::Held(None))
     }
 
-    /// Whether the file at the path is the locked file.
+    /// Returns true if the file at the path is the locked file.
     #[cfg(unix)]
     fn is_at_path(&self) -> bool {
         use std::os::unix::fs::MetadataExt;
@@ -89,7 +88,7 @@ impl FileLock {
         }
     }
 
-    /// Always true: an open file can be deleted only on Unix.
+    /// Returns true if a file exists at the path. Only on Unix can an open file be deleted, so it is the locked file.
     #[cfg(not(unix))]
     fn is_at_path(&self) -> bool {
         self.path.exists()
@@ -104,7 +103,7 @@ impl FileLock {
         self.file.write_all(self.content.as_bytes())
     }
 
-    /// Whether the locked file has the content that this holder wrote. Another holder would have replaced it.
+    /// Returns true if the file still has the contents that this holder wrote. Another holder would have replaced them.
     fn names_this_holder(&self) -> bool {
         let mut content = vec![0; self.content.len()];
         let read = ReadFile::read_exact_at(&self.file, &mut content, 0);
@@ -119,10 +118,10 @@ impl HeldLock for FileLock {
 }
 
 impl Drop for FileLock {
-    /// Unlocks explicitly. Closing the file would release the lock too, except while the process starts a child, which
-    /// keeps the file open until it executes its own program.
+    /// Unlocks the file explicitly. Closing it would not release the lock immediately if another thread is starting a child
+    /// process, which keeps the file open until it executes its program.
     fn drop(&mut self) {
-        // In a child created by `fork`, unlocking would release the parent's lock; closing the file does not.
+        // In a child created by `fork`, unlocking would release the lock of the parent. Closing the file does not.
         if self.process == std::process::id() {
             let _ = self.file.unlock();
         }

@@ -1,4 +1,4 @@
-//! An in-memory file system for tests: the index leaves no files on the disk.
+//! An in-memory file system for tests, which leave no files on the disk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::vfs::{AppendFile, Bytes, HeldLock, LockFailure, ReadFile, TEMPORARY_PREFIX, TemporaryFile, Vfs};
 
-/// An in-memory file system. Clones share the files, as processes share a disk. It is for tests: nothing is durable,
-/// and every opened segment is copied as a whole.
+/// An in-memory file system. Clones share the files, as processes share a disk. It is meant for tests: no data is durable,
+/// and opening a segment copies all of its bytes.
 ///
 /// ```
 /// use std::path::Path;
@@ -34,9 +34,9 @@ pub struct MemoryVfs {
 
 #[derive(Debug, Default)]
 struct MemoryDisk {
-    /// Files and directories by absolute path. The root always exists.
+    /// The files and directories by absolute path. The root directory always exists and is not in the map.
     nodes: Mutex<BTreeMap<PathBuf, Node>>,
-    /// The number of the next temporary file.
+    /// The number in the name of the next temporary file.
     temporary: AtomicU64,
 }
 
@@ -48,7 +48,7 @@ enum Node {
 
 type FileContent = Arc<Mutex<Vec<u8>>>;
 
-/// Locks a mutex, even if a thread panicked while holding it: the content is used as that thread left it.
+/// Locks a mutex even if a thread panicked while holding it. The data may then be partly updated.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -66,7 +66,7 @@ impl MemoryVfs {
         path == Path::new("/") || matches!(nodes.get(path), Some(Node::Dir))
     }
 
-    /// Adds a node at an unused path, in an existing directory.
+    /// Adds a file or directory at an unused path. Its parent directory must exist.
     fn add(&self, path: &Path, node: Node) -> io::Result<()> {
         let (path, mut nodes) = (Self::path(path), self.nodes());
         match path.parent() {
@@ -178,7 +178,7 @@ impl Vfs for MemoryVfs {
         self.add(to, Node::File(content))
     }
 
-    /// Returns the system's temporary folder: scratch files are on the real disk, as a large batch needs one.
+    /// Returns the temporary directory of the system, because scratch files must be on a real disk.
     fn scratch(&self, _dir: &Path) -> PathBuf {
         std::env::temp_dir()
     }
@@ -203,7 +203,7 @@ impl Vfs for MemoryVfs {
     }
 }
 
-/// A file being written, removed unless it is published.
+/// A file that is being written. It is removed when dropped, unless it has been published.
 #[derive(Debug)]
 struct Temporary {
     vfs: MemoryVfs,
@@ -246,7 +246,7 @@ impl Drop for Temporary {
     }
 }
 
-/// An open file, readable even after its name is removed.
+/// An open file. It can be read even after its name is removed.
 #[derive(Debug)]
 struct OpenFile(FileContent);
 
@@ -285,7 +285,7 @@ impl ReadFile for OpenFile {
     }
 }
 
-/// A held lock. The lock file contains one byte while the lock is held.
+/// A held lock. The lock file has one byte while the lock is held, otherwise it is empty.
 #[derive(Debug)]
 struct MemoryLock {
     vfs: MemoryVfs,
@@ -310,7 +310,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_system_in_memory_refuses_what_a_disk_refuses() {
+    fn memory_file_system_rejects_the_same_operations_as_a_disk() {
         let vfs = MemoryVfs::default();
         let kind = |done: io::Result<()>| done.unwrap_err().kind();
         let (dir, file) = (Path::new("/a"), Path::new("/a/file"));
@@ -323,7 +323,7 @@ mod tests {
         assert_eq!(kind(vfs.remove_dir(dir)), ErrorKind::DirectoryNotEmpty);
         assert_eq!(kind(vfs.list(file).map(drop)), ErrorKind::NotADirectory);
         assert_eq!(kind(vfs.open(dir).map(drop)), ErrorKind::IsADirectory);
-        // A reader sees appended bytes of a log, also after the name is removed.
+        // A reader sees bytes that are appended to a log after it was opened, even after the name is removed.
         let reader = vfs.open(file).unwrap();
         log.append(b"abc").unwrap();
         vfs.unlink(file).unwrap();
@@ -333,7 +333,7 @@ mod tests {
         assert_eq!((&bytes, reader.len().unwrap()), (b"cde", 6));
         assert_eq!(kind(reader.read_exact_at(&mut bytes, 4)), ErrorKind::UnexpectedEof);
         assert_eq!(kind(vfs.open(file).map(drop)), ErrorKind::NotFound);
-        // A dropped unpublished file leaves nothing.
+        // A temporary file that is dropped without being published is removed.
         drop(vfs.create_temporary(dir).unwrap());
         let mut temporary = vfs.create_temporary(dir).unwrap();
         temporary.append(b"x").unwrap();
@@ -342,7 +342,7 @@ mod tests {
         vfs.create_temporary(dir).unwrap().publish(file, true).unwrap();
         assert_eq!(vfs.list(dir).unwrap(), ["file"]);
         assert_eq!(vfs.open(file).unwrap().len().unwrap(), 0);
-        // Renaming a directory moves its content.
+        // Renaming a directory moves its contents.
         assert_eq!(kind(vfs.rename_dir(Path::new("/none"), Path::new("/b"))), ErrorKind::NotFound);
         vfs.rename_dir(dir, Path::new("/b")).unwrap();
         assert!(vfs.exists(Path::new("/b/file")).unwrap() && !vfs.exists(dir).unwrap());

@@ -1,9 +1,9 @@
-//! Access to the bytes of a file: mapped, read whole, or read page by page.
+//! Access to the bytes of a file by mapping it, reading all of it, or reading single pages.
 //!
-//! A map is the fastest way to read a file that is in the page cache, and it shares that cache with all readers of the
-//! file. Its disadvantage: the operating system cannot return an error for a page that cannot be read, because the disk
-//! fails, the server of a network file system is unreachable or the file was truncated. It ends the process with
-//! SIGBUS. Programs that must survive this use `sys::guard` or [`Access::Read`].
+//! Mapping is the fastest way to read a file that is in the page cache, and the map shares the cache's memory with all
+//! readers of the file. Its disadvantage is that the operating system cannot return an error for an unreadable page. If the
+//! disk fails, the server of a network file system is unreachable or the file was truncated, it sends SIGBUS, which ends the
+//! process. Programs that must survive this use `sys::guard` or [`Access::Read`].
 
 use std::fs::File;
 use std::io;
@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use super::guard::GuardRegistration;
 use super::vfs::{Bytes, ReadFile};
 
-/// A placeholder for systems on which maps are not guarded.
+/// A placeholder for systems without a guard for maps.
 #[cfg(not(target_os = "linux"))]
 #[derive(Debug)]
 pub(crate) enum GuardRegistration {}
@@ -32,39 +32,39 @@ impl GuardRegistration {
     }
 }
 
-/// How the bytes of an index's segments are read into memory. The choice affects no answer, only the cost of reading
-/// and the effect of a file that cannot be read.
+/// How the bytes of segment files are brought into memory. The choice does not affect query results, only the cost of
+/// reading and the effect of unreadable files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Access {
-    /// Maps the files and gives hints to the operating system: no read-ahead for lookups of single pages
-    /// (`MADV_RANDOM`), prefetch for page ranges that are about to be scanned (`MADV_WILLNEED`). The fastest choice for
-    /// files on a local disk. A page that cannot be read ends the process with SIGBUS, as with every map, unless the
-    /// program has installed a guard (`sys::guard::install`, on Linux).
+    /// Maps the files and advises the operating system: no read-ahead for lookups of single pages (`MADV_RANDOM`), and
+    /// prefetching of page ranges that are about to be scanned (`MADV_WILLNEED`). The fastest choice for files on a local
+    /// disk. An unreadable page ends the process with SIGBUS, as with any map, unless the program has installed a guard
+    /// (`sys::guard::install`, on Linux).
     #[default]
     Map,
-    /// Maps the files without hints: each page fault also reads neighbouring pages, up to the read-ahead of the device.
-    /// Faster than [`Map`](Self::Map) only if the file fits into memory and most of it will be needed soon.
+    /// Maps the files without advice. Each page fault also reads neighbouring pages, up to the read-ahead of the device.
+    /// Faster than [`Map`](Self::Map) only if the file fits into memory and most of it will be read soon.
     PlainMap,
-    /// Does not map files. The first access to a page reads it by a fallible call, checks it, and keeps it in memory of
-    /// the process until the segment is closed. This is the safe choice: a failing disk, an unreachable server or a
-    /// truncated file causes [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) in the
-    /// current query, never SIGBUS, and pages read once cannot change any more. It costs a private copy of all pages
-    /// touched, which the system can only swap out; address space of the length of the files is reserved. Do not use it
-    /// for an index larger than memory, unless queries touch few of its pages.
+    /// Does not map files. The first access to a page reads it with a system call, checks it, and keeps a copy in the memory
+    /// of the process until the segment is closed. This is the safe choice: a failing disk, an unreachable server or a
+    /// truncated file causes [`Error::Io`](crate::Error::Io) or [`Error::Corrupt`](crate::Error::Corrupt) in the current
+    /// query, never SIGBUS, and pages that have been read cannot change. The cost is a private copy of each page that is
+    /// used, which the system can only swap out. Address space of the length of the files is reserved. Do not use it for an
+    /// index larger than the memory, unless queries use few of its pages.
     Read,
-    /// Reads each file as a whole when it is opened, into memory of huge pages where the system has them
-    /// (`MADV_HUGEPAGE`). For servers with memory for the whole index: queries of an index of several gigabytes spend
-    /// much of their time on the page tables of a map, whose pages have 4 KiB. Opening takes as long as reading the
-    /// files, each process has its own copy, and a file that cannot be read causes [`Error::Io`](crate::Error::Io) when
-    /// it is opened. Pages are checked when they are first touched, as with the other choices.
+    /// Reads each file completely when it is opened, into huge pages if the system supports them (`MADV_HUGEPAGE`). For
+    /// servers with enough memory for the whole index: with a map, whose pages have 4 KiB, queries of an index of several
+    /// gigabytes spend much of their time on page tables. Opening takes as long as reading the files, and each process has
+    /// its own copy. An unreadable file causes [`Error::Io`](crate::Error::Io) when it is opened. Pages are checked at their
+    /// first use, as with the other choices.
     Load,
 }
 
 /// Maps the first `len` bytes of `file` read-only.
 ///
-/// The map changes only if the file does: this crate writes a segment under a temporary name, publishes it by rename,
-/// makes it read-only and never opens it for writing again.
+/// The map changes only if the file does. This crate creates a segment file under a temporary name, on Unix without write
+/// permission, publishes it by renaming it, and never opens it for writing again.
 ///
 /// # Errors
 /// I/O errors of the operating system.
@@ -73,25 +73,25 @@ pub(super) fn map(file: &File, len: usize) -> io::Result<Bytes> {
     if len == 0 {
         return Ok(Bytes::Heap(Vec::new()));
     }
-    // SAFETY: `Mmap::map` requires that the file is not modified or truncated while the map exists. No code of this
-    // crate does that to a published file: segments are created under a temporary name, renamed and made read-only, and
-    // later only unlinked, which leaves the map intact. Another program could do it, with bounded effect. All readers
-    // take the bytes as `[u8]` and check every value they decode, so changed bytes cause an error, or a wrong answer if
-    // the page checksum did not cover them; a truncation causes SIGBUS.
+    // SAFETY: `Mmap::map` requires that the file is not modified or truncated while the map exists. No code of this crate
+    // does that to a published file: segments are created under a temporary name, on Unix without write permission, then
+    // renamed, and later only unlinked, which leaves the map intact. Another program could do it, with bounded effect. All
+    // readers take the bytes as `[u8]` and check every value they decode, so changed bytes cause an error, or a wrong answer
+    // if the page checksum did not cover them; a truncation causes SIGBUS.
     let map = unsafe { memmap2::MmapOptions::new().len(len).map(file) }?;
     Ok(Bytes::Mapped(map))
 }
 
-/// The number of bytes of a file read by one call.
+/// Number of bytes of a file that are read with one call.
 const LOADED: usize = 8 << 20;
 
-/// Reads the first `len` bytes of `file` into memory of huge pages, if the system has them.
+/// Reads the first `len` bytes of `file` into memory, in huge pages if the system supports them.
 ///
 /// # Errors
 /// I/O errors of the operating system.
 fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
     let mut map = memmap2::MmapMut::map_anon(len)?;
-    // A hint: reading also works without huge pages.
+    // Ignore errors, because huge pages are not required.
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage);
     for (offset, bytes) in (0..).step_by(LOADED).zip(map.chunks_mut(LOADED)) {
@@ -100,10 +100,11 @@ fn load(file: &dyn ReadFile, len: usize) -> io::Result<memmap2::Mmap> {
     map.make_read_only()
 }
 
-/// Allocates the bytes `from..to` of a scratch file as zeros, so that every page of its map has a block on the disk.
+/// Extends a scratch file by the zero bytes `from..to` and allocates their disk blocks, so that writes to a map of the file
+/// cannot fail.
 ///
 /// # Errors
-/// I/O errors of the operating system, for example of a full disk.
+/// I/O errors of the operating system, for example if the disk is full.
 pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
     #[cfg(test)]
     super::spill::faults::write((to - from) as u64)?;
@@ -112,7 +113,7 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
         let flags = rustix::fs::FallocateFlags::empty();
         match rustix::fs::fallocate(file, flags, from as u64, (to - from) as u64) {
             Ok(()) => return Ok(()),
-            // Some file systems cannot allocate, and some of these report it only by failing.
+            // Some file systems do not support allocation, which is only known after the call fails. Write zeros instead.
             Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {}
             Err(error) => return Err(error.into()),
         }
@@ -126,7 +127,7 @@ pub(super) fn extend(file: &File, from: usize, to: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Maps the first `len` bytes of a scratch file for reading and writing; the file must be at least that long.
+/// Maps the first `len` bytes of a scratch file for reading and writing. The file must have at least this length.
 ///
 /// # Errors
 /// I/O errors of the operating system.
@@ -138,7 +139,7 @@ pub(super) fn scratch(file: &File, len: usize) -> io::Result<memmap2::MmapMut> {
     unsafe { memmap2::MmapOptions::new().len(len).map_mut(file) }
 }
 
-/// Resets an anonymous map to zeros on `threads` threads, and returns its memory to the system.
+/// Returns the memory of an anonymous map to the system, using `threads` threads. Its bytes read as zeros afterwards.
 #[cfg(unix)]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
 pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
@@ -154,17 +155,17 @@ pub(super) fn forget_on(map: &mut memmap2::MmapMut, threads: usize) {
                 let _ =
                     unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, start, length) };
             };
-            // If no thread can be started, this memory is freed with the map.
+            // If a thread cannot be started, its share of the memory is freed with the map.
             let _ = std::thread::Builder::new().spawn_scoped(scope, forget);
         }
     });
 }
 
-/// Does nothing: on other systems the memory is freed with the map.
+/// Does nothing. On other systems the memory is freed with the map.
 #[cfg(not(unix))]
 pub(super) fn forget_on(_: &mut memmap2::MmapMut, _: usize) {}
 
-/// Hints to the system that these bytes of `file` will be read soon; errors are ignored.
+/// Advises the system that these bytes of `file` will be read soon. Ignores errors.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "a call to the system; see the SAFETY note")]
 pub(super) fn will_need(file: &File, offset: u64, length: u64) {
@@ -175,29 +176,30 @@ pub(super) fn will_need(file: &File, offset: u64, length: u64) {
     unsafe { libc::posix_fadvise(file.as_raw_fd(), offset, length, libc::POSIX_FADV_WILLNEED) };
 }
 
-/// The number of bytes that [`PartialFile`] reads and keeps as a unit: a page of the format, and of most processors.
+/// Number of bytes that [`PartialFile`] reads and stores as one piece: the size of a page in the format and on most
+/// processors.
 pub(crate) const PIECE: usize = 4096;
 
-/// The bytes of a file, accessed as an [`Access`] specifies.
+/// The bytes of a file, in the form that an [`Access`] selects.
 #[derive(Debug)]
 pub(crate) enum View {
     /// A map or a copy of the whole file.
     Whole {
-        /// The registration of the map, dropped before the map.
+        /// The registration of the map with the guard. It must be dropped before the map.
         guard: Option<GuardRegistration>,
         bytes: Bytes,
-        /// Whether future reads are announced to the operating system.
+        /// Whether to advise the operating system of future reads.
         hints: bool,
     },
-    /// The parts of the file read so far.
+    /// A file whose used pieces have been read into memory.
     Fetched(PartialFile),
 }
 
 impl View {
-    /// Opens a view of the first `len` bytes of `file`.
+    /// Opens the first `len` bytes of `file` with this kind of access.
     ///
     /// # Errors
-    /// I/O errors of the operating system, which may refuse to reserve address space of `len` bytes.
+    /// I/O errors of the operating system. For [`Access::Read`], reserving address space of `len` bytes may fail.
     pub(crate) fn new(file: Box<dyn ReadFile>, len: usize, access: Access) -> io::Result<Self> {
         if access == Access::Read && len > 0 {
             return PartialFile::new(file, len).map(Self::Fetched);
@@ -215,14 +217,14 @@ impl View {
         if access == Access::Map
             && let Bytes::Mapped(map) = &bytes
         {
-            // A hint: if the system refuses it, the map works without it.
+            // Ignore errors, because the map also works without this advice.
             let _ = map.advise(memmap2::Advice::Random);
             return Ok(Self::Whole { guard, bytes, hints: true });
         }
         Ok(Self::Whole { guard, bytes, hints: false })
     }
 
-    /// Whether any page of a guarded map was unreadable and was replaced by zeros. Everything read since then is
+    /// Returns true if a page of a guarded map was unreadable and was replaced by zeros. All bytes read since then are
     /// invalid.
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
@@ -231,7 +233,7 @@ impl View {
         matches!(self, Self::Whole { guard: Some(guard), .. } if guard.is_lost())
     }
 
-    /// Returns the number of bytes of the file.
+    /// Returns the length of the file in bytes.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Whole { bytes, .. } => bytes.len(),
@@ -239,8 +241,8 @@ impl View {
         }
     }
 
-    /// Returns the bytes at `range`; `None` if the range is outside of the file, or has not been read yet by a
-    /// [`PartialFile`]. Access to a map may wait for the disk; access to pieces already read never does.
+    /// Returns the bytes at `range`. Returns `None` if the range is not within the file, or if a piece of a [`PartialFile`]
+    /// has not been read yet. Access to a map may wait for the disk; access to stored pieces never does.
     #[inline(always)]
     pub(crate) fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         match self {
@@ -249,8 +251,8 @@ impl View {
         }
     }
 
-    /// Hints to the operating system that the bytes at `range` will be read soon, so that it prefetches them. It
-    /// neither waits nor has any other effect.
+    /// Advises the operating system to prefetch the bytes at `range`, which will be read soon. Does not wait, and has no
+    /// other effect.
     pub(crate) fn will_need(&self, range: &Range<usize>) {
         let end = range.end.min(self.len());
         let Some(length) = end.checked_sub(range.start).filter(|&length| length > 0) else { return };
@@ -265,29 +267,29 @@ impl View {
     }
 }
 
-/// A file that is read into memory piece by piece, as requested. The pieces are stored in a region as long as the file,
+/// A file that is read into memory piece by piece when needed. The pieces are stored in a region of the length of the file,
 /// whose pages use no memory until they are written. A stored piece never changes.
 #[derive(Debug)]
 pub(crate) struct PartialFile {
     file: Box<dyn ReadFile>,
     region: memmap2::MmapRaw,
-    /// One bit for each piece, set if the piece is in the region.
+    /// A bit for each piece, which is set once the piece is stored.
     there: Box<[AtomicU64]>,
-    /// Held while a piece is written to the region.
+    /// Locked while a piece is stored.
     keeping: Mutex<()>,
 }
 
 impl PartialFile {
     fn new(file: Box<dyn ReadFile>, len: usize) -> io::Result<Self> {
         let region = memmap2::MmapOptions::new().len(len).no_reserve_swap().map_anon()?;
-        // With huge pages the first piece would take 2 MiB.
+        // With huge pages, the first piece would already use 2 MiB.
         #[cfg(target_os = "linux")]
         let _ = region.advise(memmap2::Advice::NoHugePage);
         let there = (0..len.div_ceil(PIECE).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         Ok(Self { file, region: region.into(), there, keeping: Mutex::new(()) })
     }
 
-    /// Fills `buffer` from the file, without using the region.
+    /// Reads bytes of the file into `buffer`, and does not store them.
     ///
     /// # Errors
     /// I/O errors of the operating system.
@@ -297,7 +299,7 @@ impl PartialFile {
 
     #[inline(always)]
     fn is_there(&self, piece: usize) -> bool {
-        // Acquire ordering, so that the bytes written before the bit was set are visible.
+        // Acquire ordering, so that the bytes of the piece, written before the bit was set, are visible.
         self.there.get(piece / 64).is_some_and(|word| word.load(Ordering::Acquire) & 1 << (piece % 64) != 0)
     }
 
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_handed_out_only_from_pieces_that_are_there() {
+    fn get_returns_bytes_only_if_all_their_pieces_are_stored() {
         let bytes: Vec<u8> = (0..3 * PIECE + 100).map(|i| (i / 7) as u8).collect();
         let (view, bytes) = fetched(&bytes);
         assert_eq!(view.len(), bytes.len());
@@ -386,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn places_outside_of_the_file_have_no_bytes() {
+    fn get_returns_none_for_ranges_outside_the_file() {
         for len in [1, PIECE, PIECE + 1, 64 * PIECE, 64 * PIECE + 1] {
             let (view, bytes) = fetched(&vec![7; len]);
             for (piece, bytes) in bytes.chunks(PIECE).enumerate() {
@@ -406,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn first_stored_piece_is_kept() {
+    fn storing_a_piece_again_does_not_change_it() {
         let (view, _) = fetched(&vec![0; 2 * PIECE]);
         pieces(&view).keep(1, &[1; PIECE]);
         pieces(&view).keep(1, &[2; PIECE]);

@@ -1,8 +1,8 @@
-//! Access to the operating system: files, maps and the lock of the writer.
+//! Access to the operating system: files, memory maps and the writer's lock.
 //!
-//! [`vfs`] is the only access to the file system, so that a test can replace the disk; `real` implements it for the
-//! disk. [`mmap`] contains the `unsafe` code for files, and `guard` the `unsafe` code for SIGBUS, the signal for
-//! unreadable pages of a map.
+//! Index files are accessed only through [`vfs`], so that tests can replace the disk; `real` implements it for the disk. The
+//! `unsafe` code for files is in [`mmap`]. The `unsafe` code for SIGBUS, the signal for unreadable pages of a map, is in
+//! `guard`.
 
 pub mod column;
 pub mod durable_file;

@@ -1,4 +1,4 @@
-//! A file system for background work: it limits the write rate, and further writes can be stopped.
+//! A file system for background work: limits the write rate, and can be stopped.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
 
-/// A wrapper around another file system that limits the write rate of temporary files.
+/// Wraps another file system, and limits the rate at which temporary files are written.
 #[derive(Clone, Debug)]
 pub struct Paced {
     vfs: Arc<dyn Vfs>,
     stop: Arc<AtomicBool>,
-    /// The limit in bytes per second; `None` for no limit.
+    /// The maximum rate in bytes per second; `None` for no limit.
     rate: Option<u64>,
 }
 
 impl Paced {
-    /// Wraps `vfs`. Once `stop` is set, every further write fails. `rate` is the limit in bytes per second.
+    /// Wraps `vfs`. `rate` is the maximum rate in bytes per second. Once `stop` is true, writes to temporary files fail.
     #[must_use]
     pub fn new(vfs: Arc<dyn Vfs>, stop: Arc<AtomicBool>, rate: Option<u64>) -> Self {
         Self { vfs, stop, rate }

@@ -1,8 +1,8 @@
-//! Writes and reads of large files that bypass the page cache (`O_DIRECT` of Linux).
+//! Reads and writes of large files that bypass the page cache (`O_DIRECT` on Linux).
 //!
-//! A new page of the cache costs time, on a virtual machine more than the disk, and the cache takes memory from other
-//! processes. The system requires aligned offsets, lengths and addresses. If the file system does not support such
-//! writes, the cache is used.
+//! Adding a page to the cache takes time, on a virtual machine more than writing it to the disk, and the cache takes memory
+//! from other processes. Bypassing the cache requires aligned offsets, lengths and addresses. If the file system does not
+//! support it, the cache is used.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -10,16 +10,15 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::vfs::ReadFile;
 
-/// The alignment in bytes of lengths, offsets and addresses that bypass the cache; disks require this alignment or a
-/// smaller one.
+/// The alignment in bytes of lengths, offsets and addresses for bypassing the cache. No disk requires a larger one.
 pub(super) const ALIGNED: usize = 1 << 12;
-/// The number of bytes of a write that bypasses the cache.
+/// Number of bytes of a write, and maximum number of bytes of a read, that bypasses the cache.
 pub(super) const TOGETHER: usize = 4 << 20;
-/// The minimum number of bytes of a read that bypasses the cache. For shorter reads, waiting for the disk takes longer
-/// than a new page of the cache.
+/// Minimum number of bytes of a read that bypasses the cache. Shorter reads are faster through the cache, because waiting
+/// for the disk takes longer than adding pages to the cache.
 const READ_MIN: usize = 1 << 18;
 
-/// Bytes buffered at an aligned address.
+/// A buffer whose bytes start at an aligned address.
 #[derive(Debug)]
 pub(super) struct Aligned {
     buffer: Vec<u8>,
@@ -31,8 +30,7 @@ impl Aligned {
     pub(super) fn new() -> Self {
         let buffer = vec![0; TOGETHER + ALIGNED];
         let start = buffer.as_ptr().align_offset(ALIGNED);
-        // If the address cannot be aligned, the system refuses the write, and the whole file is written through the
-        // cache.
+        // If the address cannot be aligned, the system rejects the write, and the whole file is written through the cache.
         Self { buffer, start: start.min(ALIGNED), len: 0 }
     }
 
@@ -54,7 +52,7 @@ impl Aligned {
         }
     }
 
-    /// Appends a prefix of `bytes`, up to the capacity, and returns its length.
+    /// Appends bytes up to the capacity of the buffer, and returns the number of appended bytes.
     pub(super) fn add(&mut self, bytes: &[u8]) -> usize {
         let end = self.start + self.len;
         let count = bytes.len().min(TOGETHER - self.len);
@@ -63,8 +61,8 @@ impl Aligned {
         count
     }
 
-    /// Writes the longest prefix of aligned length past the cache, and keeps the rest. Returns false if the file system
-    /// refuses: the file then uses the cache again, and the unwritten bytes are kept.
+    /// Writes the longest prefix of aligned length past the cache, and keeps the rest. If the file system rejects the write,
+    /// makes the file use the cache again, keeps the unwritten bytes and returns false.
     pub(super) fn write_whole(&mut self, file: &mut File) -> io::Result<bool> {
         let whole = self.len / ALIGNED * ALIGNED;
         let (mut written, mut passes) = (0, true);
@@ -86,7 +84,7 @@ impl Aligned {
     }
 }
 
-/// Makes reads and writes of the open file bypass the cache (`past`), or use it again.
+/// Makes reads and writes of an open file bypass the cache if `past` is true, otherwise makes them use it.
 #[cfg(target_os = "linux")]
 pub(super) fn pass_cache(file: &File, past: bool) -> io::Result<()> {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
@@ -100,22 +98,22 @@ pub(super) fn pass_cache(_: &File, past: bool) -> io::Result<()> {
     if past { Err(io::ErrorKind::Unsupported.into()) } else { Ok(()) }
 }
 
-/// Reads that bypass the cache, of any alignment.
+/// Reads at any offset and of any length that bypass the cache.
 #[derive(Debug, Default)]
 pub(super) struct PastCacheReader {
-    /// A second descriptor of the file, for reads that bypass the cache; `None` if the system refuses to open it.
+    /// A second descriptor of the file for reads that bypass the cache. `None` if the system cannot open it.
     file: OnceLock<Option<File>>,
-    /// The memory of a finished read, reused for the next one.
+    /// The buffer of the last read, for reuse by the next one.
     buffer: Mutex<Vec<u8>>,
 }
 
 impl PastCacheReader {
-    /// Fills `out` with bytes of `file`, from `offset` on; all of them must exist. A long read bypasses the cache if
-    /// the system supports it; a short read uses the cache.
+    /// Fills `out` with the bytes of `file` from `offset` on. Long reads bypass the cache if the system supports it; short
+    /// reads use the cache.
     ///
     /// # Errors
     ///
-    /// I/O errors of the operating system.
+    /// I/O errors of the operating system, including [`io::ErrorKind::UnexpectedEof`] past the end of the file.
     pub(super) fn read_exact_at(&self, file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
         let mut at = offset;
         for piece in out.chunks_mut(TOGETHER) {
@@ -125,7 +123,7 @@ impl PastCacheReader {
         Ok(())
     }
 
-    /// Reads up to [`TOGETHER`] bytes, so that the aligned buffer stays small however much is asked for.
+    /// Reads at most [`TOGETHER`] bytes, so that the aligned buffer is small even for a long read.
     fn read_piece(&self, file: &File, out: &mut [u8], offset: u64) -> io::Result<()> {
         if out.len() >= READ_MIN
             && let Some(past) = self.file.get_or_init(|| opened_past_cache(file).ok())
@@ -137,12 +135,13 @@ impl PastCacheReader {
                 return Ok(());
             }
         }
-        // This read reports the error if the disk cannot read the bytes.
+        // Read through the cache. If the disk cannot read the bytes, this reports the error.
         ReadFile::read_exact_at(file, out, offset)
     }
 }
 
-/// Fills `out` by one read of whole aligned blocks into `buffer`. Returns false if the read failed or was short.
+/// Reads whole aligned blocks into `buffer` with one call, and copies the requested bytes to `out`. Returns false if the
+/// read failed or was too short.
 fn read_aligned(file: &File, buffer: &mut Vec<u8>, out: &mut [u8], offset: u64) -> bool {
     let before = (offset % ALIGNED as u64) as usize;
     let length = (before + out.len()).next_multiple_of(ALIGNED);
@@ -151,7 +150,7 @@ fn read_aligned(file: &File, buffer: &mut Vec<u8>, out: &mut [u8], offset: u64) 
     }
     let start = buffer.as_ptr().align_offset(ALIGNED).min(ALIGNED);
     let blocks = &mut buffer[start..start + length];
-    // The last block of the file may be incomplete.
+    // The last block of the file may be incomplete, so a read may be short.
     match read_once_at(file, blocks, offset - before as u64) {
         Ok(count) if count >= before + out.len() => {
             out.copy_from_slice(&blocks[before..before + out.len()]);
@@ -171,7 +170,7 @@ fn read_once_at(_: &File, _: &mut [u8], _: u64) -> io::Result<usize> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// Opens an open file again; the file may have no name.
+/// Opens an open file a second time; this works even if the file has no name.
 #[cfg(target_os = "linux")]
 #[allow(clippy::disallowed_methods, reason = "scratch files are part of the seam")]
 fn opened_past_cache(file: &File) -> io::Result<File> {
@@ -192,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_reads_at_any_offset_give_the_bytes_of_the_file() {
+    fn reads_at_any_offset_and_length_return_the_file_contents() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         let all: Vec<u8> = (0..3 * READ_MIN + 777).map(|at| (at / 7) as u8 ^ (at >> 12) as u8).collect();

@@ -1,4 +1,4 @@
-//! The file system of the operating system, as an implementation of [`vfs`](super::vfs).
+//! The implementation of [`vfs`](super::vfs) for the file system of the operating system.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -38,7 +38,7 @@ impl Vfs for RealVfs {
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        // Opening a FIFO would wait for a writer, so check the file type first.
+        // Opening a FIFO would block until a writer opens it, so check the file type first.
         // guard: a file is a regular file
         if !fs::metadata(path)?.is_file() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
@@ -50,7 +50,7 @@ impl Vfs for RealVfs {
         if cfg!(unix) {
             File::open(dir)?.sync_all()
         } else {
-            // Elsewhere a directory cannot be opened as a file, and the journal of the file system makes renames
+            // On other systems a directory cannot be opened as a file. There the journal of the file system makes renames
             // durable.
             Ok(())
         }
@@ -96,8 +96,8 @@ impl Vfs for RealVfs {
 pub(super) fn temporary(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(TEMPORARY_PREFIX);
-    // By default temporary files are hidden from other users. An index should be as readable as any other file of the
-    // user, and nobody needs to write to a published file.
+    // By default, only the user can read temporary files. An index should be as readable as the user's other files, and
+    // published files must not be changed.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
     builder.tempfile_in(dir)
@@ -161,7 +161,7 @@ impl ReadFile for File {
     #[cfg(not(any(unix, windows)))]
     fn read_exact_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         use std::io::{Read, Seek, SeekFrom};
-        // All threads share the file's single position.
+        // All threads share the position of the file, so only one may use it at a time.
         static SEEKING: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
         let _seeking = SEEKING.lock();
         let mut file = self;

@@ -1,8 +1,9 @@
-//! Scratch space on disk for work that is larger than memory.
+//! Scratch files for data that exceeds the memory.
 //!
-//! A small scratch file stays in the page cache. A large scratch file would evict other data from the cache, and each
-//! new page of the cache costs more time than the disk. Therefore later bytes are written past the cache, as for
-//! [durable files](super::DurableFile), and long reads of these bytes bypass it too.
+//! The start of a scratch file is written through the page cache, so that a small file remains in the cache. A large scratch
+//! file would evict other data from the cache, and adding pages to the cache takes longer than writing them to the disk. So
+//! later bytes are written past the cache, as for [durable files](super::DurableFile), and long reads of these bytes bypass
+//! it, too.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -12,28 +13,28 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::past_cache::{ALIGNED, Aligned, PastCacheReader, pass_cache};
 use super::vfs::ReadFile;
 
-/// A file without a name: bytes are appended at its end and read at any offset. It is removed when dropped or when the
-/// process ends.
+/// An unnamed scratch file. Bytes are appended at its end and can be read at any offset. The file is deleted when this value
+/// is dropped or the process ends.
 #[derive(Debug)]
 pub struct Spill {
     file: File,
-    /// The unwritten bytes at the end, while writes go through the cache.
+    /// The unwritten bytes at the end of the file, while writes go through the cache.
     buffer: Vec<u8>,
-    /// The unwritten bytes at the end, while writes bypass the cache.
+    /// The unwritten bytes at the end of the file, while writes bypass the cache. `None` while they go through the cache.
     past_cache: Option<Aligned>,
-    /// The file length from which writes bypass the cache.
+    /// The length of the file at which writes start to bypass the cache.
     cached: u64,
     reader: PastCacheReader,
     flushed: u64,
-    /// Bytes before this offset have been released.
+    /// The offset before which the disk space has been freed.
     released: AtomicU64,
 }
 
-/// The number of bytes collected for a write.
+/// Number of bytes that are buffered before they are written through the cache.
 const BUFFER: usize = 1 << 18;
-/// The number of bytes of a file that are written through the cache.
+/// Number of bytes at the start of a file that are written through the cache.
 const CACHED: u64 = 256 << 20;
-/// The number of bytes released at a time.
+/// Granularity of releasing disk space, in bytes.
 const RELEASED: u64 = 16 << 20;
 
 impl Spill {
@@ -54,24 +55,24 @@ impl Spill {
         })
     }
 
-    /// Returns the unwritten bytes at the end.
+    /// Returns the unwritten bytes at the end of the file.
     fn waiting(&self) -> &[u8] {
         self.past_cache.as_ref().map_or(&self.buffer, Aligned::bytes)
     }
 
-    /// Returns the length in bytes, including unwritten bytes.
+    /// Returns the length of the file in bytes, including unwritten bytes.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.flushed + self.waiting().len() as u64
     }
 
-    /// Whether the file is empty.
+    /// Returns true if nothing has been appended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends bytes, and returns the offset of the first one.
+    /// Appends bytes, and returns the offset at which they start.
     ///
     /// # Errors
     /// I/O errors of the operating system.
@@ -91,12 +92,12 @@ impl Spill {
         Ok(start)
     }
 
-    /// Writes the buffer through the cache. From a certain length on, later bytes bypass the cache.
+    /// Writes the buffer through the cache. Once the file has the length `cached`, later bytes bypass the cache.
     fn write_buffer(&mut self) -> io::Result<()> {
         #[cfg(test)]
         faults::write(self.buffer.len() as u64)?;
         let end = self.flushed + self.buffer.len() as u64;
-        // The bytes after the last aligned offset become the first bytes that bypass the cache.
+        // The bytes after the last aligned offset remain buffered. They will be the first to bypass the cache.
         let after = if end < self.cached { 0 } else { (end % ALIGNED as u64) as usize };
         let (now, later) = self.buffer.split_at(self.buffer.len() - after);
         self.file.write_all(now)?;
@@ -113,15 +114,15 @@ impl Spill {
         Ok(())
     }
 
-    /// Writes the waiting bytes past the cache, up to an aligned length. If the file system refuses, these and all
-    /// later bytes are written through the cache.
+    /// Writes the longest prefix of aligned length of the waiting bytes past the cache. If the file system rejects this,
+    /// writes these and all later bytes through the cache.
     #[cold]
     fn write_past_cache(&mut self) -> io::Result<()> {
         let Some(waiting) = &mut self.past_cache else { return Ok(()) };
         let before = waiting.bytes().len();
         #[cfg(test)]
         faults::write(before as u64)?;
-        // Reads are not aligned, so the file bypasses the cache only during this write.
+        // Other reads are not aligned, so the file bypasses the cache only during this write.
         let passes = match pass_cache(&self.file, true) {
             Ok(()) => {
                 let passes = waiting.write_whole(&mut self.file);
@@ -138,21 +139,21 @@ impl Spill {
         Ok(())
     }
 
-    /// Frees the disk space before `offset`, in large steps, if the file system supports it. The bytes before `offset`
-    /// must not be read afterwards.
+    /// Frees the disk space of the bytes before `offset`, rounded down to a multiple of 16 MiB, if the file system supports
+    /// it. The bytes before `offset` must not be read afterwards.
     pub fn release(&self, offset: u64) {
         let (before, offset) = (self.released.load(Relaxed), offset.min(self.flushed) / RELEASED * RELEASED);
-        // If several threads release at the same time, one of them does it and the others return.
+        // If several threads release bytes at the same time, only one of them does it.
         if offset > before && self.released.compare_exchange(before, offset, Relaxed, Relaxed).is_ok() {
             give_back(&self.file, before, offset - before);
         }
     }
 
-    /// Fills `out` with the bytes from `offset` on.
+    /// Fills `out` with the bytes of the file from `offset` on.
     ///
     /// # Errors
-    /// I/O errors of the operating system; [`io::ErrorKind::UnexpectedEof`] past the end; an error for bytes that were
-    /// [released](Self::release).
+    /// I/O errors of the operating system; [`io::ErrorKind::UnexpectedEof`] past the end of the file; an error for
+    /// [released](Self::release) bytes.
     pub fn read_exact_at(&self, out: &mut [u8], offset: u64) -> io::Result<()> {
         if offset < self.released.load(Relaxed) {
             return Err(io::Error::other("a part of a scratch file that was given back"));
@@ -175,8 +176,8 @@ impl Spill {
     }
 }
 
-/// Punches a hole into the file. If the file system does not support it, the space stays allocated until the file is
-/// closed.
+/// Frees the disk space of a range of the file. If the file system cannot do this, the space remains allocated until the
+/// file is closed.
 #[cfg(target_os = "linux")]
 fn give_back(file: &File, from: u64, bytes: u64) {
     let flags = rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
@@ -197,7 +198,7 @@ pub(crate) mod faults {
         static READS: Cell<bool> = const { Cell::new(true) };
     }
 
-    /// Lets this thread write at most `bytes` more bytes to scratch files; then the disk is full.
+    /// Sets the number of bytes that this thread can still write to scratch files. After these, the disk is full.
     pub(crate) fn leave_space(bytes: u64) {
         SPACE.set(bytes);
     }
@@ -222,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn appended_bytes_are_read_back_across_the_buffer() {
+    fn spill_returns_appended_bytes_from_file_and_buffer() {
         let dir = tempfile::tempdir().unwrap();
         let mut spill = Spill::create(dir.path()).unwrap();
         let piece: Vec<u8> = (0..=255).cycle().take(100_003).collect();
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_bypass_the_cache_are_read_back_where_they_were_appended() {
+    fn bytes_written_past_the_cache_are_read_back_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let all: Vec<u8> = (0..11_000_000_u32).map(|at| (at / 5) as u8 ^ (at >> 16) as u8).collect();
         for (cached, at_once, is_odd) in [
@@ -255,11 +256,11 @@ mod tests {
             for piece in all.chunks(at_once) {
                 assert_eq!(spill.append(piece).unwrap(), written as u64);
                 written += piece.len();
-                // Few disks accept writes from an odd address: the bytes are then written through the cache.
+                // Most disks reject writes from an odd address. The bytes are then written through the cache.
                 if let (true, Some(waiting)) = (is_odd, &mut spill.past_cache) {
                     waiting.misalign();
                 }
-                // Each read includes bytes of the file and unwritten bytes.
+                // Read a range that has bytes from the file and unwritten bytes.
                 let from = written.saturating_sub(600_000) / 3 * 2;
                 if at_once > 7 || written % 1_000_003 < 7 {
                     let mut out = vec![0; written - from];

@@ -1,4 +1,4 @@
-//! The real file system, with segments written past the page cache.
+//! The real file system, but with segments that are written past the page cache.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -10,8 +10,8 @@ use super::RealVfs;
 use super::durable_file::DurableFile;
 use super::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs, pass_through};
 
-/// A [`RealVfs`] for an index that is written once and queried later, such as the index of a batch job: large segments
-/// are written [past the page cache](DurableFile), so the first queries read them from the disk.
+/// A [`RealVfs`] for an index that is written once and queried later, such as the index of a batch job. Large segments are
+/// written [past the page cache](DurableFile), so the first queries must read them from the disk.
 #[derive(Clone, Copy, Debug)]
 pub struct UncachedVfs;
 
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_has_its_bytes_and_name_and_replaces_only_on_request() {
+    fn publish_keeps_contents_and_replaces_only_on_request() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("segment");
         for (bytes, replace, is_published) in [(&b"first"[..], false, true), (b"second", false, false), (b"third", true, true)] {

@@ -1,11 +1,11 @@
-//! Large zeroed arrays, in huge pages if the system provides huge pages fast enough.
+//! Large zeroed arrays, which use huge pages if the system provides them fast enough.
 //!
-//! Page faults of 4 KiB pages take a fifth of the time of a join. A huge page of 2 MiB costs one fault, which takes an
-//! eighth of the time of 512 small faults. But a virtual machine may have returned free huge pages to its host ("free
-//! page reporting"). The first touch of such a page fetches it from the host, which takes six times as long as faults
-//! of small pages, as the guest keeps small pages. So huge pages are touched one by one in advance. After a huge page
-//! that is slower than small pages would be, small pages are used. The system populates them in one call, which takes
-//! two thirds of the time of their faults.
+//! Page faults of 4 KiB pages take a fifth of the time of a join. A huge page of 2 MiB causes a single fault, which takes an
+//! eighth of the time of 512 small faults. But a virtual machine may have returned free huge pages to its host ("free page
+//! reporting"). The first access to such a page fetches it from the host, which takes six times as long as faults of small
+//! pages, because the guest keeps its small pages. So huge pages are touched one by one in advance. If a huge page is slower
+//! than the small pages that it replaces, small pages are used for the memory that follows. The system populates these with
+//! one call, which takes two thirds of the time of their faults.
 
 #[cfg(any(target_os = "linux", test))]
 use std::ops::Range;
@@ -16,15 +16,15 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use super::mmap;
 use crate::error::{Error, Result};
 
-/// The array size in bytes from which huge pages are requested, although the first one may be slow.
+/// Minimum size in bytes of an array for which huge pages are tried.
 const MANY: usize = 16 << 20;
 
-/// An array of numbers that are initially 0.
+/// An array of numbers. All of them are 0 initially.
 #[derive(Debug)]
 pub struct Zeroed<T> {
     count: usize,
     memory: ArrayMemory<T>,
-    /// The number of threads that touch the array and release its memory.
+    /// The number of threads that populate the array and release its memory.
     threads: usize,
 }
 
@@ -41,8 +41,8 @@ impl<T> Default for Zeroed<T> {
 }
 
 impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
-    /// Creates an array of `count` numbers. All of its memory may be taken at once, so `count` should be the number of
-    /// values that will be used.
+    /// Creates an array of `count` numbers. The system may allocate all of the memory immediately, so `count` should not
+    /// exceed the number of values that will be used.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the system does not have enough memory.
@@ -50,11 +50,11 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
         Self::shared(count, 1)
     }
 
-    /// Same as [`new`](Self::new), for an array shared by `threads` threads. They touch and release the memory in
-    /// parallel; a single thread needs a tenth of the time of a join for this.
+    /// Creates an array as [`new`](Self::new) does, for use by `threads` threads. The threads populate and release the
+    /// memory in parallel; with a single thread, this takes a tenth of the time of a join.
     ///
     /// # Errors
-    /// Same as [`new`](Self::new).
+    /// As [`new`](Self::new).
     pub fn shared(count: usize, threads: usize) -> Result<Self> {
         let bytes = count.saturating_mul(size_of::<T>());
         let memory = if bytes < MANY {
@@ -70,7 +70,7 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> Zeroed<T> {
         Ok(Self { count, memory: memory.ok_or_else(none)?, threads })
     }
 
-    /// Truncates the array to the first `count` numbers; keeps the memory.
+    /// Truncates the array to its first `count` numbers. Does not release memory.
     pub fn truncate(&mut self, count: usize) {
         self.count = self.count.min(count);
     }
@@ -114,23 +114,23 @@ impl<T: FromBytes + Immutable + IntoBytes + KnownLayout> DerefMut for Zeroed<T> 
     }
 }
 
-/// The range of the back-off in bytes: the size of the small pages used after a slow huge page, before the next huge
-/// page is tried. It doubles each time the huge page is slow again. If all huge pages are slow, the loss is a fifth of
-/// the time of small pages, and less for larger arrays.
+/// The range of the back-off in bytes. After a slow huge page, small pages are used for this many bytes before the next huge
+/// page is tried. The back-off doubles each time that page is slow, too. If all huge pages are slow, this costs at most a
+/// fifth of the time of small pages, and less for larger arrays.
 #[cfg(any(target_os = "linux", test))]
 const BACKOFF: std::ops::RangeInclusive<usize> = 64 << 20..=1 << 30;
 
-/// The size of a huge page in bytes.
+/// Size of a huge page in bytes.
 #[cfg(any(target_os = "linux", test))]
 const PAGE: usize = 2 << 20;
 
-/// Populates the map on `threads` threads, with huge pages as long as they are faster than the small pages that they
+/// Populates the map with `threads` threads, using huge pages as long as they are faster than the small pages that they
 /// replace.
 #[cfg(target_os = "linux")]
 fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     use memmap2::Advice::{HugePage, NoHugePage, PopulateWrite};
 
-    // If the system refuses one of these requests, the memory still works.
+    // Ignore errors, because the requests only affect the speed.
     let _ = map.advise(HugePage);
     let share = map.len().div_ceil(threads.max(1)).next_multiple_of(PAGE);
     let touched: Vec<Vec<Range<usize>>> = if threads > 1 {
@@ -161,18 +161,19 @@ fn touch_huge_pages(map: &mut memmap2::MmapMut, threads: usize) {
     }
 }
 
-/// Touches the huge pages of `bytes` one by one. Returns the ranges for small pages, which are not touched.
+/// Touches the huge pages of `bytes` one by one. Returns the ranges for which small pages should be used; these are not
+/// touched. The ranges are relative to the start of the map, in which `bytes` starts at `from`.
 #[cfg(target_os = "linux")]
 fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
     use std::time::{Duration, Instant};
 
     use parking_lot::Mutex;
 
-    /// The time of 512 small pages, 1.4 us each.
+    /// The time for touching 512 small pages, 1.4 us each.
     const SMALL_ONES: Duration = Duration::from_micros(700);
     static LATELY: Mutex<HugePageBackoff> = Mutex::new(HugePageBackoff::NEW);
 
-    // The lock is not held while pages are touched: a concurrent caller starts from the initial state.
+    // The lock is not held while pages are touched. A concurrent call starts with the initial state.
     let mut backoff = std::mem::replace(&mut *LATELY.lock(), HugePageBackoff::NEW);
     let small = backoff.small_page_ranges(bytes.len(), |at| {
         let begun = Instant::now();
@@ -187,9 +188,9 @@ fn touch(from: usize, bytes: &mut [u8]) -> Vec<Range<usize>> {
 #[cfg(any(target_os = "linux", test))]
 #[derive(Clone, Copy, Debug)]
 struct HugePageBackoff {
-    /// The number of next bytes for which small pages are used.
+    /// The number of following bytes for which small pages are used.
     left: usize,
-    /// The next back-off in bytes, used if a huge page is slow again.
+    /// The number of bytes to use small pages for if the next huge page is slow.
     next: usize,
 }
 
@@ -197,8 +198,8 @@ struct HugePageBackoff {
 impl HugePageBackoff {
     const NEW: Self = Self { left: 0, next: *BACKOFF.start() };
 
-    /// Splits `len` bytes into huge pages and ranges for small pages, and returns the ranges. `is_late` touches the
-    /// huge page at an offset, and returns whether it was slow.
+    /// Splits `len` bytes into huge pages and ranges of small pages, and returns the ranges of small pages. `is_late`
+    /// touches the huge page at an offset, and returns true if it was slow.
     fn small_page_ranges(&mut self, len: usize, mut is_late: impl FnMut(usize) -> bool) -> Vec<Range<usize>> {
         let (mut all, mut at) = (Vec::new(), 0);
         while at < len {
@@ -221,7 +222,7 @@ impl HugePageBackoff {
     }
 }
 
-/// Does nothing: other systems choose the page size themselves.
+/// Does nothing. Other systems choose the page size themselves.
 #[cfg(not(target_os = "linux"))]
 fn touch_huge_pages(_: &mut memmap2::MmapMut, _: usize) {}
 
@@ -230,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn zeroed_arrays_of_any_size_are_zero_and_keep_written_values() {
+    fn zeroed_arrays_start_at_zero_and_keep_written_values() {
         for count in [0, 1, 1000, MANY / 4 - 1, MANY / 4, MANY + 1025] {
             for threads in [1, 3] {
                 let mut zeroed = Zeroed::<u32>::shared(count, threads).unwrap();
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn small_pages_follow_a_late_one_and_more_of_them_the_next() {
+    fn each_slow_huge_page_doubles_the_back_off() {
         const MIB: usize = 1 << 20;
         let late_at = [0, 66 * MIB];
         let mut backoff = HugePageBackoff::NEW;
@@ -255,11 +256,12 @@ mod tests {
             touched.push(at / MIB);
             late_at.contains(&at)
         });
-        // The first huge page touched is slow: 64 MiB of small pages follow. The next huge page is slow too, and 128
-        // MiB follow.
+        // The first huge page is slow, so small pages are used for the next 64 MiB. The next huge page is also slow, so
+        // small pages are used for the next 128 MiB.
         assert_eq!(small, [2 * MIB..66 * MIB, 68 * MIB..196 * MIB]);
         assert_eq!(touched, [0, 66, 196, 198, 200]);
-        // A fast huge page resets the back-off; a slow one at the end of a map carries over to the next map.
+        // A fast huge page resets the back-off. The back-off after a slow huge page at the end of a map carries over to the
+        // next map.
         assert!(backoff.small_page_ranges(3 * MIB, |at| at == 2 * MIB).is_empty());
         let first = |small: Vec<Range<usize>>| (small.len(), small[0].start, small[0].end);
         assert_eq!(first(backoff.small_page_ranges(50 * MIB, |_| unreachable!())), (1, 0, 50 * MIB));

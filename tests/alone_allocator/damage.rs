@@ -1,16 +1,16 @@
-//! Bytes that are not what was written must never pass for what was.
+//! Tests that damaged files are detected: no damaged segment or index gives a wrong answer without an error.
 //!
-//! Of the engines we looked at, most answered differently, without a word, from some copy of their files with
-//! a flipped bit or a cut end, and some crashed. Here the same is done to ours, exhaustively on small files:
-//! every bit flipped, every length cut to, pages and files swapped. What opens is asked everything, and must
-//! give the answers of the sound file or a typed error.
+//! Most engines that we examined silently gave different answers from some copy of their files with a flipped bit or a
+//! truncated end, and some crashed. These tests do the same to our files, exhaustively if the files are small: they flip
+//! every bit, truncate to every length, and swap pages and files. If a damaged file opens, all queries run on it. Each
+//! must return the answer of the undamaged file or a typed error.
 //!
-//! The second half does the same *above* the checksums: after each flip all checksums are made to fit again.
-//! Then nothing is promised of the answers, but nothing may panic, reach outside, or take memory or time out
-//! of proportion, and `verify` must report each flip.
+//! The second half damages content *below* the checksums: it flips a bit and then updates all checksums. The answers may
+//! then be wrong, but no query may panic, read out of bounds, or use excessive memory or time, and `verify` must report
+//! each flipped bit.
 //!
-//! By default larger files have one bit in each byte flipped; `scripts/damage` runs with
-//! `TWINDEX_DAMAGE=all`.
+//! By default, only one bit of each byte is flipped in larger files; `scripts/damage` flips all bits
+//! (`TWINDEX_DAMAGE=all`).
 
 #![allow(clippy::disallowed_methods, reason = "damages files without the index's knowledge")]
 
@@ -36,31 +36,31 @@ use crate::support::{
     Compared, Random, Sample, Seals, SegmentQueries, bytes_of, compare, place, records, samples,
 };
 
-/// The largest allocation that opening and asking may make, whatever a file says.
+/// Maximum size in bytes of a single allocation while a file of `file_length` bytes is opened and queried.
 fn largest_allocation(file_length: usize) -> usize {
     (1 << 20) + 16 * file_length
 }
-/// Far above what any case takes, far below what a loop over a lying count would.
+/// Time limit of a case: far above the time of any case, and far below that of a loop over an invalid count.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// How a damaged file came out, where that is allowed.
+/// The allowed outcomes for a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     RefusedAtOpen,
-    /// Some queries are refused, the others have the sound answers.
+    /// Some queries return an error; all others return the answers of the undamaged file.
     RefusedWhenAsked,
-    /// The answers are correct, and only `verify` reports the damage.
+    /// All answers are correct; only `verify` reports the damage.
     OnlyVerifyNotices,
-    /// Opened with a lie under fitting checksums; `verify` reports it.
+    /// The file opens, because its checksums were updated after the damage; `verify` reports the damage.
     LieReported,
-    /// The sound answers.
+    /// The answers of the undamaged file.
     Same,
 }
 
 type Counts = BTreeMap<Outcome, usize>;
 
-/// Runs all cases on all processors, each under watch, and counts outcomes; panics with the first few that
-/// are not allowed.
+/// Runs all cases on all cores, measures the time and the largest allocation of each, and counts the outcomes. Panics
+/// with the first disallowed outcomes.
 fn run(
     name: &str,
     cases: usize,
@@ -86,7 +86,7 @@ fn run(
                     };
                     let (mut outcome, mut took, mut largest) = watched();
                     if took > LONGEST {
-                        // By the clock, on which other work counts: that does not come twice.
+                        // Other load on the machine may have slowed this case, so it runs a second time.
                         (outcome, took, largest) = watched();
                     }
                     if outcome.is_ok() && (took > LONGEST || largest > largest_allocation(length)) {
@@ -119,10 +119,11 @@ fn add(total: &mut Counts, counts: Counts) {
     }
 }
 
-/// Up to this length every bit is flipped in every run.
+/// Maximum length in bytes of a file whose bits are all flipped in every run.
 const SMALL: usize = 4_000;
 
-/// Every bit, or of a larger file one in each byte, unless the long run is asked for.
+/// Returns the bits to flip: all bits of a small file, and one bit of each byte of a larger one. With
+/// `TWINDEX_DAMAGE=all`, returns all bits.
 fn bits(bytes: &[u8]) -> Vec<usize> {
     let all = bytes.len() <= SMALL || std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all");
     if all {
@@ -138,7 +139,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     damaged
 }
 
-/// Checks that an error is one that a caller can recognise as damage.
+/// Checks that callers can recognise the error as damage.
 fn typed(error: &Error) -> std::result::Result<(), String> {
     match error {
         Error::Corrupt { .. } | Error::Unsupported { .. } => Ok(()),
@@ -146,7 +147,7 @@ fn typed(error: &Error) -> std::result::Result<(), String> {
     }
 }
 
-/// A sound file, what to ask it, and what it answers.
+/// An undamaged segment file, the queries to run on it, and their answers.
 struct SoundFile {
     bytes: Vec<u8>,
     questions: SegmentQueries,
@@ -163,14 +164,14 @@ impl SoundFile {
         Self { bytes, questions, answers }
     }
 
-    /// The same index, queried for every `step`-th document and fingerprint only.
+    /// Keeps only the queries for every `step`-th document and fingerprint.
     fn every(mut self, step: usize) -> Self {
         self.questions.keep_every(step);
         self.answers = self.questions.ask(&Segment::from_bytes(self.bytes.clone(), place()).unwrap());
         self
     }
 
-    /// Opens damaged bytes and asks everything. `verify` must report damage to a file that opens.
+    /// Opens the damaged bytes and runs all queries. If they open, `verify` must report the damage.
     fn outcome(&self, damaged: Vec<u8>) -> std::result::Result<Outcome, String> {
         let segment = match Segment::from_bytes(damaged, place()) {
             Ok(segment) => segment,
@@ -198,14 +199,14 @@ impl SoundFile {
 
 const RADII: &[u32] = &[0, 3, 7];
 
-/// Several pages of everything: damage in one of them leaves the others usable.
+/// Returns a segment in which every section has several pages, so that damage to one page leaves the others usable.
 fn several_pages() -> Vec<u8> {
     let params = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
     bytes_of(&records(&params, 700))
 }
 
 #[test]
-fn every_flipped_bit_of_a_segment_is_an_error_or_changes_no_answer_and_verify_sees_it() {
+fn verify_detects_every_flipped_segment_bit_and_no_answer_changes() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let sound = SoundFile::of(bytes, RADII);
@@ -220,7 +221,7 @@ fn every_flipped_bit_of_a_segment_is_an_error_or_changes_no_answer_and_verify_se
 }
 
 #[test]
-fn a_flipped_bit_in_one_page_of_several_is_noticed_when_the_page_is_touched() {
+fn flipped_bit_is_detected_when_its_page_is_read() {
     let sound = SoundFile::of(several_pages(), &[3]);
     assert!(sound.bytes.len() as u64 > 3 * PAGE);
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 1 } else { 211 };
@@ -230,7 +231,7 @@ fn a_flipped_bit_in_one_page_of_several_is_noticed_when_the_page_is_touched() {
 }
 
 #[test]
-fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
+fn opening_refuses_truncated_and_extended_segments() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let length = bytes.len();
@@ -246,7 +247,7 @@ fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
         });
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&additions.len()));
         add(&mut total, counts);
-        // The head cut off: the footer is in its place and nothing else is.
+        // Removes the first bytes of the file, so that only the footer is at its offset from the end.
         let counts = run(&name, length, length, |cut| sound.outcome(sound.bytes[cut + 1..].to_vec()));
         assert_eq!(counts.get(&Outcome::RefusedAtOpen), Some(&length));
     }
@@ -254,7 +255,7 @@ fn every_cut_and_every_addition_is_refused_when_a_segment_is_opened() {
 }
 
 #[test]
-fn pages_swapped_repeated_zeroed_or_taken_from_another_segment_are_refused() {
+fn swapped_repeated_zeroed_and_foreign_pages_are_refused() {
     let params = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
     let bytes = several_pages();
     let mut others = records(&params, 699);
@@ -287,7 +288,7 @@ fn pages_swapped_repeated_zeroed_or_taken_from_another_segment_are_refused() {
 }
 
 #[test]
-fn a_lie_under_fitting_checksums_is_never_a_panic_and_verify_reports_every_one() {
+fn damage_with_valid_checksums_never_panics_and_verify_reports_it() {
     let mut total = Counts::new();
     for Sample { name, bytes } in samples() {
         let seals = Seals::of(&bytes);
@@ -301,7 +302,7 @@ fn a_lie_under_fitting_checksums_is_never_a_panic_and_verify_reports_every_one()
 }
 
 #[test]
-fn a_lie_in_one_of_several_pages_is_reported_too() {
+fn verify_reports_damage_with_valid_checksums_in_any_page() {
     let bytes = several_pages();
     let seals = Seals::of(&bytes);
     let sound = SoundFile::of(bytes, &[3]);
@@ -311,7 +312,7 @@ fn a_lie_in_one_of_several_pages_is_reported_too() {
     assert!(counts[&Outcome::LieReported] > 100, "{counts:?}");
 }
 
-/// Fingerprints only, in tables of any codec that take several pages.
+/// Designs and codecs of tables that take several pages; the segments contain only fingerprints.
 const TABLES_OF_PAGES: [(&str, &str); 7] = [
     ("blocks-3", "planes"),
     ("blocks-3", "compact+2"),
@@ -323,7 +324,7 @@ const TABLES_OF_PAGES: [(&str, &str); 7] = [
 ];
 
 #[test]
-fn a_flip_or_a_lie_in_tables_of_several_pages_is_noticed_whatever_their_codec() {
+fn damage_in_multi_page_tables_is_detected_with_every_codec() {
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 7 } else { 1499 };
     for (design, codecs) in TABLES_OF_PAGES {
         let bytes = bytes_of(&records(&near::params(design, codecs), 900));
@@ -340,7 +341,7 @@ fn a_flip_or_a_lie_in_tables_of_several_pages_is_noticed_whatever_their_codec() 
 }
 
 #[test]
-fn a_flip_or_a_lie_in_the_table_of_a_hot_bucket_is_noticed() {
+fn damage_in_a_table_with_a_hot_bucket_is_detected() {
     let step = if std::env::var_os("TWINDEX_DAMAGE").is_some_and(|value| value == "all") { 7 } else { 997 };
     for codecs in ["planes", "planes+3", "compact"] {
         let mut records = Records::new(&near::params("blocks-4", codecs));
@@ -363,16 +364,16 @@ fn a_flip_or_a_lie_in_the_table_of_a_hot_bucket_is_noticed() {
     }
 }
 
-/// Features that a reader may ignore: the only fields of a segment that can change without a change of
-/// meaning.
+/// The bytes of the compatible features. Readers ignore unknown ones, so they are the only field that can change without
+/// effect.
 const COMPATIBLE_FEATURES: Range<usize> = 16..24;
 
-/// Flips a bit and makes all checksums fit.
+/// Flips a bit, updates all checksums, and runs all queries and `verify`.
 fn lie(sound: &SoundFile, seals: Seals, bit: usize) -> std::result::Result<Outcome, String> {
     let mut file = flipped(&sound.bytes, bit);
     seals.reseal(&mut file, false);
     if file == sound.bytes {
-        return Ok(Outcome::Same); // a bit of a checksum
+        return Ok(Outcome::Same); // the bit belongs to a checksum, so the update restored it
     }
     let segment = match Segment::from_bytes(file, place()) {
         Ok(segment) => segment,
@@ -401,7 +402,7 @@ fn lie(sound: &SoundFile, seals: Seals, bit: usize) -> std::result::Result<Outco
     Ok(Outcome::LieReported)
 }
 
-/// A small index of two segments with deletes, as files, and what to ask it.
+/// The files of a small index with two segments and deleted documents, the sketches to query, and the answers.
 struct SoundIndex {
     dir: tempfile::TempDir,
     files: MemoryVfs,
@@ -420,7 +421,7 @@ impl SoundIndex {
             texts.iter().map(|text| index.sketcher().unwrap().sketch(text).unwrap()).collect();
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
-        // One expires by the second commit.
+        // The second commit makes one of these documents expire.
         for ((key, sketch), stamp) in ["a", "b", "c"].into_iter().zip(&sketches).zip([1050, 1000, 949]) {
             writer.put(key, Document::from(sketch).with_value(b"value").with_stamp(stamp)).unwrap();
         }
@@ -463,7 +464,7 @@ impl SoundIndex {
         all
     }
 
-    /// Opens and asks; errors must be typed.
+    /// Opens the index and runs all queries; any error must be typed.
     fn outcome(&self, files: MemoryVfs) -> std::result::Result<Outcome, String> {
         let index = match Index::open_with(Arc::new(files), &self.path()) {
             Ok(index) => index,
@@ -489,7 +490,7 @@ fn named(paths: &[PathBuf], name: &str) -> PathBuf {
 }
 
 #[test]
-fn every_flipped_bit_of_every_file_of_an_index_is_an_error_or_changes_no_answer() {
+fn no_flipped_bit_of_an_index_file_silently_changes_answers() {
     let sound = SoundIndex::new();
     let paths = sound.files.paths();
     assert_eq!(paths.len(), 6, "CURRENT, LOCK, two manifests, two segments: {paths:?}");
@@ -503,7 +504,7 @@ fn every_flipped_bit_of_every_file_of_an_index_is_an_error_or_changes_no_answer(
             sound.outcome(files)
         });
         let expected = match name.as_str() {
-            // Nobody reads the lock's content or the manifest before the current one.
+            // No reader opens the lock file or the manifest of an earlier generation.
             "LOCK" | "MANIFEST-000002" => Outcome::Same,
             _ => Outcome::RefusedAtOpen,
         };
@@ -512,7 +513,7 @@ fn every_flipped_bit_of_every_file_of_an_index_is_an_error_or_changes_no_answer(
 }
 
 #[test]
-fn every_cut_of_every_file_of_an_index_is_an_error() {
+fn truncating_any_file_of_an_index_is_an_error() {
     let sound = SoundIndex::new();
     for path in sound.files.paths() {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
@@ -533,7 +534,7 @@ fn every_cut_of_every_file_of_an_index_is_an_error() {
 }
 
 #[test]
-fn a_missing_file_is_an_error_that_names_it_and_never_an_empty_index() {
+fn missing_file_is_an_error_that_names_the_file() {
     let sound = SoundIndex::new();
     for name in ["CURRENT", "MANIFEST-000003", "000001.seg", "000002.seg"] {
         let path = sound.path().join(name);
@@ -544,7 +545,8 @@ fn a_missing_file_is_an_error_that_names_it_and_never_an_empty_index() {
         assert!(error.to_string().contains(path.to_str().unwrap()), "{name}: {error}");
         std::fs::rename(&aside, &path).unwrap();
     }
-    // Whatever is left beside segments or manifests, it is no index without CURRENT, and not nothing either.
+    // A directory with a segment or a manifest but without CURRENT is damaged: it is neither an index nor an empty
+    // directory.
     for left in ["MANIFEST-000003", "000001.seg"] {
         let dir = tempfile::tempdir().unwrap();
         std::fs::copy(sound.path().join(left), dir.path().join(left)).unwrap();
@@ -562,8 +564,7 @@ fn a_missing_file_is_an_error_that_names_it_and_never_an_empty_index() {
 fn files_of_another_index_or_another_generation_are_refused() {
     let (mine, theirs) = (SoundIndex::new(), SoundIndex::new());
     let paths = mine.files.paths();
-    // Segments are canonical, so those of two indexes with the same records are the same file; manifests are
-    // not.
+    // Segments depend only on their records, so two indexes with equal records have equal segments. Manifests differ.
     assert_eq!(
         mine.files.get(&mine.path().join("000001.seg")),
         theirs.files.get(&theirs.path().join("000001.seg"))
@@ -596,7 +597,7 @@ fn files_of_another_index_or_another_generation_are_refused() {
 }
 
 #[test]
-fn an_index_moved_or_copied_is_the_same_index() {
+fn renamed_index_gives_the_same_answers() {
     let sound = SoundIndex::new();
     let moved = sound.dir.path().join("moved \u{fc}");
     std::fs::rename(sound.path(), &moved).unwrap();
@@ -606,9 +607,10 @@ fn an_index_moved_or_copied_is_the_same_index() {
 }
 
 #[test]
-fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
-    // Every other bucket of table 1 claims all rows. Each claim is in range, so only their sum reveals them;
-    // the fingerprints are chosen so that probes reach no bucket between, whose start is after its end.
+fn overlapping_buckets_are_refused_before_quadratic_work() {
+    // Every other bucket of table 1 claims all rows. Each claim is within the table, so only the sum of all claims shows
+    // the damage. The fingerprints are chosen so that no probe reads one of the other buckets, which start after their
+    // end.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
     let buckets = twindex::design::prefix_bits(3000, 16);
@@ -638,12 +640,12 @@ fn buckets_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
 }
 
 #[test]
-fn lists_that_overlap_are_an_error_before_they_cost_the_square_of_the_file() {
-    // Every fingerprint points to the one long list there is.
+fn overlapping_posting_lists_are_refused_before_quadratic_work() {
+    // All fingerprints refer to the only long posting list.
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let mut records = Records::new(&params);
     for key in 0..2000_u64 {
-        // Half of the documents share a fingerprint, the others have one each, all of them near it.
+        // Half of the documents share one fingerprint. Each of the others has a different fingerprint near it.
         let fingerprint = if key < 1000 { 0 } else { 1 << (key % 32) | 1 << (32 + key / 32 % 32) };
         let kept = Kept { fingerprint, ..Kept::default() };
         records.push(Key::U64(key), Some(kept)).unwrap();

@@ -1,11 +1,11 @@
-//! The experiment that other engines were put through: a small index, damaged in many ways, opened and
-//! read to the end. Each copy is counted in a column: the same answers, a clean error, other answers
-//! without an error, a panic, the end of the process, an allocation out of all proportion. Some are unchanged, because
-//! the damage wrote what was there, such as zeros: these are counted separately.
+//! Repeats an experiment that was done with other engines: damages a small index in many ways, opens each copy, and runs
+//! all queries. The outcomes are counted: the same answers, an error, different answers without an error, a panic, the
+//! end of the process by a signal, or an excessive allocation. Copies that the damage did not change, for example because
+//! it wrote zeros over zeros, are counted separately.
 //!
-//! Copies are made by their number, so that a number names a case for ever: `TWINDEX_DAMAGED_ONE=417`. Child processes
-//! take ranges of numbers; if one dies of a signal, another continues after the case that killed it.
-//! `scripts/damage` runs a million, and prints the table.
+//! The number of a case determines its damage, so `TWINDEX_DAMAGED_ONE=417` repeats one case. Child processes run ranges
+//! of cases; if a signal ends one of them, the next child continues after the fatal case. `scripts/damage` runs a million
+//! cases and prints the counts as a table.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "damages files without the index's knowledge")]
@@ -31,19 +31,20 @@ use twindex::sketch::Buffers;
 use twindex::sys::{Access, Vfs};
 use twindex::{Document, Index, Params, Result, Sketch, Sketcher, Writer};
 
-/// Set for the processes that this test starts: the first number, the one after the last, and a file for the identity of
-/// each case, written before it is checked.
+/// The environment variable of the child processes: the number of the first case, the number after the last case, and the
+/// path of a file to which the identity of each case is written before the case runs.
 const CHILD: &str = "TWINDEX_DAMAGED_CHILD";
 const PAGE: usize = 4096;
 const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
-    /// Damage left it as it was: zeros in the place of zeros, a piece in the place of its like.
+    /// The damage changed no byte, for example because it wrote zeros over zeros or copied an equal piece.
     Undamaged,
     Same,
     Error,
-    /// The answers of a commit before the last, as after a crash: of logs only, whose end nobody else knows.
+    /// The answers of an earlier commit, as after a crash. Only for indexes with a log, because no other file records
+    /// where the log ends.
     EarlierCommit,
     Different,
     Panic,
@@ -84,14 +85,14 @@ type Answer = std::result::Result<String, String>;
 struct SoundFile {
     files: BTreeMap<PathBuf, Vec<u8>>,
     sketches: Vec<Sketch>,
-    /// After each commit; the last is what is there.
+    /// The answers after each commit; the last entry is the current state.
     answers: Vec<Vec<Answer>>,
-    /// The largest allocation of opening and asking.
+    /// Size in bytes of the largest allocation while the undamaged index is opened and queried.
     allocated: usize,
 }
 
-/// An index with all that an index can have: an IDF table, fingerprints, bands, signatures, samples, values, stamps, sets
-/// and marks, segments with deletes; with a log, or without one.
+/// Creates an index that uses every feature: an IDF table, fingerprints, bands, signatures, samples, values, stamps,
+/// sets, marks, and segments with deletes. If `with_log`, it also has a log.
 fn made(salt: u64, with_log: bool) -> SoundFile {
     let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -146,7 +147,7 @@ fn made(salt: u64, with_log: bool) -> SoundFile {
     SoundFile { files, sketches, answers, allocated: LARGEST.get() }
 }
 
-/// Everything that can be asked.
+/// Returns the answers to all queries.
 fn asked(index: &Index, sketches: &[Sketch]) -> Vec<Answer> {
     let snapshot = index.snapshot();
     let said = |answer: Result<String>| answer.map_err(|error| error.to_string());
@@ -176,7 +177,7 @@ fn asked(index: &Index, sketches: &[Sketch]) -> Vec<Answer> {
 }
 
 struct Experiment {
-    /// Without a log and with one; the same of another index.
+    /// Two undamaged indexes, without and with a log; `others` are two more with different documents.
     sound: [SoundFile; 2],
     others: [SoundFile; 2],
 }
@@ -186,7 +187,7 @@ impl Experiment {
         Self { sound: [made(0, false), made(0, true)], others: [made(5, false), made(5, true)] }
     }
 
-    /// The files of a case, and what was done to one of them.
+    /// Returns which index the case damages, the files after the damage, and the kind of damage.
     fn damaged(&self, number: u64) -> (usize, BTreeMap<PathBuf, Vec<u8>>, usize) {
         let mut random = Random(number * 0x9E37_79B9 + 1);
         let which = number as usize % 2;
@@ -195,7 +196,7 @@ impl Experiment {
         let names: Vec<PathBuf> = files.keys().cloned().collect();
         let name = &names[random.below(names.len())];
         let other = &names[random.below(names.len())];
-        // The other index's file of the same kind, with any name.
+        // The file of the same kind in the other index. Numbers in the names are ignored.
         let ending = |path: &Path| {
             let name = path.to_str().unwrap();
             name.chars().filter(|c| c.is_ascii_uppercase() || *c == 's').collect::<String>()
@@ -236,7 +237,7 @@ impl Experiment {
             }
             6 | 7 => {
                 let from = if kind == 6 { another } else { foreign };
-                // Whole pages at the same place, or smaller pieces from any place to any place.
+                // Copies either a whole page to the same offset, or a smaller piece from any offset to any other.
                 let size = PAGE >> random.below(7);
                 let to = random.below(length.div_ceil(size)) * size;
                 let start = if size == PAGE { to } else { random.below(from.len().div_ceil(size)) * size };
@@ -277,7 +278,7 @@ impl Experiment {
         let total: usize = files.values().map(Vec::len).sum();
         let access = if number.is_multiple_of(3) { Access::Read } else { Access::Map };
         let options = Index::options().access(access);
-        // Some on a real disk, the others in memory.
+        // Every 32nd case uses a directory on disk, the others use memory.
         let mut dir: Option<TempDir> = None;
         let vfs = MemoryVfs::default();
         if number.is_multiple_of(32) {
@@ -309,7 +310,7 @@ impl Experiment {
             Err(_) => Outcome::Panic,
             _ if largest > sound.allocated.max(1 << 20) + 16 * total => Outcome::Overallocation,
             _ if took > LONGEST => Outcome::Slow,
-            // An undamaged copy must have the same answers.
+            // A copy that the damage did not change must give the same answers.
             Ok(Some(answers)) if undamaged && answers == sound.answers[last] => Outcome::Undamaged,
             _ if undamaged => Outcome::Different,
             Ok(None) => Outcome::Error,
@@ -317,7 +318,7 @@ impl Experiment {
             Ok(Some(answers)) if agrees(&answers, last) => Outcome::Error,
             Ok(Some(answers))
                 if (2..last).any(|earlier| answers == sound.answers[earlier]) || {
-                    // Before the first commit of the log.
+                    // The state before the first commit to the log.
                     which == 1 && answers == sound.answers[1]
                 } =>
             {
@@ -347,7 +348,8 @@ impl Experiment {
 #[derive(Default)]
 struct Counts {
     outcomes: BTreeMap<(usize, Outcome), u64>,
-    /// The distinct damaged indexes of each kind: two cases can do the same, as the number of files to delete is limited.
+    /// The distinct damaged indexes of each kind. Different cases can be equal; for example, there are few files to
+    /// delete.
     distinct: BTreeSet<(usize, u64)>,
 }
 
@@ -355,14 +357,14 @@ fn kind_of(case: u64) -> usize {
     case as usize / 2 % KINDS.len()
 }
 
-/// A hash that distinguishes damaged indexes.
+/// Returns a hash that identifies a damaged index.
 fn identity(which: usize, files: &BTreeMap<PathBuf, Vec<u8>>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (which, files).hash(&mut hasher);
     hasher.finish()
 }
 
-/// Runs these cases in a child process; if it dies, the cases after the fatal one run in the next child.
+/// Runs these cases in a child process. If the child dies, a new child runs the cases after the fatal one.
 fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
     let mut next = range.start;
     let place = tempfile::NamedTempFile::new().unwrap();
@@ -394,7 +396,7 @@ fn run_range(range: Range<u64>, counts: &Mutex<Counts>) {
         if output.status.success() {
             return;
         }
-        // Counts since the child's last report are lost with it; the sum shows that.
+        // The counts since the child's last report are lost, which the total at the end shows.
         let at = next + begun.checked_sub(1).expect("a child begins with a case");
         println!("case {at} ended the process: signal {:?}", output.status.signal());
         *counts.outcomes.entry((kind_of(at), Outcome::Signal)).or_default() += 1;
@@ -411,7 +413,7 @@ fn damaged_indexes_answer_as_before_or_report_the_damage() {
             (fields.next().unwrap().parse().unwrap(), fields.next().unwrap().parse().unwrap());
         let place = PathBuf::from(fields.next().unwrap());
         let experiment = Experiment::new();
-        println!(); // with one thread, the line begins with the name of the test
+        println!(); // with one test thread, the current line begins with the name of the test
         std::panic::set_hook(Box::new(|_| ()));
         let mut counts = BTreeMap::<(usize, Outcome), u64>::new();
         let mut identities = std::fs::File::create(&place).unwrap();

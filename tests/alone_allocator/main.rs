@@ -1,5 +1,5 @@
-//! Tests that measure the largest allocation of each thread. They are a program of their own because they replace the
-//! global allocator, and a program has only one.
+//! Tests that measure the largest allocation of each thread. They are a separate program, because they replace the global
+//! allocator, and a program has only one.
 
 #[path = "../support/allocations.rs"]
 mod allocations;

@@ -1,8 +1,8 @@
-//! Tests that an index has the same bytes on every machine: each machine writes the same files, and can read those of
-//! others.
+//! Tests that an index has the same bytes on every machine, and that machines can read each other's files.
 //!
-//! On one machine, the test writes an index twice and compares. With `TWINDEX_ACROSS`, a folder, the first machine leaves
-//! its index there, and the others compare their index with it and read it (`scripts/platforms`).
+//! By default, the test writes an index twice on one machine and compares the files. `TWINDEX_ACROSS` names a directory
+//! shared by several machines: the first machine writes its index there, and the others compare their index with it and
+//! read it (`scripts/platforms`).
 
 #![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
 
@@ -21,7 +21,7 @@ fn text(number: u64) -> String {
     format!("page {} of {} by {}, naïve 世界 №{}", number % 23, number % 7, number % 41, number % 5)
 }
 
-/// Creates an index without documents, with weighted fingerprints, bands, samples, sets, values, stamps, marks and
+/// Creates an index without documents that stores weighted fingerprints, bands, samples, sets, values, stamps, marks and
 /// priorities.
 fn empty(path: &Path) {
     let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
@@ -38,7 +38,7 @@ fn empty(path: &Path) {
     Index::create_with_idf(path, params, &table).unwrap();
 }
 
-/// Writes segments with deletes, one of them merged, and a log with its mark.
+/// Writes segments with deletes, merges some of them, and writes a log that ends with a mark.
 fn write(path: &Path) {
     let index = Index::open(path).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -98,13 +98,13 @@ fn answers(path: &Path) -> Answers {
 }
 
 #[test]
-fn index_that_is_written_elsewhere_is_this_ones_bytes_and_answers() {
+fn index_from_another_machine_has_the_same_bytes_and_answers() {
     let dir = tempfile::tempdir().unwrap();
     let shared = std::env::var_os("TWINDEX_ACROSS").map_or_else(|| dir.path().join("across"), PathBuf::from);
     std::fs::create_dir_all(&shared).unwrap();
     let (start, written) = (shared.join("empty"), shared.join("written"));
     if !written.exists() {
-        // This is the first machine. The UUID of the index is random; everything else is determined by the input.
+        // Only the first machine creates the index: its UUID is random, and everything else depends only on the input.
         empty(&start);
         put_there(&written, &files(&start));
         write(&written);

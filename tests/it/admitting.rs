@@ -1,4 +1,4 @@
-//! Tests `admit` against a model that knows only the documents and the time.
+//! Tests `admit` against a simple model of the live documents and the current time.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ struct KeptDocument {
     is_marked: bool,
 }
 
-/// The documents that are live at a time, including the batch.
+/// The documents that are live at the current time, including those of the uncommitted batch.
 #[derive(Clone, Debug, Default)]
 struct Model {
     now: u64,
@@ -30,7 +30,7 @@ impl Model {
         self.alive.retain(|_, kept| now - kept.stamp < AGE);
     }
 
-    /// Returns the outcome as a word, and the key and the distance of the near document.
+    /// Applies `admit` to the model. Returns the name of the outcome, and the key and the distance of the near document.
     fn admit(
         &mut self,
         key: u64,
@@ -94,9 +94,9 @@ fn check(index: &Index, model: &Model) {
 }
 
 #[test]
-fn admit_follows_its_table_in_batches_as_in_single_commits() {
+fn admit_agrees_with_the_model_in_batches_and_single_commits() {
     let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-    // `TWINDEX_CASES` sets another number of seeds.
+    // `TWINDEX_CASES` overrides the number of seeds.
     let seeds = std::env::var("TWINDEX_CASES").map_or(8_u64, |cases| cases.parse().expect("a number"));
     for seed in 0..seeds {
         let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
@@ -134,7 +134,7 @@ fn admit_follows_its_table_in_batches_as_in_single_commits() {
             let expected = model.admit(key, fingerprint, stamp, drops);
             assert_eq!(outcome(&admitted), expected, "{seed} {step}: {key} at {stamp}, {time}");
             *counts.entry(expected.0).or_default() += 1;
-            // No change of the batch is visible before it is committed.
+            // Changes of the batch are not visible before the commit.
             if step % 10 == 5 {
                 check(&index, &committed);
             }
@@ -149,7 +149,7 @@ fn admit_follows_its_table_in_batches_as_in_single_commits() {
                     writer.compact().unwrap();
                 }
                 6 => {
-                    // Uncommitted documents are lost, and so is their effect on the time.
+                    // Dropping the writer discards uncommitted documents and the time that their stamps set.
                     drop(writer);
                     index = Index::open(&path).unwrap();
                     writer = open(&index);
@@ -168,7 +168,7 @@ fn admit_follows_its_table_in_batches_as_in_single_commits() {
 }
 
 #[test]
-fn copy_of_an_expired_document_is_new_and_a_dropped_document_moves_the_time() {
+fn copy_of_an_expired_document_is_admitted_as_new() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x");
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();

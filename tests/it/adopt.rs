@@ -1,5 +1,5 @@
-//! Tests that an index of segments that were built separately gives the same results as one that was built at once, and that
-//! incompatible segments are refused.
+//! Tests that an index of adopted segments, which were built separately, gives the same results as an index built in one
+//! commit, and that incompatible segments are refused.
 
 #![allow(clippy::disallowed_methods, reason = "the test reads the files of an index directly")]
 
@@ -22,7 +22,7 @@ fn text(number: u32) -> String {
     words.join(" ") + last
 }
 
-/// Creates an index of some documents in one commit; returns the path of its only segment.
+/// Creates an index of these documents in one commit; returns the path of its only segment.
 fn built(dir: &Path, name: &str, params: &Params, numbers: impl Iterator<Item = u32>) -> PathBuf {
     let index = Index::create(dir.join(name), params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -48,7 +48,7 @@ fn hits(index: &Index) -> Vec<Vec<(String, Option<u32>)>> {
 }
 
 #[test]
-fn adopted_segments_answer_as_an_index_built_at_once_and_compact_to_the_same_bytes() {
+fn adopted_segments_answer_like_an_index_built_in_one_commit() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let one = built(dir, "one", &params(), 0..DOCUMENTS);
@@ -73,7 +73,7 @@ fn adopted_segments_answer_as_an_index_built_at_once_and_compact_to_the_same_byt
 }
 
 #[test]
-fn snapshot_of_one_segment_has_exactly_its_live_documents() {
+fn snapshot_of_a_segment_has_exactly_its_live_documents() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let segments = [built(dir, "a", &params(), 0..10), built(dir, "b", &params(), 10..30)];
@@ -94,7 +94,7 @@ fn snapshot_of_one_segment_has_exactly_its_live_documents() {
 }
 
 #[test]
-fn adopt_refuses_other_parameters_duplicate_keys_and_existing_paths_and_creates_nothing() {
+fn adopt_refuses_other_parameters_duplicate_keys_and_existing_paths() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let a = built(dir, "a", &params(), 0..10);

@@ -1,10 +1,11 @@
-//! Tests that an index gives exactly the results of a scan of all documents. The exact designs are tested against brute
+//! Tests that queries return exactly the results of a scan of all documents. The exact designs are compared with brute
 //! force for every radius, on uniform, clustered and adversarial fingerprints, at sizes on both sides of each change of
-//! layout. Free designs guarantee less, and must find exactly the documents that they guarantee.
+//! layout. Free designs guarantee less; they must return exactly the documents of their definition.
 //!
-//! Designs, codecs, probes, query modes and sizes have too many combinations for every run. By default, enough of them run
-//! that every two values of any two options occur together; with `TWINDEX_ANSWERS=all`, all of them run. The tests use the
-//! vector instructions of the machine, or those that `TWINDEX_KERNEL` sets.
+//! There are too many combinations of designs, codecs, probe strategies, query modes and sizes to test all of them in
+//! every run. By default, the tests run a subset in which every two values of any two options occur together; with
+//! `TWINDEX_ANSWERS=all`, they run all combinations. They use the best vector instructions of the machine, or the ones
+//! that `TWINDEX_KERNEL` selects.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::ControlFlow;
@@ -24,18 +25,18 @@ use crate::support::near::{
 };
 use crate::support::random::Random;
 
-/// How tables are probed: the default of their codec, or a given strategy.
+/// The probe strategies to test; `None` is the default strategy of the codec.
 const PROBES: [Option<Probe>; 4] =
     [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
 
 /// How queries are run.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
-    /// One by one, through fingerprints and their posting lists.
+    /// One query at a time; matches are looked up in the posting lists of their fingerprints.
     Alone,
-    /// This number of queries together.
+    /// Batches of this number of queries.
     Together(usize),
-    /// Sixteen together; every other query ends at its first match.
+    /// Batches of sixteen queries; every other query stops at its first match.
     Ending,
 }
 
@@ -48,7 +49,7 @@ fn all_is_asked_for() -> bool {
     std::env::var_os("TWINDEX_ANSWERS").is_some_and(|value| value == "all")
 }
 
-/// A set of fingerprints, with queries and all fingerprints that are near them.
+/// A set of fingerprints, queries, and for each query all documents near it.
 struct Set {
     name: String,
     fingerprints: Vec<u64>,
@@ -82,7 +83,7 @@ fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
     }
 }
 
-/// Runs all queries of the set on `segment`, and compares the results with the scan.
+/// Runs all queries of the set on `segment`, and compares the results with those of a scan.
 fn check(set: &Set, segment: &Segment, scratch: &mut SearchScratch, ask: SearchOptions, mode: Mode) {
     let design = segment.scheme().unwrap().design.to_string();
     let case = format!("{}, {}, {mode:?}, {ask:?}", set.name, segment.scheme().unwrap());
@@ -110,7 +111,7 @@ fn check(set: &Set, segment: &Segment, scratch: &mut SearchScratch, ask: SearchO
         Mode::Together(together) => (together, false),
         _ => (16, true),
     };
-    // The last queries are in an incomplete batch, or repeated within a batch.
+    // The last batch is incomplete, or repeats queries of the same batch.
     let numbers: Vec<usize> = (0..=set.queries.len().max(together)).map(|i| i % set.queries.len()).collect();
     for batch in numbers.chunks(together) {
         let queries: Vec<u64> = batch.iter().map(|&number| set.queries[number]).collect();
@@ -175,17 +176,17 @@ fn check_all_radii(
     }
 }
 
-/// The indices of a size, a design, a codec, a probe and a query mode.
+/// Indices into the lists of sizes, designs, codecs, probe strategies and query modes.
 type Case = [usize; 5];
 
-/// Returns cases in which every two values of any two columns occur together, or all cases.
+/// Returns cases such that every two values of any two options occur together, or all cases.
 fn cases(first: usize) -> BTreeSet<Case> {
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     let total: usize = counts.iter().product();
     let mut seen = HashSet::new();
     let mut chosen = BTreeSet::new();
     for number in 0..total {
-        // A prime step visits all cases, and two consecutive ones differ in every column.
+        // The step is prime, so all cases are visited, and consecutive cases differ in every option.
         let mut rest = (first + number * 100_003) % total;
         let case: Case = counts.map(|count| {
             let value = rest % count;
@@ -223,7 +224,7 @@ fn check_cases(name: &str, first: usize, fingerprints: fn(usize) -> Vec<u64>) {
 }
 
 #[test]
-fn every_pair_of_choices_is_tested_at_least_once() {
+fn test_cases_cover_every_pair_of_option_values() {
     let chosen = cases(0);
     let counts = [SIZES.len(), DESIGNS.len(), CODECS.len(), PROBES.len(), WAYS.len()];
     for (a, b) in (0..5).flat_map(|a| (0..a).map(move |b| (a, b))) {
@@ -233,27 +234,27 @@ fn every_pair_of_choices_is_tested_at_least_once() {
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_uniform_fingerprints() {
+fn answers_on_uniform_fingerprints_equal_brute_force() {
     check_cases("uniform", 0, uniform);
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_clustered_fingerprints() {
+fn answers_on_clustered_fingerprints_equal_brute_force() {
     check_cases("clustered", 11, clustered);
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_few_fingerprints_repeated() {
+fn answers_on_repeated_fingerprints_equal_brute_force() {
     check_cases("repeated", 222, repeated);
 }
 
 #[test]
-fn all_tables_answer_as_brute_force_does_on_hot_buckets() {
+fn answers_on_hot_buckets_equal_brute_force() {
     check_cases("hot", 3333, hot);
 }
 
-/// From 2^19 fingerprints on, a table is probed by all 16 bits of one of four blocks, and has no plane for them. From 2^20
-/// on, longer blocks have more than 16 bits, the number of bits of an entry's pointer.
+/// From 2^19 fingerprints on, the prefix of a table covers all 16 bits of one of four blocks, so there is no plane for that
+/// block. From 2^20 on, longer blocks have more than 16 bits, the width of the pointer in an entry.
 const LARGE: [(usize, &[(&str, &str)]); 3] = [
     ((1 << 19) - 1, &[("blocks-4", "planes"), ("blocks-4", "planes+3"), ("choose-5-2", "compact")]),
     (
@@ -281,9 +282,9 @@ const LARGE: [(usize, &[(&str, &str)]); 3] = [
 ];
 
 #[test]
-fn tables_on_both_sides_of_2_19_and_2_20_fingerprints_answer_as_brute_force_does() {
+fn answers_around_layout_changes_of_large_tables_equal_brute_force() {
     for (n, schemes) in LARGE {
-        // Distinct fingerprints, so that the table has the same number of rows; some are near each other.
+        // All fingerprints are distinct, so that each has its own row in the table; some are near each other.
         let mut random = Random(n as u64);
         let mut values: Vec<u64> = Vec::with_capacity(n + n / 8);
         while values.len() < n + n / 8 {
@@ -317,7 +318,7 @@ fn flip_some(random: &mut Random, value: u64) -> u64 {
     near::flip(random, value, bits)
 }
 
-/// Generates fingerprints in a form that proptest can shrink: centres, and points around them.
+/// Generates fingerprints as cluster centres and points around them, a form that proptest can shrink.
 fn sets() -> impl Strategy<Value = Vec<u64>> {
     let crowd = (any::<u64>(), 0_u32..65, 0_usize..600, any::<u64>());
     prop::collection::vec(crowd, 0..8).prop_map(|crowds| {
@@ -334,7 +335,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 300, max_shrink_iters: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_tables_of_any_fingerprints_answer_as_brute_force_does(
+    fn answers_on_generated_fingerprints_equal_brute_force(
         fingerprints in sets(),
         design in prop::sample::select(&DESIGNS[..]),
         codecs in prop::sample::select(&CODECS[..]),

@@ -1,5 +1,5 @@
-//! Tests that after a crash an index has exactly the last acknowledged commit or the one in progress. Each sync is
-//! necessary: without it, some crash breaks this guarantee.
+//! Tests that after a crash an index contains exactly the last acknowledged commit or the commit in progress. Also tests
+//! that each sync is necessary: if it is omitted, some crash violates this guarantee.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn place() -> &'static Path {
     Path::new("/index")
 }
 
-/// Returns the number in a key, which is the key itself or follows a folder.
+/// Returns the number in a key: the key itself if it is numeric, otherwise the part after the folder.
 fn number_of(key: &KeyBuf) -> u64 {
     key.as_u64().unwrap_or_else(|| key.as_str().unwrap().rsplit('/').next().unwrap().parse().unwrap())
 }
@@ -40,19 +40,19 @@ fn documents(snapshot: &Snapshot) -> Result<Documents> {
     Ok(found)
 }
 
-/// The states that a crash may leave, by the number of guarantees given so far; `None` means no index. The first entry
-/// applies before any guarantee.
+/// The states that a crash may leave, by the number of guarantees recorded so far. A state is `None` if no index exists.
+/// The first entry applies before the first guarantee.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History(Vec<Vec<Option<Documents>>>);
 
 impl History {
-    /// Records that from now on a crash must leave one of these states.
+    /// Records the guarantee that any later crash leaves one of these states.
     pub(crate) fn promise(&mut self, vfs: &ModelVfs, allowed: &[Option<&Documents>]) {
         self.0.push(allowed.iter().map(|documents| documents.cloned()).collect());
         vfs.promise(self.0.len() as u64 - 1);
     }
 
-    /// Records that these documents are durable. Until the next guarantee, a crash may also leave the next state.
+    /// Records that these documents are durable. A crash before this point may already leave this state as well.
     pub(crate) fn committed(&mut self, vfs: &ModelVfs, documents: &Documents) {
         if let Some(before) = self.0.last_mut() {
             before.push(Some(documents.clone()));
@@ -61,7 +61,7 @@ impl History {
     }
 }
 
-/// Operations on a disk, with their guarantees.
+/// A sequence of operations on a disk, which also records their guarantees.
 pub(crate) type Work<'a> = &'a dyn Fn(&ModelVfs, &mut History);
 
 fn created(vfs: &ModelVfs) -> Index {
@@ -69,7 +69,8 @@ fn created(vfs: &ModelVfs) -> Index {
     Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
 }
 
-/// Creates an index, commits three times (one batch is several segments that replace each other), and compacts.
+/// Creates an index, makes three commits, and compacts. One batch is written as several segments that replace each
+/// other's keys.
 fn commits(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -137,7 +138,7 @@ fn logged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// Commits with weak durability, then a sync of all of them, then a writer that continues after unsynced commits.
+/// Makes commits with weak durability and syncs them; then another writer continues after further unsynced commits.
 fn unsynced(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -170,7 +171,7 @@ fn unsynced(vfs: &ModelVfs, history: &mut History) {
             history.promise(vfs, &[Some(&documents)]);
         }
     }
-    // The first action of a writer is a merge, after a writer that left unsynced commits.
+    // The previous writer left unsynced commits, and the first action of this writer is a merge.
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
     let mut next = |writer: &mut Writer, key: u64| {
@@ -233,8 +234,8 @@ fn beside(vfs: &ModelVfs, history: &mut History) {
     }
 }
 
-/// A batch that is larger than memtables, after two small ones: threads write segments of it before it ends. The second
-/// small batch, which was only guaranteed to survive the process, becomes durable with it.
+/// Commits two small batches and then one that is larger than the memtables, so that threads write segments of it before
+/// it ends. The second small batch was committed without a sync; the large commit makes it durable.
 fn large(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[None]);
     let index = created(vfs);
@@ -262,8 +263,8 @@ fn large(vfs: &ModelVfs, history: &mut History) {
     }
 }
 
-/// Commits that make documents expire: in the log, in segments, in a segment without live documents, in a merge and in a
-/// compaction. Expired documents may reappear only if that commit is lost.
+/// Makes commits by which documents expire: documents in the log, in segments, in a merge and in a compaction, and all
+/// documents of a segment. An expired document may reappear only if the commit by which it expired is lost.
 fn expiring(vfs: &ModelVfs, history: &mut History) {
     const AGE: u64 = 5;
     history.promise(vfs, &[None]);
@@ -302,7 +303,7 @@ fn expiring(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// A linked copy of an index with a log, or a merge of it with another shard: each exists completely or not at all.
+/// Copies an index with a log by hard links, or merges it with another shard. The new index must be complete or absent.
 fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let shared = || Arc::new(vfs.clone());
@@ -336,7 +337,7 @@ fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     }
 }
 
-/// The salvage of a sound index with a log: the new index exists completely or not at all.
+/// Salvages an undamaged index with a log. The new index must be complete or absent.
 fn salvaged(vfs: &ModelVfs, history: &mut History) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let one = Index::create_with(Arc::new(vfs.clone()), Path::new("/one"), params).unwrap();
@@ -399,7 +400,8 @@ fn change(vfs: &ModelVfs, documents: &mut Documents, value: u64, all: bool) -> R
     Ok(())
 }
 
-/// Kills a process after `after` events of a commit; another process continues from its files, synced or not.
+/// Kills the process after `after` events of a commit. Another process continues with its files, whether they were synced
+/// or not.
 fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let (_, before) = prepared();
@@ -410,7 +412,7 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         } else {
             change(vfs, &mut first, 100, true)
         };
-        // Acknowledged commits are kept; the others may be.
+        // An acknowledged commit must exist; an unacknowledged one may exist.
         let durable = if done.is_ok() { vec![Some(&first)] } else { vec![Some(&before), Some(&first)] };
         history.0.push(vec![Some(before.clone()), Some(first.clone())]);
         vfs.kill_at(None);
@@ -418,18 +420,18 @@ fn killed(after: usize, compacting: bool) -> impl Fn(&ModelVfs, &mut History) {
         let index = Index::open_with(Arc::new(vfs.clone()), place()).unwrap();
         let mut second = documents(&index.snapshot()).unwrap();
         assert!(durable.contains(&Some(&second)), "the next process finds {second:?}");
-        // Removes the files of the previous generation, which may be the durable one.
+        // Removes the files of the previous generation, which may be the only durable generation.
         index.gc().unwrap();
         change(vfs, &mut second, 200, false).unwrap();
         history.committed(vfs, &second);
     }
 }
 
-/// Returns the documents of a state after a crash, or an error if the state is not allowed.
+/// Returns the documents found after a crash (`None` without an index), or an error if this state is not allowed.
 fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<Option<Documents>, String> {
     let vfs = ModelVfs::of(disk);
     let found = match Index::open_with(Arc::new(vfs), place()) {
-        // The index must be readable including its IDF table, if it has one.
+        // The index must be readable, including its IDF table if it has one.
         Ok(index) => match documents(&index.snapshot()).and_then(|found| index.idf().map(|_| found)) {
             Ok(found) => Some(found),
             Err(error) => return Err(format!("damaged: {error}")),
@@ -443,7 +445,7 @@ fn judged(disk: Disk, promised: u64, history: &History) -> std::result::Result<O
 
 const VARIANTS: [Variant; 2] = [Variant::Ordered, Variant::Weak];
 
-/// The number of successive crashes, and the share of states from which the test continues.
+/// How often the test crashes again after a crash, and from which share of the states (one in `one_in`).
 #[derive(Clone, Copy)]
 struct RepeatedCrashes {
     crashes: u32,
@@ -452,12 +454,12 @@ struct RepeatedCrashes {
 
 const NEVER: RepeatedCrashes = RepeatedCrashes { crashes: 0, one_in: 1 };
 
-/// Checks all crashes of some work on a disk; returns the number of distinct states.
+/// Tests all crashes of `work`, which begins on the disk `start`; returns the number of distinct states.
 fn check(what: &str, work: Work<'_>, start: &Disk) -> usize {
     check_again(what, work, start, NEVER)
 }
 
-/// As [`check`]. From some of the states the next process continues, and crashes in turn.
+/// Like [`check`], but in some of the states another process continues and crashes, too.
 fn check_again(what: &str, work: Work<'_>, start: &Disk, again: RepeatedCrashes) -> usize {
     let vfs = ModelVfs::of(start.clone());
     let mut history = History::default();
@@ -485,8 +487,8 @@ fn check_again(what: &str, work: Work<'_>, start: &Disk, again: RepeatedCrashes)
     states
 }
 
-/// The process that runs after a crash and finds these documents: it sweeps, begins its own log, and writes a segment of all
-/// logs.
+/// The process that runs after a crash that left these documents: it removes garbage, begins a new log, and flushes all
+/// logs to a segment.
 fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let mut documents = found.clone();
@@ -495,7 +497,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
         let mut writer = index.writer().unwrap();
         writer.set_background_merges(false);
         let key = 5000 + documents.len() as u64;
-        // The stamp is the current time, so that nothing expires.
+        // The stamp equals the current time, so nothing expires.
         let stamp = index.params().expire_after.map(|_| index.snapshot().now().unwrap_or(1));
         let name = format!("0/{key:06}");
         let key_of = if index.params().key == KeyKind::U64 { Key::U64(key) } else { Key::from(&name) };
@@ -508,7 +510,7 @@ fn recovering(found: Documents) -> impl Fn(&ModelVfs, &mut History) {
     }
 }
 
-/// Returns whether some crash breaks a guarantee if the sync with this number is omitted.
+/// Returns whether omitting the sync with this number makes some crash violate a guarantee.
 fn is_missed(work: Work<'_>, start: &Disk, number: usize) -> bool {
     let vfs = ModelVfs::of(start.clone()).without_sync(number);
     let mut history = History::default();
@@ -530,7 +532,7 @@ fn syncs(work: Work<'_>, start: &Disk) -> usize {
 }
 
 #[test]
-fn every_crash_of_commits_and_compaction_leaves_a_whole_commit() {
+fn commits_and_compaction_survive_every_crash() {
     let again = RepeatedCrashes { crashes: 2, one_in: 53 };
     let states = check_again("commits", &commits, &Disk::default(), again);
     println!("{states} distinct states");
@@ -538,7 +540,7 @@ fn every_crash_of_commits_and_compaction_leaves_a_whole_commit() {
 }
 
 #[test]
-fn every_sync_of_commits_and_compaction_is_missed_when_it_is_left_out() {
+fn every_sync_of_commits_and_compaction_is_necessary() {
     let count = syncs(&commits, &Disk::default());
     for number in 1..=count {
         assert!(is_missed(&commits, &Disk::default(), number), "sync {number} of {count}");
@@ -547,7 +549,7 @@ fn every_sync_of_commits_and_compaction_is_missed_when_it_is_left_out() {
 }
 
 #[test]
-fn every_crash_of_commits_by_the_log_leaves_a_whole_commit() {
+fn logged_commits_survive_every_crash() {
     for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
         let again = RepeatedCrashes { crashes: 2, one_in: if name == "logged" { 401 } else { 2003 } };
         let states = check_again(name, work, &Disk::default(), again);
@@ -557,7 +559,7 @@ fn every_crash_of_commits_by_the_log_leaves_a_whole_commit() {
 }
 
 #[test]
-fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
+fn every_sync_of_logged_commits_is_necessary() {
     for (name, work) in [("logged", &logged as Work<'_>), ("unsynced", &unsynced)] {
         let count = syncs(work, &Disk::default());
         let kept: Vec<usize> =
@@ -567,12 +569,13 @@ fn every_sync_of_commits_by_the_log_is_missed_when_it_is_left_out() {
     }
 }
 
-/// Runs in which a sync is omitted before it counts as unnecessary. Threads run in another order each time, and in some orders
-/// a later sync makes the same bytes durable. On a busy machine that happened four times in a row.
+/// Number of runs in which a sync is omitted before the test reports it as unnecessary. Threads run in a different order
+/// each time, and in some orders a later sync makes the same bytes durable. On a busy machine, four consecutive runs had
+/// such orders.
 const RUNS: usize = 16;
 
-/// Checks all crashes of work whose threads run in another order each time, and that each of its syncs is necessary: each
-/// sync number is omitted in several runs.
+/// Tests all crashes of `work`, whose threads run in a different order each time, and that each of its syncs is
+/// necessary. Each sync is omitted in several runs.
 pub(crate) fn check_concurrent(name: &str, work: Work<'_>, min: usize) {
     let states = check_again(name, work, &Disk::default(), RepeatedCrashes { crashes: 1, one_in: 211 });
     assert!(states > min, "{states}");
@@ -584,17 +587,17 @@ pub(crate) fn check_concurrent(name: &str, work: Work<'_>, min: usize) {
 }
 
 #[test]
-fn every_crash_of_commits_beside_flushes_leaves_a_whole_commit_and_every_sync_is_missed() {
+fn commits_during_flushes_survive_crashes_and_need_every_sync() {
     check_concurrent("beside", &beside, 500);
 }
 
 #[test]
-fn every_crash_of_batches_larger_than_memtables_leaves_a_whole_commit_and_every_sync_is_missed() {
+fn batches_larger_than_memtables_survive_crashes_and_need_every_sync() {
     check_concurrent("large", &large, 200);
 }
 
 #[test]
-fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_missed() {
+fn commits_that_expire_documents_survive_crashes_and_need_every_sync() {
     let again = RepeatedCrashes { crashes: 2, one_in: 101 };
     let states = check_again("expiring", &expiring, &Disk::default(), again);
     println!("expiring: {states} distinct states");
@@ -606,9 +609,9 @@ fn every_crash_while_documents_expire_leaves_a_whole_commit_and_every_sync_is_mi
     assert_eq!(kept, [0_usize; 0]);
 }
 
-/// The sources are created before the test begins; the tests above cover their syncs.
+/// Does not check the syncs that create the source indexes; the tests above do.
 #[test]
-fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_nothing() {
+fn copy_shard_merge_and_salvage_are_atomic_under_crashes() {
     let (snapshot, merge) = (copied(false), copied(true));
     for (name, work) in
         [("snapshot", &snapshot as Work<'_>), ("merge of shards", &merge), ("salvage", &salvaged)]
@@ -619,7 +622,7 @@ fn every_crash_of_a_snapshot_a_merge_of_shards_or_a_salvage_leaves_all_of_it_or_
             (1..=count).filter(|&number| is_missed(work, &Disk::default(), number)).collect();
         println!("{name}: {states} distinct states, {count} syncs, missed: {missed:?}");
         assert!(states > 200, "{states}");
-        // The last syncs are those of the new index: of its files, of its directory, and of the parent directory.
+        // The last syncs belong to the new index: to its files, its directory and the parent directory.
         let kept: Vec<usize> = (count - 4..=count).filter(|number| !missed.contains(number)).collect();
         assert_eq!(kept, [0_usize; 0], "{name}: of {count}");
     }
@@ -640,7 +643,7 @@ fn with_idf(vfs: &ModelVfs, history: &mut History) {
 }
 
 #[test]
-fn every_crash_of_a_creation_with_an_idf_table_leaves_all_of_it_or_nothing_and_every_sync_is_missed() {
+fn creation_with_idf_table_is_atomic_and_needs_every_sync() {
     let states = check("with an IDF table", &with_idf, &Disk::default());
     let count = syncs(&with_idf, &Disk::default());
     println!("with an IDF table: {states} distinct states, {count} syncs");
@@ -651,7 +654,7 @@ fn every_crash_of_a_creation_with_an_idf_table_leaves_all_of_it_or_nothing_and_e
 }
 
 #[test]
-fn killed_process_leaves_a_whole_commit_to_the_next_one_and_to_its_crash() {
+fn commits_survive_a_kill_followed_by_a_crash() {
     let (start, _) = prepared();
     for compacting in [false, true] {
         let (mut states, mut missed, mut points) = (0, 0, 0);
@@ -666,7 +669,7 @@ fn killed_process_leaves_a_whole_commit_to_the_next_one_and_to_its_crash() {
             } else {
                 change(&vfs, &mut Documents::new(), 100, true)
             };
-            // The first sync after the kill is the one before garbage is removed.
+            // The first sync after the kill comes before garbage is removed.
             missed += usize::from(is_missed(&work, &start, vfs.syncs() + 1));
             if done.is_ok() && vfs.events() < after {
                 break;

@@ -1,6 +1,6 @@
-//! Tests of values and event time. Documents expire only by stamps: no clock is read, and the time is the highest committed
-//! stamp. Expired documents are in no query result, whether in the log, in segments or after merges; older snapshots do not
-//! change.
+//! Tests of values and event time. Documents expire by their stamps, not by a clock: the current time is the highest
+//! committed stamp. Queries must never return expired documents, whether these are in the log, in segments or in merged
+//! segments; older snapshots must not change.
 
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
 
@@ -33,7 +33,7 @@ fn put(writer: &mut Writer, key: u64, stamp: u64) {
     writer.put(key, stamped(key, stamp)).unwrap();
 }
 
-/// Returns the keys of a snapshot; checks that every query for keys returns the same.
+/// Returns the keys of a snapshot; checks that all queries for keys agree.
 fn keys(snapshot: &Snapshot) -> Vec<u64> {
     let mut keys = Vec::new();
     snapshot
@@ -67,7 +67,7 @@ fn keys(snapshot: &Snapshot) -> Vec<u64> {
 }
 
 #[test]
-fn document_expires_exactly_at_its_age_in_log_memtable_and_segments() {
+fn document_expires_exactly_at_its_age_wherever_it_is_stored() {
     for flushed in [false, true] {
         for logged in [false, true] {
             let (_dir, path, index) = created();
@@ -99,17 +99,18 @@ fn document_expires_exactly_at_its_age_in_log_memtable_and_segments() {
 }
 
 #[test]
-fn stamps_far_back_or_far_ahead_expire_nothing_early() {
+fn late_and_future_stamps_expire_no_document_early() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1000);
     writer.commit().unwrap();
-    // The late documents are older than the current time, which decides whether they have expired.
+    // Late documents have stamps below the current time. Only their age at the current time decides whether they have
+    // expired.
     put(&mut writer, 2, 995);
     put(&mut writer, 3, 990);
     writer.commit().unwrap();
     assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
-    // A stamp forty days ahead is refused, the error has the numbers, and nothing changes.
+    // A stamp too far ahead is refused with an error that states both numbers, and nothing changes.
     let refused = writer.put(4, stamped(4, 1000 + AGE + 1)).unwrap_err();
     assert!(
         matches!(&refused, Error::Invalid(why) if why.contains("1011") && why.contains("1000")),
@@ -122,13 +123,13 @@ fn stamps_far_back_or_far_ahead_expire_nothing_early() {
     put(&mut writer, 4, 1000 + AGE);
     writer.commit().unwrap();
     assert_eq!(keys(&index.snapshot()), [4], "as far as allowed is allowed");
-    // If the stamp is correct, the caller can raise the limit.
+    // If such a stamp is correct, the caller can raise the limit.
     writer.set_max_jump(u64::MAX);
     put(&mut writer, 5, 1 << 40);
     writer.commit().unwrap();
     drop(writer);
     assert_eq!(keys(&Index::open(&path).unwrap().snapshot()), [5]);
-    // Nothing decreases the time, neither deleting the document with the highest stamp nor compaction.
+    // The time never decreases, even if the document with the highest stamp is deleted and the index compacted.
     let mut writer = index.writer().unwrap();
     writer.delete(5).unwrap();
     writer.commit().unwrap();
@@ -143,13 +144,13 @@ fn stamps_far_back_or_far_ahead_expire_nothing_early() {
 }
 
 #[test]
-fn uncommitted_batch_does_not_move_the_time() {
+fn uncommitted_batch_does_not_advance_the_time() {
     let (_dir, _, index) = created();
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 100);
     writer.commit().unwrap();
     put(&mut writer, 2, 100 + AGE);
-    // The writer sees the batch as if it were committed; readers do not see it.
+    // Queries of the writer treat the batch as committed; readers do not see it.
     assert!(!writer.contains(1).unwrap());
     let admitted = writer.admit(3, stamped(1, 105)).unwrap();
     assert!(matches!(&admitted, Admitted::Duplicate(hit) if hit.key.as_u64() == Some(2)), "{admitted:?}");
@@ -162,9 +163,9 @@ fn uncommitted_batch_does_not_move_the_time() {
     assert_eq!(keys(&index.snapshot()), [1, 4]);
 }
 
-/// One key is written, expires, is put too late, is deleted twice, and is put again, each in its own segment.
+/// A key is put, expires, is put with an expired stamp, is deleted twice and is put again, each time in another segment.
 #[test]
-fn deleted_or_expired_documents_do_not_come_back_when_segments_are_merged() {
+fn merges_do_not_restore_deleted_or_expired_documents() {
     for flush in [false, true] {
         let (_dir, path, index) = created();
         let mut writer = index.writer().unwrap();
@@ -183,7 +184,7 @@ fn deleted_or_expired_documents_do_not_come_back_when_segments_are_merged() {
         step(&|w| w.delete(1_u64).unwrap(), &[]);
         step(&|w| put(w, 1, 100), &[1]);
         step(&|w| put(w, 2, 105), &[1, 2]);
-        step(&|w| put(w, 1, 90), &[2]); // the newer record has expired, and the older one is replaced
+        step(&|w| put(w, 1, 90), &[2]); // this put has expired already, but it replaces the older document
         step(&|w| put(w, 1, 106), &[1, 2]);
         step(&|w| w.delete(1_u64).unwrap(), &[2]);
         step(&|w| w.delete(1_u64).unwrap(), &[2]);
@@ -196,7 +197,7 @@ fn deleted_or_expired_documents_do_not_come_back_when_segments_are_merged() {
 }
 
 #[test]
-fn another_process_sees_the_time_advance_commit_by_commit() {
+fn another_process_sees_the_time_of_each_commit() {
     let (_dir, path, index) = created();
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -214,7 +215,7 @@ fn another_process_sees_the_time_advance_commit_by_commit() {
 }
 
 #[test]
-fn values_are_read_from_log_memtable_segments_and_merges() {
+fn values_are_read_from_log_memtable_and_merged_segments() {
     let (_dir, path, index) = created();
     let values: Vec<Vec<u8>> = vec![vec![], b"v".to_vec(), vec![7; 65_536], "ü\0\n".into(), vec![0xFF; 300]];
     let mut writer = index.writer().unwrap();
@@ -257,7 +258,7 @@ fn values_are_read_from_log_memtable_segments_and_merges() {
 }
 
 #[test]
-fn index_without_values_and_stamps_refuses_both_and_its_format_is_unchanged() {
+fn index_without_values_or_stamps_refuses_both_and_keeps_its_format() {
     let plain = Params::builder().u64_keys().simhash(3).build().unwrap();
     assert!(!plain.encode().contains("values") && !plain.encode().contains("expire"));
     let dir = tempfile::tempdir().unwrap();
@@ -283,9 +284,9 @@ fn only_segment(path: &Path) -> Vec<u8> {
     std::fs::read(segments.pop().unwrap()).unwrap()
 }
 
-/// After any history, the compacted segment equals that of a new index of the live documents.
+/// Applies random operations, compacts, and compares the segment with that of a new index of the live documents.
 #[test]
-fn compacted_segment_equals_that_of_a_new_index_of_the_live_documents() {
+fn compacted_segment_equals_a_fresh_build_of_the_live_documents() {
     let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(50);
     let params = params.build().unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -335,7 +336,7 @@ fn compacted_segment_equals_that_of_a_new_index_of_the_live_documents() {
 }
 
 #[test]
-fn merged_shards_have_the_time_of_the_most_advanced_one() {
+fn merged_shards_have_the_latest_time_of_any_shard() {
     let dir = tempfile::tempdir().unwrap();
     let shard = |name: &str, documents: &[(u64, u64)]| {
         let index = Index::create(dir.path().join(name), params()).unwrap();
@@ -351,7 +352,7 @@ fn merged_shards_have_the_time_of_the_most_advanced_one() {
     let out = dir.path().join("out");
     let merged = Index::merge(&out, &shards, OnConflict::Refuse, 1 << 20).unwrap();
     let joined = Index::open(&out).unwrap();
-    // The document 3 of the first shard would be a conflict, but has expired at the time of the second shard.
+    // Document 3 of the first shard has expired at the time of the second shard; otherwise it would be a conflict.
     let _ = merged;
     assert_eq!((keys(&joined.snapshot()), joined.snapshot().now()), (vec![2, 3, 4], Some(111)));
     let mut writer = joined.writer().unwrap();
@@ -365,7 +366,7 @@ fn merged_shards_have_the_time_of_the_most_advanced_one() {
     assert_eq!((keys(&copy.snapshot()), copy.snapshot().now()), (vec![3, 4, 5], Some(115)));
 }
 
-/// `verify` checks every byte of a segment with values and stamps.
+/// Flips each bit of the values and the stamps of a segment.
 #[test]
 fn verify_finds_every_flipped_bit_of_values_and_stamps() {
     let (_dir, path, index) = created();
@@ -393,7 +394,7 @@ fn verify_finds_every_flipped_bit_of_values_and_stamps() {
         }
     }
     assert!(seen > 500, "{seen}");
-    // Queries work as before.
+    // Queries of the undamaged segment still succeed.
     let mut scratch = SearchScratch::default();
     segment
         .search(&[3], SearchOptions::within(0), &mut scratch, |_, _| Ok(std::ops::ControlFlow::Continue(())))

@@ -1,7 +1,9 @@
-//! Tests of every writing operation on a disk that fails at its n-th operation, for every n. Acknowledged commits are
-//! intact, other commits exist completely or not at all, no files are left over, and the same work succeeds afterwards.
+//! Tests writing operations on failing disks: for every n, the disk fails at its n-th operation. Acknowledged commits
+//! must be intact, other commits complete or absent; no temporary files may remain, and a repetition of the operation
+//! must succeed.
 //!
-//! For commits, flushes and compaction, these tests are in `store`, `living` and `merge`. This file tests the others.
+//! The modules `store`, `living` and `merge` test commits, flushes and compaction in the same way; this module tests all
+//! other operations.
 
 #![allow(clippy::disallowed_methods, reason = "looks at the files of an index from outside")]
 
@@ -26,7 +28,8 @@ use twindex::{Document, Error, Fingerprint, Index, Key, Params, Result, Writer};
 /// The stored document of each key.
 type Documents = BTreeMap<u64, String>;
 
-/// EDQUOT, EMFILE, EFBIG, EINTR, EAGAIN, EROFS. The engine treats them as EIO and ENOSPC, and retries after none of them.
+/// EDQUOT, EMFILE, EFBIG, EINTR, EAGAIN, EROFS. The engine treats them like EIO and ENOSPC, and does not retry after any
+/// of them.
 const ERRORS: [i32; 6] = [122, 24, 27, 4, 11, 30];
 
 fn documents(index: &Index) -> Documents {
@@ -55,9 +58,9 @@ fn check_sound(path: &Path, case: &str) {
     assert!(problems.is_empty(), "{case}: {problems:?}");
 }
 
-/// Runs `act` in a folder that `prepare` filled, on disks that fail in every way at every operation. Passes the outcome to
-/// `check`: the folder, the result of `act`, whether later operations succeeded, and a description of the case. Returns the
-/// number of operations that were made to fail.
+/// Runs `act` in a directory filled by `prepare`, on disks that fail at each operation in each way. Calls `check` with
+/// the directory, the result of `act`, whether operations after the failure succeeded, and a description of the case.
+/// Returns the number of operations that were made to fail.
 fn at_every_operation<T: std::fmt::Debug>(
     prepare: impl Fn(&Path),
     act: impl Fn(Arc<dyn Vfs>, &Path) -> Result<T>,
@@ -75,7 +78,7 @@ fn at_every_operation<T: std::fmt::Debug>(
             let done = act(Arc::new(FaultyVfs(Arc::clone(&faults))), dir.path());
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 check(dir.path(), Ok(done.unwrap()), true, "without a failure");
-                break; // there are fewer operations than this number
+                break; // `act` performs fewer operations than this number
             };
             points += 1;
             let case = format!("{failed}, way {way}: {:?}", done.as_ref().err());
@@ -85,7 +88,7 @@ fn at_every_operation<T: std::fmt::Debug>(
     points
 }
 
-/// Copies a folder with its subfolders.
+/// Copies a directory with its subdirectories.
 fn copied(from: &Path) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
@@ -117,7 +120,7 @@ fn put(writer: &mut Writer, key: u64, fingerprint: u64, stamp: u64) -> Result<()
     writer.put(key, Document::from(Fingerprint(fingerprint)).with_value(&value).with_stamp(stamp))
 }
 
-/// Commits in which documents are added, deleted and expire, from time 20 on; calls `acknowledged` after each commit.
+/// Makes commits that add, delete and expire documents, from time 20 on; calls `acknowledged` after each commit.
 fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Result<()> {
     let index = Index::open_with(vfs, path)?;
     let mut writer = index.writer()?;
@@ -138,7 +141,7 @@ fn stream(vfs: Arc<dyn Vfs>, path: &Path, acknowledged: &dyn Fn(&Index)) -> Resu
     writer.delete(4)?;
     writer.compact()?;
     acknowledged(&index);
-    // A log that ends with a mark, and a reader that reads it.
+    // Leaves a log that ends with a mark, and reads it.
     drop(writer);
     let mut writer = index.writer()?;
     writer.commit_with(b"begins a log")?;
@@ -164,8 +167,8 @@ fn living(path: &Path) {
 }
 
 #[test]
-fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit() {
-    // All states of the documents after a commit, each once, in order.
+fn failing_disk_loses_no_acknowledged_commit_with_deletes_and_expiry() {
+    // The distinct states after each commit, in order.
     let states = RefCell::new(Vec::new());
     {
         let dir = tempfile::tempdir().unwrap();
@@ -193,11 +196,12 @@ fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit
             later += usize::from(place != Some(at));
             match done {
                 Ok(()) => assert_eq!(at, 5, "{case}"),
-                // A refused operation of the disk is not damage, nor is a mark for which the disk had no space.
+                // A failed disk operation must not be reported as damage, and neither must a mark that could not be
+                // written.
                 Err(error) => assert!(!error.is_corruption(), "{case}: {error}"),
             }
             check_sound(&path, case);
-            // The next writer cleans up and continues.
+            // The next writer removes garbage and continues.
             let index = Index::open(&path).unwrap();
             index.compact().unwrap();
             assert_eq!(documents(&index), found, "{case}");
@@ -213,7 +217,7 @@ fn stream_with_deletes_and_expiry_on_a_failing_disk_loses_no_acknowledged_commit
 }
 
 #[test]
-fn directory_that_cannot_be_listed_is_an_error_of_gc() {
+fn gc_fails_if_the_directory_cannot_be_listed() {
     let prepared = tempfile::tempdir().unwrap();
     living(&prepared.path().join("index"));
     let mut seen = 0;
@@ -236,9 +240,9 @@ fn directory_that_cannot_be_listed_is_an_error_of_gc() {
 
 #[cfg(unix)]
 #[test]
-fn create_in_a_directory_that_cannot_be_listed_reports_why() {
+fn create_reports_why_the_directory_cannot_be_listed() {
     let dir = tempfile::tempdir().unwrap();
-    // Creation looks up the path first, then lists it.
+    // `create` first checks whether the path exists, then lists the directory.
     let refused = |errno| {
         let faults = Arc::new(Faults { fails_at: 2, errno: Some(errno), ..Faults::default() });
         let refused = Index::create_with(Arc::new(FaultyVfs(Arc::clone(&faults))), dir.path(), expiring());
@@ -254,7 +258,7 @@ fn create_in_a_directory_that_cannot_be_listed_reports_why() {
             other => panic!("{errno}: {other:?}"),
         }
     }
-    // ENOTDIR means a file, ENOENT a symbolic link without a target.
+    // ENOTDIR is returned for a file, ENOENT for a symbolic link without a target.
     for errno in [20, 2] {
         let refused = refused(errno);
         assert!(matches!(refused, Error::AlreadyExists { .. }), "{errno}: {refused:?}");
@@ -262,7 +266,7 @@ fn create_in_a_directory_that_cannot_be_listed_reports_why() {
 }
 
 #[test]
-fn copy_on_a_failing_disk_is_whole_or_absent_and_its_source_is_unchanged() {
+fn copy_on_a_failing_disk_is_complete_or_absent() {
     let mut whole = 0;
     let points = at_every_operation(
         |dir| living(&dir.join("index")),
@@ -290,7 +294,7 @@ fn copy_on_a_failing_disk_is_whole_or_absent_and_its_source_is_unchanged() {
 }
 
 #[test]
-fn merge_of_shards_on_a_failing_disk_is_whole_or_absent() {
+fn shard_merge_on_a_failing_disk_is_complete_or_absent() {
     let shards = |dir: &Path| {
         living(&dir.join("one"));
         let index = Index::create(dir.join("two"), expiring()).unwrap();
@@ -331,7 +335,7 @@ fn merge_of_shards_on_a_failing_disk_is_whole_or_absent() {
 }
 
 #[test]
-fn salvage_on_a_failing_disk_reports_what_it_could_not_read_and_invents_nothing() {
+fn salvage_on_failing_disk_reports_losses_and_alters_no_document() {
     let (mut whole, mut partly) = (0, 0);
     let points = at_every_operation(
         |dir| living(&dir.join("index")),
@@ -347,7 +351,7 @@ fn salvage_on_a_failing_disk_reports_what_it_could_not_read_and_invents_nothing(
                     assert!(!report.is_whole() || found == all, "{case}: {report:?}");
                     partly += usize::from(!report.is_whole());
                 }
-                // If the manifest could not be read, documents that it marks as deleted or replaced may reappear.
+                // If the manifest could not be read, salvage may restore documents that it marks as deleted or replaced.
                 let certain =
                     done.as_ref().map_or(true, |report| report.generation.is_some() && report.is_whole());
                 if certain {
@@ -367,7 +371,7 @@ fn salvage_on_a_failing_disk_reports_what_it_could_not_read_and_invents_nothing(
 }
 
 #[test]
-fn index_with_an_idf_table_created_on_a_failing_disk_is_whole_or_absent() {
+fn creation_with_idf_table_is_atomic_on_a_failing_disk() {
     let table = {
         let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
         let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -402,9 +406,9 @@ fn index_with_an_idf_table_created_on_a_failing_disk_is_whole_or_absent() {
     assert!(points > 50 && whole > 3, "{points} {whole}");
 }
 
-/// A batch that exceeds the memory becomes several segments, which are merged into one.
+/// The batch exceeds the memory limit, so it is written as several segments, which are then merged into one.
 #[test]
-fn a_batch_of_many_segments_that_become_one_is_there_as_a_whole_or_not_at_all() {
+fn merged_batch_is_atomic_on_a_failing_disk() {
     let params = Params::builder().minhash(2, 1).build().unwrap();
     let texts: Vec<String> = (0..12).map(|i| format!("text {i} of these {}", i * i)).collect();
     let keys = |path: &Path| {

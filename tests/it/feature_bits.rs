@@ -1,5 +1,5 @@
-//! Tests of files of later versions: feature bits say which operations this version may do with them, and it must name the
-//! feature instead of misreading or destroying the file.
+//! Tests files of later versions. Feature bits tell this version which operations it may perform on a file. It must
+//! refuse the others with the name of the feature, rather than misread or destroy the file.
 
 use std::path::Path;
 
@@ -22,9 +22,9 @@ fn replace(dir: &Path, name: &str, bytes: &[u8]) {
     file.publish(&dir.join(name), true).unwrap();
 }
 
-/// Another version of the format, newer or older, is refused with its number, and the message says what to do.
+/// A file of a newer or older format version is refused with the version number and advice.
 #[test]
-fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
+fn unknown_version_or_feature_is_refused_with_advice() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
     let with = |change: fn(&mut Header)| {
         let mut header = Header::new(Role::Segment, 1, 2);
@@ -54,9 +54,9 @@ fn a_header_of_another_version_or_with_an_unknown_feature_says_what_to_do() {
     );
 }
 
-/// The version and the features of a header are trusted only after its checksum was verified.
+/// The version and the features in a header are used only after the checksum of the header was verified.
 #[test]
-fn a_flipped_bit_of_a_header_is_damage_and_never_a_newer_version() {
+fn flipped_header_bit_is_damage_not_a_newer_version() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
     let sound = Header::new(Role::Segment, 1, 2);
     assert_eq!(Header::read(sound.as_bytes(), Role::Segment).unwrap().as_bytes(), sound.as_bytes());
@@ -69,7 +69,7 @@ fn a_flipped_bit_of_a_header_is_damage_and_never_a_newer_version() {
 }
 
 #[test]
-fn an_index_with_a_read_only_compatible_feature_answers_but_takes_no_writer() {
+fn index_with_read_only_feature_answers_queries_but_refuses_writers() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, Params::builder().words(1).simhash(3).build().unwrap()).unwrap();

@@ -1,6 +1,6 @@
-//! Tests that an index gives the same results in every access mode, and that a read failure is an error that names the
-//! file. With `Access::Read` this includes failing disks and files that are truncated while they are open; a map would
-//! end the process with SIGBUS.
+//! Tests that an index gives the same results in every access mode, and that a failed read is an error that names the
+//! file. With `Access::Read` this includes failing disks, and files that are truncated while open, which would end the
+//! process with SIGBUS if they were mapped.
 
 #![allow(clippy::disallowed_methods, reason = "damages the files of an index directly")]
 
@@ -43,7 +43,7 @@ fn texts() -> (TempDir, PathBuf, Vec<String>) {
             let place = random.below(40);
             words[place] = format!("w{}", random.below(900));
             let text = words.join(" ");
-            let key = format!("{}", batch * 120 + i); // the last key of a batch is the first of the next
+            let key = format!("{}", batch * 120 + i); // the last key of each batch is the first of the next
             writer.put(key.as_str(), &sketcher.sketch(&text).unwrap()).unwrap();
             all.push(text);
         }
@@ -69,7 +69,7 @@ fn answers(index: &Index, texts: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn every_access_gives_the_same_answers() {
+fn every_access_mode_gives_the_same_answers() {
     let (_dir, path, texts) = texts();
     let index = Index::open(&path).unwrap();
     assert_eq!((index.access(), index.snapshot().segments().len()), (Access::Map, 4));
@@ -87,7 +87,7 @@ fn every_access_gives_the_same_answers() {
 }
 
 #[test]
-fn every_access_reads_every_kind_of_segment() {
+fn every_access_mode_reads_every_kind_of_segment() {
     for sample in samples() {
         let files = MemoryVfs::default();
         files.set(place(), sample.bytes.clone());
@@ -104,7 +104,7 @@ fn every_access_reads_every_kind_of_segment() {
     }
 }
 
-/// Records the operations on the files of a [`WatchedVfs`], and has the faults to inject.
+/// Records operations on the files of a [`WatchedVfs`], and holds the faults to inject.
 #[derive(Debug, Default)]
 struct Watch {
     maps: AtomicUsize,
@@ -206,7 +206,7 @@ impl ReadFile for WatchedFile {
 }
 
 #[test]
-fn segments_opened_later_use_the_same_access() {
+fn segments_opened_later_use_the_same_access_mode() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -221,7 +221,7 @@ fn segments_opened_later_use_the_same_access() {
         writer.commit().unwrap();
         drop(writer);
         assert!(index.refresh().unwrap());
-        // The access mode also applies to segments that a writer flushes within a batch.
+        // The access mode also applies to segments that a writer flushes in the middle of a batch.
         let mut writer = index.writer().unwrap();
         writer.set_logged(false);
         writer.put(2, Fingerprint(11)).unwrap();
@@ -234,10 +234,10 @@ fn segments_opened_later_use_the_same_access() {
     }
 }
 
-/// Between reading `CURRENT` and opening the files that it names, a writer publishes two generations and removes the
-/// files that they do not need.
+/// After `CURRENT` was read and before the files that it names are opened, a writer publishes two generations and removes
+/// the files that these do not need.
 #[test]
-fn a_file_that_was_removed_since_current_was_read_is_looked_for_in_the_next_generation() {
+fn open_retries_with_next_generation_if_a_file_was_removed() {
     fn replace_all(path: &Path) {
         let index = Index::open(path).unwrap();
         let mut writer = index.writer().unwrap();
@@ -308,7 +308,7 @@ fn column(segment: &Segment) -> Vec<Result<u64>> {
 }
 
 #[test]
-fn damaged_page_is_an_error_at_its_first_use_with_every_access() {
+fn damaged_page_is_reported_on_first_use_in_every_mode() {
     let (sound, fingerprints) = raw(4000);
     let files = MemoryVfs::default();
     let mut random = Random(8);
@@ -343,7 +343,7 @@ fn damaged_page_is_an_error_at_its_first_use_with_every_access() {
 }
 
 #[test]
-fn file_truncated_under_a_reader_is_an_error_and_pages_already_read_stay_valid() {
+fn truncated_file_is_an_error_but_cached_pages_remain_valid() {
     let (sound, fingerprints) = raw(60_000);
     let (_dir, path) = on_disk(&sound);
     let segment = Segment::open_with(&RealVfs, &path, Access::Read).unwrap();
@@ -372,7 +372,7 @@ fn file_truncated_under_a_reader_is_an_error_and_pages_already_read_stay_valid()
 }
 
 #[test]
-fn failed_read_is_an_error_that_names_the_file_and_is_retried_by_the_next_query() {
+fn read_error_names_the_file_and_the_next_query_retries() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -390,12 +390,12 @@ fn failed_read_is_an_error_that_names_the_file_and_is_retried_by_the_next_query(
         assert!(problems.len() as u64 >= table.length / PAGE, "{problems:?}");
         assert!(problems.iter().all(|problem| matches!(problem, Error::Io { .. })), "{problems:?}");
     }
-    // The disk works again.
+    // The disk works again, and the next query reads the page.
     *watch.0.unreadable.lock().unwrap() = None;
     let found: Vec<u64> = column(&segment).into_iter().map(Result::unwrap).collect();
     assert_eq!(found, fingerprints);
     assert!(segment.verify(|_| ()).is_empty());
-    // Pages that have been read are not read again.
+    // Pages that were read before are not read again.
     *watch.0.unreadable.lock().unwrap() = Some(0..u64::MAX);
     let reads = watch.0.reads.load(Ordering::Relaxed);
     assert!(column(&segment).iter().all(Result::is_ok));
@@ -403,7 +403,7 @@ fn failed_read_is_an_error_that_names_the_file_and_is_retried_by_the_next_query(
 }
 
 #[test]
-fn damaged_reads_are_not_cached_and_verify_reads_again() {
+fn damaged_pages_are_not_cached_and_verify_rereads_the_disk() {
     let (sound, fingerprints) = raw(4000);
     let (_dir, path) = on_disk(&sound);
     let watch = WatchedVfs::default();
@@ -417,7 +417,7 @@ fn damaged_reads_are_not_cached_and_verify_reads_again() {
     *watch.0.flipped.lock().unwrap() = None;
     let found: Vec<u64> = column(&segment).into_iter().map(Result::unwrap).collect();
     assert_eq!(found, fingerprints);
-    // Queries use pages that were checked before; `verify` reads the disk.
+    // Queries use the cached pages that were verified before; `verify` reads the disk.
     *watch.0.flipped.lock().unwrap() = Some(at);
     assert!(column(&segment).iter().all(Result::is_ok));
     assert!(
@@ -426,7 +426,7 @@ fn damaged_reads_are_not_cached_and_verify_reads_again() {
 }
 
 #[test]
-fn concurrent_queries_get_the_same_answers_with_every_access() {
+fn concurrent_queries_agree_in_every_access_mode() {
     let (sound, fingerprints) = raw(50_000);
     let (_dir, path) = on_disk(&sound);
     for access in ALL {
@@ -457,7 +457,7 @@ fn concurrent_queries_get_the_same_answers_with_every_access() {
 }
 
 #[test]
-fn a_file_in_memory_is_read_with_every_access() {
+fn in_memory_file_is_readable_in_every_access_mode() {
     let (sound, fingerprints) = raw(1000);
     let file = MemoryFile(sound.clone());
     assert_eq!(file.len().unwrap(), sound.len() as u64);
@@ -470,7 +470,7 @@ fn a_file_in_memory_is_read_with_every_access() {
     }
 }
 
-/// Returns the kernel's flags of the process's map of a file; `None` if there is no map.
+/// Returns the kernel's flags for this process's map of the file; `None` if the file is not mapped.
 #[cfg(target_os = "linux")]
 fn map_flags(path: &Path) -> Option<String> {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
@@ -481,7 +481,7 @@ fn map_flags(path: &Path) -> Option<String> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn maps_are_advised_random_unless_plain_and_read_access_maps_nothing() {
+fn only_map_access_advises_random_and_read_access_maps_nothing() {
     let (sound, _) = raw(3000);
     for (access, random) in [
         (Access::Map, Some(true)),
@@ -529,14 +529,14 @@ mod guarded {
     }
 
     fn cut(path: &Path) {
-        // Published files are read-only, so the test changes the permissions first.
+        // Published files are read-only, so the test makes them writable first.
         let mut permissions = path.metadata().unwrap().permissions();
         std::os::unix::fs::PermissionsExt::set_mode(&mut permissions, 0o644);
         std::fs::set_permissions(path, permissions).unwrap();
         std::fs::OpenOptions::new().write(true).open(path).unwrap().set_len(4096).unwrap();
     }
 
-    /// Returns the number of queries that succeed and the number that fail; checks that no result is wrong.
+    /// Queries these keys; returns the number of successful and of failed queries. Panics if a result is wrong.
     fn ask(snapshot: &Snapshot, keys: impl Iterator<Item = u64>) -> (usize, usize) {
         let (mut right, mut refused) = (0, 0);
         for key in keys {
@@ -569,7 +569,7 @@ mod guarded {
         }
         let index = Index::open(path).unwrap();
         let snapshot = index.snapshot();
-        // Some pages were read and checked before the file is truncated, others were not.
+        // Some pages were read and verified before the file is truncated, others were not.
         assert_eq!(ask(&snapshot, (0..DOCUMENTS).step_by(40)).1, 0);
         assert!(!sys::guard::anything_lost());
         cut(&segment(path, 1));
@@ -578,7 +578,7 @@ mod guarded {
         assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
         assert!(snapshot.for_each_key(|_| Ok(())).is_err());
         assert!(index.compact().is_err(), "nothing is made of pages of zeros");
-        // The failure affects neither another index, nor an index that is opened after the file is restored.
+        // The failure affects no other index, and the index works again when it is opened after the file was restored.
         let other = path.with_file_name("other");
         made(&other);
         assert_eq!(ask(&Index::open(&other).unwrap().snapshot(), (0..2 * DOCUMENTS).step_by(99)).1, 0);
@@ -588,11 +588,11 @@ mod guarded {
     }
 
     #[test]
-    fn truncated_map_is_an_error_if_a_guard_is_installed() {
+    fn truncated_map_is_an_error_with_sigbus_guard() {
         if let Some(path) = std::env::var_os(CHILD) {
             return child(Path::new(&path), std::env::var_os("TWINDEX_TEST_GUARD").is_some());
         }
-        let name = "files_access::guarded::truncated_map_is_an_error_if_a_guard_is_installed";
+        let name = "files_access::guarded::truncated_map_is_an_error_with_sigbus_guard";
         for guard in [false, true] {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("index");
@@ -601,8 +601,8 @@ mod guarded {
         }
     }
 
-    /// Runs this program as a child process of the named test: with a guard it succeeds, without one it is killed by
-    /// SIGBUS.
+    /// Runs the named test of this program as a child process. With a guard the child must succeed; without one SIGBUS
+    /// must kill it.
     fn ends_well_if_guarded(name: &str, path: &Path, guard: bool) {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "--nocapture", name]).env(CHILD, path);
@@ -636,12 +636,12 @@ mod guarded {
         }
     }
 
-    /// Pages of a sparse file in a tmpfs have no memory until they are read through a map. If no memory is left then,
-    /// reading the map fails although the file has its full length. Only a copy that preserves holes produces such a
-    /// segment. The first pages are intact here, and the rest is a hole.
+    /// Pages of a sparse file in a tmpfs get memory only when they are read through a map. If no memory is left, the read
+    /// fails although the file has its full length. Only a copy that preserves holes produces such a segment. Here the
+    /// first pages are intact, and the rest of the file is a hole.
     #[test]
-    fn hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed() {
-        let name = "files_access::guarded::hole_in_a_full_tmpfs_is_an_error_if_a_guard_is_installed";
+    fn hole_in_full_tmpfs_is_an_error_with_sigbus_guard() {
+        let name = "files_access::guarded::hole_in_full_tmpfs_is_an_error_with_sigbus_guard";
         if let Some(path) = std::env::var_os(CHILD) {
             if std::env::var_os("TWINDEX_TEST_GUARD").is_some() {
                 sys::guard::install().unwrap();
@@ -655,7 +655,7 @@ mod guarded {
             assert!(snapshot.check_maps().is_err() && sys::guard::anything_lost());
             let error = snapshot.for_each_key(|_| Ok(())).unwrap_err();
             assert!(matches!(error, Error::Io { op: "read", .. }), "{error:?}");
-            // Without maps the hole is read as zeros, which is damage.
+            // Without maps, the hole is read as zeros, which is reported as damage.
             let read = Index::options().access(sys::Access::Read).open(path).unwrap();
             let errors = (0..DOCUMENTS).filter_map(|key| read.snapshot().get(key).err());
             assert!(errors.map(|error| assert!(error.is_corruption(), "{error:?}")).count() > 1000);
@@ -668,7 +668,7 @@ mod guarded {
             };
             let path = disk.0.join("index");
             made(&path);
-            // The hole is in the longest section of the first segment, a table, after the part that opening reads.
+            // Puts the hole in the longest section of the first segment, a table, after the part that is read by opening.
             let file = segment(&path, 1);
             let bytes = std::fs::read(&file).unwrap();
             let longest = {
@@ -683,7 +683,7 @@ mod guarded {
             let out = std::fs::File::create(&file).unwrap();
             out.write_all_at(&bytes[..hole.start], 0).unwrap();
             out.write_all_at(&bytes[hole.end..], hole.end as u64).unwrap();
-            // Uses up all remaining memory.
+            // Uses all remaining memory of the tmpfs.
             let filler = std::fs::File::create(disk.0.join("filler")).unwrap();
             let filled =
                 (0..1 << 32).take_while(|i| filler.write_all_at(&[1; 4096], i * 4096).is_ok()).count();

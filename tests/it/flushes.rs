@@ -1,5 +1,5 @@
-//! Tests that a full memtable is flushed concurrently with commits. Meanwhile all committed documents are found, commits
-//! continue, and the content of the logs is durable, however the writer ends.
+//! Tests that a full memtable is flushed concurrently with commits. During the flush, queries find all committed
+//! documents, commits continue, and the logs keep the documents of the memtable, however the writer ends.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ const AGE: u64 = 1000;
 /// The name of the thread that writes segments.
 const THREAD: &str = "twindex-merge";
 
-/// A disk on which the thread that writes segments waits at a gate, and may fail.
+/// A disk on which the thread that writes segments waits at a gate and may get errors.
 #[derive(Clone, Debug, Default)]
 struct GatedVfs {
     disk: ModelVfs,
@@ -49,8 +49,7 @@ impl SweepGate {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
                 self.waiting.fetch_add(1, Ordering::Relaxed);
-                // If a test fails without opening the gate, its writer would wait for this thread forever, so the wait is
-                // limited.
+                // The wait is limited: a failed test leaves the gate shut, and dropping its writer waits for this thread.
                 let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
                 shut = guard;
                 *shut &= !late.timed_out();
@@ -69,7 +68,7 @@ impl GatedVfs {
         if std::thread::current().name() == Some(THREAD) {
             let mut shut = self.shut.0.lock().unwrap();
             while *shut {
-                // As above: the wait is limited, in case the test fails.
+                // The wait is limited, as in `SweepGate::pass`.
                 let (guard, late) = self.shut.1.wait_timeout(shut, Duration::from_secs(20)).unwrap();
                 shut = guard;
                 *shut &= !late.timed_out();
@@ -195,7 +194,7 @@ impl GatedIndex {
         self.documents.clone_from(&self.batch);
     }
 
-    /// Puts new documents, and commits after every ten.
+    /// Puts new documents, and commits after every tenth.
     fn fill(&mut self, writer: &mut Writer, keys: std::ops::Range<u64>) {
         for key in keys {
             self.put(writer, key, spread(key));
@@ -210,7 +209,7 @@ impl GatedIndex {
     }
 }
 
-/// Returns fingerprints that are far from each other.
+/// Maps keys to fingerprints that are far from each other.
 fn spread(key: u64) -> u64 {
     (key + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
@@ -255,11 +254,11 @@ fn commits_and_queries_continue_while_a_full_memtable_is_flushed() {
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..40);
-    // Documents that are in no segment are found as before.
+    // Documents that are only in the frozen memtable are found.
     assert_eq!((tried.index.snapshot().entries().len(), tried.index.snapshot().logged_documents()), (0, 40));
     tried.check(&tried.index.snapshot());
     let held = (tried.index.snapshot(), tried.documents.clone());
-    // Documents of the frozen memtable can be replaced, deleted and found.
+    // Documents of the frozen memtable can be replaced and deleted.
     tried.put(&mut writer, 7, spread(1007));
     tried.delete(&mut writer, 3);
     tried.delete(&mut writer, 3);
@@ -280,13 +279,13 @@ fn commits_and_queries_continue_while_a_full_memtable_is_flushed() {
     tried.fill(&mut writer, 40..60);
     tried.check(&tried.index.snapshot());
     assert_eq!(tried.index.snapshot().entries().len(), 0);
-    // A process that opens the index now, and a reader that refreshes, each read two logs.
+    // Both a process that opens the index now and a reader that refreshes must read two logs.
     tried.check(&tried.open().snapshot());
     other.refresh().unwrap();
     tried.check(&other.snapshot());
     let logs = tried.index.snapshot().manifest().logged.as_ref().unwrap().logs.len();
     assert_eq!(logs, 2);
-    // A copy is an independent index.
+    // A copy made during the flush is a complete index.
     tried.index.copy_to("/copy").unwrap();
     let copy = Index::open_with(Arc::new(tried.gate.clone()), Path::new("/copy")).unwrap();
     tried.check(&copy.snapshot());
@@ -312,7 +311,7 @@ fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..40);
-    // Half of the documents will have expired at the next commit.
+    // After the next commit, half of the documents have expired.
     tried.now += AGE - 20;
     writer.set_max_jump(2 * AGE);
     tried.put(&mut writer, 100, spread(100));
@@ -328,7 +327,7 @@ fn documents_expire_in_a_frozen_memtable_and_in_its_segment() {
 }
 
 #[test]
-fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
+fn commit_waits_only_if_a_second_full_memtable_is_unflushed() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
@@ -338,7 +337,7 @@ fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
         let gate = tried.gate.clone();
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(300));
-            let opened = Instant::now(); // before the gate opens, as this thread may continue last
+            let opened = Instant::now(); // read before the gate opens, because this thread may be delayed after that
             gate.shut(false);
             opened
         })
@@ -356,12 +355,12 @@ fn commit_waits_once_the_memtable_is_full_twice_and_not_earlier() {
 fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
-    tried.fill(&mut writer, 0..30); // in the log
+    tried.fill(&mut writer, 0..30); // in the log and the memtable
     tried.delete(&mut writer, 4);
     tried.commit(&mut writer);
     tried.gate.shut(true);
     let before = tried.documents.clone();
-    // Twice as many documents as a memtable holds. The flush thread has not begun yet, and nothing waits for it.
+    // Twice the capacity of a memtable. The flush thread still waits at the gate, and `put` does not wait for it.
     for key in 100..155 {
         tried.put(&mut writer, key, spread(key));
     }
@@ -372,7 +371,7 @@ fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
     check(&tried.index.snapshot(), &before);
     let stamped =
         |tried: &GatedIndex, fingerprint| Document::from(Fingerprint(fingerprint)).with_stamp(tried.now);
-    // Queries see the whole batch, in the memtable, the frozen memtable and segments.
+    // Queries of the writer see all documents of the batch: in the memtable, in the frozen memtable and in segments.
     for (key, there) in [(3, false), (5, true), (100, true), (102, false), (154, true)] {
         assert_eq!(writer.contains(key).unwrap(), there, "{key}");
     }
@@ -395,7 +394,7 @@ fn batch_larger_than_memtables_continues_while_a_thread_flushes_it() {
 }
 
 #[test]
-fn large_batch_that_is_abandoned_leaves_what_was_committed() {
+fn abandoned_large_batch_changes_no_committed_document() {
     for fails in [false, true] {
         let mut tried = GatedIndex::new();
         let mut writer = tried.writer();
@@ -426,12 +425,12 @@ fn large_batch_that_is_abandoned_leaves_what_was_committed() {
 }
 
 #[test]
-fn commit_waits_as_long_as_set_stalls_allows() {
+fn commits_stall_for_the_configured_time_at_the_configured_limit() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     writer.set_stalls(Duration::ZERO, 4);
     tried.gate.shut(true);
-    // One frozen memtable, and the rows of three more.
+    // Adds the rows of one frozen memtable and three more memtables.
     tried.fill(&mut writer, 0..190);
     assert_eq!(tried.index.metrics().stalls.count, 0);
     writer.set_stalls(Duration::from_millis(3), 5);
@@ -443,11 +442,11 @@ fn commit_waits_as_long_as_set_stalls_allows() {
     tried.check(&tried.index.snapshot());
 }
 
-/// The name of the thread that removes files of more than a megabyte.
+/// The name of the thread that removes files larger than a megabyte.
 const SWEEP: &str = "twindex-sweep";
 
 #[test]
-fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
+fn large_files_are_removed_in_background_unless_names_are_reused() {
     let mut tried = GatedIndex::new();
     let value = vec![7; 1 << 16];
     let mut writer = tried.writer();
@@ -460,9 +459,9 @@ fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
     };
     (0..40).for_each(|key| fill(&mut tried, &mut writer, key));
     writer.flush().unwrap();
-    // A log of more than two megabytes blocks no commit while it is removed.
+    // The log is larger than two megabytes, so a thread removes it, and commits continue meanwhile.
     tried.gate.sweeps.shut(true);
-    // A leftover file with the name of a future log.
+    // A leftover file has the name of a log that the writer will create later.
     let logs = tried.index.snapshot().manifest().logged.as_ref().unwrap().next_log;
     let left = PathBuf::from(format!("/index/LOG-{:06}", logs + 1));
     tried.gate.disk.create_append(&left).unwrap().append(&vec![1; 2 << 20]).unwrap();
@@ -488,14 +487,14 @@ fn large_files_are_removed_concurrently_unless_their_names_can_be_reused() {
 }
 
 #[test]
-fn writer_dropped_in_a_batch_leaves_its_frozen_memtable_to_the_next() {
+fn next_writer_flushes_the_frozen_memtable_of_a_dropped_writer() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.gate.shut(true);
     tried.fill(&mut writer, 0..55);
     tried.put(&mut writer, 900, 1);
     tried.delete(&mut writer, 11);
-    tried.gate.fails.store(true, Ordering::Relaxed); // as if the process had stopped there
+    tried.gate.fails.store(true, Ordering::Relaxed); // the flush fails, as if the process had stopped during it
     tried.gate.shut(false);
     drop(writer);
     tried.batch.clone_from(&tried.documents);
@@ -545,7 +544,7 @@ fn failed_flush_is_reported_after_the_commit_and_loses_nothing() {
 }
 
 #[test]
-fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
+fn commit_keeps_a_segment_that_the_flush_thread_finished() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..40);
@@ -554,14 +553,14 @@ fn segment_finished_before_the_next_commit_is_not_swept_by_it() {
         assert!(start.elapsed() < Duration::from_secs(60), "{:?}", tried.gate.list(Path::new("/index")));
         std::thread::sleep(Duration::from_millis(1));
     }
-    tried.fill(&mut writer, 40..50); // begins a log, publishes a generation that names it, and sweeps
+    tried.fill(&mut writer, 40..50); // creates a log, publishes a generation that names it, and removes garbage
     writer.wait_for_merge().unwrap();
     assert_eq!(tried.index.snapshot().entries().len(), 1);
     tried.check(&tried.open().snapshot());
 }
 
 #[test]
-fn graceful_end_leaves_no_frozen_memtable() {
+fn dropped_writer_flushes_its_frozen_memtable() {
     let mut tried = GatedIndex::new();
     let mut writer = tried.writer();
     tried.fill(&mut writer, 0..50);
@@ -573,7 +572,7 @@ fn graceful_end_leaves_no_frozen_memtable() {
 }
 
 #[test]
-fn reader_does_not_read_logs_twice() {
+fn refresh_does_not_read_log_records_again() {
     let mut tried = GatedIndex::new();
     let other = tried.open();
     let mut writer = tried.writer();
@@ -582,13 +581,13 @@ fn reader_does_not_read_logs_twice() {
     tried.gate.shut(true);
     tried.fill(&mut writer, 30..40); // fills the first log
     let before = tried.gate.read.load(Ordering::Relaxed);
-    tried.fill(&mut writer, 40..50); // goes to the second log, and to another generation
+    tried.fill(&mut writer, 40..50); // written to the second log, in a new generation
     let generation = tried.index.snapshot().manifest().generation;
     other.refresh().unwrap();
     assert_eq!(other.snapshot().manifest().generation, generation);
     tried.check(&other.snapshot());
     let read = tried.gate.read.load(Ordering::Relaxed) - before;
-    // The bytes of twenty documents and of the heads, not of fifty documents.
+    // The reader reads only the heads and the new twenty documents, not all fifty.
     assert!(read < 1800, "{read} bytes of logs were read");
     tried.gate.shut(false);
     writer.wait_for_merge().unwrap();

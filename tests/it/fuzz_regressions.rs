@@ -1,5 +1,5 @@
-//! Replays inputs on which fuzzing failed before, with any compiler: each file in `fuzz/regressions/<target>/` is passed to
-//! its target again. To check that every target runs, each also gets the seeds of fuzzing and some random inputs.
+//! Replays inputs on which fuzzing once failed, with a stable compiler: each file in `fuzz/regressions/<target>/` is
+//! passed to its target. Each target also runs on its fuzzing seeds and on random mutations of them.
 
 #![allow(clippy::disallowed_methods, reason = "reads inputs, not an index")]
 
@@ -9,11 +9,11 @@ use crate::support::Random;
 use crate::support::fuzzing::{TARGETS, seeds};
 use crate::support::skip::{Missing, skip};
 
-/// Targets of crates above this one; their regressions are replayed in that crate: `crates/corpus/src/input/fuzzed.rs`.
+/// Targets of a higher crate, which replays their regressions itself: `crates/corpus/src/input/fuzzed.rs`.
 const TARGETS_OF_THE_TOOL: [&str; 1] = ["inputs"];
 
 #[test]
-fn inputs_that_once_failed_pass() {
+fn former_failing_inputs_pass() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/regressions");
     for (name, target) in TARGETS {
         let Ok(files) = std::fs::read_dir(root.join(name)) else { continue };
@@ -25,9 +25,10 @@ fn inputs_that_once_failed_pass() {
     }
 }
 
-/// `scripts/fuzz-coverage` measures which lines this runs. `TWINDEX_FUZZ_CORPUS` names the directory of all corpora.
+/// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora. `scripts/fuzz-coverage` measures the line coverage of this
+/// test.
 #[test]
-fn given_fuzz_corpora_pass() {
+fn corpora_named_in_the_environment_pass() {
     let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
         skip(Missing::Elsewhere("TWINDEX_FUZZ_CORPUS names no corpora"));
         return;
@@ -45,13 +46,13 @@ fn given_fuzz_corpora_pass() {
 }
 
 #[test]
-fn every_target_runs_on_its_seeds_and_on_random_changes_of_them() {
+fn every_target_passes_on_its_seeds_and_mutated_seeds() {
     for (name, target) in TARGETS {
         let seeds = seeds(name);
         assert!(!seeds.is_empty(), "{name}");
         let mut random = Random(11);
-        // An input of `many` takes as long as a hundred of the others, so few run; `scripts/fuzz-coverage` replays all of
-        // them.
+        // An input of `many` takes as long as a hundred inputs of other targets, so only some run here.
+        // `scripts/fuzz-coverage` replays all of them.
         let (step, changes) = if name == "many" { (6, 1) } else { (1, 24) };
         for seed in seeds.iter().step_by(step) {
             target(seed);

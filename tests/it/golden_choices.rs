@@ -1,5 +1,5 @@
-//! Tests the formulas for choosing parameters against exact fractions: `tests/golden/choices.tsv` was written by a second
-//! implementation, `scripts/golden_choices.py`, which rounds only the logarithms at the end.
+//! Tests the formulas for choosing parameters against exact fractions. A second implementation,
+//! `scripts/golden_choices.py`, wrote them to `tests/golden/choices.tsv`; it rounds only the logarithms at the end.
 
 use twindex::params::FeatureScheme;
 use twindex::planner::{
@@ -9,7 +9,7 @@ use twindex::planner::{
 
 const FILE: &str = include_str!("../golden/choices.tsv");
 
-/// Returns the columns of all rows of a kind.
+/// Returns the rows of one kind, each as a list of columns.
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
     let rows: Vec<Vec<&str>> = FILE
         .lines()
@@ -25,12 +25,13 @@ fn parse<T: std::str::FromStr>(column: &str) -> T {
     column.parse().unwrap_or_else(|_| panic!("`{column}` is no number"))
 }
 
-/// Checks that logarithms agree: the numbers to 11 digits, or the logarithms themselves to 14.
+/// Checks that two logarithms differ by at most 4e-12 plus 1e-14 of the expected one. An expected logarithm near 0 must
+/// also match within a relative error of 1e-10.
 #[track_caller]
 fn same_log10(found: f64, expected: &str, what: &[&str]) {
     let expected: f64 = parse(expected);
     let near = (found - expected).abs() <= 4e-12 + 1e-14 * expected.abs();
-    // For a number near 1, the logarithm is about its distance from 1.
+    // Near 0, the logarithm is about the distance of the number from 1, which must be accurate.
     let sharp = expected.abs() > 1e-3 || (found - expected).abs() <= 1e-10 * expected.abs();
     assert!(
         found.to_bits() == expected.to_bits() || (near && sharp),
@@ -39,7 +40,7 @@ fn same_log10(found: f64, expected: &str, what: &[&str]) {
 }
 
 #[test]
-fn tails_are_exact_below_the_smallest_double() {
+fn binomial_tails_are_exact_below_the_smallest_double() {
     let mut smallest = 0.0_f64;
     for row in rows("tails") {
         let [n, p, k, at_least, below] = row[..] else { panic!("{row:?}") };
@@ -76,7 +77,7 @@ fn scheme(columns: &[&str]) -> FeatureScheme {
 }
 
 #[test]
-fn probability_of_fungible_pairs_is_the_polynomial() {
+fn probability_of_fungible_pairs_equals_the_exact_polynomial() {
     for row in rows("scheme") {
         let (features, j) = (scheme(&row[..4]), parse(row[4]));
         same_log10(features.log10_accepted(j), row[5], &row);
@@ -86,7 +87,7 @@ fn probability_of_fungible_pairs_is_the_polynomial() {
 }
 
 #[test]
-fn expected_chance_pairs_are_exact() {
+fn expected_number_of_chance_pairs_is_exact() {
     for row in rows("accidents") {
         let pairs = scheme(&row[..4]).accidental_pairs(parse(row[4]));
         same_log10(pairs.log10(), row[5], &row);

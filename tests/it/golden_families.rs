@@ -1,8 +1,8 @@
-//! Minima of the classic families are stored in files, so they must never change. The test compares them with
-//! `tests/golden/families.tsv`, which a second implementation (`scripts/golden_families.py`) wrote from the text of the
-//! specification. The golden values of the default family are in `golden_sketches.rs`.
+//! Minima of the classic families are stored in files, so they must never change. This test compares them with
+//! `tests/golden/families.tsv`, which a second implementation (`scripts/golden_families.py`) computed from the
+//! specification. `golden_sketches.rs` has the golden values of the default family.
 //!
-//! Do not write the file again to make the test pass, unless the definition was changed on purpose.
+//! Regenerate the file only after an intended change of the definition, not to make the test pass.
 
 use twindex::params::Family;
 use twindex::sketch::MinHasher;
@@ -11,7 +11,7 @@ use crate::support::random::Random;
 
 const FILE: &str = include_str!("../golden/families.tsv");
 
-/// Returns the hashes of a row, given as a list or as `splitmix SEED N`.
+/// Returns the hashes of a row: a list of hashes, or `splitmix SEED N` for `N` generated ones.
 fn hashes(name: &str, listed: &str) -> Vec<u64> {
     if let Some(drawn) = name.strip_prefix("splitmix ") {
         let (seed, n) = drawn.split_once(' ').expect("a seed and a number");
@@ -22,7 +22,7 @@ fn hashes(name: &str, listed: &str) -> Vec<u64> {
 }
 
 #[test]
-fn minima_are_those_of_the_second_implementation() {
+fn minima_match_the_second_implementation() {
     let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("set\thashes\tfamily\tminima\tfirst\tlast\tcrc32"));
     let mut checked = 0;

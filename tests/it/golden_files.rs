@@ -1,15 +1,16 @@
 //! Tests that files written once can always be read. `tests/golden/index-v3` has committed indexes of format 3: `texts`,
-//! `living`, `grown`, and one for each of [`SCHEMES`], so that every codec and every kind of design occurs. They must open
-//! and give the same query results, and indexing their documents again must reproduce their segments byte for byte. For
-//! segments with bands, these are the files of `tests/golden/index-v3-packed`, as older ones lack the feature `packed`.
-//! `tests/golden/index-v3-narrow` has an index with fewer than 32 bits per feature, `index-v3-near` one that stores its near
-//! relation, `index-v3-fields` three that store sets and marks, and `sets.sketches` is a file of sketches with sets.
+//! `living`, `grown`, and one for each of [`SCHEMES`], which together use every codec and every kind of design. Each must
+//! open and give the same query results, and indexing its documents again must reproduce its segments byte for byte.
+//! Older segments with bands lack the feature `packed`, so they are compared with the files of
+//! `tests/golden/index-v3-packed` instead. `tests/golden/index-v3-narrow` has an index with fewer than 32 bits per
+//! feature, `index-v3-near` one that stores its near relation, and `index-v3-fields` three that store sets and marks.
+//! `sets.sketches` is a file of sketches with sets.
 //!
-//! This test wrote them with `TWINDEX_WRITE_GOLDEN=1`, which only writes files that do not exist, and never replaces one;
-//! the batches below are their whole history. When the format changes, a new directory is added. Once a version was declared
-//! final, its directory is kept.
+//! This test wrote the files with `TWINDEX_WRITE_GOLDEN=1`, which creates missing files and never replaces one. The
+//! batches below are the complete history of the indexes. A change of the format adds a new directory. A directory is
+//! kept forever once its format version has been declared final.
 //!
-//! `scripts/read-segment.py`, written from `format-spec.md` alone, reads the same segments and must find the same content.
+//! `scripts/read-segment.py`, written only from `format-spec.md`, reads the same segments and must find the same content.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -40,8 +41,8 @@ use twindex::{Admitted, Document, Error, Index, Key, KeyBuf, Params, Snapshot};
 
 use crate::support::skip::{Missing, skip};
 
-/// The batches, in order; the second replaces a document of the first and deletes another. One text has no tokens, two are
-/// equal except for case, and `fox-2` is near `fox-1`.
+/// The batches, in order. The second replaces one document of the first and deletes another. One text has no tokens, two
+/// differ only in case, and `fox-2` is near `fox-1`.
 const BATCHES: [&[(&str, Option<&str>)]; 2] = [
     &[
         (
@@ -77,13 +78,13 @@ fn params() -> Params {
     builder.tables(design, codec).bottom(5).modulus(4).build().unwrap()
 }
 
-/// Designs, codecs and numbers of documents of the other indexes. `auto` means the ones that the cost model of this
-/// version chooses: if the model changes but the format does not, only that index must be written again.
+/// The designs, the codecs and the numbers of documents of the other indexes. With `auto`, the cost model of this version
+/// chooses the design and the codecs; if only the cost model changes, only that index must be regenerated.
 const SCHEMES: [(&str, &str, u64); 8] = [
     ("auto", "auto", 100),
     ("blocks-3", "planes+3", 200),
     ("choose-5-2", "compact+4", 100),
-    // A stream of more than 4096 bits, so that it has a sample.
+    // Its stream has more than 4096 bits, so that it has a sample.
     ("expansion", "compact", 3200),
     ("nested-4-4", "plain+2", 100),
     ("random-3-12-7", "manku", 400),
@@ -100,7 +101,7 @@ fn params_of(design: &str, codec: &str) -> Params {
     Params::builder().u64_keys().words(1).simhash(1).tables(design, codec).build().unwrap()
 }
 
-/// Returns the text of a document: every seventh has no tokens, every fifth is similar to the previous one.
+/// Returns the text of a document. Every seventh text has no tokens, and every fifth is similar to the previous one.
 fn numbered(number: u64) -> String {
     if number % 7 == 6 {
         String::new()
@@ -120,7 +121,7 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Returns the names of the files in a directory, sorted, without the lock file, which contains a process number.
+/// Returns the sorted names of the files in a directory, without the lock file, which contains a process number.
 fn names(dir: &Path) -> Vec<String> {
     let names = RealVfs.list(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut names: Vec<String> = names.into_iter().map(|name| name.into_string().unwrap()).collect();
@@ -145,8 +146,8 @@ fn build(path: &Path) {
     }
 }
 
-/// Builds an index with values and stamps whose writer was not closed: a segment with one deleted and one expired document,
-/// and a log of two batches, one with a payload.
+/// Builds an index with values and stamps whose writer was not closed. Its segment has one deleted and one expired
+/// document, and its log has two batches, one of them with a payload.
 fn build_living(path: &Path) {
     let params =
         Params::builder().words(1).simhash(3).minhash(2, 2).values().expire_after(60).build().unwrap();
@@ -172,8 +173,8 @@ fn build_living(path: &Path) {
     writer.commit_with(b"as far as f").unwrap();
 }
 
-/// Builds an index whose manifest records the length of its active log. That log began with a batch, and another batch
-/// follows. The first log was removed, because its batch is in the segment.
+/// Builds an index whose manifest records the length of its active log. That log has one batch within the recorded length
+/// and one after it. The previous log was removed when its batch was flushed to the segment.
 fn build_grown(path: &Path) {
     let params = Params::builder().u64_keys().words(1).simhash(3).minhash(2, 2).build().unwrap();
     let index = Index::create(path, params).unwrap();
@@ -210,7 +211,7 @@ fn build_narrow(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// Builds an index with the same documents that stores its near relation: a segment, and a log.
+/// Builds an index of the same documents that stores its near relation; it has a segment and a log.
 fn build_near(path: &Path) {
     let params = Params::builder().u64_keys().words(1).simhash(3).minhash(8, 2).signature_bits(2);
     let near = Near::resembling(0.95).unwrap().or_within(1);
@@ -226,8 +227,8 @@ fn build_near(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// Returns a text. All texts contain the same twelve words; each with an odd number is near the previous one; every ninth
-/// has no tokens. One is long enough for a map of high bytes.
+/// Returns a text. All texts share twelve words. Each text with an odd number is near the previous one, and every ninth
+/// has no tokens. One text is so long that its set has a map of high bytes.
 fn crowd(number: u64) -> String {
     if number % 9 == 8 {
         return "!".repeat(number as usize);
@@ -245,8 +246,8 @@ fn params_with_sets() -> twindex::params::ParamsBuilder {
     Params::builder().words(1).minhash(4, 2).signature_bits(1).sets()
 }
 
-/// Builds an index with sets and marks: a segment with one deleted document and too few documents for common tags, and a log
-/// that adds one marked and one unmarked document.
+/// Builds an index with sets and marks. Its segment has one deleted document, and too few documents for common tags. Its
+/// log adds one marked and one unmarked document.
 fn build_sets(path: &Path) {
     let index = Index::create(path, params_with_sets().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -263,7 +264,7 @@ fn build_sets(path: &Path) {
     writer.commit_with(b"fourteen").unwrap();
 }
 
-/// Builds a segment with enough documents that share words to have common tags.
+/// Builds a segment with enough similar documents to have common tags.
 fn build_common(path: &Path) {
     let index = Index::create(path, params_with_sets().u64_keys().marks().build().unwrap()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -275,7 +276,7 @@ fn build_common(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// Builds an index with marks and without sets: a segment, and a log.
+/// Builds an index with marks but without sets; it has a segment and a log.
 fn build_marks(path: &Path) {
     let index =
         Index::create(path, Params::builder().u64_keys().words(1).simhash(3).marks().build().unwrap())
@@ -293,8 +294,8 @@ fn build_marks(path: &Path) {
     writer.commit().unwrap();
 }
 
-/// Returns a file of sketches with the sets of these texts. Its parameters include marks, which a file of sketches does not
-/// store.
+/// Returns a file of sketches with the sets of these texts. Its parameters include marks, but a file of sketches stores
+/// none.
 fn sketches_with_sets() -> Vec<u8> {
     let params = params_with_sets().marks().build().unwrap();
     let sketcher = twindex::Sketcher::new(&params).unwrap();
@@ -327,8 +328,8 @@ fn build_numbered(path: &Path, design: &str, codec: &str, documents: u64) {
     writer.commit().unwrap();
 }
 
-/// Returns the path of a committed index: `texts`, or the name of a design. If the environment requests it and the index
-/// does not exist yet, the index is built and copied into the tree.
+/// Returns the path of a committed index: `texts`, or the name of a design. If the environment variable is set and the
+/// index is missing, builds it and copies it into the source tree.
 fn committed_as(name: &str) -> PathBuf {
     static ONCE: Once = Once::new();
     let dir = golden("index-v3");
@@ -374,8 +375,8 @@ fn near() -> PathBuf {
     golden("index-v3-near").join("stored")
 }
 
-/// An index with the feature `fields`: its name, its builder, the text of a number, the number of live documents, and the
-/// features of its segment.
+/// An index with the feature `fields`: its name, its builder, a function from a document's number to its text, the number
+/// of live documents, and the features of its segment.
 type FieldsCase = (&'static str, fn(&Path), fn(u64) -> String, u64, u32);
 const WITH_FIELDS: [FieldsCase; 3] = [
     ("sets", build_sets, crowd, 13, FEATURE_PACKED | FEATURE_FIELDS),
@@ -416,7 +417,7 @@ fn text(key: &str) -> &'static str {
 }
 
 #[test]
-fn index_of_format_3_opens_and_gives_the_same_answers() {
+fn format_3_index_gives_the_same_answers() {
     for (path, features) in [(committed(), 0), (packed(), FEATURE_PACKED)] {
         assert_eq!(read(&path.join("000001.seg"))[12..16], features.to_le_bytes());
         gives_the_answers_it_gave(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());
@@ -466,7 +467,7 @@ fn gives_the_answers_it_gave(snapshot: &Snapshot) {
 }
 
 #[test]
-fn index_of_format_3_with_log_values_and_stamps_opens_with_the_same_content() {
+fn format_3_index_with_log_and_values_keeps_its_content() {
     let snapshot = Index::open(committed_as("living")).unwrap_or_else(|error| panic!("{error}")).snapshot();
     assert_eq!((snapshot.now(), snapshot.payload()), (Some(1061), Some(&b"as far as f"[..])));
     assert_eq!((snapshot.entries().len(), snapshot.logged_documents()), (1, 3));
@@ -478,7 +479,7 @@ fn index_of_format_3_with_log_values_and_stamps_opens_with_the_same_content() {
             Ok(())
         })
         .unwrap();
-    // The first document has expired at 1060, and the fourth is deleted.
+    // At time 1060 the first document has expired, and the fourth is deleted.
     assert_eq!(keys, ["b", "c", "e", "f"]);
     for (key, stamp) in [("b", 1030), ("c", 1055), ("e", 1060), ("f", 1061)] {
         let record = snapshot.get(key).unwrap().unwrap();
@@ -494,7 +495,7 @@ fn index_of_format_3_with_log_values_and_stamps_opens_with_the_same_content() {
 }
 
 #[test]
-fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log() {
+fn format_3_index_with_log_length_detects_a_truncated_log() {
     let committed = committed_as("grown");
     let names = names(&committed);
     assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
@@ -528,7 +529,7 @@ fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log(
     let problems = twindex::store::verify::verify(&RealVfs, &committed, |_| ()).problems;
     assert!(problems.is_empty(), "{problems:?}");
 
-    // After the recorded length a log may end as after a crash; before it, something was lost.
+    // After the recorded length, the log may be torn as after a crash. A log shorter than that has lost data.
     let cut_to = |length: u64| {
         let dir = tempfile::tempdir().unwrap();
         for name in &names {
@@ -550,8 +551,8 @@ fn index_of_format_3_with_a_stated_log_length_opens_and_detects_a_truncated_log(
 }
 
 #[test]
-fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
-    // The next feature bit is as unknown to this reader as `grown` was to older readers.
+fn unknown_manifest_feature_is_refused_by_its_number() {
+    // The next feature bit is unknown to this reader, as `grown` was to older readers.
     let bytes = read(&committed_as("grown").join("MANIFEST-000004"));
     let of_sketches =
         FEATURE_NARROW | FEATURE_TEXT | FEATURE_NEAR | FEATURE_FIELDS | FEATURE_WEIGHTS | FEATURE_BOILERPLATE;
@@ -567,7 +568,7 @@ fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
         assert_eq!((field, found), ("incompatible feature set", format!("{features:#x}")));
         assert_eq!(supported, format!("{known:#x}; use a newer version"));
     }
-    // A removed bit is detected, because the length of the log is invalid without it.
+    // Clearing a known feature bit is detected, because without the feature the log length is invalid.
     let mut changed = bytes;
     changed[12..16].copy_from_slice(&FEATURE_LOG.to_le_bytes());
     seal_header(&mut changed);
@@ -578,17 +579,17 @@ fn reader_refuses_an_unknown_feature_of_manifests_by_its_number() {
 }
 
 #[test]
-fn index_of_format_3_with_eight_feature_bits_opens_and_is_rebuilt_byte_for_byte() {
+fn format_3_index_with_eight_bit_features_is_rebuilt_exactly() {
     committed();
     let committed = narrow();
     let names = names(&committed);
     assert_eq!(names, ["000001.seg", "CURRENT", "LOG-000002", "MANIFEST-000003", "MANIFEST-000004"]);
-    // Readers that do not know the feature refuse all of these files.
+    // Readers that do not know the feature must refuse each of these files.
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
     assert_eq!(features("000001.seg"), FEATURE_PACKED | FEATURE_NARROW);
     assert_eq!(features("LOG-000002"), FEATURE_NARROW);
     assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_NARROW);
-    // A removed or added bit is detected.
+    // A feature bit that was cleared or set is detected.
     let mut log = read(&committed.join("LOG-000002"));
     let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
     let decode =
@@ -617,7 +618,7 @@ fn index_of_format_3_with_eight_feature_bits_opens_and_is_rebuilt_byte_for_byte(
 }
 
 #[test]
-fn index_of_format_3_with_a_near_relation_opens_and_is_rebuilt_byte_for_byte() {
+fn format_3_index_with_near_relation_is_rebuilt_exactly() {
     committed();
     let committed = near();
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
@@ -638,7 +639,7 @@ fn index_of_format_3_with_a_near_relation_opens_and_is_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn indexes_of_format_3_with_sets_and_marks_open_and_are_rebuilt_byte_for_byte() {
+fn format_3_indexes_with_sets_and_marks_are_rebuilt_exactly() {
     committed();
     let dir = tempfile::tempdir().unwrap();
     for (name, build, text, documents, features) in WITH_FIELDS {
@@ -678,7 +679,7 @@ fn indexes_of_format_3_with_sets_and_marks_open_and_are_rebuilt_byte_for_byte() 
     }
 }
 
-/// Returns the number in a key of an index with fields.
+/// Returns the number in a key of the indexes with fields.
 fn number_of(key: &KeyBuf) -> u64 {
     match key {
         KeyBuf::U64(key) if key % 1000 == 0 => key / 1000,
@@ -690,13 +691,13 @@ fn number_of(key: &KeyBuf) -> u64 {
 }
 
 #[test]
-fn index_of_format_3_with_sets_counts_resemblance_in_segments_and_in_its_log() {
+fn format_3_index_with_sets_computes_exact_resemblance() {
     committed();
     let committed = with_fields("sets");
     let features = |name: &str| u32::from_le_bytes(read(&committed.join(name))[12..16].try_into().unwrap());
     assert_eq!(features("LOG-000002"), FEATURE_FIELDS);
     assert_eq!(features("MANIFEST-000004"), FEATURE_LOG | FEATURE_GROWN | FEATURE_FIELDS);
-    // A removed feature bit is detected.
+    // A feature bit that was cleared is detected.
     let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
     let mut log = read(&committed.join("LOG-000002"));
     let decode =
@@ -736,7 +737,7 @@ fn index_of_format_3_with_sets_counts_resemblance_in_segments_and_in_its_log() {
             assert_eq!(found, expected, "{name} {number}");
         }
     }
-    // A marked document is not compared with new ones: page 13 is marked, and 12 is not.
+    // New documents are not compared with marked ones: page 13 is marked, page 12 is not.
     let dir = tempfile::tempdir().unwrap();
     let copy = dir.path().join("copy");
     let copied = Index::open(&committed).unwrap().copy_to(&copy);
@@ -749,7 +750,7 @@ fn index_of_format_3_with_sets_counts_resemblance_in_segments_and_in_its_log() {
 }
 
 #[test]
-fn file_of_sketches_with_sets_decodes_and_encodes_byte_for_byte() {
+fn sketch_file_with_sets_round_trips_byte_for_byte() {
     committed();
     let file = read(&golden("sets.sketches"));
     assert!(file == sketches_with_sets(), "another file");
@@ -773,7 +774,7 @@ fn file_of_sketches_with_sets_decodes_and_encodes_byte_for_byte() {
 }
 
 #[test]
-fn segments_of_format_3_are_rebuilt_byte_for_byte() {
+fn format_3_segments_are_rebuilt_exactly() {
     committed();
     let committed = packed();
     let dir = tempfile::tempdir().unwrap();
@@ -797,7 +798,7 @@ fn segments_of_format_3_are_rebuilt_byte_for_byte() {
 }
 
 #[test]
-fn every_design_and_codec_of_format_3_opens_and_finds_its_fingerprints() {
+fn format_3_segments_of_every_codec_open_and_answer_queries() {
     for (design, codec, documents) in SCHEMES {
         let snapshot = Index::open(committed_as(design)).unwrap_or_else(|error| panic!("{error}")).snapshot();
         assert_eq!(snapshot.params(), &params_of(design, codec));
@@ -807,7 +808,7 @@ fn every_design_and_codec_of_format_3_opens_and_finds_its_fingerprints() {
             let scheme = segment.scheme().unwrap();
             if design != "auto" {
                 assert_eq!(scheme.design.to_string(), design);
-                // A design with one table has no other tables that could be partial.
+                // A design with one table has no other tables, so it has no partial ones.
                 let codecs = scheme.codecs.to_string();
                 assert!(
                     codecs == codec || scheme.design.tables() == 1 && codec.starts_with(&codecs),
@@ -914,24 +915,24 @@ fn described(path: &Path) -> twindex::Result<String> {
     Ok(out)
 }
 
-/// The inverse modulo 2^32 of `SPREAD` in the specification's section "Common tags".
+/// The inverse of `SPREAD` modulo 2^32; see "Common tags" in the specification.
 const INVERSE_OF_SPREAD: u64 = 0x0E8B_2F51;
 
-/// Returns this set with added tags whose counts are just at or just below the limit for common tags.
+/// Adds tags to this set such that each tag's count is at or just below the limit for common tags.
 fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
     let mut set = set.to_vec();
     let mut add = |tag: u64, low: u64| set.push(tag << 32 | low);
-    // A quarter of the documents has each of these tags, so that common tags are of several classes.
+    // Each of these tags is in a quarter of the documents, so that common tags belong to several classes.
     add(number % 4 * 2, 1);
-    // Twenty documents have three tags. One of them collides with the second in the first table of counts, and with the
-    // third in the second table; only that one is counted as common.
+    // Twenty documents have these three tags. The first collides with the second in the first table of counts and with
+    // the third in the second table, so only the first is counted as common.
     if (20..40).contains(&number) {
         let collides = 0x4000_0000;
         add(collides, 0);
         add(collides + 1, 0);
         add((collides + INVERSE_OF_SPREAD) % (1 << 32), 0);
     }
-    // Sixteen documents below 20 have such a set: 32 elements with the first tag, 31 with the second.
+    // Sixteen documents below 20 use this function, so 32 elements have the first tag and 31 the second.
     if number < 20 {
         add(0x6000_0000, 0);
         add(0x6000_0000, 1);
@@ -944,8 +945,8 @@ fn with_tags_near_common(set: &[u64], number: u64) -> Vec<u64> {
     set
 }
 
-/// Builds segments that differ from the committed ones: numeric keys, few and many documents, only one method, and no
-/// documents.
+/// Builds segments unlike the committed ones: with numeric keys, with few or many documents, with only one method, and
+/// without documents.
 fn shapes(dir: &Path) -> Vec<PathBuf> {
     let fingerprints = Params::builder().u64_keys().simhash(3).build().unwrap();
     let features = Params::builder().words(1).minhash(40, 2).signature_bits(0).build().unwrap();
@@ -1016,7 +1017,8 @@ fn shapes(dir: &Path) -> Vec<PathBuf> {
                 twindex::params::KeyKind::Bytes => Key::from(bytes.as_str()),
             };
             let value = vec![number as u8; (number * number % 300) as usize];
-            // One set is long enough for two high bytes and one for one; one has extreme values, and one is empty.
+            // One set is large enough for two high bytes and one for a single high byte. One has extreme values, and one
+            // is empty.
             let set: Vec<u64> = match number {
                 11 => (0..9000).map(|hash| hash * (u64::MAX / 9000)).collect(),
                 12 => (0..99).map(|hash| hash << 57 | hash).collect(),
@@ -1044,8 +1046,8 @@ fn write(records: &Records, dir: &Path, name: &str) -> PathBuf {
     path
 }
 
-/// Builds segments of every kind of design with every codec, without and with few fingerprints, random and clustered; and
-/// one with hot buckets.
+/// Builds segments of every design with every codec: empty, with few fingerprints, with random and with clustered ones.
+/// Also builds one with hot buckets.
 fn schemes(dir: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut segment = |design: &str, codec: &str, fingerprints: &mut dyn Iterator<Item = u64>| {
@@ -1084,7 +1086,7 @@ fn schemes(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn second_reader_written_from_the_specification_finds_the_same() {
+fn python_reader_finds_the_same_content_in_segments() {
     let index = committed();
     let dir = tempfile::tempdir().unwrap();
     let mut paths = [shapes(dir.path()), schemes(dir.path())].concat();
@@ -1109,7 +1111,7 @@ fn second_reader_written_from_the_specification_finds_the_same() {
         }
     }
     assert_eq!(theirs.next(), None);
-    // Every codec of a table and of a band was read, and hot buckets, too.
+    // Every codec of tables and bands was read, and so were hot buckets.
     let tables = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     let expected = tables.map(|codec| (codec.kind(), codec.number())).chain([(Kind::Hot, hot::CODEC)]);
     let expected = expected.chain([CODEC_BYTES, CODEC_PACKED].map(|codec| (Kind::Band, codec)));
@@ -1120,8 +1122,9 @@ fn second_reader_written_from_the_specification_finds_the_same() {
 }
 
 #[test]
-fn second_reader_refuses_every_flipped_bit_of_a_small_file() {
-    // The checksums and the identity cover every byte, including gaps. Only a sample of bits is tested, to save time.
+fn python_reader_refuses_flipped_bits_of_a_small_file() {
+    // Checksums and the file's identity cover every byte, including gaps. To save time, only a sample of the bits is
+    // flipped.
     let bytes = read(&golden("three-records.seg"));
     let dir = tempfile::tempdir().unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/read-segment.py");
@@ -1148,7 +1151,7 @@ fn verify_finds(path: &Path) -> bool {
     !Segment::open(&RealVfs, path).unwrap().verify(|_| ()).is_empty()
 }
 
-/// Returns the error in the damage table of `format-spec.md` for this part and damage.
+/// Returns the error that the damage table of `format-spec.md` specifies for damage of this kind to this part.
 fn specified_error(part: &str, damage: &str) -> String {
     let spec = include_str!("../../format-spec.md");
     let (_, table) = spec.split_once("## Damage").expect("a section on damage");
@@ -1168,7 +1171,7 @@ fn damage(dir: &Path, name: &str, change: &dyn Fn(&mut Vec<u8>)) {
 }
 
 #[test]
-fn files_of_formats_1_and_2_are_refused_by_name_as_older() {
+fn files_of_formats_1_and_2_are_refused_as_older() {
     for version in [1, 2] {
         let path = golden(&format!("version-{version}.seg"));
         let Err(Error::Unsupported { field, found, supported, .. }) = Segment::open(&RealVfs, &path) else {
@@ -1177,7 +1180,7 @@ fn files_of_formats_1_and_2_are_refused_by_name_as_older() {
         assert_eq!((field, found), ("format version", version.to_string()));
         assert_eq!(supported, "3; build the index again");
 
-        // The file is refused because of its version before any other check, whichever file of an index it replaces.
+        // The version is checked before everything else, whichever file of the index is replaced.
         for name in ["CURRENT", "MANIFEST-000003", "000001.seg"] {
             let dir = tempfile::tempdir().unwrap();
             let index = dir.path().join("index");
@@ -1200,7 +1203,7 @@ fn flip(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| bytes[at] ^= 0x10
 }
 
-/// Returns a function that changes a field of a header and updates its checksum.
+/// Returns a function that changes the header field at `at` and updates the header's checksum.
 fn renew(at: usize) -> impl Fn(&mut Vec<u8>) {
     move |bytes| {
         bytes[at] += 1;
@@ -1214,11 +1217,11 @@ fn seal_header(bytes: &mut [u8]) {
     bytes[60..64].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// A case of damage: the part and the damage as named in the specification, the file, and the change.
+/// A case of damage: the names of the part and of the damage in the specification, the file, and the change.
 type Case<'a> = (&'a str, &'a str, &'a str, Box<dyn Fn(&mut Vec<u8>) + 'a>);
 
 #[test]
-fn damage_has_the_errors_that_the_specification_says() {
+fn damage_is_reported_with_the_specified_errors() {
     let other = tempfile::tempdir().unwrap();
     let other = other.path().join("other");
     build(&other);
@@ -1306,7 +1309,7 @@ fn damage_has_the_errors_that_the_specification_says() {
 fn check_error(dir: &Path, part: &str, what: &str) {
     let specified = specified_error(part, what);
     let error = Index::open(dir).expect_err(&format!("{part}, {what}: opened"));
-    // The specified error has the form: `Corrupt`, section or section: the problem
+    // A specified error has the form: `Corrupt`, section or section: the problem
     let named = |name: &str| {
         specified.split([',', ':']).flat_map(|words| words.split(" or ")).any(|word| word.trim() == name)
     };

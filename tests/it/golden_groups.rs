@@ -1,8 +1,8 @@
 //! Tests an index with priorities: `tests/golden/index-v3-priorities` has an index of format 3 with the feature
-//! `priorities`, and the groups of its documents. It must open, have these groups, and be reproduced byte for byte from its
-//! documents; both readers in Python must find its priorities.
+//! `priorities`, and a list of its groups. The index must open and have these groups, and indexing its documents again
+//! must reproduce it byte for byte. Both Python readers must find its priorities.
 //!
-//! It was written by this test with `TWINDEX_WRITE_GOLDEN=1`, which only writes files that do not exist.
+//! This test wrote the files with `TWINDEX_WRITE_GOLDEN=1`, which creates missing files and never replaces one.
 
 #![allow(clippy::disallowed_methods, reason = "reads and writes a golden file, and starts another program")]
 
@@ -30,7 +30,7 @@ fn put(writer: &mut Writer, index: &Index, number: u64, priority: Option<u64>) {
     writer.put(format!("page {number}").as_str(), Document::from(&sketch).with_priority(priority)).unwrap();
 }
 
-/// Creates an index with a segment and a log. One document of the segment is deleted, and one is replaced.
+/// Creates an index with a segment and a log. One document of the segment is deleted and one is replaced.
 fn build(path: &Path) {
     let builder = Params::builder().words(1).minhash(4, 2).signature_bits(1).sets().marks().priorities();
     let params = builder.near(Near::resembling(0.7).unwrap()).build().unwrap();
@@ -82,7 +82,7 @@ fn hex(text: &str) -> String {
 }
 
 #[test]
-fn index_of_format_3_with_priorities_opens_and_has_its_groups() {
+fn format_3_index_with_priorities_has_the_same_groups() {
     let committed = golden().join("groups");
     if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1") && !committed.exists() {
         std::fs::create_dir_all(golden()).unwrap();
@@ -115,7 +115,7 @@ fn index_of_format_3_with_priorities_opens_and_has_its_groups() {
 }
 
 #[test]
-fn both_second_readers_find_the_priorities_of_a_golden_index() {
+fn both_python_readers_find_the_priorities_of_an_index() {
     let committed = golden().join("groups");
     let Some(theirs) = script("read-index.py", &committed) else { return };
     let listing = std::fs::read_to_string(golden().join("groups.tsv")).unwrap();
@@ -129,7 +129,7 @@ fn both_second_readers_find_the_priorities_of_a_golden_index() {
     }
     assert_eq!((found, theirs.lines().filter(|line| line.starts_with("key ")).count()), (23, 23));
     let Some(theirs) = script("read-segment.py", &committed.join("000001.seg")) else { return };
-    // A third of twenty documents have no priority; the others have the priorities set by `build`.
+    // A third of the twenty documents have no priority; the others have the ones that `build` sets.
     assert_eq!(theirs.lines().filter(|line| line.starts_with("priority ")).count(), 13);
     assert_eq!(
         theirs.lines().filter(|line| line.starts_with("priority ") && line.ends_with(": 7")).count(),

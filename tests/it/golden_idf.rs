@@ -1,9 +1,9 @@
-//! Fingerprints weighted by an IDF table are stored in files, and so is the table. The test compares them with
-//! `tests/golden/idf.tsv`, which a second implementation (`scripts/golden_idf.py`) wrote from the definitions in the
-//! documentation.
+//! IDF tables, and fingerprints weighted by them, are stored in files, so they must never change. This test compares them
+//! with `tests/golden/idf.tsv`, which a second implementation (`scripts/golden_idf.py`) computed from the documented
+//! definitions.
 //!
-//! If the test fails, existing indexes no longer match newly sketched texts. Do not write the file again to make the test
-//! pass, unless the definition was changed on purpose.
+//! If this test fails, existing indexes no longer match newly sketched texts. Regenerate the file only after an intended
+//! change of the definition, not to make the test pass.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ fn parse<T: std::str::FromStr>(number: &str) -> T {
     number.parse().unwrap_or_else(|_| panic!("`{number}` is no number"))
 }
 
-/// Returns the strings of a JSON list without escapes.
+/// Returns the strings of a JSON list; they contain no escapes.
 fn texts(list: &str) -> Vec<&str> {
     let inner =
         list.strip_prefix("[\"").and_then(|list| list.strip_suffix("\"]")).expect("a list of strings");
@@ -52,7 +52,7 @@ fn counted(
 }
 
 #[test]
-fn tables_weights_and_fingerprints_equal_those_of_the_second_implementation() {
+fn tables_weights_and_fingerprints_match_the_second_implementation() {
     let mut sketcher = None;
     let (mut weights, mut tables, mut fingerprints) = (0, 0, 0);
     for line in FILE.lines().filter(|line| !line.starts_with('#')) {

@@ -1,9 +1,9 @@
-//! Rabin's fingerprints, rolling hashes and the shingles computed from them are stored in files, so they must never change.
-//! The test compares them with `tests/golden/rabin.tsv`, which a second implementation (`scripts/golden_rabin.py`) wrote
-//! from the definitions in the module documentation.
+//! Rabin fingerprints, rolling hashes and the shingles computed from them are stored in files, so they must never change.
+//! This test compares them with `tests/golden/rabin.tsv`, which a second implementation (`scripts/golden_rabin.py`)
+//! computed from the definitions in the module documentation.
 //!
-//! If the test fails, existing indexes no longer match newly sketched texts. Do not write the file again to make the test
-//! pass, unless the definition was changed on purpose.
+//! If this test fails, existing indexes no longer match newly sketched texts. Regenerate the file only after an intended
+//! change of the definition, not to make the test pass.
 
 use crate::support::golden::unescape;
 use twindex::params::{ShingleHash, Shingling};
@@ -11,7 +11,7 @@ use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler};
 
 const FILE: &str = include_str!("../golden/rabin.tsv");
 
-/// Returns the rows of one kind, without the column of the kind.
+/// Returns the rows of one kind, without the column that names the kind.
 fn rows(kind: &str) -> Vec<Vec<&'static str>> {
     let rows: Vec<Vec<&str>> = FILE
         .lines()
@@ -32,7 +32,7 @@ fn string(hex: &str) -> Vec<u8> {
     (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The finalizer of the specification's section "Constants of sketching".
+/// The finalizer given in the specification's section "Constants of sketching".
 fn mix(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -40,7 +40,7 @@ fn mix(mut x: u64) -> u64 {
 }
 
 #[test]
-fn polynomials_and_bases_are_those_of_the_second_implementation() {
+fn polynomials_and_bases_match_the_second_implementation() {
     for row in rows("polynomial") {
         assert_eq!(format!("{:x}", Rabin::new(seed(row[0])).polynomial()), row[1], "seed {}", row[0]);
     }
@@ -50,7 +50,7 @@ fn polynomials_and_bases_are_those_of_the_second_implementation() {
 }
 
 #[test]
-fn fingerprints_are_those_of_the_second_implementation() {
+fn fingerprints_match_the_second_implementation() {
     for row in rows("rabin") {
         let (rabin, string) = (Rabin::new(seed(row[0])), string(row[1]));
         assert_eq!(format!("{:x}", rabin.fingerprint(&string)), row[2], "{row:?}");
@@ -60,7 +60,7 @@ fn fingerprints_are_those_of_the_second_implementation() {
 }
 
 #[test]
-fn rolling_hashes_are_those_of_the_second_implementation() {
+fn rolling_hashes_match_the_second_implementation() {
     for row in rows("rabin-karp") {
         let (hash, string) = (RabinKarp::seeded(seed(row[0])), string(row[1]));
         assert_eq!(format!("{:x}", hash.hash(&string)), row[2], "{row:?}");
@@ -74,7 +74,7 @@ fn rolling_hashes_are_those_of_the_second_implementation() {
 }
 
 #[test]
-fn shingles_are_those_of_the_second_implementation() {
+fn shingles_match_the_second_implementation() {
     let (mut buffers, mut shingles) = (Buffers::default(), Vec::new());
     for row in rows("shingles") {
         let mut shingling = Shingling::words(1, seed(row[0]));

@@ -1,8 +1,8 @@
-//! Samples are stored in files, so they must never change. The test compares samples, and the overlaps of pairs of them,
-//! with `tests/golden/samples.tsv`, which a second implementation (`scripts/golden_samples.py`) wrote from the definitions
-//! in the specification.
+//! Samples are stored in files, so they must never change. This test compares samples, and the overlaps of pairs of
+//! samples, with `tests/golden/samples.tsv`, which a second implementation (`scripts/golden_samples.py`) computed from
+//! the specification.
 //!
-//! Do not write the file again to make the test pass, unless the definition was changed on purpose.
+//! Regenerate the file only after an intended change of the definition, not to make the test pass.
 
 use crate::support::golden::{parse, unescape};
 use twindex::Params;
@@ -19,7 +19,7 @@ fn hash(values: &[u64]) -> String {
     format!("{:016x}", xxh3_64(&bytes))
 }
 
-/// Checks an estimate against `expected`, which is `common/of the first/of the union`.
+/// Checks the estimates for a pair against `expected`, the numbers of hashes `common/first/union`.
 fn check(a: &Sample<'_>, b: &Sample<'_>, expected: &str, name: &str) {
     let counts: Vec<usize> = expected.split('/').map(parse).collect();
     let [common, first, union] = counts[..] else { panic!("three counts: {expected}") };
@@ -36,7 +36,7 @@ fn check(a: &Sample<'_>, b: &Sample<'_>, expected: &str, name: &str) {
 }
 
 #[test]
-fn samples_are_those_of_the_second_implementation() {
+fn samples_match_the_second_implementation() {
     let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(COLUMNS));
     let mut checked = 0;

@@ -1,8 +1,9 @@
-//! Sketches are stored in files, so they must never change. The test compares them with `tests/golden/sketches.tsv`, which a
-//! second implementation (`scripts/golden-sketches.py`) wrote from the definitions in the module documentation.
+//! Sketches are stored in files, so they must never change. This test compares them with `tests/golden/sketches.tsv`,
+//! which a second implementation (`scripts/golden-sketches.py`) computed from the definitions in the module
+//! documentation.
 //!
-//! If the test fails, existing indexes no longer match newly sketched texts. Do not write the file again to make the test
-//! pass, unless the definition was changed on purpose.
+//! If this test fails, existing indexes no longer match newly sketched texts. Regenerate the file only after an intended
+//! change of the definition, not to make the test pass.
 
 use crate::support::golden::{parse, unescape};
 use twindex::Params;
@@ -16,7 +17,7 @@ const FILE: &str = include_str!("../golden/sketches.tsv");
 const COLUMNS: &str = "name\ttext\twidth\tseed\tbands\trows\ttokens\ttokens_hash\tshingles\tdistinct\t\
                        occurrences_fingerprint\tdistinct_fingerprint\tsignature_hash\tfeatures_hash";
 
-/// Returns the columns of a row from `tokens` on, computed by this library with the instructions of `level`.
+/// Computes the columns of a row, from `tokens` on, with the SIMD instructions of `level`.
 fn computed(level: Level, text: &str, width: u8, seed: u64, bands: u16, rows: u16) -> Vec<String> {
     let builder = Params::builder().words(width).seed(seed).minhash(bands, rows);
     let params = builder.clone().simhash(3).build().unwrap();
@@ -56,7 +57,7 @@ fn computed(level: Level, text: &str, width: u8, seed: u64, bands: u16, rows: u1
 }
 
 #[test]
-fn sketches_at_every_level_of_instructions_are_those_of_the_second_implementation() {
+fn sketches_at_every_simd_level_match_the_second_implementation() {
     let mut lines = FILE.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(COLUMNS));
     let mut checked = 0;

@@ -1,10 +1,10 @@
-//! An index stores the options for splitting a text, so each option must always have the same meaning. The test compares
+//! An index stores its options for splitting texts, so the meaning of an option must never change. This test compares
 //! units and shingles with `tests/golden/text-options.tsv` and `text-symbols.tsv`, which a second implementation
-//! (`scripts/golden_text_options.py`) wrote from the specification.
+//! (`scripts/golden_text_options.py`) computed from the specification.
 //!
-//! If the test fails, existing indexes no longer match newly sketched texts. The cause may be a new version of the stemming
-//! crate, which must not be used then. Do not write the file again to make the test pass, unless the definition was changed
-//! on purpose.
+//! If this test fails, existing indexes no longer match newly sketched texts. A new version of the stemming crate can
+//! cause this; do not use that version then. Regenerate the file only after an intended change of the definition, not to
+//! make the test pass.
 
 #![cfg(feature = "languages")]
 
@@ -41,16 +41,16 @@ fn shingling(columns: &[&str]) -> Shingling {
 }
 
 #[test]
-fn units_and_shingles_are_those_of_the_second_implementation() {
+fn units_and_shingles_match_the_second_implementation() {
     check(FILE, COLUMNS, 6, 627);
 }
 
 #[test]
-fn symbols_and_folded_texts_are_those_of_the_second_implementation() {
+fn symbols_and_folded_texts_match_the_second_implementation() {
     check(SYMBOLS, &COLUMNS.replace("\tname", "\tfold\tname"), 7, 594);
 }
 
-/// Compares the units and shingles of each row; its first `choices` columns are the options.
+/// Compares the units and shingles of each row. The first `choices` columns of a row are the options.
 fn check(file: &str, columns: &str, choices: usize, rows: usize) {
     let mut lines = file.lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some(columns));

@@ -1,7 +1,7 @@
-//! Tests that after any crash groups are those of a batch run over the surviving documents: the disk stores no data about
-//! groups that could be older or newer than the documents.
+//! Tests groups after crashes: they must equal those of a batch run over the surviving documents. The disk stores no data
+//! about groups that could be inconsistent with the documents.
 //!
-//! `TWINDEX_CRASHES=10` tests ten times as many states.
+//! `TWINDEX_CRASHES=10` tests ten times as many crash states.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ fn created(vfs: &ModelVfs) -> Index {
     Index::create_with(Arc::new(vfs.clone()), place(), params).unwrap()
 }
 
-/// Returns the fingerprint and the priority of a document: of two families, with chains between them.
+/// Returns the fingerprint and the priority of a document. The fingerprints are of two families, connected by chains.
 fn document(number: u64) -> (u64, Option<u64>) {
     let chain = (0..number % 9).fold(0, |value, link| value | 3 << (2 * link));
     let family = if number % 4 == 3 { 0xFFFF_FFFF_0000_0000 } else { 0 };
@@ -35,8 +35,8 @@ fn put(writer: &mut Writer, key: u64, number: u64) {
     writer.put(key, Document::from(Fingerprint(fingerprint)).with_priority(priority)).unwrap();
 }
 
-/// Commits batches that put, replace and delete to the logs of two writers, with flushes, a merge and a compaction in
-/// between.
+/// Makes commits that put, replace and delete documents through two writers with logs, and flushes, merges and compacts
+/// between them.
 fn work(vfs: &ModelVfs) {
     let index = created(vfs);
     for session in 0..2 {
@@ -69,7 +69,7 @@ fn survivors(snapshot: &Snapshot) -> Documents {
     found
 }
 
-/// Returns the keys, leaders and sizes in the listing of groups; checks that single queries agree.
+/// Lists each key with its leader and group size; checks that single queries return the same leaders.
 fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
     let groups = snapshot.groups(&Resources { threads: 1, ..Resources::in_dir(scratch) }).unwrap();
     let mut text = String::new();
@@ -84,7 +84,7 @@ fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
     text
 }
 
-/// Returns the same, computed by the definition.
+/// Computes the same listing by brute force from the definition of groups.
 fn defined(documents: &Documents) -> String {
     let mut order: Vec<_> = documents
         .iter()
@@ -110,7 +110,7 @@ fn defined(documents: &Documents) -> String {
     text
 }
 
-/// Returns the listing of an index that is created from these documents in one batch.
+/// Returns the listing of groups of a new index of these documents, put in one batch.
 fn batch(documents: &Documents, scratch: &Path) -> String {
     let index = created(&ModelVfs::default());
     let mut writer = index.writer().unwrap();
@@ -122,7 +122,7 @@ fn batch(documents: &Documents, scratch: &Path) -> String {
 }
 
 #[test]
-fn groups_after_any_crash_are_those_of_a_batch_run_over_the_survivors() {
+fn groups_after_a_crash_equal_those_of_surviving_documents() {
     let scratch = tempfile::tempdir().unwrap();
     let start = Disk::default();
     let vfs = ModelVfs::of(start.clone());

@@ -1,11 +1,12 @@
 //! Tests that groups depend only on the live documents. After any sequence of puts, replacements, deletes, expiries,
-//! flushes, merges, compactions, reopenings, kills and merges of shards, the leader of each document is the one
-//! computed by brute force from the definition over all live documents.
+//! flushes, merges, compactions, reopenings, kills and shard merges, each document must have the leader that brute force
+//! computes from the definition over all live documents.
 //!
-//! Indexes are on a disk in memory, on which a sync costs nothing, and a kill leaves a state that a crash may leave.
-//! Histories run on all cores. `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations, with at most 2,000
-//! live documents at once; `TWINDEX_GROUP_CHECKPOINTS` sets the number of checkpoints (1,000 by default with that).
-//! Without it, a few thousand operations run with at most 70 live documents. `scripts/groups-model` runs this.
+//! The indexes are on an in-memory disk, where a sync costs nothing and a kill leaves one of the states that a crash may
+//! leave. Histories run on all cores. By default, they have a few thousand operations and at most 70 live documents.
+//! `TWINDEX_GROUP_OPERATIONS=1000000` sets the number of operations and allows 2,000 live documents;
+//! `TWINDEX_GROUP_CHECKPOINTS` then sets the number of checkpoints (default 1,000). `scripts/groups-model` runs this
+//! test.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -24,12 +25,12 @@ use twindex::{
 use crate::support::Random;
 use crate::support::model::{Disk, ModelVfs, Variant};
 
-/// Number of distinct contents of documents.
+/// Number of different contents that a document can have.
 const CONTENTS: usize = 160;
-/// Number of kinds of indexes: by distance, by sets, by estimates, and by estimates or distance.
+/// Number of kinds of indexes: near by distance, by sets, by estimated resemblance, and by estimate or distance.
 const KINDS: usize = 4;
 
-/// A document of the model: its content, its priority, its stamp, and its serial number.
+/// A document of the model: the index of its content, its priority, its stamp, and its serial number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct LiveDocument {
     content: usize,
@@ -43,7 +44,7 @@ type Documents = BTreeMap<u32, LiveDocument>;
 /// The leader of each document; both are key numbers.
 type Leaders = BTreeMap<u32, u32>;
 
-/// Returns the key with this number. Keys are in the order of their numbers.
+/// Returns the key with this number. The order of keys is the order of numbers.
 fn name(key: u32) -> String {
     format!("key {key:05}")
 }
@@ -52,7 +53,7 @@ fn key_number(name: &str) -> u32 {
     name["key ".len()..].parse().unwrap()
 }
 
-/// Parameters, the contents of documents, and which of them are near.
+/// The parameters of an index, the possible contents of documents, and which contents are near each other.
 struct Corpus {
     params: Params,
     sketches: Vec<Sketch>,
@@ -66,7 +67,8 @@ fn text(random: &mut Random) -> String {
     }
     let family = random.below(5);
     let start = random.below(12);
-    // Windows over one sequence of words: a chain of near texts whose ends are not near.
+    // Texts of a family are windows over one sequence of words: neighbouring windows are near each other, distant ones
+    // are not.
     let mut words: Vec<String> = (start..start + 20).map(|word| format!("w{word}of{family}")).collect();
     for _ in 0..random.below(3) {
         let place = random.below(words.len());
@@ -83,7 +85,7 @@ fn fingerprint(random: &mut Random) -> Fingerprint {
 }
 
 impl Corpus {
-    /// Creates a corpus whose documents expire at `age`, if the kind has expiry.
+    /// Creates a corpus. Documents expire at `age` if this kind of index has expiry.
     fn new(kind: usize, age: u64, random: &mut Random) -> Self {
         let builder = || Params::builder().words(1).priorities().values();
         let strict = |threshold| Near::resembling(threshold).unwrap();
@@ -124,7 +126,8 @@ impl Corpus {
         (before - documents.len()) as u64
     }
 
-    /// Returns the leader of each document by the definition: the first leader before it that is near it, or itself.
+    /// Computes the leader of each document by the definition: the first earlier leader near the document, or the
+    /// document itself.
     fn leaders(&self, documents: &Documents) -> Leaders {
         let mut order: Vec<(u64, u64, u32)> = documents
             .iter()
@@ -212,18 +215,18 @@ fn leader(snapshot: &Snapshot, key: u32, questions: u64) -> Decision<twindex::Le
     snapshot.leader(name(key).as_str(), questions).unwrap().unwrap()
 }
 
-/// Number of operations and checks of a history, by kind.
+/// The number of operations and checks of a history, by name.
 type Counts = BTreeMap<&'static str, u64>;
 
-/// One history: an index on its own disk, and the documents that must be live in it.
+/// A history: an index on its own disk, and a model of its documents.
 struct History<'w> {
     label: String,
     world: &'w Corpus,
     random: Random,
-    /// Number of different keys.
+    /// Number of different keys that the history uses.
     keys: usize,
     scratch: &'w Path,
-    /// The disk at the start of `vfs`.
+    /// The content of the disk when the journal of `vfs` begins.
     start: Disk,
     vfs: ModelVfs,
     path: PathBuf,
@@ -231,12 +234,12 @@ struct History<'w> {
     writer: Option<Writer>,
     committed: Documents,
     now: u64,
-    /// The documents including the batch.
+    /// The live documents, including the uncommitted batch.
     pending: Documents,
     newest: u64,
     /// Number of documents put so far.
     number: u64,
-    /// The leaders at the last checkpoint, and its snapshot.
+    /// The snapshot and the leaders at the last checkpoint.
     before: Option<(Snapshot, Leaders)>,
     counts: Counts,
 }
@@ -281,7 +284,7 @@ impl<'w> History<'w> {
         *self.counts.entry(what).or_default() += 1;
     }
 
-    /// Opens a writer that uses no background threads, so that a history is the same in each run.
+    /// Opens a writer without background threads, so that a history is deterministic.
     fn begin_writer(&mut self) {
         let mut writer = self.index.writer().unwrap();
         writer.set_background_merges(false);
@@ -344,7 +347,7 @@ impl<'w> History<'w> {
         }
     }
 
-    /// Admits a document, and checks its leader and the size of its group.
+    /// Admits a document, and checks the leader and the group size that `admit` returns.
     fn admit(&mut self) {
         let (key, live) = (self.draw_key(), self.draw_document());
         let (world, value) = (self.world, live.number.to_le_bytes());
@@ -352,7 +355,7 @@ impl<'w> History<'w> {
         let (_, found) = self.writer().admit_grouped(name(key).as_str(), document, u64::MAX).unwrap();
         let found = found.unwrap().decided().unwrap();
         self.newest = live.stamp;
-        // The lookup ignores documents that have expired by now, and so does the batch from here on.
+        // From here on, the batch no longer contains the documents that expired by this stamp.
         self.expire_pending();
         self.pending.insert(key, live);
         let leaders = world.leaders(&self.pending);
@@ -392,7 +395,7 @@ impl<'w> History<'w> {
         self.count("compact");
     }
 
-    /// Drops the writer, whose batch is lost, and opens the index again.
+    /// Drops the writer and its batch, and opens the index again.
     fn reopen(&mut self) {
         self.writer = None;
         self.index = self.open();
@@ -401,7 +404,8 @@ impl<'w> History<'w> {
         self.count("reopen");
     }
 
-    /// The machine crashes during or after an operation; the disk keeps one of the states that a crash may leave.
+    /// Simulates a crash during or after an operation: the disk is replaced by one of the states that the crash may
+    /// leave.
     fn kill(&mut self) {
         let before = (self.committed.clone(), self.now);
         let first = self.vfs.events();
@@ -411,7 +415,7 @@ impl<'w> History<'w> {
                 true
             }
             other => {
-                // An operation that changes no document. The batch is lost.
+                // Drops the batch, and performs an operation that changes no document.
                 self.writer = None;
                 self.begin_writer();
                 match other {
@@ -426,7 +430,7 @@ impl<'w> History<'w> {
         let point = first + self.random.below(events - first + 1);
         let variant = [Variant::Ordered, Variant::Weak][self.random.below(2)];
         self.start = self.vfs.crash(&self.start, point, variant, &mut self.random);
-        // The killed process makes no further changes to this disk.
+        // The killed process can no longer change this disk.
         (self.writer, self.vfs) = (None, ModelVfs::of(self.start.clone()));
         self.index = self.open();
         let survivors = self.survivors();
@@ -447,7 +451,7 @@ impl<'w> History<'w> {
         self.count("kill");
     }
 
-    /// Returns the stored data of documents besides their contents, which decide their groups.
+    /// Returns the stored data of the documents except their contents.
     fn stored(&self, documents: &Documents) -> BTreeMap<u32, Stored> {
         let is_timed = self.world.params.expire_after.is_some();
         let of = |live: &LiveDocument| Stored {
@@ -458,7 +462,7 @@ impl<'w> History<'w> {
         documents.iter().map(|(&key, live)| (key, of(live))).collect()
     }
 
-    /// Returns the same data as the index has it.
+    /// Returns the data of [`Self::stored`] as the index has it.
     fn survivors(&self) -> BTreeMap<u32, Stored> {
         let snapshot = self.index.snapshot();
         let mut found = BTreeMap::new();
@@ -474,11 +478,11 @@ impl<'w> History<'w> {
         found
     }
 
-    /// Checks that the writer sees its own batch. Whether a document that expired by a stamp of the batch is visible
-    /// depends on earlier lookups of the writer, so this is only for indexes without expiry.
+    /// Checks that the writer sees its uncommitted batch, without the documents that a stamp of the batch expires.
     fn check_batch(&mut self) {
+        self.expire_pending();
         let leaders = self.world.leaders(&self.pending);
-        if leaders.is_empty() || self.world.params.expire_after.is_some() {
+        if leaders.is_empty() {
             return;
         }
         for _ in 0..3 {
@@ -494,7 +498,7 @@ impl<'w> History<'w> {
         self.count("check of a batch");
     }
 
-    /// Does all checks of a checkpoint.
+    /// Commits, and checks leaders, groups and changed leaders.
     fn check(&mut self) {
         self.commit();
         let snapshot = self.index.snapshot();
@@ -531,7 +535,7 @@ impl<'w> History<'w> {
         self.count("checkpoint");
     }
 
-    /// Checks the group of a document. A limit must decide in the same way with all results cached and with none.
+    /// Checks the group of a document. A query limit must have the same effect with all results cached and with none.
     fn check_group(&self, snapshot: &Snapshot, leaders: &Leaders, key: u32, expected: u32) {
         let group = snapshot.group(name(key).as_str(), u64::MAX).unwrap().unwrap().decided().unwrap();
         let members =
@@ -546,7 +550,8 @@ impl<'w> History<'w> {
         assert_eq!(leader(&fresh, key, questions), leader(snapshot, key, questions));
     }
 
-    /// Merges the index with a shard of other documents, some with the same keys, and continues with the merged index.
+    /// Merges the index with a shard of other documents, and continues with the merged index. Some documents of the shard
+    /// have keys of the index.
     fn merge_shards(&mut self) {
         self.commit();
         let policy = [OnConflict::Refuse, OnConflict::First, OnConflict::Last][self.random.below(3)];
@@ -567,7 +572,7 @@ impl<'w> History<'w> {
         writer.commit().unwrap();
         drop(writer);
         self.writer = None;
-        // The time is that of the shard with the latest time.
+        // The merged index has the latest time of its shards.
         self.now = self.newest;
         let expired = world.expire(&mut self.committed, self.now);
         *self.counts.entry("expire").or_default() += expired;
@@ -592,7 +597,8 @@ impl<'w> History<'w> {
         self.count("merge of shards");
     }
 
-    /// Checks the same documents after other histories: one batch of another index, and three merged shards.
+    /// Puts the same documents in one batch into another index, and into three shards that are merged. Both must have the
+    /// same groups.
     fn check_other_histories(&mut self) {
         let expected = listed(&self.index.snapshot(), 2, self.scratch);
         let vfs = ModelVfs::default();
@@ -628,7 +634,7 @@ impl<'w> History<'w> {
     }
 }
 
-/// The stored data of a document besides its content.
+/// The stored data of a document except its content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stored {
     number: u64,
@@ -636,7 +642,7 @@ struct Stored {
     stamp: Option<u64>,
 }
 
-/// The extent of the test.
+/// How many histories and operations the test runs.
 #[derive(Clone, Copy)]
 struct Plan {
     operations: usize,
@@ -659,7 +665,7 @@ impl Plan {
         Self { operations, keys: 2000, checkpoints, histories: (operations / 100_000).clamp(1, 10) }
     }
 
-    /// Runs a history on an index of a kind; returns the counts of its operations and checks.
+    /// Runs a history on an index of this kind; returns the numbers of its operations and checks.
     fn history(self, kind: usize, seed: usize, scratch: &Path) -> Counts {
         let operations = self.operations / KINDS / self.histories;
         let spacing = (self.operations / self.checkpoints).clamp(1, operations);
@@ -688,7 +694,7 @@ impl Plan {
 }
 
 #[test]
-fn leaders_after_any_history_are_those_of_a_batch_over_the_live_documents() {
+fn leaders_after_any_history_equal_brute_force_over_live_documents() {
     let plan = Plan::of_environment();
     let scratch = tempfile::tempdir().unwrap();
     let (next, all) = (AtomicUsize::new(0), Mutex::new(Counts::new()));
@@ -751,18 +757,18 @@ fn of_fingerprints(dir: &Path, documents: impl IntoIterator<Item = (u64, u64, u6
     index
 }
 
-/// Returns the i-th of a sequence of fingerprints in which each is near the next one and few others: a Gray code of
-/// blocks of two bits.
+/// Returns element `i` of a sequence of fingerprints in which each is near the next one and few others: a Gray code of
+/// two-bit blocks.
 fn chain(i: u64) -> u64 {
     let gray = i ^ (i >> 1);
     (0..32).fold(0, |value, bit| if gray >> bit & 1 == 1 { value | 3 << (2 * bit) } else { value })
 }
 
 #[test]
-fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
+fn adversarial_chain_is_undecided_below_its_number_of_queries() {
     let dir = tempfile::tempdir().unwrap();
     let length = 3000;
-    // Each document waits for the previous one.
+    // The leader of each document depends on that of the previous one.
     let index = of_fingerprints(&dir.path().join("x"), (0..length).map(|i| (i, chain(i), i)));
     let snapshot = index.snapshot();
     let last = length - 1;
@@ -781,10 +787,10 @@ fn chain_in_a_hostile_order_is_decided_or_not_by_its_number_of_queries() {
 }
 
 #[test]
-fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
+fn leaders_beyond_the_query_limit_are_reported_as_undecided() {
     let dir = tempfile::tempdir().unwrap();
-    // A chain of families: each link has ten documents near each other, and they wait for all documents of the previous
-    // link.
+    // A chain of families of ten documents that are near each other. The leaders of a family depend on all documents of
+    // the previous family.
     let (links, family) = (60, 10);
     let own = |place: u64| if place == 0 { 0 } else { 1 << (40 + 2 * place) };
     let member = |i: u64| chain(i / family) ^ own(i % family);
@@ -799,7 +805,7 @@ fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
         let unbounded = all.leader(key, u64::MAX).unwrap().unwrap().decided().unwrap();
         assert_eq!(listing.leader(key).unwrap().unwrap().0, unbounded.key, "{key}");
         max = max.max(unbounded.questions);
-        // The first snapshot has cached all results, the second none.
+        // `all` has cached all results; a new snapshot has cached none.
         let fresh = (key % 10 == 3).then(|| Index::open(&path).unwrap().snapshot());
         for snapshot in [Some(&all), fresh.as_ref()].into_iter().flatten() {
             let found = snapshot.leader(key, bound).unwrap().unwrap();
@@ -813,7 +819,7 @@ fn hostile_priorities_cost_no_more_than_the_limit_and_are_reported() {
 }
 
 #[test]
-fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
+fn documents_in_long_buckets_have_the_defined_leaders() {
     let scratch = tempfile::tempdir().unwrap();
     for kind in 0..KINDS {
         let mut random = Random(kind as u64 + 100);
@@ -843,15 +849,14 @@ fn documents_of_long_buckets_have_the_leaders_of_the_definition() {
 #[test]
 fn equal_documents_need_one_query() {
     let dir = tempfile::tempdir().unwrap();
-    // The first document is a leader, then come 500 copies near it, and last a document near the copies but not near
-    // the leader.
+    // A leader, then 500 equal documents near it, and last a document that is near these but not near the leader.
     let copies = (1..=500).map(|i| (i, 0b111, i));
     let index = of_fingerprints(&dir.path().join("x"), copies.chain([(0, 0, 0), (501, 0b11_1111, 501)]));
     let snapshot = index.snapshot();
     let leader = snapshot.leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
     assert_eq!((leader.key.as_u64(), leader.questions), (Some(501), 3));
     assert_eq!(snapshot.group_size(7_u64, GROUP_QUESTIONS).unwrap(), Some(Decision::Decided(501)));
-    // The same in a segment whose first documents are deleted.
+    // The leader is the same after a flush to a segment, and after the first documents are deleted.
     let mut writer = index.writer().unwrap();
     writer.flush().unwrap();
     let found = index.snapshot().leader(501_u64, GROUP_QUESTIONS).unwrap().unwrap().decided().unwrap();
@@ -867,9 +872,9 @@ fn equal_documents_need_one_query() {
 }
 
 #[test]
-fn document_with_more_neighbours_than_it_keeps_checks_all_of_them() {
+fn leader_search_checks_neighbours_beyond_the_cache_limit() {
     let dir = tempfile::tempdir().unwrap();
-    // Leaders of four bits, too far from 0, and all words that are near one of the leaders and near 0.
+    // The leaders have four set bits and are not near 0. The words are all fingerprints near 0 and near a leader.
     let leaders: Vec<u64> = (0..16).map(|i| 0xF << (4 * i)).collect();
     let mut words = BTreeSet::new();
     for leader in &leaders {
@@ -892,12 +897,12 @@ fn document_with_more_neighbours_than_it_keeps_checks_all_of_them() {
     let documents = [of(&leaders, 0, 0), of(&words, 100, 1), vec![(last, 0, 2)]].concat();
     let snapshot = of_fingerprints(&dir.path().join("x"), documents).snapshot();
     let found = snapshot.leader(last, u64::MAX).unwrap().unwrap().decided().unwrap();
-    // One query for the document; for each word, one for itself and one for its leader.
+    // One query for the document, and two for each word: one for the word and one for its leader.
     assert_eq!((found.key.as_u64(), found.questions), (Some(last), 1 + 2 * words.len() as u64));
 }
 
 #[test]
-fn index_that_cannot_compare_stored_documents_is_refused() {
+fn leader_is_refused_if_stored_documents_cannot_be_compared() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |name: &str, params: twindex::params::ParamsBuilder| {
         let index = Index::create(dir.path().join(name), params.build().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! An index whose fingerprints are weighted by an IDF table needs that table, so the index contains it. Tests that creating
-//! an index stores the table completely or fails, that the table is kept, and that its loss or damage is reported only where
+//! Tests indexes whose fingerprints are weighted by an IDF table. The index contains the table, because sketching needs
+//! it. Creation stores the table or fails as a whole, the table is kept, and its loss or damage is an error only where
 //! the table is needed.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
@@ -35,7 +35,7 @@ fn params(table: &IdfTable) -> Params {
     Params::builder().words(1).simhash_weighted(3, table.weights()).build().unwrap()
 }
 
-/// Creates an index of the texts; returns also the path of its table, and the sketch of a text.
+/// Creates an index of the texts; returns its directory, its path, the path of its table, and the sketch of a text.
 fn indexed() -> (TempDir, PathBuf, PathBuf, Sketch) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -63,7 +63,7 @@ fn problems(path: &Path) -> Vec<String> {
 }
 
 #[test]
-fn table_stays_in_the_index_and_its_sketcher_uses_it() {
+fn index_stores_its_idf_table_and_its_sketcher_uses_it() {
     let (_dir, path, file, sketch) = indexed();
     assert_eq!(fs::read(&file).unwrap(), to_bytes(&table()));
     for _ in 0..3 {
@@ -84,7 +84,7 @@ fn table_stays_in_the_index_and_its_sketcher_uses_it() {
 }
 
 #[test]
-fn index_without_its_table_answers_sketches_and_reports_why_it_cannot_make_them() {
+fn index_without_its_table_answers_queries_but_cannot_sketch_texts() {
     let (_dir, path, file, sketch) = indexed();
     fs::remove_file(&file).unwrap();
     let index = Index::open(&path).unwrap();
@@ -134,7 +134,7 @@ fn every_flipped_bit_and_truncation_of_the_table_is_reported() {
 }
 
 #[test]
-fn another_sound_table_in_its_place_is_reported() {
+fn replacement_by_another_valid_table_is_reported() {
     let (_dir, path, file, _) = indexed();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0));
     builder.add(&[1, 2, 3]).unwrap();
@@ -146,7 +146,7 @@ fn another_sound_table_in_its_place_is_reported() {
 }
 
 #[test]
-fn table_of_a_newer_version_is_unsupported_and_another_index_file_is_corrupt() {
+fn newer_idf_table_is_unsupported_and_other_file_is_corrupt() {
     let (_dir, path, file, _) = indexed();
     let mut newer = Header::new(Role::Idf, 1, 2);
     newer.version.set(twindex::format::VERSION + 1);
@@ -161,7 +161,7 @@ fn table_of_a_newer_version_is_unsupported_and_another_index_file_is_corrupt() {
 }
 
 #[test]
-fn unneeded_tables_are_swept_and_unknown_files_are_not() {
+fn writer_removes_unused_tables_but_keeps_unknown_files() {
     let (_dir, path, file, _) = indexed();
     let stray = path.join(format!("IDF-{:032x}", 7));
     let foreign = path.join("IDF-notes");
@@ -174,7 +174,7 @@ fn unneeded_tables_are_swept_and_unknown_files_are_not() {
 }
 
 #[test]
-fn index_is_created_with_its_table_or_not_at_all() {
+fn creation_of_an_index_with_a_table_is_atomic() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let table = table();

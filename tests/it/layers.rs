@@ -1,7 +1,8 @@
-//! Tests that imports only go from higher to lower layers: between crates, folders of the engine, and files of a folder.
+//! Tests that code imports only from lower layers: between crates, between folders of the engine, and between files of a
+//! folder.
 //!
-//! The test reads the sources as text: `use` declarations, and paths that begin with `crate::` or `super::`. It ignores
-//! comments, string literals and test modules.
+//! The test reads the sources as text, and finds `use` declarations and paths that begin with `crate::` or `super::`. It
+//! ignores comments, string literals and test modules.
 
 #![allow(clippy::disallowed_methods, reason = "the sources are not files of an index")]
 
@@ -9,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The crates of this project, the lowest first. Crates on one line do not import each other.
+/// The crates of this project, the lowest layer first. Crates of a layer do not import each other.
 const CRATES: [&[&str]; 6] = [
     &["twindex-kernel", "twindex-urls"],
     &["twindex-sketch"],
@@ -19,7 +20,7 @@ const CRATES: [&[&str]; 6] = [
     &["twindex-tools", "twindex-python", "twindex-capi"],
 ];
 
-/// The folders and files of `src/`, the lowest first. Those on one line do not import each other.
+/// The folders and files of `src/`, the lowest layer first. Those of a layer do not import each other.
 const LAYERS: [&[&str]; 9] = [
     &["error", "sync", "trace"],
     &["sys", "key", "design"],
@@ -46,10 +47,10 @@ const SOURCES: [&str; 10] = [
     "python/src",
 ];
 
-/// The imports of each file: the imported file, and the path in the `use` declaration.
+/// The imports of each file: the imported file, and the path by which it is imported.
 type Imports = BTreeMap<String, BTreeSet<(String, String)>>;
 
-/// Returns the text without comments, string literals and test modules.
+/// Removes comments, string literals and test modules.
 fn code(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -78,7 +79,7 @@ fn code(text: &str) -> String {
     without_test_modules(&out)
 }
 
-/// Removes `#[cfg(test)] mod name { ... }`.
+/// Removes modules of the form `#[cfg(test)] mod name { ... }`.
 fn without_test_modules(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some(at) = rest.find("#[cfg(test)]") {
@@ -101,13 +102,14 @@ fn without_test_modules(text: &str) -> String {
     out + rest
 }
 
-/// Returns all paths in the text that begin with `crate::` or `super::`, with the trees of `use` declarations expanded.
+/// Returns all paths that begin with `crate::` or `super::`, with the braces of `use` declarations expanded.
 fn paths(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for start in ["crate::", "super::"] {
         for (at, _) in code.match_indices(start) {
             let before = code[..at].chars().next_back();
-            // `twindex_sketch::crate` does not exist, and `super::super::x` is found at its first `super`.
+            // Skips the `crate` of `twindex_sketch::crate`, and the second `super` of `super::super::x`, found at its
+            // first one.
             if before.is_none_or(|c| !c.is_alphanumeric() && c != '_' && c != ':') {
                 spread("", &code[at..], &mut found);
             }
@@ -116,7 +118,7 @@ fn paths(code: &str) -> Vec<String> {
     found
 }
 
-/// Adds the paths of one tree; returns its length in bytes of `text`.
+/// Adds the paths of one `use` tree to `found`; returns the tree's length in bytes.
 fn spread(prefix: &str, text: &str, found: &mut Vec<String>) -> usize {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').unwrap_or(text.len());
     let path = format!("{prefix}{}", &text[..end]);
@@ -137,7 +139,7 @@ fn spread(prefix: &str, text: &str, found: &mut Vec<String>) -> usize {
     }
 }
 
-/// Returns the files of a tree by module path: `segment/open.rs` is `segment::open`, `segment/mod.rs` is `segment`.
+/// Returns the files by module path: `segment/open.rs` is `segment::open`, and `segment/mod.rs` is `segment`.
 fn modules(files: &BTreeMap<String, String>) -> BTreeMap<Vec<String>, String> {
     let of = |name: &str| -> Vec<String> {
         let stem = name.trim_end_matches(".rs");
@@ -150,7 +152,7 @@ fn modules(files: &BTreeMap<String, String>) -> BTreeMap<Vec<String>, String> {
     files.keys().map(|name| (of(name), name.clone())).collect()
 }
 
-/// Returns the imports between these files, whose names are relative to the sources of the crate.
+/// Returns the imports between these files. Their names are relative to the source folder of the crate.
 fn imports(files: &BTreeMap<String, String>) -> Imports {
     let modules = modules(files);
     let mut found = Imports::new();
@@ -167,7 +169,7 @@ fn imports(files: &BTreeMap<String, String>) -> Imports {
                 parts.remove(0);
             }
             at.extend(parts.iter().map(|part| (*part).to_owned()));
-            // The longest prefix that is the module path of a file.
+            // Finds the longest prefix that is the module path of a file.
             while !at.is_empty() && !modules.contains_key(&at) {
                 at.pop();
             }
@@ -181,14 +183,14 @@ fn imports(files: &BTreeMap<String, String>) -> Imports {
     found
 }
 
-/// Returns the layer of a file of the engine, by its folder or its name.
+/// Returns the layer of an engine file, determined by its folder or, outside of folders, by its name.
 fn layer(name: &str) -> Result<usize, String> {
     let top = name.split('/').next().unwrap_or(name).trim_end_matches(".rs");
     let layer = LAYERS.iter().position(|layer| layer.contains(&top));
     layer.ok_or_else(|| format!("src/{name}: `{top}` has no layer yet; add it to the table of this test"))
 }
 
-/// Returns the imports between folders that do not go to a lower layer.
+/// Returns the imports between folders of the engine that do not go to a lower layer.
 fn upward(imports: &Imports) -> Vec<String> {
     let top = |name: &str| name.split('/').next().unwrap_or(name).trim_end_matches(".rs").to_owned();
     let mut wrong = Vec::new();
@@ -198,7 +200,7 @@ fn upward(imports: &Imports) -> Vec<String> {
                 continue;
             }
             if to == "lib.rs" {
-                // A name that the crate root re-exports can come from any layer.
+                // A name re-exported by the crate root can come from any layer.
                 wrong.push(format!("{from} imports {path} through lib.rs; name the file that has it"));
                 continue;
             }
@@ -214,8 +216,8 @@ fn upward(imports: &Imports) -> Vec<String> {
     wrong
 }
 
-/// Returns the circles of files that import each other directly or indirectly. Files `mod.rs`, `lib.rs` and `main.rs` only
-/// declare the parts of a folder, so imports from them are ignored.
+/// Returns the sets of files that import each other directly or indirectly. Imports from `mod.rs`, `lib.rs` and `main.rs`
+/// are ignored, because these files only declare modules.
 fn circles(imports: &Imports) -> Vec<BTreeSet<String>> {
     let hub = |name: &str| name.ends_with("mod.rs") || name == "lib.rs" || name == "main.rs";
     let reach = |from: &str| {
@@ -276,13 +278,13 @@ fn tree(files: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn folders_of_the_engine_import_downwards_only() {
+fn engine_folders_import_only_lower_layers() {
     let wrong = upward(&imports(&read_tree(&root().join("src"))));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn files_import_each_other_in_no_circle() {
+fn files_have_no_circular_imports() {
     let mut wrong = Vec::new();
     for sources in SOURCES {
         let imports = imports(&read_tree(&root().join(sources)));
@@ -294,7 +296,7 @@ fn files_import_each_other_in_no_circle() {
 }
 
 #[test]
-fn crates_depend_downwards_only() {
+fn crates_depend_only_on_lower_crates() {
     let crates = ["kernel", "sketch", "urls", "join", "passages", "corpus", "capi"];
     let manifests = crates.map(|name| format!("crates/{name}/Cargo.toml"));
     let mut wrong = Vec::new();
@@ -331,7 +333,7 @@ fn crate_faults(manifest: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn upward_import_and_circle_are_found_with_both_ends() {
+fn upward_and_circular_imports_are_reported_with_both_files() {
     let files = tree(&[
         ("lib.rs", "mod segment; mod format;"),
         ("format/mod.rs", "pub mod log;\npub mod manifest;"),
@@ -372,7 +374,7 @@ fn one_file_importing_error(name: &str) -> Imports {
 }
 
 #[test]
-fn dependency_on_a_crate_above_is_found() {
+fn dependency_on_a_higher_crate_is_reported() {
     let text = "[package]\nname = \"twindex-sketch\"\n[dependencies]\ntwindex = { path = \"../..\" }\n";
     assert_eq!(
         crate_faults("x/Cargo.toml", text),
@@ -381,12 +383,12 @@ fn dependency_on_a_crate_above_is_found() {
     assert!(crate_faults("x/Cargo.toml", &text.replace("twindex = {", "twindex-kernel = {")).is_empty());
 }
 
-/// Files that may contain `unsafe`. Only these files may lift the lint `unsafe_code`.
+/// The files that may contain `unsafe`: only they may allow the lint `unsafe_code`.
 const UNSAFE: [&str; 5] =
     ["crates/kernel/src/", "src/sys/mmap.rs", "src/sys/guard.rs", "src/sys/fork.rs", "crates/capi/src/"];
 
 #[test]
-fn unsafe_code_is_where_the_house_rules_allow_it() {
+fn only_listed_files_allow_unsafe_code() {
     let mut wrong = Vec::new();
     for sources in SOURCES {
         for (name, text) in read_tree(&root().join(sources)) {
@@ -401,7 +403,8 @@ fn unsafe_code_is_where_the_house_rules_allow_it() {
     assert!(!lifts_unsafe("// allow(unsafe_code)\nfn f() {}"));
 }
 
-/// Returns whether a source allows `unsafe_code`. The workspace denies it, so otherwise `unsafe` does not compile.
+/// Returns whether a source file allows `unsafe_code`. The workspace denies this lint, so `unsafe` does not compile
+/// elsewhere.
 fn lifts_unsafe(text: &str) -> bool {
     let code = code(text);
     ["allow(", "expect("].iter().any(|lift| {

@@ -1,5 +1,5 @@
-//! Tests of the method of Broder, Burrows and Manasse, which the benchmark of families includes. The implementation must
-//! compute exact minima, with as few tails as the theory predicts.
+//! Tests the method of Broder, Burrows and Manasse, which the benchmark `families` measures. Its implementation must
+//! compute exact minima, and compute as few tails as theory predicts.
 
 use crate::support::lead_byte::{LeadBytes, Minima};
 use crate::support::random::Random;
@@ -9,13 +9,13 @@ fn draw(random: &mut Random, n: usize) -> Vec<u64> {
 }
 
 #[test]
-fn minima_equal_those_of_all_nine_bytes_of_every_element() {
+fn minima_equal_a_full_computation_for_every_element() {
     let mut random = Random(1);
     let mut minima = Minima::default();
     for (permutations, n) in [(1, 1), (8, 3), (84, 20), (84, 900), (9, 5000)] {
         let lead_bytes = LeadBytes::new(permutations);
         let mut set = draw(&mut random, n);
-        set.push(set[0]); // a repetition
+        set.push(set[0]); // a repeated element
         lead_bytes.start(&mut minima);
         lead_bytes.extend(&mut minima, &set, |_, _| ());
         let min = |j| set.iter().map(|&x| lead_bytes.plain(x, j)).min().expect("an element");
@@ -24,15 +24,16 @@ fn minima_equal_those_of_all_nine_bytes_of_every_element() {
     }
 }
 
-/// Until the lead byte of a minimum is 0, a tail is computed whenever a lead byte is not above all earlier ones. In a
-/// sequence of random bytes, k > 0 is such a byte 1/k times on average: it precedes all lower ones with probability
-/// `1/(k + 1)`, and then again with the same probability. 0 ends the sequence. So there are `1 + H_255 = 7.1204` tails,
-/// with a variance of the sum of `(k + 1) / k^2`. After that a tail is computed for one element in 256.
+/// Until the lead byte of the minimum is 0, a tail is computed for each element whose lead byte is at most all earlier
+/// ones. In a sequence of random bytes, a value k > 0 is such a byte 1/k times on average: it occurs before all lower
+/// values with probability `1/(k + 1)`, and then again with the same probability. 0 ends the sequence. The expected
+/// number of tails is therefore `1 + H_255 = 7.1204`, and its variance is the sum of `(k + 1) / k^2`. After that, a tail
+/// is computed for one element in 256.
 #[test]
-fn tails_are_computed_once_for_each_left_to_right_minimum() {
+fn number_of_computed_tails_agrees_with_theory() {
     const PERMUTATIONS: usize = 84;
     const STREAMS: usize = 40;
-    const ELEMENTS: usize = 8192; // a minimum whose lead byte is not 0 has probability (255/256)^8192 = 10^-14
+    const ELEMENTS: usize = 8192; // the lead byte of a minimum is not 0 with probability (255/256)^8192 = 10^-14
     let lead_bytes = LeadBytes::new(PERMUTATIONS);
     let mut random = Random(2);
     let mut minima = Minima::default();

@@ -1,5 +1,5 @@
-//! Tests of an index that is written to, on a real file system: logged batches, other processes that read them, torn and
-//! damaged logs, a failing disk, background merges, copies and shards.
+//! Tests an index on a real file system while it is written to: logged batches, concurrent reader processes, torn and
+//! damaged logs, failing disks, background merges, copies and shards.
 
 #![allow(
     clippy::disallowed_methods,
@@ -58,7 +58,7 @@ fn log_of(path: &Path) -> PathBuf {
 }
 
 #[test]
-fn other_processes_see_each_commit_after_a_refresh_but_no_torn_one() {
+fn refresh_shows_commits_of_other_processes_but_no_torn_commit() {
     let (_dir, path, index) = created(raw());
     let reader = Index::open(&path).unwrap();
     let mut writer = index.writer().unwrap();
@@ -76,7 +76,7 @@ fn other_processes_see_each_commit_after_a_refresh_but_no_torn_one() {
     }
     assert_eq!(reader.snapshot().logged_documents(), 7);
     drop(writer);
-    // A record that is still being written.
+    // Appends the beginning of a record, as if it were being written.
     let log = log_of(&path);
     let whole = std::fs::read(&log).unwrap();
     let mut writer = index.writer().unwrap();
@@ -96,7 +96,7 @@ fn other_processes_see_each_commit_after_a_refresh_but_no_torn_one() {
     }
 }
 
-/// Creates an index whose log has four commits, closed by its writer; returns the documents after each commit.
+/// Creates an index whose log has four commits and was closed by its writer; returns the documents after each commit.
 fn logged() -> (TempDir, PathBuf, Vec<Documents>) {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -116,7 +116,7 @@ fn logged() -> (TempDir, PathBuf, Vec<Documents>) {
 }
 
 #[test]
-fn every_flipped_bit_of_a_closed_log_is_an_error_or_has_no_effect() {
+fn flipped_bit_in_closed_log_is_an_error_or_harmless() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
@@ -142,11 +142,11 @@ fn every_flipped_bit_of_a_closed_log_is_an_error_or_has_no_effect() {
 }
 
 #[test]
-fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
+fn truncated_log_is_an_error_or_opens_at_earlier_commit() {
     let (_dir, path, all) = logged();
     let log = log_of(&path);
     let sound = std::fs::read(&log).unwrap();
-    // The manifest that names the log has the deletes of its first batch, and records that this batch exists.
+    // The manifest that names the log contains the deletes of the log's first batch, and records that this batch exists.
     let payload = u32::from_le_bytes(sound[92..96].try_into().unwrap()) as usize;
     let named = 88 + (24 + payload).next_multiple_of(8);
     for length in 0..sound.len() {
@@ -158,12 +158,12 @@ fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
                 assert!(length >= named, "{length} of {named}");
                 let found = documents(&index.snapshot());
                 assert!(all.contains(&found), "{length}: {found:?}");
-                // The next writer continues from that state.
+                // Closes the index before the next truncation of its log.
                 drop(index);
             }
         }
     }
-    // A later record states that this record was synced, so zeros in its position are not a torn tail.
+    // A later record states that this record was synced, so zeros in its place are damage rather than a torn end.
     let mut zeroed = sound.clone();
     zeroed[100..160].fill(0);
     std::fs::write(&log, &zeroed).unwrap();
@@ -172,7 +172,7 @@ fn truncated_log_is_an_error_or_ends_with_an_earlier_commit() {
 }
 
 #[test]
-fn document_is_found_in_the_same_way_before_and_after_its_flush() {
+fn flush_does_not_change_how_a_document_is_found() {
     let params = Params::builder().words(2).simhash(3).minhash(8, 2).bottom(4).build().unwrap();
     let (_dir, _path, index) = created(params);
     let sketcher = index.sketcher().unwrap();
@@ -195,7 +195,7 @@ fn document_is_found_in_the_same_way_before_and_after_its_flush() {
         let sketch = sketcher.sketch(text).unwrap();
         let key = format!("{i:03}");
         let expected = {
-            // The documents committed so far; the batch contains only the new document.
+            // The documents committed so far; the batch is still empty.
             index.snapshot().near(&sketch).limit(1).run().unwrap().hits.pop()
         };
         let admitted = writer.admit(key.as_str(), &sketch).unwrap();
@@ -231,7 +231,7 @@ fn document_is_found_in_the_same_way_before_and_after_its_flush() {
 }
 
 #[test]
-fn any_failing_operation_of_a_commit_to_the_log_leaves_the_old_or_the_new_commit() {
+fn failing_operation_leaves_a_logged_commit_complete_or_absent() {
     let (mut points, mut new) = (0, 0);
     for way in 0..ways().count() {
         for fails_at in 1.. {
@@ -264,7 +264,7 @@ fn any_failing_operation_of_a_commit_to_the_log_leaves_the_old_or_the_new_commit
             let place = states.iter().position(|state| *state == found);
             assert!(place.is_some_and(|place| place + 2 >= states.len()), "{case}: {found:?}");
             new += usize::from(place == Some(states.len() - 1));
-            // The next writer continues after them.
+            // The next writer continues after these commits.
             let mut writer = index.writer().unwrap();
             put(&mut writer, 99, 99);
             writer.commit().unwrap();
@@ -279,7 +279,7 @@ fn any_failing_operation_of_a_commit_to_the_log_leaves_the_old_or_the_new_commit
 }
 
 #[test]
-fn background_merges_keep_segments_few_while_documents_change() {
+fn background_merges_limit_the_number_of_segments() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_memory(1 << 14);
@@ -327,7 +327,7 @@ fn documents_deleted_during_a_merge_stay_deleted() {
         writer.commit().unwrap();
         writer.flush().unwrap();
     }
-    // So slow that the next commits finish before the merge.
+    // The merge is so slow that the next commits finish before it.
     writer.set_merge_rate(Some(4000));
     writer.set_background_merges(true);
     put(&mut writer, 1000, 5);
@@ -337,7 +337,7 @@ fn documents_deleted_during_a_merge_stay_deleted() {
         writer.delete(key).unwrap();
         expected.remove(&key);
     }
-    put(&mut writer, 10, 6); // of the second segment
+    put(&mut writer, 10, 6); // a document of the second segment
     expected.insert(10, 6);
     writer.commit().unwrap();
     writer.flush().unwrap();
@@ -351,14 +351,14 @@ fn documents_deleted_during_a_merge_stay_deleted() {
 }
 
 #[test]
-fn many_writers_without_documents_leave_an_index_that_opens() {
+fn index_opens_after_many_writers_without_documents() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     (0..100).for_each(|key| put(&mut writer, key, key));
     writer.commit().unwrap();
     writer.flush().unwrap();
     drop(writer);
-    // Each writer has its own log, with deletes and payloads. There are more logs than a manifest may name.
+    // Each writer has its own log with deletes and a payload. A manifest cannot name this many logs.
     for round in 0..80_u64 {
         let mut writer = index.writer().unwrap();
         writer.commit_with(&round.to_le_bytes()).unwrap();
@@ -372,7 +372,7 @@ fn many_writers_without_documents_leave_an_index_that_opens() {
 }
 
 #[test]
-fn damaged_newest_generation_is_an_error_and_the_one_before_opens_only_on_request() {
+fn previous_generation_opens_only_on_request_if_newest_is_damaged() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -402,7 +402,7 @@ fn damaged_newest_generation_is_an_error_and_the_one_before_opens_only_on_reques
 }
 
 #[test]
-fn copies_are_independent_and_merged_shards_equal_one_build() {
+fn copies_are_independent_and_merged_shards_equal_a_single_index() {
     let (dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..300 {
@@ -458,7 +458,7 @@ fn copies_are_independent_and_merged_shards_equal_one_build() {
 }
 
 #[test]
-fn one_sync_makes_many_commits_durable_and_payloads_are_read_back() {
+fn one_sync_makes_many_commits_and_their_payloads_durable() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_durability(Durability::None);
@@ -481,9 +481,9 @@ fn one_sync_makes_many_commits_durable_and_payloads_are_read_back() {
     assert_eq!(Index::open(&path).unwrap().snapshot().payload(), Some(&99_u64.to_le_bytes()[..]));
 }
 
-/// One sync makes many commits durable, all readers see this, and a second sync writes nothing.
+/// One sync makes many commits durable, which all readers can see. A second sync writes nothing.
 #[test]
-fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
+fn all_processes_see_that_synced_commits_are_durable() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -501,7 +501,7 @@ fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
     assert_eq!((durable(&index), durable(&reader)), ((last, first), (last, first)));
     let held = reader.snapshot();
 
-    put(&mut writer, 9, 9); // of the next batch, which a sync does not make visible
+    put(&mut writer, 9, 9); // belongs to the next batch, which `sync` does not commit
     writer.sync().unwrap();
     assert!(!reader.refresh().unwrap(), "no other commit is there");
     assert_eq!((durable(&index), durable(&reader)), ((last, last), (last, last)));
@@ -517,10 +517,10 @@ fn synced_commits_are_known_to_be_durable_in_this_and_other_processes() {
     assert_eq!(documents(&reader.snapshot()), Documents::from([(0, 0), (1, 1), (2, 2), (3, 3), (9, 9)]));
 }
 
-/// Each of these documents adds one row and removes one, so the number of rows never reaches a multiple at which the writer
-/// would check the size.
+/// Each put adds a row and removes one, so the number of rows never reaches a multiple at which the writer would check
+/// the size of the memtable.
 #[test]
-fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bounds() {
+fn memtable_is_bounded_in_a_batch_of_expired_documents() {
     let params = Params::builder().u64_keys().simhash(3).expire_after(10).build().unwrap();
     let (_dir, path, index) = created(params);
     let mut writer = index.writer().unwrap();
@@ -543,7 +543,7 @@ fn a_batch_of_documents_that_are_too_old_is_no_reason_for_a_memtable_without_bou
     assert_eq!(index.snapshot().documents(), 1);
 }
 
-/// Such a log has no rows, so its length must be checked separately.
+/// A log of only payloads has no rows, so the writer must check its length separately.
 #[test]
 fn log_of_only_payloads_is_replaced_at_its_size_limit() {
     let (_dir, path, index) = created(raw());
@@ -570,7 +570,7 @@ fn log_of_only_payloads_is_replaced_at_its_size_limit() {
 }
 
 #[test]
-fn long_opening_reports_its_progress_and_a_short_one_is_silent() {
+fn only_a_long_open_reports_its_progress() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for _ in 0..8 * 16 {

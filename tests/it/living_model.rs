@@ -1,6 +1,6 @@
 //! Tests that after any sequence of operations an index gives the same results as a `BTreeMap` and brute force. The
-//! operations are random: changes, flushes, merges, compactions, reopenings, writers dropped in the middle of a batch, held
-//! snapshots, and a reader that only refreshes; with values and stamps by which documents expire, and without.
+//! operations are random: changes, flushes, merges, compactions, reopenings, dropped batches, held snapshots, and a
+//! reader that only refreshes. They run both with and without values and stamps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,7 @@ use twindex::{Admitted, Durability, Error, Fingerprint, Index, Params, Snapshot,
 /// The age at which a document expires.
 const AGE: u64 = 10;
 
-/// The model of a document.
+/// A document of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Document {
     fingerprint: u64,
@@ -24,7 +24,7 @@ struct Document {
 
 type Documents = BTreeMap<u64, Document>;
 
-/// A document to be added: its fingerprint, its value, and the difference of its stamp to the highest one, plus 16.
+/// A document to add: its fingerprint, its value, and 16 plus its stamp relative to the highest stamp.
 #[derive(Clone, Copy, Debug)]
 struct NewDocument(u64, u8, u64);
 
@@ -61,7 +61,7 @@ enum Step {
     Near(u64, u32),
 }
 
-/// Generates numbers that are close to each other, and some that repeat.
+/// Generates fingerprints that are near each other or equal.
 fn fingerprint() -> impl Strategy<Value = u64> {
     (0..3_u64, 0..64_u32, 0..64_u32, any::<bool>()).prop_map(|(center, a, b, near)| {
         let center = center.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -70,7 +70,7 @@ fn fingerprint() -> impl Strategy<Value = u64> {
 }
 
 fn given() -> impl Strategy<Value = NewDocument> {
-    // Most stamps advance the time; some are late, and some of those have expired.
+    // Most stamps differ from the highest one by at most 1. Some are late, and some of these have expired.
     let ahead = prop_oneof![6 => 15..18_u64, 2 => 6..16_u64, 1 => 0..27_u64];
     (fingerprint(), any::<u8>(), ahead)
         .prop_map(|(fingerprint, value, ahead)| NewDocument(fingerprint, value, ahead))
@@ -101,7 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Checks the results of several queries on a snapshot.
+/// Compares the results of several kinds of queries with the expected documents.
 fn check(snapshot: &Snapshot, expected: &Documents, now: Option<u64>) {
     assert_eq!(snapshot.now(), now);
     let kept = snapshot.params().values;
@@ -142,7 +142,7 @@ fn found(snapshot: &Snapshot, value: u64, within: u32) -> Vec<(u32, u64)> {
     hits.iter().map(|hit| (hit.distance.unwrap(), hit.key.as_u64().unwrap())).collect()
 }
 
-/// Opens a writer. If segments are not written concurrently, a case is deterministic.
+/// Opens a writer. If `beside`, threads flush and merge segments concurrently; otherwise a case is deterministic.
 fn writer(index: &Index, beside: bool) -> Writer {
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(beside);
@@ -152,7 +152,7 @@ fn writer(index: &Index, beside: bool) -> Writer {
     writer
 }
 
-/// Returns the value of a document, if values are stored.
+/// Returns the value that the index stores for a document, if it stores values.
 fn value(document: &Document) -> Vec<u8> {
     vec![document.value; usize::from(document.value % 4)]
 }
@@ -163,14 +163,14 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
     let path = Path::new("/index");
     let params = Params::builder().u64_keys().simhash(3);
     let params = if keeps { params.values().expire_after(AGE) } else { params }.build().unwrap();
-    // The highest committed stamp, and the highest one including the batch.
+    // The highest committed stamp, and the highest stamp including the uncommitted batch.
     let (mut time, mut newest): (Option<u64>, Option<u64>) = (None, None);
     let mut index = Index::create_with(Arc::new(vfs.clone()), path, params).unwrap();
     let reader = Index::open_with(Arc::new(vfs.clone()), path).unwrap();
     let mut w = Some(writer(&index, beside));
     let (mut committed, mut now) = (Documents::new(), Documents::new());
     let (mut payload, mut held): (Option<Vec<u8>>, Vec<_>) = (None, Vec::new());
-    let mut unwritten = false; // commits that a reader may not see yet
+    let mut unwritten = false; // whether there are commits that the reader may not see yet
     let mut durability = Durability::Sync;
     for step in steps {
         let one = w.as_mut().unwrap();
@@ -260,7 +260,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
             Step::Sync => {
                 match one.sync() {
                     Ok(()) => unwritten = false,
-                    // Unsynced commits of the previous writer can only be synced between batches.
+                    // Unsynced commits of the previous writer can be synced only while the batch is empty.
                     Err(error) => assert!(matches!(error, Error::Invalid(_)), "{error}"),
                 }
             }
@@ -292,7 +292,8 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
                 assert_eq!(found(&index.snapshot(), value, within), near(&committed, value, within));
             }
         }
-        // The document had expired when it was added: it replaced another document, and is absent itself.
+        // Expired documents are removed only now, because a document that has already expired when it is put still
+        // replaces an older one.
         now.retain(|_, document| !keeps || !expired(document, time));
         check(&index.snapshot(), &committed, time);
         assert_eq!(index.snapshot().payload(), payload.as_deref());
@@ -314,7 +315,7 @@ fn run(steps: &[Step], keeps: bool, beside: bool) {
 }
 
 #[test]
-fn index_answers_as_a_map_and_a_scan_after_any_operations() {
+fn index_agrees_with_map_and_scan_after_any_operations() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);
@@ -327,7 +328,7 @@ fn index_answers_as_a_map_and_a_scan_after_any_operations() {
 }
 
 #[test]
-fn index_with_background_segments_answers_as_a_map_and_a_scan_after_any_operations() {
+fn index_with_background_flushes_agrees_with_map_and_scan() {
     let config = Config { cases: 1500, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..80);
@@ -340,7 +341,7 @@ fn index_with_background_segments_answers_as_a_map_and_a_scan_after_any_operatio
 }
 
 #[test]
-fn index_with_expiry_answers_as_a_map_and_a_scan_after_any_operations() {
+fn index_with_expiry_agrees_with_map_and_scan() {
     let config = Config { cases: 2000, failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new(config);
     let steps = proptest::collection::vec(step(), 1..60);
@@ -353,7 +354,7 @@ fn index_with_expiry_answers_as_a_map_and_a_scan_after_any_operations() {
 }
 
 #[test]
-fn document_deleted_in_its_own_batch_still_moves_the_time() {
+fn document_deleted_in_its_own_batch_still_advances_the_time() {
     run(&[Step::Logged(false), Step::Put(13, NewDocument(0, 0, 15)), Step::Delete(13)], true, false);
     run(
         &[Step::Logged(false), Step::Put(13, NewDocument(0, 0, 15)), Step::Delete(13), Step::Commit],

@@ -1,4 +1,4 @@
-//! Tests of logs whose records have valid checksums but invalid content.
+//! Tests logs with invalid records whose checksums are valid.
 
 #![allow(clippy::disallowed_methods, reason = "the tests change files below the engine")]
 
@@ -13,7 +13,7 @@ use twindex::sys::RealVfs;
 use twindex::{Error, Fingerprint, Index, Params};
 use zerocopy::IntoBytes;
 
-/// Creates an index with three commits in one log; returns also the path of the log.
+/// Creates an index with three commits in one log; returns the path of the log, the parameters and the manifest.
 fn logged(dir: &Path) -> (PathBuf, Params, Manifest) {
     let path = dir.join("x");
     let params = Params::builder().simhash(3).build().unwrap();
@@ -24,13 +24,13 @@ fn logged(dir: &Path) -> (PathBuf, Params, Manifest) {
         writer.commit().unwrap();
     }
     let manifest = index.snapshot().manifest().clone();
-    std::mem::forget(writer); // as if the process had been killed: no mark at the end
+    std::mem::forget(writer); // no mark at the end, as if the process had been killed
     let log = fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let log = log.into_iter().find(|path| path.to_string_lossy().contains("LOG-")).unwrap();
     (log, params, manifest)
 }
 
-/// Returns the error of opening the index, which must equal that of `verify`.
+/// Returns the error of opening the index; checks that `verify` reports the same error.
 fn refused(log: &Path) -> String {
     let dir = log.parent().unwrap();
     let error = Index::open(dir).unwrap_err();
@@ -40,7 +40,7 @@ fn refused(log: &Path) -> String {
     error.to_string()
 }
 
-/// Returns the start of each record.
+/// Returns the offset of each record.
 fn records(bytes: &[u8]) -> Vec<usize> {
     let (mut at, mut starts) = (LOG_HEAD_BYTES as usize, Vec::new());
     while at < bytes.len() {
@@ -52,7 +52,7 @@ fn records(bytes: &[u8]) -> Vec<usize> {
 }
 
 #[test]
-fn marks_of_no_record_or_of_another_batch_are_damage() {
+fn marks_without_a_matching_record_are_reported_as_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _, manifest) = logged(dir.path());
     let sound = fs::read(&log).unwrap();
@@ -83,13 +83,13 @@ fn marks_of_no_record_or_of_another_batch_are_damage() {
 }
 
 #[test]
-fn records_with_nonzero_padding_are_damage() {
+fn nonzero_padding_in_a_record_is_reported_as_damage() {
     let dir = tempfile::tempdir().unwrap();
     let (log, _, manifest) = logged(dir.path());
     let mut bytes = fs::read(&log).unwrap();
     let starts = records(&bytes);
     let salt = record_salt(manifest.uuid, manifest.logged.as_ref().unwrap().logs[0].number);
-    // The first record with padding.
+    // Finds the first record that has padding.
     let (start, end) = starts
         .iter()
         .zip(starts[1..].iter().copied().chain([bytes.len()]))
@@ -105,7 +105,7 @@ fn records_with_nonzero_padding_are_damage() {
 }
 
 #[test]
-fn log_with_a_first_commit_below_its_stated_one_is_damage() {
+fn log_that_starts_before_its_recorded_first_commit_is_damaged() {
     let dir = tempfile::tempdir().unwrap();
     let (log, params, mut manifest) = logged(dir.path());
     let entry = &mut manifest.logged.as_mut().unwrap().logs[0];

@@ -1,5 +1,5 @@
-//! The integration tests of the engine in one program, with one module per subject: `cargo test --test it crashes::` runs
-//! the crash tests. Tests that need a process of their own are separate programs, `tests/alone_*`.
+//! The integration tests of the engine, in one program with one module per subject: `cargo test --test it crashes::` runs
+//! the crash tests. Tests that need their own process are separate programs, `tests/alone_*`.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,6 +1,6 @@
-//! Tests that merged segments are byte for byte equal to the segment built from their live records, for any
-//! replacements, deletes, parameters and memory. So a segment depends on its content, not on its history. Also tests
-//! that compaction of an index is atomic, as a commit is.
+//! Tests that a merged segment is byte for byte equal to a segment built from the live records, for any replacements,
+//! deletes, parameters and memory limits: a segment depends on its content and not on its history. Also tests that
+//! compaction of an index is as atomic as a commit.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
@@ -22,7 +22,7 @@ use twindex::segment::spilled::SpillBudget;
 use twindex::segment::{Records, Segment, build};
 use twindex::{Error, Fingerprint, Index, Key, KeyBuf, Params, Snapshot, Writer};
 
-/// A record as passed by a caller; the parameters decide which parts of it are stored.
+/// A record as a caller passes it. The parameters decide which of its parts are stored.
 #[derive(Clone, Debug)]
 struct Document {
     fingerprint: u64,
@@ -32,14 +32,14 @@ struct Document {
     modular: Vec<u64>,
 }
 
-/// An operation on a key: `Some(Some(_))` puts a document, `Some(None)` one without a sketch, `None` deletes.
+/// An operation on a key: `Some(Some(_))` puts a document, `Some(None)` puts one without a sketch, and `None` deletes.
 type Operation = Option<Option<Document>>;
 
 impl Document {
     fn random(random: &mut Random, params: &Params) -> Self {
         let (bands, bytes) = params.minhash.map_or((0, 0), |m| (usize::from(m.bands), m.signature_bytes()));
         let spare = params.minhash.map_or(0, |m| bytes * 8 - m.minima() * usize::from(m.signature_bits));
-        // Some fingerprints and features are frequent, and some fingerprints differ in one bit.
+        // Some fingerprints and features are frequent, and some fingerprints differ in only one bit.
         let fingerprint = match random.below(4) {
             0 => random.below(5) as u64 * 0x0101_0101_0101_0101,
             1 => 0xABCD_0000_0000_0000 | 1 << random.below(48),
@@ -85,7 +85,7 @@ impl Document {
 fn key(params: &Params, number: u64) -> KeyBuf {
     match params.key {
         KeyKind::U64 => KeyBuf::U64(number),
-        // Neighbouring keys share long prefixes, and some keys are prefixes of others.
+        // Neighbouring keys share long prefixes, and some keys are prefixes of other keys.
         KeyKind::Bytes => KeyBuf::Bytes(format!("https://example.org/{number:b}").into_bytes().into()),
     }
 }
@@ -108,7 +108,7 @@ fn bytes_of(records: &Records) -> Vec<u8> {
     vfs.get(Path::new("built.seg"))
 }
 
-/// Returns parameters that together require every section, and several designs and codecs.
+/// Returns parameters that together use every section, and several designs and codecs.
 fn all_params() -> Vec<Params> {
     let numbers = || Params::builder().u64_keys().simhash(3);
     let mut all = vec![
@@ -146,7 +146,7 @@ fn all_params() -> Vec<Params> {
 }
 
 struct Batches {
-    /// The operations of each segment's batch, by ascending key.
+    /// The batches of operations, in order. Each batch becomes a segment; its operations are in key order.
     words: Vec<BTreeMap<u64, Operation>>,
     live: BTreeMap<u64, Operation>,
 }
@@ -171,8 +171,8 @@ impl Batches {
         Self { words, live }
     }
 
-    /// Returns the segments, each with the documents that later batches replaced or deleted. If `resolved` is false,
-    /// only with the deleted ones, so that the merge must select the newest record of each key.
+    /// Returns the segments, each with the ordinals of documents that later batches replaced or deleted. If `resolved` is
+    /// false, includes only deleted documents, so that the merge must select the newest record of each key.
     fn segments(&self, params: &Params, resolved: bool) -> Vec<(Segment, RoaringBitmap)> {
         let open = |batch: &BTreeMap<u64, Operation>| {
             let bytes = bytes_of(&records(params, batch.iter()));
@@ -207,19 +207,19 @@ fn merged(segments: &[(Segment, RoaringBitmap)], budget: SpillBudget<'_>) -> Vec
 }
 
 #[test]
-fn merge_equals_a_build_of_the_live_records_byte_for_byte() {
+fn merged_segment_equals_a_build_of_the_live_records() {
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(4);
     let (mut cases, mut empty) = (0, 0);
     for params in all_params() {
         for round in 0..30 {
             let batches = 1 + random.below(8);
-            // Either many keys, few of them repeated, or few keys, nearly all of them repeated.
+            // Draws from 300 keys, so that few repeat, or from 12 keys, so that nearly all repeat.
             let keys = if round % 2 == 0 { 300 } else { 12 };
             let max = [2, 3, 20, 60][round % 4];
             let mut batches = Batches::random(&mut random, &params, batches, max, keys);
             if round % 10 == 9 {
-                // Deletes all documents.
+                // Adds a batch that deletes all documents.
                 batches.words.push(batches.live.keys().map(|&key| (key, None)).collect());
                 batches.live.clear();
             }
@@ -271,12 +271,12 @@ fn segments_larger_than_the_memory_are_merged_in_stripes() {
 }
 
 #[test]
-fn rows_in_any_order_are_built_to_the_same_bytes_in_any_memory() {
+fn built_segment_does_not_depend_on_row_order_or_memory() {
     let scratch = tempfile::tempdir().unwrap();
     let mut random = Random(17);
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     for count in [0, 1, 5, 300, 20_000] {
-        // Kinds of keys: positions; ascending keys; keys in any order, many repeated and some deleted.
+        // The kinds of keys: row positions; ascending keys; keys in random order, many of them repeated and some deleted.
         for kind in 0..3 {
             let mut all = Records::new(&params);
             let mut parts = Vec::new();
@@ -322,7 +322,7 @@ fn rows_in_any_order_are_built_to_the_same_bytes_in_any_memory() {
 }
 
 #[test]
-fn segments_of_different_parameters_or_none_are_not_merged() {
+fn merge_refuses_differing_parameters_and_empty_input() {
     let open = |params: &Params| {
         let mut records = Records::new(params);
         records.push(Key::U64(1), Some(Kept { fingerprint: 9, ..Kept::default() })).unwrap();
@@ -339,7 +339,7 @@ fn segments_of_different_parameters_or_none_are_not_merged() {
 }
 
 #[test]
-fn damaged_input_is_an_error_and_never_a_wrong_segment() {
+fn merge_of_damaged_input_never_writes_a_wrong_segment() {
     let mut random = Random(23);
     let mut refused = 0;
     for params in all_params() {
@@ -371,7 +371,8 @@ fn damaged_input_is_an_error_and_never_a_wrong_segment() {
                     assert!(error.is_corruption(), "{error:?}");
                     refused += 1;
                 }
-                // The merge does not read the damaged part, for example the tables, which are built again.
+                // The merge may succeed if it does not read the damaged part. It does not read tables, for example, but
+                // rebuilds them.
                 Ok(built) => {
                     built.publish(Path::new("merged.seg")).unwrap();
                     assert!(vfs.get(Path::new("merged.seg")) == expected, "byte {at}: {}", params.encode());
@@ -393,7 +394,7 @@ fn created(params: Params) -> (TempDir, PathBuf, Index) {
     (dir, path, index)
 }
 
-/// Returns the bytes of the only segment; empty if there is none.
+/// Returns the bytes of the only segment of an index; empty if it has no segment.
 fn only_segment(path: &Path) -> Option<Vec<u8>> {
     let mut segments = std::fs::read_dir(path)
         .unwrap()
@@ -404,7 +405,7 @@ fn only_segment(path: &Path) -> Option<Vec<u8>> {
     first
 }
 
-/// All query results of an index of raw fingerprints.
+/// The documents of an index of raw fingerprints, and the results of queries.
 type IndexAnswers = (BTreeMap<String, Fingerprint>, Vec<Vec<(String, u32)>>);
 
 fn answers(snapshot: &Snapshot) -> IndexAnswers {
@@ -426,7 +427,7 @@ fn answers(snapshot: &Snapshot) -> IndexAnswers {
 }
 
 #[test]
-fn compaction_leaves_the_segment_of_a_fresh_index_and_the_same_answers() {
+fn compaction_writes_the_segment_of_a_fresh_index() {
     let (_dir, path, index) = created(raw());
     let mut random = Random(31);
     let mut live = BTreeMap::new();
@@ -449,7 +450,7 @@ fn compaction_leaves_the_segment_of_a_fresh_index_and_the_same_answers() {
     assert!(index.snapshot().segments().len() > 3);
     let before = index.snapshot();
     let expected = answers(&before);
-    // Compaction includes the uncommitted batch.
+    // Compaction also merges the uncommitted batch.
     writer.put(10_000, Fingerprint(77)).unwrap();
     live.insert(10_000, 77);
     let generation = writer.compact().unwrap();
@@ -513,7 +514,7 @@ fn batch_larger_than_memory_becomes_one_segment_on_request() {
             fill(&mut writer, &index);
             assert_eq!(writer.commit().unwrap(), 2);
             assert!(only_segment(&path) == expected, "{memory} bytes");
-            // A second batch hides the documents that it replaces, and becomes another segment.
+            // A second batch replaces documents of the first, and becomes another segment.
             fill(&mut writer, &index);
             writer.commit().unwrap();
             assert!(only_segment(&path) == expected, "{memory} bytes, again");
@@ -528,7 +529,7 @@ fn map<const N: usize>(documents: [(u64, u64); N]) -> BTreeMap<String, Fingerpri
     documents.map(|(key, fingerprint)| (key.to_string(), Fingerprint(fingerprint))).into()
 }
 
-/// Creates an index with three committed segments, with documents that were replaced and deleted.
+/// Creates an index with three committed segments, in which some documents were replaced or deleted.
 fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -548,7 +549,7 @@ fn before() -> (TempDir, PathBuf, BTreeMap<String, Fingerprint>) {
 }
 
 #[test]
-fn any_failing_operation_leaves_the_index_unchanged_or_compacted() {
+fn compaction_with_a_failing_operation_is_atomic() {
     let compacted = {
         let (_dir, path, _) = before();
         Index::open(&path).unwrap().compact().unwrap();
@@ -564,7 +565,7 @@ fn any_failing_operation_leaves_the_index_unchanged_or_compacted() {
             let done = Index::open_with(vfs, &path).and_then(|index| opened.insert(index).compact());
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 done.unwrap();
-                break; // there are fewer operations than this number
+                break; // compaction performs fewer operations than this number
             };
             points += 1;
             let case = format!("{failed}, way {way}: {done:?}");
@@ -576,7 +577,7 @@ fn any_failing_operation_leaves_the_index_unchanged_or_compacted() {
             if let Some(index) = opened {
                 assert_eq!(answers(&index.snapshot()).0, documents, "{case}: readers go on");
             }
-            // Another writer cleans up, and its compaction has the same result.
+            // The next writer removes garbage, and its compaction gives the same result.
             let index = Index::open(&path).unwrap();
             index.compact().unwrap();
             assert_eq!(answers(&index.snapshot()).0, documents, "{case}: again");

@@ -1,7 +1,7 @@
-//! Tests that the near relation is chosen when an index is created, and is the same for `near`, `admit` and all later users
-//! of the index; a writer or a query may choose another one for itself. The tests exist because documents were dropped as
-//! duplicates at 0.8 in indexes whose bands had been chosen for 0.95, and because documents that shared a band were reported
-//! as near without any estimate.
+//! Tests that an index stores its near relation when it is created, and that `near`, `admit` and later users of the index
+//! apply it; a writer or a query may override it. Earlier versions dropped duplicates at a resemblance of 0.8 in indexes
+//! whose bands were chosen for 0.95, and reported documents as near because they shared a band, without estimating their
+//! resemblance.
 
 use std::path::Path;
 
@@ -9,13 +9,14 @@ use twindex::params::Near;
 use twindex::store::OnConflict;
 use twindex::{Admitted, Error, Fingerprint, Index, Params, Result};
 
-/// Returns a text with `shared` words that all documents have, and `own` words that only this document has.
+/// Returns a text of `shared` words that occur in all documents and `own` words that occur only in this document.
 fn text(name: &str, shared: usize, own: usize) -> String {
     let shared = (0..shared).map(|number| format!("shared{number}"));
     shared.chain((0..own).map(|number| format!("{name}{number}"))).collect::<Vec<_>>().join(" ")
 }
 
-/// Shingles are words: 190 common words of 200 give a resemblance of 190/210 = 0.905; 140 give 140/260 = 0.538.
+/// Two near documents. Shingles are words: with 190 of 200 words in common, the resemblance is 190/210 = 0.905. The
+/// documents of `far` have 140 words in common: 140/260 = 0.538.
 fn close() -> [(&'static str, String); 2] {
     [("a", text("a", 190, 10)), ("b", text("b", 190, 10))]
 }
@@ -24,7 +25,7 @@ fn far() -> [(&'static str, String); 2] {
     [("a", text("a", 140, 60)), ("b", text("b", 140, 60))]
 }
 
-/// Returns parameters with bands that find both pairs, and a signature that distinguishes them.
+/// Returns parameters whose bands find both pairs, and whose signatures are long enough to tell the pairs apart.
 fn minhash(near: Near) -> Params {
     Params::builder().words(1).minhash(200, 2).near(near).build().unwrap()
 }
@@ -47,7 +48,7 @@ fn second_is_duplicate(
     assert_eq!(writer.admit(*first, &sketcher.sketch(one).unwrap()).unwrap(), Admitted::New);
     writer.commit().unwrap();
     drop(writer);
-    // A later user of the index has the stored relation.
+    // A later user of the index gets the stored relation.
     let index = Index::open(path).unwrap();
     let near = index.snapshot().near(&sketcher.sketch(other).unwrap()).run().unwrap().hits;
     let mut writer = index.writer().unwrap();
@@ -64,7 +65,7 @@ fn second_is_duplicate(
     is_duplicate
 }
 
-/// Returns whether these documents are near by the stored threshold.
+/// Returns whether the resemblance of these documents reaches the stored threshold.
 fn stored_relation_says(index: &Index, [(_, one), (_, other)]: &[(&str, String); 2]) -> bool {
     let words = |text: &str| text.split(' ').map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
     let (one, other) = (words(one), words(other));
@@ -105,7 +106,7 @@ fn writer_may_use_another_threshold_than_the_stored_one() {
 fn resemblance_alone_decides_if_no_distance_is_given() {
     let dir = tempfile::tempdir().unwrap();
     let both = |near: Near| Params::builder().words(1).simhash(3).minhash(200, 2).near(near).build().unwrap();
-    // The fingerprints differ in few bits: with a radius of 10 the documents are near at any resemblance.
+    // The fingerprints differ in few bits, so a radius of 10 makes the documents near at any resemblance.
     let documents = [("a", text("a", 198, 2)), ("b", text("b", 198, 2))];
     for (number, (near, expected)) in [
         (resembling(0.999).or_within(10), true),
@@ -127,14 +128,14 @@ fn resemblance_alone_decides_if_no_distance_is_given() {
         let snapshot = index.snapshot();
         let found = snapshot.near(&sketches[1]).run().unwrap().hits.len();
         assert_eq!(found, 1 + usize::from(expected), "{near}");
-        // A query can choose another relation.
+        // A query can override the relation.
         let all = snapshot.near_by(&sketches[1], resembling(0.999).or_within(10)).run().unwrap().hits.len();
         assert_eq!(all, 2);
     }
 }
 
 #[test]
-fn radius_other_than_that_of_the_tables_is_answered_completely() {
+fn query_beyond_the_radius_of_the_tables_misses_no_document() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).near(Near::within(1)).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();
@@ -158,7 +159,7 @@ fn radius_other_than_that_of_the_tables_is_answered_completely() {
 }
 
 #[test]
-fn sharing_a_band_is_not_enough_unless_unverified_is_set() {
+fn shared_band_alone_is_no_match_unless_unverified_is_set() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().words(1).minhash(200, 2).signature_bits(0).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();
@@ -190,7 +191,7 @@ fn sharing_a_band_is_not_enough_unless_unverified_is_set() {
 }
 
 #[test]
-fn near_relation_is_not_part_of_a_sketch() {
+fn sketches_do_not_depend_on_the_near_relation() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::create(dir.path().join("x"), minhash(resembling(0.8))).unwrap();
     let elsewhere = twindex::Sketcher::new(&minhash(resembling(0.95))).unwrap();

@@ -1,6 +1,6 @@
-//! Tests the operations of a web indexer, on disks that crash, on disks that fail, and with kills. The index is opened or
-//! created; pages are admitted by the threshold of the writer, dropped as copies, removed by folder, and expire one day,
-//! while threads write segments concurrently.
+//! Tests the operations of a web indexer with simulated crashes, failing disks and killed processes. The indexer opens or
+//! creates the index, admits pages with the writer's own threshold, drops duplicates, and removes folders. Pages expire.
+//! Threads write segments concurrently.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::process::Stdio;
@@ -21,39 +21,40 @@ use twindex::{
 
 /// The age at which pages expire.
 const AGE: u64 = 2;
-/// The time of the first batch.
+/// The time of the first commit.
 const START: u64 = 12;
 
 fn params() -> Params {
     Params::builder().simhash(3).expire_after(AGE).build().unwrap()
 }
 
-/// Returns a fingerprint for each number; no two of them are near each other.
+/// Returns the fingerprint of a page. Different pages have fingerprints that are not near each other.
 fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }
 
-/// Returns the key of a page in one of three folders.
+/// Returns the key of a page. Pages are distributed over three folders.
 fn key(number: u64) -> String {
     format!("{}/{number:06}", number % 3)
 }
 
-/// Returns the pages of the batch at a time: their numbers and fingerprints, and whether they are kept. One of them is near
-/// another only by the index's own threshold, and is kept; one is near by the writer's threshold, and is dropped.
+/// Returns the pages of the batch at time `now`: their numbers and fingerprints, and whether they are kept. One page is
+/// near another only by the threshold of the index and is kept; one is near by the threshold of the writer and is
+/// dropped.
 fn batch_of(now: u64) -> impl Iterator<Item = (u64, u64, bool)> {
     let first = now * 20;
-    // One batch in four, including the first, is larger than memtables.
+    // Every fourth batch, including the first, is larger than the memtables.
     let news = if now.is_multiple_of(4) { 9 } else { 2 };
     let pages = (first..first + news).map(|number| (number, spread(number), true));
     pages.chain([(first + 15, spread(first) ^ 3, true), (first + 16, spread(first) ^ 1 << 40, false)])
 }
 
-/// Returns the folder whose pages the batch at a time removes; `None` if it removes none.
+/// Returns the folder whose pages the batch at time `now` removes; `None` if it removes no folder.
 fn removed_by(now: u64) -> Option<u64> {
     (now % 5 == 4).then_some(now % 3)
 }
 
-/// Returns the documents after the commit at a time.
+/// Returns the documents after the commit at time `now`.
 fn documents_at(now: u64) -> Documents {
     let mut documents = Documents::new();
     for time in (now + 1).saturating_sub(AGE).max(START)..=now {
@@ -73,7 +74,7 @@ fn indexer(index: &Index) -> Result<Writer> {
     Ok(writer)
 }
 
-/// Admits the pages of a time, removes a folder, and commits.
+/// Admits the pages of time `now`, possibly removes a folder, and commits.
 fn commit(writer: &mut Writer, now: u64) -> Result<()> {
     for (number, fingerprint, stays) in batch_of(now) {
         let page = Document::from(Fingerprint(fingerprint)).with_stamp(now);
@@ -90,7 +91,7 @@ fn commit(writer: &mut Writer, now: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the time of the last commit, and the documents found.
+/// Returns the time of the last commit, and the documents of the snapshot.
 fn found(snapshot: &Snapshot) -> (Option<u64>, Documents) {
     let now = snapshot.payload().map(|payload| u64::from_le_bytes(payload.try_into().unwrap()));
     let keys = snapshot.keys().unwrap().map(|key| {
@@ -101,7 +102,7 @@ fn found(snapshot: &Snapshot) -> (Option<u64>, Documents) {
     (now, keys.collect())
 }
 
-/// Checks that an index is in the state after some commit, and returns the time of that commit.
+/// Checks that an index has the documents after one of the commits; returns the time of that commit.
 fn check(index: &Index, case: &str) -> Option<u64> {
     let (now, documents) = found(&index.snapshot());
     assert_eq!(documents, now.map(documents_at).unwrap_or_default(), "{case}: after {now:?}");
@@ -109,8 +110,7 @@ fn check(index: &Index, case: &str) -> Option<u64> {
 }
 
 #[test]
-fn every_crash_of_admitted_pages_that_expire_or_go_by_folder_leaves_a_whole_commit_and_every_sync_is_missed()
-{
+fn commits_of_pages_survive_crashes_and_need_every_sync() {
     let work = |vfs: &ModelVfs, history: &mut History| {
         history.promise(vfs, &[None]);
         let open = || Index::open_or_create_with(Arc::new(vfs.clone()), place(), params()).unwrap();
@@ -127,8 +127,8 @@ fn every_crash_of_admitted_pages_that_expire_or_go_by_folder_leaves_a_whole_comm
     check_concurrent("pages", &work, 500);
 }
 
-/// Runs the commits of an indexer, and drops its writer. Returns the time of the last acknowledged commit, the result of the
-/// run, and the metrics.
+/// Runs the commits of an indexer and drops its writer. Returns the time of the last acknowledged commit, the result of
+/// the run, and the metrics.
 fn indexed(vfs: Arc<dyn Vfs>) -> (Option<u64>, Result<()>, Metrics) {
     let mut acknowledged = None;
     let index = match Index::open_or_create_with(vfs, place(), params()) {
@@ -150,8 +150,8 @@ fn commit_five(index: &Index, acknowledged: &mut Option<u64>) -> Result<()> {
 }
 
 #[test]
-fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_acknowledged() {
-    // All operations if `TWINDEX_CASES` is set, every third otherwise.
+fn failing_disk_loses_no_acknowledged_pages_during_background_flushes() {
+    // Each operation in turn fails if `TWINDEX_CASES` is set, otherwise every third one.
     let every = if std::env::var_os("TWINDEX_CASES").is_some() { 1 } else { 3 };
     let (mut points, mut later, mut counted) = (0, 0, 0);
     for (way, _) in ways().enumerate() {
@@ -162,7 +162,7 @@ fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_
             let (acknowledged, done, metrics) = indexed(Arc::new(FaultyVfs(Arc::clone(&faults))));
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 assert_eq!((acknowledged, done.is_ok()), (Some(START + 4), true));
-                break; // there are fewer operations than this number
+                break; // a run performs fewer operations than this number
             };
             points += 1;
             let case = format!("{failed}, way {way}: {:?}", done.as_ref().err());
@@ -185,7 +185,7 @@ fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_
                 Err(Error::NotAnIndex { .. }) => assert!(acknowledged.is_none() && failed_to_end, "{case}"),
                 Err(error) => panic!("{case}: {error}"),
             }
-            // The next indexer continues.
+            // The next indexer continues with the index.
             let index = Index::open_or_create_with(Arc::clone(&disk), place(), params()).unwrap();
             let next = found(&index.snapshot()).0.map_or(START, |now| now + 1);
             commit(&mut indexer(&index).unwrap(), next).unwrap();
@@ -202,7 +202,7 @@ fn pages_on_a_disk_that_fails_while_threads_make_segments_lose_nothing_that_was_
 const CHILD: &str = "TWINDEX_TEST_PAGES";
 
 #[test]
-fn indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_one_under_way() {
+fn killed_indexer_leaves_the_last_commit_or_the_current_one() {
     if let Some(path) = std::env::var_os(CHILD) {
         let index = Index::open_or_create(path, params()).unwrap();
         let mut writer = indexer(&index).unwrap();
@@ -211,12 +211,11 @@ fn indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_on
             writeln!(std::io::stdout(), "acknowledged {now}").unwrap();
         }
     }
-    // `TWINDEX_CASES` sets another number of kills.
+    // `TWINDEX_CASES` overrides the number of kills.
     let kills = std::env::var("TWINDEX_CASES").map_or(8, |cases| cases.parse().expect("a number"));
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("pages");
-    let name =
-        "pages::indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_one_under_way";
+    let name = "pages::killed_indexer_leaves_the_last_commit_or_the_current_one";
     let (mut random, mut last) = (Random(kills), None);
     for kill in 0..kills {
         let mut child = itself()
@@ -228,7 +227,7 @@ fn indexer_killed_at_any_moment_leaves_the_pages_of_its_last_commit_or_of_the_on
         let mut lines =
             BufReader::new(child.stdout.take().unwrap()).lines().map_while(std::result::Result::ok);
         let time = |line: &str| line.split("acknowledged ").nth(1).and_then(|time| time.parse::<u64>().ok());
-        // Some are killed before their first commit, most after it.
+        // Some children are killed before their first commit, most of them after it.
         if kill % 4 > 0 {
             last = lines.find_map(|line| time(&line)).or(last);
         }

@@ -1,4 +1,4 @@
-//! Tests the planner's predictions about tables: their size in bytes, and the recall of free designs.
+//! Tests the planner's predictions for tables: their size in bytes, and the recall of free designs.
 
 use tempfile::TempDir;
 use twindex::design::{CodecChoice, Complete, Design, DesignChoice, DesignName};
@@ -40,7 +40,7 @@ fn segment(fingerprints: &[u64], design: &str, codecs: &str) -> (TempDir, Segmen
 }
 
 #[test]
-fn tables_have_the_predicted_bytes() {
+fn tables_have_the_predicted_size() {
     for rows in [5000, 100_000] {
         let fingerprints = uniform(rows, rows as u64);
         for (design, codecs) in [
@@ -59,7 +59,7 @@ fn tables_have_the_predicted_bytes() {
                 segment.sections().iter().filter(|s| of_tables(s.kind)).map(|s| s.length).collect();
             let predicted = cost(scheme, 3, rows as u64).unwrap();
             if scheme.codecs.first == Complete::Manku {
-                // The length of the code depends on the values, and the last block is not full.
+                // The length of the code depends on the values, and the last block is only partly filled.
                 for (&stored, &expected) in sections.iter().zip(&predicted.sections) {
                     let off = stored.abs_diff(expected) as f64;
                     assert!(off <= 0.01 * stored as f64 + 1100.0, "{rows}: {stored} {expected}");

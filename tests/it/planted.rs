@@ -1,8 +1,9 @@
-//! Tests a million fingerprints with planted neighbours at every distance from 0 to 12 of known queries. Each design must
-//! find all neighbours within its radius, none beyond, and otherwise exactly the documents that a scan finds.
+//! Tests a million random fingerprints with planted neighbours at every distance from 0 to 12 of known queries. Each
+//! design must find all neighbours within its radius and no others. For some queries, the results must also equal those
+//! of a scan.
 //!
-//! By default each radius runs some of the queries, so that a run takes seconds; with `TWINDEX_ANSWERS=all`, all of them.
-//! Only one segment is in memory at a time, so that a run fits in 200 MB.
+//! By default, only some of the queries run for each radius, which takes seconds; with `TWINDEX_ANSWERS=all`, all of them
+//! run. Only one segment is in memory at a time, so that the test needs at most 200 MB.
 
 use std::ops::ControlFlow;
 
@@ -13,19 +14,19 @@ use twindex::sys::RealVfs;
 use crate::support::near::{self, FARTHEST, NearOrdinals, expected, flip, scan};
 use crate::support::random::Random;
 
-/// Number of fingerprints and of queries; each query has a neighbour at every distance up to `PLANTED`.
+/// Number of fingerprints.
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 2000;
 const PLANTED: u32 = 12;
-/// Number of queries whose results are compared with those of a scan.
+/// Number of queries whose results are also compared with those of a scan.
 const SCANNED: usize = 50;
 
 struct Set {
     fingerprints: Vec<u64>,
     queries: Vec<u64>,
-    /// The ordinals of each query's neighbours, by distance.
+    /// For each query, the ordinals of its planted neighbours, indexed by distance.
     planted: Vec<[u32; PLANTED as usize + 1]>,
-    /// All documents near each of the first queries.
+    /// For each of the first queries, all documents near it.
     near: Vec<NearOrdinals>,
 }
 
@@ -33,7 +34,7 @@ impl Set {
     fn new() -> Self {
         let mut random = Random(FINGERPRINTS as u64);
         let mut fingerprints: Vec<u64> = (0..FINGERPRINTS).map(|_| random.next()).collect();
-        // Each position is used once, so that no neighbour overwrites another.
+        // Each fingerprint is replaced at most once, so that no planted neighbour overwrites another.
         let mut places: Vec<u32> = (0..FINGERPRINTS as u32).collect();
         let mut next = 0;
         let (mut queries, mut planted) = (Vec::new(), Vec::new());
@@ -52,7 +53,7 @@ impl Set {
         Self { fingerprints, queries, planted, near }
     }
 
-    /// Runs these queries, 16 together, and checks the results.
+    /// Runs these queries in batches of 16, and checks the results.
     fn check(&self, segment: &Segment, within: u32, queries: std::ops::Range<usize>) {
         let design = segment.scheme().unwrap().design.to_string();
         let case = format!("{} within {within}", segment.scheme().unwrap());
@@ -75,7 +76,7 @@ impl Set {
             for (number, mut found) in batch.zip(found) {
                 found.sort_unstable();
                 let query = self.queries[number];
-                // Every match has the stated distance, and no document is found twice.
+                // Each match must have the correct distance, and no document may be found twice.
                 for pair in found.windows(2) {
                     assert!(pair[0].0 < pair[1].0, "{query:016x}, {case}: {pair:?}");
                 }
@@ -96,7 +97,7 @@ impl Set {
 }
 
 #[test]
-fn every_neighbour_planted_within_the_radius_is_found_and_none_beyond() {
+fn planted_neighbours_are_found_exactly_within_the_radius() {
     let all = std::env::var_os("TWINDEX_ANSWERS").is_some_and(|value| value == "all");
     let schemes: &[(&str, &str)] = &[
         ("blocks-4", "planes+2"),
@@ -115,8 +116,8 @@ fn every_neighbour_planted_within_the_radius_is_found_and_none_beyond() {
         let segment = near::segment_of(&RealVfs, &path, &set.fingerprints, design, codecs);
         let probes = twindex::design::Design::new(design.parse().unwrap()).unwrap();
         for within in 0..=design.parse::<DesignName>().unwrap().within_max().min(FARTHEST) {
-            // A query with 400 probes takes as long as a hundred with four, so fewer run; each radius begins with other
-            // queries.
+            // A query with 400 probes takes as long as a hundred queries with four, so fewer queries run. Each radius
+            // starts with a different query.
             let cost = probes.probes(within, FINGERPRINTS as u64).unwrap();
             let count = if all { QUERIES } else { (200_000 / cost as usize).clamp(2 * SCANNED, QUERIES) };
             set.check(&segment, within, 0..SCANNED.min(count));

@@ -1,4 +1,4 @@
-//! Tests that the priority of a document is kept by all operations, and is refused if the index stores none.
+//! Tests that every operation keeps the priority of a document, and that an index without priorities refuses them.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ fn priorities(snapshot: &Snapshot) -> BTreeMap<String, Option<u64>> {
 }
 
 #[test]
-fn priority_stays_with_its_document_through_log_flush_merge_shards_and_copies() {
+fn priority_is_kept_by_flush_merge_shards_and_copies() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, params()).unwrap();
@@ -34,7 +34,7 @@ fn priority_stays_with_its_document_through_log_flush_merge_shards_and_copies() 
             let key = format!("key {}", i % 50);
             let document = Document::from(Fingerprint(i * 0x9E37_79B9)).with_priority(priority);
             match i % 3 {
-                // A duplicate that gets a mark keeps its priority.
+                // A duplicate that is stored with a mark keeps its priority.
                 0 if !expected.contains_key(&key) => drop(writer.admit(key.as_str(), document).unwrap()),
                 _ => writer.put(key.as_str(), document).unwrap(),
             }
@@ -63,7 +63,7 @@ fn priority_stays_with_its_document_through_log_flush_merge_shards_and_copies() 
 }
 
 #[test]
-fn priority_is_refused_if_not_stored_and_kept_by_a_marked_duplicate() {
+fn index_without_priorities_refuses_them_and_marked_duplicates_keep_them() {
     let dir = tempfile::tempdir().unwrap();
     let plain =
         Index::create(dir.path().join("plain"), Params::builder().simhash(3).build().unwrap()).unwrap();

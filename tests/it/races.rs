@@ -1,5 +1,5 @@
-//! Tests of concurrent readers that open, copy and verify an index while a writer changes it: each finds a whole commit or
-//! reports an error.
+//! Tests readers that open, copy and verify an index while a writer changes it: each must find a complete commit or
+//! report an error.
 
 #![allow(clippy::disallowed_methods, reason = "copies the files of an index from outside")]
 
@@ -15,7 +15,7 @@ use twindex::store::verify::verify;
 use twindex::sys::RealVfs;
 use twindex::{Durability, Error, Fingerprint, Index, Params, Snapshot, Writer};
 
-/// Number of live documents after each commit.
+/// Number of live documents after every commit.
 const WINDOW: u64 = 40;
 
 fn created() -> (TempDir, PathBuf, Index) {
@@ -25,7 +25,7 @@ fn created() -> (TempDir, PathBuf, Index) {
     (dir, path, index)
 }
 
-/// Adds the document with this number, and deletes the one that is `WINDOW` older.
+/// Puts the document with this number, and deletes the document `WINDOW` numbers before it.
 fn add(writer: &mut Writer, number: u64) {
     writer.put(number, Fingerprint(number * number)).unwrap();
     if let Some(old) = number.checked_sub(WINDOW) {
@@ -33,13 +33,13 @@ fn add(writer: &mut Writer, number: u64) {
     }
 }
 
-/// As [`add`], and commits with the number as payload.
+/// Like [`add`], then commits with the number as payload.
 fn step(writer: &mut Writer, number: u64) {
     add(writer, number);
     writer.commit_with(&number.to_le_bytes()).unwrap();
 }
 
-/// Checks that the documents of a snapshot are those of one commit; returns its number.
+/// Checks that the snapshot has exactly the documents of one commit; returns the number of that commit.
 fn check(snapshot: &Snapshot) -> u64 {
     let Some(payload) = snapshot.payload() else {
         assert_eq!(snapshot.documents(), 0);
@@ -60,7 +60,7 @@ fn check(snapshot: &Snapshot) -> u64 {
     number
 }
 
-/// Signals the end when dropped, so that a failed test does not make other threads wait.
+/// Stops the writer when dropped, so that the other threads end even if a test fails.
 struct StopSignal<'a>(&'a AtomicBool);
 
 impl Drop for StopSignal<'_> {
@@ -69,13 +69,12 @@ impl Drop for StopSignal<'_> {
     }
 }
 
-/// Runs a writer that commits, flushes, merges and removes files until `work`, which gets the path of the index, is
-/// finished.
+/// Calls `work` with the path of an index while a writer commits, flushes, merges and removes files.
 fn concurrent_with_a_writer<T: Send>(work: impl FnOnce(&Path, &AtomicU64) -> T + Send) -> T {
     beside(|_| (), flushing_step, work)
 }
 
-/// Makes a commit, sometimes also a flush or a removal of files; returns the number of the commit.
+/// Makes a commit, and sometimes also flushes or removes files; returns the number of the commit.
 fn flushing_step(writer: &mut Writer, number: u64) -> u64 {
     step(writer, number);
     if number.is_multiple_of(7) {
@@ -87,7 +86,7 @@ fn flushing_step(writer: &mut Writer, number: u64) -> u64 {
     number
 }
 
-/// Commits one document, or enough documents that several memtables become segments before the commit ends.
+/// Commits one document, or enough documents to flush several memtables before the commit returns.
 fn large_step(writer: &mut Writer, number: u64) -> u64 {
     let last = if number % 60 < 20 { number + WINDOW } else { number };
     for number in number..last {
@@ -97,7 +96,8 @@ fn large_step(writer: &mut Writer, number: u64) -> u64 {
     last
 }
 
-/// Runs a writer that repeats `step` with the number after that of the previous commit, until `work` is finished.
+/// Calls `work` while a writer repeats `one` with increasing numbers: one more than the number that the previous call
+/// returned.
 fn beside<T: Send>(
     prepare: impl FnOnce(&mut Writer),
     one: impl Fn(&mut Writer, u64) -> u64 + Sync,
@@ -124,10 +124,10 @@ fn beside<T: Send>(
 }
 
 #[test]
-fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_time() {
+fn concurrent_open_always_finds_a_complete_commit() {
     let seen = concurrent_with_a_writer(|path, committed| {
         let (mut seen, mut rounds, start) = (BTreeSet::new(), 0, Instant::now());
-        // On a busy machine the writer rarely runs.
+        // On a busy machine the writer thread runs rarely.
         while (rounds < 400 || seen.len() <= 10) && start.elapsed() < Duration::from_secs(60) {
             rounds += 1;
             let before = committed.load(Ordering::Acquire);
@@ -142,7 +142,7 @@ fn opening_concurrently_with_a_writer_that_removes_files_finds_a_commit_each_tim
 }
 
 #[test]
-fn sound_index_is_verified_concurrently_with_its_writer_without_a_false_alarm() {
+fn concurrent_verify_reports_no_false_damage() {
     let moved = concurrent_with_a_writer(|path, committed| {
         let (mut rounds, start) = (0, Instant::now());
         while rounds < 150
@@ -161,12 +161,12 @@ fn sound_index_is_verified_concurrently_with_its_writer_without_a_false_alarm() 
 const ROWS: u32 = 12;
 
 #[test]
-fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batches_find_a_commit_each_time() {
+fn concurrent_readers_find_complete_commits_during_background_flushes() {
     let small = |writer: &mut Writer| writer.set_memtable(ROWS, usize::MAX);
     let (segments, moved) = beside(small, large_step, |path, committed| {
         let follower = Index::open(path).unwrap();
         let (mut rounds, mut max, start) = (0, 0, Instant::now());
-        // On a busy machine the writer rarely runs.
+        // On a busy machine the writer thread runs rarely.
         while (rounds < 60 || committed.load(Ordering::Acquire) < 200)
             && start.elapsed() < Duration::from_secs(60)
         {
@@ -190,12 +190,12 @@ fn readers_beside_a_writer_whose_threads_make_segments_of_small_and_large_batche
     assert!(segments >= 2 && moved >= 200, "{segments} {moved}");
 }
 
-/// Copies as `cp -r` does: one file after the other, from a list of names that was read before.
+/// Copies like `cp -r`: lists the names of the files, then copies one file after another.
 #[test]
-fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
+fn concurrent_file_copy_is_a_complete_commit_or_an_error() {
     let (whole, refused, moved) = concurrent_with_a_writer(|path, committed| {
         let (mut whole, mut refused, mut round, start) = (0, 0, 0, Instant::now());
-        // On a busy machine the writer rarely runs.
+        // On a busy machine the writer thread runs rarely.
         while round < 200
             || committed.load(Ordering::Acquire) <= 10 && start.elapsed() < Duration::from_secs(60)
         {
@@ -229,7 +229,7 @@ fn file_copy_concurrent_with_a_writer_is_a_whole_commit_or_an_error() {
 }
 
 #[test]
-fn thousand_readers_of_one_index_give_the_same_answers() {
+fn thousand_concurrent_readers_give_the_same_answers() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..100 {
@@ -252,7 +252,7 @@ fn thousand_readers_of_one_index_give_the_same_answers() {
     }
 }
 
-/// Tests that a number that a manifest has named always refers to the same bytes, after any drops, merges and removals.
+/// A file name that a manifest has contained always refers to the same bytes, after any drops, merges and removals.
 #[test]
 fn published_name_is_never_reused_for_another_file() {
     let (_dir, path, index) = created();
@@ -276,7 +276,7 @@ fn published_name_is_never_reused_for_another_file() {
         }
         match session % 4 {
             0 => {
-                // A dropped batch removes its segments.
+                // Dropping the batch removes its segments.
                 writer.set_logged(false);
                 writer.set_memory(1);
                 writer.put(1_000_000_u64, Fingerprint(1)).unwrap();
@@ -296,7 +296,7 @@ fn published_name_is_never_reused_for_another_file() {
 }
 
 #[test]
-fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
+fn merge_without_disk_space_is_refused_and_not_retried() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     writer.set_background_merges(false);
@@ -319,7 +319,7 @@ fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
     refused(writer.compact().map(drop));
     refused(writer.merge_step().map(drop));
     assert_eq!(check(&index.snapshot()), 59, "and the writer goes on");
-    // In the background: one attempt, whose failure is reported, while commits continue.
+    // In the background, the merge is attempted once and its failure is reported, while commits continue.
     let asked = || faults.space_queries.load(Ordering::Relaxed);
     let before = asked();
     for number in 60..70 {
@@ -332,13 +332,13 @@ fn merge_without_disk_space_is_refused_before_it_begins_and_not_retried() {
     assert_eq!(check(&index.snapshot()), 70);
 }
 
-/// Any item after the first error would make an incomplete result look complete.
+/// A query that returned items after an error would make an incomplete result look complete.
 #[test]
-fn failed_query_gives_its_error_as_the_only_item_each_time_it_is_asked() {
+fn failed_query_yields_only_its_error_each_time() {
     let (_dir, path, index) = created();
     let mut writer = index.writer().unwrap();
     for number in 0..20_000_u64 {
-        // Consecutive keys would take no bytes.
+        // Keys are multiples of 3, because consecutive keys are encoded in no bytes.
         writer.put(number * 3, Fingerprint(number * number)).unwrap();
     }
     writer.commit().unwrap();
@@ -347,7 +347,7 @@ fn failed_query_gives_its_error_as_the_only_item_each_time_it_is_asked() {
     let mut files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
     let segment = files.find(|path| path.extension().is_some_and(|end| end == "seg")).unwrap();
     let mut bytes = std::fs::read(&segment).unwrap();
-    // Damages the end of each page of keys except the first; the data read when opening is intact.
+    // Damages the last bytes of each page of keys except the first. The parts that are read when opening remain intact.
     bytes.iter_mut().skip(2 * 4096 - 9).step_by(4096).take(5).for_each(|byte| *byte ^= 1);
     std::fs::remove_file(&segment).unwrap();
     std::fs::write(&segment, bytes).unwrap();

@@ -1,5 +1,4 @@
-//! Tests ranges of keys in order, for documents in segments and memtables, and the reads and deletes of a writer in the
-//! middle of a batch.
+//! Tests ranges of keys over segments and memtables, and the queries and deletes of a writer in the middle of a batch.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -24,7 +23,7 @@ fn taken(keys: Keys) -> Vec<Vec<u8>> {
     keys.map(|key| key.unwrap().as_bytes().unwrap().to_vec()).collect()
 }
 
-/// Returns a key with the common prefix; some contain bytes without a successor.
+/// Returns a key with the common prefix. Some keys contain 0xFF bytes, which have no successor.
 fn key(number: u64) -> Vec<u8> {
     let mut key = b"site/".to_vec();
     key.extend((0..=number % 4).map(|place| [0, 7, 254, 255][(number >> (2 * place)) as usize % 4]));
@@ -39,7 +38,8 @@ fn put(writer: &mut Writer, documents: &mut Documents, number: u64) {
     documents.insert(key, number << 20);
 }
 
-/// Creates an index with documents in segments that replace each other, in a frozen memtable, and in later rows.
+/// Creates an index whose documents are in segments that replace each other's keys, in a frozen memtable, and in the
+/// current one.
 fn filled() -> (MemoryVfs, Index, Writer, Documents) {
     let (vfs, index) = created(params());
     let mut writer = index.writer().unwrap();
@@ -62,7 +62,7 @@ fn filled() -> (MemoryVfs, Index, Writer, Documents) {
 }
 
 #[test]
-fn ranges_equal_those_of_a_map_wherever_documents_are() {
+fn ranges_over_segments_and_memtables_equal_those_of_a_map() {
     let (_vfs, index, _writer, documents) = filled();
     let snapshot = index.snapshot();
     assert!(snapshot.entries().len() >= 2 && snapshot.logged_documents() > 0);
@@ -109,7 +109,7 @@ fn ranges_equal_those_of_a_map_wherever_documents_are() {
 }
 
 #[test]
-fn ranges_of_numeric_keys_work_and_byte_bounds_are_refused() {
+fn numeric_keys_have_ranges_but_refuse_byte_bounds() {
     let (_vfs, index) = created(Params::builder().u64_keys().simhash(3).build().unwrap());
     let mut writer = index.writer().unwrap();
     for key in 0..9000_u64 {
@@ -136,7 +136,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
     let count = |documents: &Documents, prefix: &[u8]| {
         documents.keys().filter(|key| key.starts_with(prefix)).count() as u64
     };
-    // Keys of the batch are removed, too.
+    // Keys of the uncommitted batch are removed, too.
     for number in 100_000..100_040 {
         put(&mut writer, &mut documents, number);
     }
@@ -146,7 +146,7 @@ fn delete_prefix_removes_from_segments_memtables_and_the_batch() {
         assert_eq!(writer.delete_prefix(prefix).unwrap(), 0);
     }
     assert_ne!(index.snapshot().documents(), documents.len() as u64, "it is not committed");
-    put(&mut writer, &mut documents, 0b1111_1111); // begins with the prefix of the removed keys
+    put(&mut writer, &mut documents, 0b1111_1111); // has the prefix of the removed keys
     writer.commit().unwrap();
     for snapshot in
         [index.snapshot(), Index::open_with(Arc::new(vfs), Path::new("/index")).unwrap().snapshot()]
@@ -194,7 +194,7 @@ fn writer_queries_include_the_batch() {
 }
 
 #[test]
-fn open_or_create_opens_an_existing_index_and_names_a_differing_parameter() {
+fn open_or_create_opens_existing_index_or_names_differing_parameter() {
     let (vfs, index) = created(params());
     let mut writer = index.writer().unwrap();
     writer.put("a", Fingerprint(1)).unwrap();
@@ -218,7 +218,7 @@ fn open_or_create_opens_an_existing_index_and_names_a_differing_parameter() {
 }
 
 #[test]
-fn metrics_count_operations_and_verify_accepts_the_index() {
+fn metrics_count_operations() {
     let (_vfs, index) = created(params());
     assert_eq!(index.metrics().write_amplification(), None);
     let mut writer = index.writer().unwrap();

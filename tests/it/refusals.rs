@@ -1,4 +1,4 @@
-//! Tests that errors of a segment's reader name the section that was read, and the offset.
+//! Tests that errors about a damaged segment name the section that was read and the offset.
 
 use crate::support::{self, Sample, Seals, place};
 use twindex::Error;
@@ -9,7 +9,7 @@ fn sample(name: &str) -> Sample {
     support::samples().into_iter().find(|sample| sample.name == name).expect("a sample of this name")
 }
 
-/// Returns section, offset, expected and found value of an error.
+/// Returns the section, the offset, and the expected and the found value of an error.
 fn corrupt(error: Error) -> (&'static str, u64, String, String) {
     match error {
         Error::Corrupt { section, offset, expected, found, .. } => (section, offset, expected, found),
@@ -17,8 +17,8 @@ fn corrupt(error: Error) -> (&'static str, u64, String, String) {
     }
 }
 
-/// Opens the segment with a changed byte in its table of contents and correct checksums. Returns the number of the entry,
-/// and the expected and found value of the error.
+/// Opens the segment after changing a byte of its table of contents and updating the checksums. Returns the number of the
+/// entry, and the expected and the found value of the error.
 fn opened_with(name: &str, section: &str, index: u16, field: usize, value: u8) -> (u64, String, String) {
     let sound = sample(name).bytes;
     let seals = Seals::of(&sound);
@@ -55,7 +55,7 @@ fn wrong_entry_is_reported_in_the_table_of_contents() {
 }
 
 #[test]
-fn table_of_unknown_codec_or_number_is_reported_in_the_table_of_contents() {
+fn unknown_table_codec_or_number_is_reported_in_table_of_contents() {
     let tables = "24 in reversed-3 planes";
     for table in 1..=2 {
         let (entry, expected, found) = opened_with(tables, "table", table, CODEC, 99);
@@ -100,7 +100,7 @@ fn unknown_band_is_an_error_instead_of_an_empty_answer() {
 }
 
 #[test]
-fn stamp_of_a_missing_document_is_reported_in_the_stamps() {
+fn stamp_of_a_missing_document_is_reported_as_damage() {
     let segment = Segment::from_bytes(sample("twenty with values and stamps").bytes, place()).unwrap();
     assert!(segment.stamp(19).unwrap().is_some());
     for ordinal in [20, u32::MAX] {

@@ -1,5 +1,5 @@
-//! Tests salvage: it creates a new index of all documents whose records are intact, reports the others, and does not change
-//! the damaged files. No damage leads to an altered document.
+//! Tests salvage: it must create a new index of all documents whose records are intact, report the other documents, and
+//! leave the damaged files unchanged. No damage may lead to a changed document.
 
 #![allow(clippy::disallowed_methods, reason = "damages the files of an index from outside")]
 
@@ -26,7 +26,7 @@ fn documents(snapshot: &Snapshot) -> Documents {
     all
 }
 
-/// Creates an index with two segments and a log, of documents with all fields, some of them deleted and replaced.
+/// Creates an index with two segments and a log. Its documents have all fields; some are deleted or replaced.
 fn index() -> (TempDir, PathBuf, Documents) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
@@ -77,7 +77,7 @@ fn run(path: &Path, out: &Path) -> Result<(Salvage, Documents)> {
 }
 
 #[test]
-fn sound_index_is_saved_unchanged() {
+fn salvage_of_an_undamaged_index_changes_no_document() {
     let (dir, path, all) = index();
     let (report, found) = run(&path, &dir.path().join("out")).unwrap();
     assert!(report.is_whole() && report.lost() == 0, "{report:?}");
@@ -86,7 +86,7 @@ fn sound_index_is_saved_unchanged() {
 }
 
 #[test]
-fn documents_saved_from_damaged_segments_are_unchanged_and_the_others_are_reported() {
+fn salvage_alters_no_document_and_reports_every_loss() {
     let (dir, path, all) = index();
     let segment = path.join("000001.seg");
     let sound = std::fs::read(&segment).unwrap();
@@ -99,7 +99,7 @@ fn documents_saved_from_damaged_segments_are_unchanged_and_the_others_are_report
         std::fs::write(&segment, &damaged).unwrap();
         let out = dir.path().join(format!("out {step}"));
         let (report, found) = run(&path, &out).unwrap();
-        // Padding, and all tables except the first, are built again, so damage of them loses nothing.
+        // Salvage rebuilds padding and all tables except the first, so damage to these loses nothing.
         assert!(report.lost() > 0 && !report.is_whole() || found == all, "page {step}: {report:?}");
         pages_that_matter += usize::from(report.lost() > 0);
         for (key, record) in &found {
@@ -118,7 +118,7 @@ fn documents_saved_from_damaged_segments_are_unchanged_and_the_others_are_report
 }
 
 #[test]
-fn rest_is_saved_without_current_a_manifest_or_a_segment() {
+fn salvage_works_without_current_a_manifest_or_a_segment() {
     let (dir, path, all) = index();
     std::fs::remove_file(path.join("CURRENT")).unwrap();
     let (report, found) = run(&path, &dir.path().join("no current")).unwrap();
@@ -146,7 +146,7 @@ fn rest_is_saved_without_current_a_manifest_or_a_segment() {
 }
 
 #[test]
-fn batches_before_the_damage_of_a_log_are_saved() {
+fn log_batches_before_the_damage_are_salvaged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let index = Index::create(&path, Params::builder().u64_keys().simhash(3).build().unwrap()).unwrap();
@@ -168,7 +168,7 @@ fn batches_before_the_damage_of_a_log_are_saved() {
 }
 
 #[test]
-fn time_does_not_go_back_after_its_document_was_deleted() {
+fn salvage_keeps_the_time_set_by_a_deleted_document() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
     let params = Params::builder().u64_keys().simhash(3).expire_after(60).build().unwrap();

@@ -1,19 +1,19 @@
-//! Tests samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random sets must
-//! be unbiased, and the stated standard error of each must agree with the observed deviation.
+//! Tests samples against theory: bottom-t and 0-mod-m estimates of the resemblance and the containment of random sets
+//! must be unbiased, and their standard errors must agree with the observed deviation.
 //!
-//! Seeds are fixed, so a test always gives the same result. The bias may be up to three standard errors of the measurement.
-//! The claimed standard error is the root of the mean of its squares over all trials. It may be at most 10 % below the
-//! observed deviation, which allows for the error of the measurement: so no claim is too low. It may be above it by 15 % if
-//! 25 or more shingles are checked on average, 30 % from 5 on and 60 % below, where the estimate of the error is
-//! deliberately cautious; and it is positive if nothing deviates at all, at containment 1. On average over the cases it is
-//! within 10 %.
+//! Seeds are fixed, so the results are the same in every run. The bias may be up to three standard errors of the
+//! measurement. The claimed standard error is the root mean square over all trials. It may be at most 10 % below the
+//! observed deviation. It may exceed the deviation by 15 % if at least 25 shingles are checked on average, by 30 % if at
+//! least 5 are, and by 60 % otherwise, where the estimate of the error is deliberately cautious. At containment 1, where
+//! nothing deviates, the claimed error must be positive. Averaged over all cases, it must be within 10 % of the
+//! deviation.
 
 use twindex::params::MODULAR_MAX;
 use twindex::sketch::samples::{bottom, modular};
 use twindex::sketch::{Resemblance, Sample, containment, jaccard};
 use twindex_kernel::splitmix::SplitMix;
 
-/// Returns sets of these sizes with this number of common elements.
+/// Returns two random sets of `a` and `b` elements with `both` elements in common.
 fn sets(random: &mut SplitMix, a: usize, b: usize, both: usize) -> (Vec<u64>, Vec<u64>) {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     let mut rest = |size: usize| {
@@ -33,7 +33,7 @@ enum Method {
     Modular,
 }
 
-/// The sketches of two sets.
+/// Buffers for the samples of two sets.
 struct Sketches {
     scratch: Vec<u64>,
     a: Vec<u64>,
@@ -57,10 +57,11 @@ impl Sketches {
     }
 }
 
-/// An estimate: value, standard error, number of shingles checked; `None` if no shingle was sampled.
+/// The value, the standard error, and the number of checked shingles of an estimate; `None` if the samples have no
+/// shingle.
 type Estimated = Option<(f64, f64, usize)>;
 
-/// Draws pairs of sets and compares the estimates with the truth.
+/// Draws pairs of sets and compares the estimates with `truth`.
 fn check(
     name: &str,
     sizes: (usize, usize, usize),
@@ -95,7 +96,7 @@ fn check(
          {deviation:.4}, claimed {claimed:.4} ({:.3})",
         claimed / deviation
     );
-    // Most estimates are known, except if hardly any element is expected in the sample.
+    // Most pairs have an estimate, unless hardly any element is expected in a sample.
     assert!(known / f64::from(trials) > 0.8, "{name}: {known} of {trials} known");
     assert!(bias.abs() <= allowed, "{name}: bias {bias}, allowed {allowed}");
     if truth >= 1.0 {
@@ -117,7 +118,7 @@ fn check_average(ratios: &[f64]) {
 fn of_resemblance(a: &Sample<'_>, b: &Sample<'_>) -> Estimated {
     let resemblance = a.resemblance(b)?;
     assert!(matches!(resemblance, Resemblance::Estimate { .. }), "{resemblance:?}");
-    // The number of hashes in the union, computed from the containments.
+    // The number of sampled hashes in the union, derived from the two containments.
     let (in_a, in_b) = (a.containment(b), b.containment(a));
     let common = in_a.or(in_b).map_or(0, |known| known.common);
     let looked_at = in_a.map_or(0, |known| known.sampled) + in_b.map_or(0, |known| known.sampled) - common;
@@ -130,15 +131,15 @@ fn of_containment(a: &Sample<'_>, b: &Sample<'_>) -> Estimated {
     Some((contained.value(), contained.standard_error(), contained.sampled))
 }
 
-/// Returns equal sizes whose resemblance is nearest to `tenths` tenths.
+/// Returns the sizes `(a, b, both)` of two equally large sets whose resemblance is nearest to `tenths` / 10.
 fn resembling(size: usize, tenths: usize) -> (usize, usize, usize) {
-    // J = both / (2 size - both), so both = 2 J / (1 + J) of the size, rounded.
+    // J = both / (2 size - both), so both = 2 J / (1 + J) * size, rounded to the nearest integer.
     let whole = 10 + tenths;
     (size, size, (2 * tenths * size + whole / 2) / whole)
 }
 
 #[test]
-fn resemblance_is_estimated_without_bias_and_with_an_honest_error() {
+fn resemblance_estimates_are_unbiased_with_correct_standard_errors() {
     let mut ratios = Vec::new();
     for size in [20, 100, 1000] {
         for j in [5, 8, 9] {
@@ -155,10 +156,10 @@ fn resemblance_is_estimated_without_bias_and_with_an_honest_error() {
 }
 
 #[test]
-fn containment_is_estimated_without_bias_and_with_an_honest_error_at_unequal_sizes() {
+fn containment_estimates_of_unequal_sets_are_unbiased() {
     let mut ratios = Vec::new();
     for size in [20_usize, 100, 1000] {
-        // Containment in tenths. At most a third of the larger set is in the smaller one.
+        // Containment in tenths. At most a third of the larger set is contained in the smaller one.
         for (contained, a, b) in
             [(3, size, 3 * size), (8, size, 3 * size), (10, size, 3 * size), (3, 3 * size, size)]
         {
@@ -175,7 +176,7 @@ fn containment_is_estimated_without_bias_and_with_an_honest_error_at_unequal_siz
 }
 
 #[test]
-fn sets_of_fewer_than_t_are_compared_exactly() {
+fn sets_of_fewer_than_t_hashes_are_compared_exactly() {
     let mut random = SplitMix(7);
     let mut sketches = Sketches { scratch: Vec::new(), a: Vec::new(), b: Vec::new() };
     for (a, b, both) in [(20, 20, 13), (99, 99, 90), (1, 99, 1), (5, 60, 0)] {
@@ -194,15 +195,16 @@ fn sets_of_fewer_than_t_are_compared_exactly() {
     }
 }
 
-/// Tests the rule for documents with more hashes than the format can store.
+/// The format limits the number of hashes of a sample; longer samples are truncated.
 #[test]
-fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known() {
+fn truncated_samples_are_compared_over_their_common_range() {
     let mut random = SplitMix(9);
     let mut sketches = Sketches { scratch: Vec::new(), a: Vec::new(), b: Vec::new() };
     let (mut sum, mut squares, mut claimed) = (0.0, 0.0, 0.0);
     let trials = 24;
     for _ in 0..trials {
-        // 100,000 and 150,000 shingles, 75,000 of them common; the modulus is 1, so all are kept up to the limit.
+        // Sets of 100,000 and 150,000 shingles with 75,000 in common. With modulus 1, all hashes are kept up to the
+        // limit.
         let (a, b) = sets(&mut random, 100_000, 150_000, 75_000);
         modular(&a, 1, &mut sketches.a);
         modular(&b, 1, &mut sketches.b);
@@ -217,6 +219,6 @@ fn documents_of_more_hashes_than_are_kept_are_compared_as_far_as_both_are_known(
     let (deviation, trials) = ((squares / f64::from(trials)).sqrt(), f64::from(trials));
     println!("bias {}, deviation {deviation}, claimed {}", sum / trials, (claimed / trials).sqrt());
     assert!((sum / trials).abs() < 3.0 * deviation / trials.sqrt());
-    // A deviation measured in 24 trials has an error of about 15 %.
+    // The deviation is measured in only 24 trials, so its relative error is about 15 %.
     assert!((0.6..1.6).contains(&((claimed / trials).sqrt() / deviation)));
 }

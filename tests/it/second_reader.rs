@@ -1,5 +1,5 @@
-//! Tests that `scripts/read-index.py`, which was written from the text of `format-spec.md` alone, finds the same content as
-//! the library in whole indexes, IDF tables and files of sketches, and refuses damaged ones.
+//! Tests that `scripts/read-index.py`, which was written only from `format-spec.md`, finds the same content as the
+//! library in indexes, IDF tables and files of sketches, and refuses damaged files.
 
 #![allow(
     clippy::disallowed_methods,
@@ -62,7 +62,7 @@ fn or_none<T: ToString>(value: Option<T>) -> String {
     value.map_or("-".into(), |value| value.to_string())
 }
 
-/// For each key, whether the last document put was marked, and its set.
+/// For each key, whether the last document put was marked as a duplicate, and its set.
 type LastPut = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
 
 fn shown_set(set: &[u64]) -> String {
@@ -70,7 +70,8 @@ fn shown_set(set: &[u64]) -> String {
     format!(", set {}", if shown.is_empty() { "-".into() } else { shown.join(" ") })
 }
 
-/// Returns the expected output of the script for an index; `came` has data that a snapshot does not return.
+/// Returns the expected output of the script for an index. `came` has the marks and sets, which a snapshot does not
+/// return.
 fn described(snapshot: &Snapshot, came: &LastPut) -> String {
     let mut text = format!("commit {}\nnow {}\n", snapshot.generation(), or_none(snapshot.now()));
     writeln!(text, "payload {}", snapshot.payload().map_or("-".into(), hex)).unwrap();
@@ -83,7 +84,7 @@ fn described(snapshot: &Snapshot, came: &LastPut) -> String {
         .unwrap();
     for key in keys {
         let record = snapshot.get(key.as_key()).unwrap().unwrap();
-        // For a document without a sketch the library returns a signature of zeros, as the section stores it.
+        // For a document without a sketch, the library returns a signature of zeros, because the section stores one.
         let sketched = record.fingerprint.is_some() || record.signature.iter().any(|&byte| byte > 0);
         let fingerprint = record.fingerprint.map(|fingerprint| format!("{:016x}", fingerprint.0));
         let (marked, set) = &came[&key];
@@ -132,14 +133,14 @@ fn table_of(shingling: &Shingling) -> IdfTable {
     builder.finish().unwrap()
 }
 
-/// Returns a way of splitting text that needs a feature of the format.
+/// Returns shingling options that need a feature of the format.
 fn raw() -> Shingling {
     let mut raw = Shingling::words(3, 0).with_tokens(Tokens::Raw).unwrap();
     raw.folding.invisible = true;
     raw
 }
 
-/// Commits batches that put, replace, delete and expire documents, with occasional flushes.
+/// Makes commits that put, replace, delete and expire documents, with occasional flushes.
 fn fill(
     index: &Index,
     writer: &mut Writer,
@@ -152,7 +153,7 @@ fn fill(
     writer.set_background_merges(false);
     for i in range {
         let value = vec![i as u8; i as usize % 5];
-        // Every other document is a duplicate, if marks are stored.
+        // If marks are stored, every second document is a duplicate of the previous one.
         let sketch = sketcher.sketch(&text(if marks { i / 2 * 2 } else { i })).unwrap();
         let mut document = Document::from(&sketch);
         if expires {
@@ -161,7 +162,7 @@ fn fill(
         if index.params().priorities && i % 3 > 0 {
             document = document.with_priority(u64::MAX - i * i);
         }
-        // A document whose key exists is not a duplicate, so with marks more keys are put only once.
+        // A document with an existing key is not a duplicate, so with marks there are twice as many keys.
         let key = format!("key {}", i % if marks { 180 } else { 90 });
         let mut is_marked = false;
         if marks {
@@ -188,7 +189,7 @@ fn fill(
 }
 
 #[test]
-fn second_reader_finds_the_same_in_living_indexes() {
+fn python_reader_finds_the_same_content_in_indexes() {
     let dir = tempfile::tempdir().unwrap();
     let table = table();
     let idf =
@@ -273,7 +274,7 @@ fn second_reader_finds_the_same_in_living_indexes() {
 }
 
 #[test]
-fn second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
+fn python_reader_agrees_on_idf_tables_and_sketch_files() {
     let dir = tempfile::tempdir().unwrap();
     for shingling in [Shingling::words(1, 0), raw()] {
         let table = table_of(&shingling);
@@ -289,7 +290,7 @@ fn second_reader_finds_the_same_in_idf_tables_and_files_of_sketches() {
     let all = [
         builder.clone().words(1),
         builder.clone().shingling(raw()),
-        // A file of sketches stores sets, but no marks.
+        // A file of sketches stores sets but no marks.
         builder.clone().words(2).sets().marks(),
         builder.words(1).marks(),
     ];
@@ -344,7 +345,7 @@ fn sketches_are_found(dir: &Path, params: &Params) {
 }
 
 #[test]
-fn second_reader_refuses_flipped_bits_of_every_file_of_an_index() {
+fn python_reader_refuses_flipped_bits_of_every_index_file() {
     let table = table();
     let params = Params::builder().words(1).simhash_weighted(3, table.weights()).values().expire_after(70);
     flipped_bits_are_refused(params.build().unwrap(), &table);
@@ -363,18 +364,18 @@ fn flipped_bits_are_refused(params: Params, table: &IdfTable) {
     if script(&[&path]).is_none() {
         return;
     }
-    // A closed log records the length up to which it was synced.
+    // The log was closed, so it records the length up to which it was synced.
     let files: Vec<PathBuf> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()).collect();
     let is_manifest = |file: &&PathBuf| file.to_str().unwrap().contains("MANIFEST");
     let newest = files.iter().filter(is_manifest).max().unwrap();
     let mut refused = 0;
     for file in &files {
-        // The script does not read the previous manifest and the lock.
+        // The script reads neither the lock file nor the previous manifest.
         if file.ends_with("LOCK") || is_manifest(&file) && file != newest {
             continue;
         }
         let whole = std::fs::read(file).unwrap();
-        // Bytes after the last mark do not matter, and a damaged mark is a torn tail.
+        // Excludes the mark at the end of the log: a damaged mark is treated as a torn end.
         let end = if file.to_str().unwrap().contains("LOG") { whole.len() - 32 } else { whole.len() };
         std::fs::remove_file(file).unwrap();
         for at in (0..end).step_by(end / 9 + 1) {

@@ -1,5 +1,5 @@
-//! Tests the worked examples of the papers and lectures that twindex follows, with every shingle hash: the results must be
-//! the numbers that the authors computed by hand.
+//! Tests the worked examples of the papers and lectures on which twindex is based, with every shingle hash. The results
+//! must equal the numbers that the authors computed by hand.
 
 use twindex::params::{ShingleHash, Shingling, Widths};
 use twindex::sketch::{Buffers, Rabin, RabinKarp, Shingler, jaccard, tokens};
@@ -28,9 +28,9 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Broder, *Algorithms for duplicate documents*: the shingles of four words.
+/// Broder, *Algorithms for duplicate documents*: the four-word shingles of "a rose is a rose is a rose is a rose".
 #[test]
-fn a_rose_is_a_rose_is_a_rose_is_a_multiset_of_five_and_a_set_of_three() {
+fn rose_example_has_five_shingles_three_of_them_distinct() {
     for &hash in ShingleHash::ALL {
         let shingling = shingling(4, hash);
         let rose = occurrences(&shingling, "a rose is a rose is a rose");
@@ -48,7 +48,7 @@ fn a_rose_is_a_rose_is_a_rose_is_a_multiset_of_five_and_a_set_of_three() {
 
 /// Broder, ibid.: A = 10011 is the polynomial x^4 + x + 1.
 #[test]
-fn a_string_of_bits_is_a_polynomial() {
+fn bit_string_is_read_as_a_polynomial() {
     let rabin = Rabin::new(0);
     let (x, one) = (rabin.fingerprint(&[0b10]), rabin.fingerprint(&[1]));
     let x4 = rabin.fingerprint(&[0b10000]);
@@ -57,21 +57,21 @@ fn a_string_of_bits_is_a_polynomial() {
 
 /// Broder, ibid.: f(a.b) = f(f(a).b).
 #[test]
-fn the_fingerprint_of_a_catenation_needs_only_the_fingerprint_of_its_beginning() {
+fn fingerprint_of_a_concatenation_follows_from_the_prefix_fingerprint() {
     let rabin = Rabin::new(0);
     let (a, b) = (&b"a rose is a rose"[..], &b" is a rose"[..]);
     let f_of_a = rabin.fingerprint(a).to_be_bytes();
     assert_eq!(rabin.fingerprint(&[a, b].concat()), rabin.fingerprint(&[&f_of_a, b].concat()));
 }
 
-/// Vladimir, *Detection of near-duplicate documents*: "lore" to "orem", k = 4, d = 32.
+/// Vladimir, *Detection of near-duplicate documents*: rolls the hash from "lore" to "orem", with k = 4 and d = 32.
 #[test]
-fn lore_rolls_to_orem() {
+fn rolling_hash_of_lore_updates_to_that_of_orem() {
     let (l, o, r, e, m) = (108, 111, 114, 101, 109);
     let x_0 = l * 32_u64.pow(3) + o * 32_u64.pow(2) + r * 32 + e;
     let x_1 = (x_0 - l * 32_u64.pow(3)) * 32 + m;
     assert_eq!((x_0, x_1), (3_656_357, 3_757_325));
-    // The same modulo a prime above both values, and modulo one below.
+    // Checks the hashes modulo a prime above both values, and modulo a prime below them.
     for q in [(1 << 61) - 1, 10_007] {
         let hash = RabinKarp::new(32, q).unwrap();
         assert_eq!(hash.hash(b"lore"), x_0 % q);
@@ -80,15 +80,15 @@ fn lore_rolls_to_orem() {
         let rolled: Vec<u64> = hash.windows(b"lorem ipsum", 4).collect();
         assert_eq!(rolled[..2], [x_0 % q, x_1 % q]);
         assert_eq!(rolled.len(), 8);
-        // Windows over characters give the same hashes as windows over bytes.
+        // Windows over characters have the same hashes as windows over bytes.
         let characters: Vec<char> = "lorem ipsum".chars().collect();
         assert_eq!(hash.windows(&characters, 4).collect::<Vec<_>>(), rolled);
     }
 }
 
-/// Vladimir, ibid.: word tokens and 2-word tokens.
+/// Vladimir, ibid.: word tokens and pairs of adjacent words.
 #[test]
-fn lorem_ipsum_has_five_words_and_four_pairs() {
+fn lorem_ipsum_has_five_words_and_four_word_pairs() {
     let text = "lorem ipsum dolor sit amet";
     assert_eq!(words(text), ["lorem", "ipsum", "dolor", "sit", "amet"]);
     for &hash in ShingleHash::ALL {
@@ -100,7 +100,7 @@ fn lorem_ipsum_has_five_words_and_four_pairs() {
 
 /// The lecture on duplicate detection: three of eight words are shared.
 #[test]
-fn the_black_cat_and_the_black_dog_resemble_each_other_by_three_eighths() {
+fn black_cat_and_black_dog_have_resemblance_three_eighths() {
     for &hash in ShingleHash::ALL {
         let a = distinct(&shingling(1, hash), "the black cat ate a mouse");
         let b = distinct(&shingling(1, hash), "the black dog chased the cat");
@@ -108,9 +108,10 @@ fn the_black_cat_and_the_black_dog_resemble_each_other_by_three_eighths() {
     }
 }
 
-/// The lecture: both sentences have the same words, and share 3 of 5 pairs. Words and pairs together give 7 of 9.
+/// The same lecture: both sentences have the same words, and share 3 of 5 bigrams. Words and bigrams together give 7 of
+/// 9.
 #[test]
-fn the_dog_and_the_cat_that_chase_each_other_share_three_fifths_of_their_bigrams() {
+fn dog_and_cat_sentences_share_three_of_five_bigrams() {
     for &hash in ShingleHash::ALL {
         let both = |shingling: &Shingling| {
             let a = distinct(shingling, "The dog chased the cat");

@@ -1,4 +1,4 @@
-//! Tests the examples of tokenization in `../shared/seeds`, exactly: slides and lecture notes that users know.
+//! Tests the examples of tokenization in `../shared/seeds`, which come from well-known slides and lecture notes.
 
 use twindex::params::{Shingling, Tokens, Widths};
 use twindex::sketch::{Buffers, Cutter, Shingler, Units, jaccard};
@@ -10,7 +10,7 @@ fn shingles(shingling: &Shingling, width: usize, text: &str) -> Vec<String> {
     (0..=units.len() - width).map(shingle).collect()
 }
 
-/// Returns the number of common shingles and of all shingles of two texts.
+/// Returns the number of common shingles of two texts, and the number of shingles in their union.
 fn resemblance(widths: &str, a: &str, b: &str) -> (usize, usize) {
     let mut shingling = Shingling::words(1, 0);
     shingling.widths = widths.parse::<Widths>().unwrap();
@@ -22,7 +22,7 @@ fn resemblance(widths: &str, a: &str, b: &str) -> (usize, usize) {
 }
 
 #[test]
-fn lorem_ipsum_has_the_word_tokens_of_the_slide() {
+fn lorem_ipsum_has_the_word_tokens_given_in_the_slide() {
     let text = "lorem ipsum dolor sit amet";
     let words = Shingling::words(1, 0);
     assert_eq!(shingles(&words, 1, text), ["lorem", "ipsum", "dolor", "sit", "amet"]);
@@ -30,7 +30,7 @@ fn lorem_ipsum_has_the_word_tokens_of_the_slide() {
 }
 
 #[test]
-fn lorem_ipsum_has_the_character_3_grams_of_the_slide() {
+fn lorem_ipsum_has_the_character_trigrams_given_in_the_slide() {
     let characters = Shingling::words(3, 0).with_tokens(Tokens::Characters).unwrap();
     let found = shingles(&characters, 3, "lorem ipsum dolor sit amet");
     assert_eq!(found[..5], ["lor", "ore", "rem", "em ", "m i"]);
@@ -41,16 +41,16 @@ fn lorem_ipsum_has_the_character_3_grams_of_the_slide() {
 }
 
 #[test]
-fn the_black_cat_and_the_black_dog_share_three_of_eight_words() {
+fn black_cat_and_black_dog_share_three_of_eight_words() {
     let (cat, dog) = ("the black cat ate a mouse", "the black dog chased the cat");
     assert_eq!(resemblance("1", cat, dog), (3, 8));
 }
 
 #[test]
-fn only_pairs_of_words_distinguish_who_chased_whom() {
+fn bigrams_distinguish_texts_with_the_same_words() {
     let (dog, cat) = ("The dog chased the cat", "The cat chased the dog");
     assert_eq!(resemblance("1", dog, cat), (4, 4));
     assert_eq!(resemblance("2", dog, cat), (3, 5));
-    // "Including all bigrams", as the lecture says, besides the words: 4 of 4 and 3 of 5.
+    // "Including all bigrams" besides the words, as the lecture says: 4 of 4 words and 3 of 5 bigrams are shared.
     assert_eq!(resemblance("1+2", dog, cat), (7, 9));
 }

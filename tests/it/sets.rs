@@ -1,5 +1,5 @@
-//! Tests of an index that stores sets: resemblance is computed exactly, no near document is missed, and the decisions about
-//! a stream of documents follow the definition.
+//! Tests an index that stores sets: resemblance is exact, queries miss no near document, and `admit` decides about a
+//! stream of documents as the definition requires.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,8 @@ fn params(threshold: f64) -> Params {
     Params::builder().words(1).minhash(4, 3).near(near).sets().marks().build().unwrap()
 }
 
-/// Returns a text of a family: most words of the family, some other words, some words left out; or a text without words.
+/// Returns a random text of one of several families, or a text without words. A text has most words of its family, and
+/// some other words.
 fn text(random: &mut Random) -> String {
     if random.below(12) == 0 {
         return ["?", "!", "? ", ""][random.below(4)].into();
@@ -31,7 +32,7 @@ fn text(random: &mut Random) -> String {
     words.join(" ")
 }
 
-/// A model: documents in order, and for each the earlier kept documents that are near it.
+/// The model: the set of each document, and the keys of the kept documents.
 struct Definition {
     near: Nearness,
     sets: BTreeMap<String, Vec<u64>>,
@@ -45,7 +46,8 @@ impl Definition {
         if a.is_empty() && b.is_empty() { 0.0 } else { both as f64 / (a.len() + b.len() - both) as f64 }
     }
 
-    /// Returns the nearest kept document; of equally near ones, the one with the smallest key.
+    /// Returns the nearest kept document, and of equally near ones the one with the smallest key. `None` if no document
+    /// is near; the new document is then kept.
     fn admit(&mut self, key: &str, set: &[u64]) -> Option<(String, f64)> {
         self.sets.insert(key.into(), set.to_vec());
         let near = |other: &&String| self.near.shared(set, &self.sets[*other]).is_some();
@@ -66,7 +68,7 @@ fn shown(hit: &Hit) -> (String, f64) {
 }
 
 #[test]
-fn stream_keeps_the_documents_of_the_definition_through_flushes_merges_and_openings() {
+fn admitted_documents_equal_the_definition_across_flushes_and_merges() {
     let mut duplicates = 0;
     for (seed, threshold) in [(1, 0.8), (2, 0.5), (3, 0.9), (4, 1.0), (5, 0.65), (6, 0.8)] {
         for drops in [false, true] {
@@ -84,7 +86,7 @@ fn stream_keeps_the_documents_of_the_definition_through_flushes_merges_and_openi
                 let mut writer = index.writer().unwrap();
                 writer.set_durability(Durability::None);
                 writer.set_drop_duplicates(drops);
-                writer.set_logged(round % 3 != 2); // a segment at once, or the memtable
+                writer.set_logged(round % 3 != 2); // alternates between segments only and the log with a memtable
                 for number in 0..50 {
                     let key = format!("{:03}-{round}", random.below(1000) * 8 % 1000 + number % 8);
                     if definition.sets.contains_key(&key) {
@@ -115,7 +117,7 @@ fn stream_keeps_the_documents_of_the_definition_through_flushes_merges_and_openi
     assert!(duplicates > 500, "{duplicates} duplicates");
 }
 
-/// Checks that every query returns all stored documents that are near, marked or not, with their exact resemblance.
+/// Checks that every query returns all stored documents near it, marked or not, with their exact resemblance.
 fn all_are_found(
     index: &Index,
     sketcher: &Sketcher,
@@ -146,7 +148,7 @@ fn all_are_found(
 }
 
 #[test]
-fn marked_copies_decide_nothing() {
+fn marked_duplicates_do_not_affect_later_decisions() {
     let dir = tempfile::tempdir().unwrap();
     let params = params(0.8);
     let index = Index::create(dir.path().join("x"), params.clone()).unwrap();
@@ -155,7 +157,7 @@ fn marked_copies_decide_nothing() {
         let words: Vec<String> = words.map(|word| format!("w{word}")).collect();
         sketcher.sketch(&words.join(" ")).unwrap()
     };
-    // b is near a (18 of 22); c is near b, but not a (16 of 24).
+    // b is near a (18 of 22 shared); c is near b, but not near a (16 of 24 shared).
     let (a, b, c) = (of(0..20), of(2..22), of(4..24));
     let mut writer = index.writer().unwrap();
     assert_eq!(writer.admit("a", &a).unwrap(), Admitted::New);
@@ -170,7 +172,7 @@ fn marked_copies_decide_nothing() {
 }
 
 #[test]
-fn thresholds_below_that_of_the_index_and_documents_without_a_set_are_refused() {
+fn low_thresholds_and_documents_without_a_set_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let params = params(0.8);
     let index = Index::create(dir.path().join("x"), params.clone()).unwrap();

@@ -1,10 +1,11 @@
-//! Tests sketches against theory, for random sets of known resemblance. Every plausible family gives good estimates for long
-//! documents. Sound and unsound families differ in the variance for short documents and in the probability that a whole
-//! group of minima matches. So the tests measure these, for every family that an index can have.
+//! Tests sketches against theory, with random sets of known resemblance. For long documents, every plausible hash family
+//! gives good estimates. For short documents, sound and unsound families differ in the variance of the estimates and in
+//! the probability that all minima of a group match. The tests therefore measure these two quantities, for every family
+//! that an index can use.
 //!
-//! Seeds are fixed, so a test always gives the same result. The bounds are the theoretical values plus three standard errors
-//! of the measurement; with other seeds, each cell would pass in 99.7 % of runs. The measured values are printed by
-//! `cargo test --test it sketch_accuracy:: -- --nocapture`.
+//! Seeds are fixed, so the results are the same in every run. The bounds are the theoretical values plus three standard
+//! errors of the measurement; with random seeds, each cell would pass in 99.7 % of runs. To print the measured values,
+//! run `cargo test --test it sketch_accuracy:: -- --nocapture`.
 
 use twindex::params::{self, FeatureScheme};
 use twindex::params::{Family, Shingling};
@@ -17,8 +18,8 @@ use twindex_kernel::splitmix::SplitMix;
 const FAMILIES: [Family; 4] =
     [Family::OnePermutationFilled, Family::Linear, Family::MultiplyShift, Family::Matrix];
 
-/// Replaces `a` and `b` by sets with `both` common elements and a union of `union` elements. The other elements are assigned
-/// to them alternately.
+/// Fills `a` and `b` with random elements: `both` common ones and `union` in the union. The other elements alternate
+/// between the two sets.
 fn deal(random: &mut Random, both: usize, union: usize, a: &mut Vec<u64>, b: &mut Vec<u64>) {
     a.clear();
     a.extend((0..both).map(|_| random.next()));
@@ -28,7 +29,7 @@ fn deal(random: &mut Random, both: usize, union: usize, a: &mut Vec<u64>, b: &mu
     }
 }
 
-/// A pair of sets: the number of elements in the larger one, in the union and in both.
+/// A test case: a pair of sets, given by the sizes of the larger set, of the union and of the intersection.
 struct Cell {
     size: usize,
     union: usize,
@@ -45,9 +46,9 @@ impl Cell {
     }
 }
 
-/// Pairs of sets of 5, 20, 100 and 1000 elements each, with the resemblance nearest to .5, .8 and .9: .48, .82 and .905 for
-/// 20, .504, .802 and .905 for 100, and .5004, .8002 and .8993 for 1000. Two sets of 5 elements only reach .43 and .67, so
-/// there are also unions of 5 elements, which reach .4, .6 and .8.
+/// Pairs of sets of 5, 20, 100 and 1000 elements each, with a resemblance as near as possible to .5, .8 and .9: .48, .82
+/// and .905 for 20 elements, .504, .802 and .905 for 100, and .5004, .8002 and .8993 for 1000. Two sets of 5 elements can
+/// only have .43 or .67, so there are also pairs with a union of 5 elements, which have .4, .6 and .8.
 const CELLS: [Cell; 14] = [
     Cell::new(4, 5, 2),
     Cell::new(4, 5, 3),
@@ -65,7 +66,7 @@ const CELLS: [Cell; 14] = [
     Cell::new(1000, 1053, 947),
 ];
 
-/// Draws pairs of sets `trials` times, and calls `each` with their signatures.
+/// Draws `trials` pairs of sets, and calls `each` with the signatures of each pair.
 fn draw(hasher: &MinHasher, cell: &Cell, trials: usize, seed: u64, mut each: impl FnMut(&[u32], &[u32])) {
     let mut random = Random(seed);
     let (mut a, mut b, mut of_a, mut of_b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -77,8 +78,8 @@ fn draw(hasher: &MinHasher, cell: &Cell, trials: usize, seed: u64, mut each: imp
     }
 }
 
-/// Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima, r of
-/// which must match.
+/// One of Broder's presets (*Identifying and filtering near-duplicate documents*, 2000): k groups of s minima each. A
+/// pair is fungible if r groups match.
 struct Preset {
     groups: u8,
     rows: u8,
@@ -108,7 +109,7 @@ impl Preset {
     }
 }
 
-/// The measured behaviour of a family in a cell, relative to theory.
+/// The measured behaviour of a hash family in a test case.
 struct Measured {
     bias: f64,
     variance: f64,
@@ -142,9 +143,9 @@ fn measure(family: Family, preset: &Preset, cell: &Cell, trials: usize) -> Measu
     }
 }
 
-/// Compares a family with theory in all cells. `trials` returns the number of trials for a size of sets. `groups` and
-/// `fungible` return, by size, the range of factors of the theoretical values within which the match of a group and
-/// P(fungible) must be.
+/// Compares a hash family with theory in all test cases. `trials` returns the number of trials for a set size. `groups`
+/// and `fungible` return the lowest and highest allowed factor between the measured and the theoretical value, for the
+/// share of matching groups and for P(fungible).
 fn hold(
     family: Family,
     preset: &Preset,
@@ -171,10 +172,11 @@ fn hold(
         );
         let name = format!("{family}, {} elements, J = {j}", cell.size);
         assert!(found.bias.abs() <= 3.0 * (theory / n).sqrt(), "{name}: bias {}", found.bias);
-        // A sample variance of n trials has a relative standard error of sqrt(2 / n).
+        // A sample variance from n trials has a relative standard error of sqrt(2 / n).
         let excess = 1.05 + 3.0 * (2.0 / n).sqrt();
         assert!(found.variance <= excess * theory, "{name}: variance {} of theory", found.variance / theory);
-        // A share p of n has a standard error of sqrt(p (1 - p) / n). If fewer than one match is expected, one is allowed.
+        // A share p measured in n trials has a standard error of sqrt(p (1 - p) / n). One match is always allowed, even
+        // if fewer are expected.
         let within = |found: f64, p: f64, n: f64, (low, high): (f64, f64)| {
             let noise = 3.0 * (p * (1.0 - p) / n).sqrt() + 1.0 / n;
             found >= low * p - noise && found <= high * p + noise
@@ -185,12 +187,13 @@ fn hold(
     }
 }
 
-/// With one permutation, the minima of non-empty bins are different elements: they are drawn without replacement. So they
-/// vary less, and the probability that all s of a group are in both sets is a little below J^s. The filter is therefore
-/// steeper, not looser. The bounds are the values measured with 20,000 trials: a group down to .80 of J^s for J = .8 and
-/// down to .947 for J = .9; P(fungible) down to .65 (of .03) and to .947 (of .46).
+/// With one permutation, the minima of non-empty bins are different elements, that is, drawn without replacement. Their
+/// variance is therefore smaller, and the probability that all s elements of a group are in both sets is slightly below
+/// J^s. This makes the filter steeper, not looser. The bounds were measured with 20,000 trials: a group matches with at
+/// least .80 of J^s at J = .8, and at least .947 at J = .9. P(fungible) is at least .65 of its value at J = .8 (.03) and
+/// at least .947 at J = .9 (.46).
 #[test]
-fn one_permutation_filled_is_unbiased_and_its_groups_match_a_little_less_often_than_independent_ones() {
+fn filled_one_permutation_minhash_is_unbiased_with_fewer_group_matches() {
     let high = |cell: &Cell| cell.resemblance() > 0.85;
     let groups = |cell: &Cell| (if high(cell) { 0.94 } else { 0.8 }, 1.0);
     let two_of_six = |cell: &Cell| (if high(cell) { 0.94 } else { 0.65 }, 1.0);
@@ -199,8 +202,8 @@ fn one_permutation_filled_is_unbiased_and_its_groups_match_a_little_less_often_t
     hold(Family::OnePermutationFilled, &EIGHT_OF_TWENTY_FIVE, |_| 20_000, groups, one_of_eight);
 }
 
-/// The classic families agree with theory within noise: the only allowed factor is 1. At 200 minima, sets of 1000 elements
-/// are drawn only 2,000 times, and the bounds are wider accordingly.
+/// Compares a classic family with theory; no deviation beyond noise is allowed. With 200 minima, sets of 1000 elements
+/// are drawn only 2,000 times, so their bounds are wider.
 fn hold_classic(family: Family) {
     let exact = |_: &Cell| (1.0, 1.0);
     hold(family, &SIX_OF_FOURTEEN, |_| 20_000, exact, exact);
@@ -208,24 +211,24 @@ fn hold_classic(family: Family) {
 }
 
 #[test]
-fn minima_and_groups_of_linear_transformations_match_as_independent_ones() {
+fn linear_transformations_behave_like_independent_permutations() {
     hold_classic(Family::Linear);
 }
 
 #[test]
-fn minima_and_groups_of_multiply_shift_match_as_independent_ones() {
+fn multiply_shift_behaves_like_independent_permutations() {
     hold_classic(Family::MultiplyShift);
 }
 
 #[test]
-fn minima_and_groups_of_matrices_match_as_independent_ones() {
+fn matrices_behave_like_independent_permutations() {
     hold_classic(Family::Matrix);
 }
 
-/// The upper half of the 128-bit product grows with x, so that all minima are at one element. This test shows that the
-/// experiments above detect such a family.
+/// The upper half of the 128-bit product increases with x, so all minima are the same element. This test shows that the
+/// measurements above detect such an unsound family.
 #[test]
-fn the_upper_half_of_a_whole_product_has_a_variance_of_all_minima_in_one() {
+fn variance_reveals_that_upper_product_half_is_unsound() {
     let mut random = Random(8);
     let factors: Vec<u64> = (0..84).map(|_| random.next() | 1 << 63).collect();
     let min = |set: &[u64], a: u64| set.iter().map(|&x| (u128::from(a) * u128::from(x)) >> 64).min();
@@ -241,7 +244,7 @@ fn the_upper_half_of_a_whole_product_has_a_variance_of_all_minima_in_one() {
 }
 
 #[test]
-fn estimates_from_a_few_bits_are_unbiased_and_their_standard_error_is_honest() {
+fn estimates_from_few_bits_are_unbiased_with_correct_standard_errors() {
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         for bits in [1, 2, 4, 8, 16] {
@@ -265,8 +268,8 @@ fn estimates_from_a_few_bits_are_unbiased_and_their_standard_error_is_honest() {
                 "{family}, {bits} bits: bias {bias:+.5}, deviation {deviation:.4}, claimed {claimed:.4}"
             );
             assert!(bias.abs() <= 3.0 * claimed / trials.sqrt(), "{family}, {bits} bits: bias {bias}");
-            // One-permutation minima vary less than independent ones, so the claim may be a little too high, but not too
-            // low.
+            // One-permutation minima vary less than independent ones, so the claimed error may be too high, but it must
+            // not be too low.
             assert!(
                 deviation < 1.06 * claimed && deviation > 0.7 * claimed,
                 "{family}, {bits} bits: {deviation}, {claimed}"
@@ -277,7 +280,8 @@ fn estimates_from_a_few_bits_are_unbiased_and_their_standard_error_is_honest() {
 
 #[test]
 fn minima_are_uniform_over_elements_and_bits() {
-    // Each of n elements is the minimum of a component with probability 1 / n, and the low bits are uniform.
+    // Each of n elements is the minimum of a signature's component with probability 1 / n, and the low bits of minima are
+    // uniform.
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         let mut random = Random(4);
@@ -297,7 +301,8 @@ fn minima_are_uniform_over_elements_and_bits() {
                 }
             }
             let (found, p) = (of_first as f64 / f64::from(all as u32), 1.0 / n as f64);
-            // The components of one set depend on the same first element, so the error is computed by trial, not by minimum.
+            // All components of a signature depend on the same first element, so the error is computed per trial rather
+            // than per minimum.
             let allowed = 3.0 * (p * (1.0 - p) / all as f64).sqrt() * 1.1;
             assert!((found - p).abs() < allowed, "{family}, {n}: {found}");
             for (bit, count) in ones.iter().enumerate() {
@@ -309,7 +314,7 @@ fn minima_are_uniform_over_elements_and_bits() {
 }
 
 #[test]
-fn minima_of_different_elements_agree_in_their_low_bits_by_chance_and_no_more() {
+fn low_bits_of_different_minima_agree_only_by_chance() {
     for family in FAMILIES {
         let hasher = MinHasher::of(family, 120);
         for (n, trials) in [(1, 3000), (5, 3000), (60, 2000), (1000, 300), (20_000, 20)] {
@@ -334,9 +339,10 @@ fn minima_of_different_elements_agree_in_their_low_bits_by_chance_and_no_more() 
 }
 
 #[test]
-fn the_hamming_distance_of_fingerprints_follows_the_angle() {
-    // Two sets of n elements that share c are at an angle of acos(c / n), and a bit differs with probability angle / pi.
-    // This is a limit for large sets, so n is odd (no ties) and large, and a deviation of one per cent is allowed.
+fn hamming_distance_of_fingerprints_follows_the_angle_between_sets() {
+    // Two sets of n elements with c in common are at an angle of acos(c / n), and each bit differs with probability angle
+    // / pi. The formula holds in the limit of large sets, so n is large and odd (no ties), and a deviation of one per
+    // cent is allowed.
     let mut random = Random(5);
     for (n, shared) in [(401, 200), (401, 320), (401, 380), (1001, 990)] {
         let trials = 1500;
@@ -359,7 +365,7 @@ fn the_hamming_distance_of_fingerprints_follows_the_angle() {
             (mean - expected).abs() < 0.01 * expected + noise,
             "{shared} of {n}: {mean}, theory {expected}"
         );
-        // Bits are independent, so the distance is binomial.
+        // The bits are independent, so the distance has a binomial distribution.
         assert!(
             (variance / (64.0 * p * (1.0 - p)) - 1.0).abs() < 0.15,
             "{shared} of {n}: variance {variance}"
@@ -368,21 +374,21 @@ fn the_hamming_distance_of_fingerprints_follows_the_angle() {
 }
 
 #[test]
-fn shingles_of_real_words_are_as_good_as_random_ones() {
+fn shingles_of_real_words_behave_like_random_elements() {
     for family in FAMILIES {
         shingles_of_real_words(&MinHasher::of(family, 84), &family.to_string());
     }
 }
 
 fn shingles_of_real_words(hasher: &MinHasher, family: &str) {
-    // Words and numbers of neighbouring documents differ little; this must not affect their hashes.
+    // The words of neighbouring documents are similar numbers, which must not make their hashes similar.
     let (union, both, trials) = (20, 16, 1500);
     for width in [1, 2] {
         let shingler = Shingler::new(&Shingling::words(width, 0)).unwrap();
         let (mut a, mut b, mut of_a, mut of_b) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut sum, mut squares, mut distances) = (0.0, 0.0, 0.0);
         for trial in 0..trials {
-            // One text of consecutive numbers, `width` per shingle; the sets are taken from its shingles.
+            // Takes both sets from the shingles of one text of consecutive numbers; a shingle has `width` numbers.
             let numbers: Vec<String> =
                 (0..union + usize::from(width) - 1).map(|i| (trial * 50 + i).to_string()).collect();
             let mut all = Vec::new();
@@ -415,7 +421,7 @@ fn shingles_of_real_words(hasher: &MinHasher, family: &str) {
 }
 
 #[test]
-fn the_sets_drawn_have_the_sizes_and_the_resemblance_they_are_meant_to() {
+fn drawn_sets_have_the_requested_sizes_and_resemblance() {
     let mut random = Random(6);
     let (mut a, mut b) = (Vec::new(), Vec::new());
     for cell in &CELLS {
@@ -432,7 +438,7 @@ fn happens(random: &mut SplitMix, probability: f64) -> bool {
     ((random.next() >> 11) as f64) < probability * (1_u64 << 53) as f64
 }
 
-/// Returns the share of fungible pairs among signatures whose minima are equal with this probability.
+/// Returns the share of fungible pairs among pairs of signatures whose minima are equal with probability `resemblance`.
 fn accepted(scheme: FeatureScheme, resemblance: f64, trials: u32, seed: u64) -> f64 {
     let mut random = SplitMix(seed);
     let (mut bytes, mut whole, mut count) = (Vec::new(), [Vec::new(), Vec::new()], 0);
@@ -461,7 +467,7 @@ fn accepted(scheme: FeatureScheme, resemblance: f64, trials: u32, seed: u64) -> 
 }
 
 #[test]
-fn as_many_pairs_are_fungible_as_the_formula_says() {
+fn share_of_fungible_pairs_equals_the_formula() {
     let trials = 20_000;
     let bytes = |threshold| FeatureScheme { threshold, ..params::Preset::SMALL_8.scheme };
     for (scheme, resemblance) in [
@@ -472,7 +478,7 @@ fn as_many_pairs_are_fungible_as_the_formula_says() {
         (bytes(3), 0.9),
         (bytes(3), 0.8),
         (bytes(7), 0.99),
-        // Matches by chance alone: 3.1 % with one byte, 0.04 % with two.
+        // Features match by chance with a probability of 3.1 % for one byte, and of 0.04 % for two.
         (bytes(1), 0.0),
         (bytes(2), 0.0),
         (bytes(1), 0.5),

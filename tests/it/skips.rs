@@ -1,10 +1,10 @@
-//! Tests that a skipped test prints a notice, and fails if `TWINDEX_REQUIRE_ALL` is 1 and the missing program is
-//! installable.
+//! Tests that a skipped test prints a notice, and that it fails instead if `TWINDEX_REQUIRE_ALL` is 1 and the missing
+//! program can be installed.
 
 use crate::support::skip::{Missing, notice};
 
 #[test]
-fn missing_program_is_a_failure_if_all_are_required() {
+fn missing_program_fails_the_test_if_all_are_required() {
     let skipped = notice(Missing::Program("strace"), false);
     assert_eq!(skipped, Ok("skipped: strace is missing or cannot be run".to_owned()));
     let failure = notice(Missing::Program("strace"), true).unwrap_err();
@@ -12,7 +12,7 @@ fn missing_program_is_a_failure_if_all_are_required() {
 }
 
 #[test]
-fn requirement_without_a_package_is_skipped_even_if_all_are_required() {
+fn requirement_that_cannot_be_installed_is_always_skipped() {
     for require_all in [false, true] {
         let skipped = notice(Missing::Elsewhere("mounting needs root"), require_all);
         assert_eq!(skipped, Ok("skipped: mounting needs root".to_owned()), "{require_all}");

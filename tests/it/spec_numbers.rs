@@ -1,9 +1,9 @@
-//! Tests that the code agrees with `format-spec.md`, which specifies the format. Every offset, size and number in its tables
-//! is compared with the constants and structs of `src/format`, and the annotated dump at its end with a file that is built
-//! here.
+//! Tests that the code agrees with the format specification, `format-spec.md`. Every offset, size and number in its
+//! tables is compared with the constants and structs of `src/format`, and its annotated dump is compared with a file that
+//! the test builds.
 //!
-//! A table is found by its heading and compared row by row in both directions: a row that is missing in the specification or
-//! in the code is a failure.
+//! Tables are found by their headings and compared row by row. A row that is missing in the specification or in the code
+//! is a failure.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -53,7 +53,7 @@ fn part(heading: &str) -> impl Iterator<Item = &'static str> {
     lines.take_while(|line| !line.starts_with('#'))
 }
 
-/// Returns the rows of the first table below a heading, with trimmed cells and without code marks.
+/// Returns the rows of the first table below a heading. Cells are trimmed, and backquotes are removed.
 fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
@@ -66,7 +66,7 @@ fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
     lines.map(cells).collect()
 }
 
-/// Compares the table below a heading with `expected`, except for the last column, which is prose.
+/// Compares the table below a heading with `expected`. The last column is prose, so it is not compared.
 fn compare(heading: &str, columns: &[&str], expected: &[Vec<String>]) {
     let found: Vec<Vec<String>> = rows(heading, columns)
         .into_iter()
@@ -79,7 +79,7 @@ fn compare(heading: &str, columns: &[&str], expected: &[Vec<String>]) {
     assert_eq!(found, expected, "`{heading}`: left the specification, right the code");
 }
 
-/// Compares a table of fields: name, offset, size.
+/// Compares a table of fields with `expected`: the name, the offset and the size of each field.
 fn fields(heading: &str, expected: &[(&str, usize, usize)]) {
     let expected: Vec<_> = expected
         .iter()
@@ -88,7 +88,7 @@ fn fields(heading: &str, expected: &[(&str, usize, usize)]) {
     compare(heading, &["field", "offset", "size", "meaning"], &expected);
 }
 
-/// Returns the name, the offset and the size of a field of a struct.
+/// Returns the name, the offset and the size of a struct's field.
 macro_rules! field {
     ($of:ty, $name:ident) => {{
         fn size<T, F>(_: fn(&T) -> &F) -> usize {
@@ -106,7 +106,7 @@ fn numbered(pairs: &[(u64, &str)]) -> Vec<Vec<String>> {
     pairs.iter().map(|(number, name)| vec![number.to_string(), (*name).to_owned()]).collect()
 }
 
-/// Checks that the fields cover the struct without gaps, so that a table of these fields lists every byte.
+/// Checks that the fields cover `start..end` without gaps, so that the table lists every byte.
 fn tile(fields: &[(&str, usize, usize)], start: usize, end: usize) {
     let mut next = start;
     for (name, offset, size) in fields {
@@ -117,7 +117,7 @@ fn tile(fields: &[(&str, usize, usize)], start: usize, end: usize) {
 }
 
 #[test]
-fn the_header_is_the_one_specified() {
+fn header_matches_the_specification() {
     let expected = [
         field!(Header, magic),
         field!(Header, version),
@@ -136,7 +136,7 @@ fn the_header_is_the_one_specified() {
 }
 
 #[test]
-fn an_entry_of_the_table_of_contents_is_the_one_specified() {
+fn table_of_contents_entry_matches_the_specification() {
     let expected = [
         field!(Entry, kind),
         field!(Entry, index),
@@ -151,7 +151,7 @@ fn an_entry_of_the_table_of_contents_is_the_one_specified() {
 }
 
 #[test]
-fn the_footer_is_the_one_specified() {
+fn footer_matches_the_specification() {
     let expected = [
         field!(Footer, magic),
         field!(Footer, file_length),
@@ -170,7 +170,7 @@ fn the_footer_is_the_one_specified() {
 }
 
 #[test]
-fn current_is_the_one_specified() {
+fn current_file_matches_the_specification() {
     let expected = [
         field!(Current, header),
         field!(Current, generation),
@@ -183,7 +183,7 @@ fn current_is_the_one_specified() {
 }
 
 #[test]
-fn the_head_of_a_frame_is_the_one_specified() {
+fn frame_head_matches_the_specification() {
     let expected = [field!(StampsHead, base), field!(StampsHead, width), field!(StampsHead, reserved)];
     fields("### Stamps", &expected);
     let expected = [field!(FrameHead, base), field!(FrameHead, width), field!(FrameHead, reserved)];
@@ -191,10 +191,10 @@ fn the_head_of_a_frame_is_the_one_specified() {
     fields("#### Key codec 1: frame", &expected);
 }
 
-/// The manifest has no struct, so the test examines its bytes: each field has a unique value, which must be at the offset in
-/// the specification.
+/// The manifest has no struct, so the test encodes a manifest in which each field has a unique value, and looks for the
+/// values at the specified offsets.
 #[test]
-fn the_manifest_is_the_one_specified() {
+fn manifest_matches_the_specification() {
     let params = Params::builder().words(5).simhash(3).build().unwrap();
     let deleted: roaring::RoaringBitmap = [1, 3].into_iter().collect();
     let entry = SegmentEntry {
@@ -257,7 +257,7 @@ fn the_manifest_is_the_one_specified() {
 }
 
 #[test]
-fn an_idf_table_has_the_fields_specified() {
+fn idf_table_fields_match_the_specification() {
     let shingling = Shingling::words(2, 0);
     let (hashes, frequencies) = ([7, 9], [3, 4]);
     let bytes = idf::encode(5, 2, &shingling, &hashes, &frequencies);
@@ -286,7 +286,7 @@ fn tile_of(heading: &str, start: usize, end: usize) {
 }
 
 #[test]
-fn the_end_of_a_file_of_sketches_is_the_one_specified() {
+fn end_of_a_sketch_file_matches_the_specification() {
     let expected = [
         field!(SketchFileEnd, magic),
         field!(SketchFileEnd, file_length),
@@ -302,7 +302,7 @@ fn the_end_of_a_file_of_sketches_is_the_one_specified() {
 }
 
 #[test]
-fn heads_and_records_of_a_log_are_as_specified() {
+fn log_heads_and_records_match_the_specification() {
     let (uuid, log_number, first) = (0x0101, 0x0303, 0x0404);
     let params = Params::builder().simhash(3).build().unwrap();
     let mut bytes = log::encode_head(uuid, &params, log_number, first);
@@ -332,7 +332,7 @@ fn heads_and_records_of_a_log_are_as_specified() {
         values("#### Head of a log", 0),
         named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)])
     );
-    // The table of the batch follows the table of records; its rows are offsets in the payload.
+    // The fields of a batch follow those of a record. Their offsets are relative to the payload of the record.
     let all = values("#### Record of a log", start);
     let length = log::BATCH_HEAD_BYTES as u128 + 3 + 9;
     assert_eq!(all, named(&[("length", length), ("kind", 1), ("reserved", 0), ("commit", 0x0606)]));
@@ -340,7 +340,7 @@ fn heads_and_records_of_a_log_are_as_specified() {
 }
 
 #[test]
-fn roles_and_kinds_have_the_numbers_specified() {
+fn roles_and_kinds_have_the_specified_numbers() {
     let roles = [
         (Role::Segment as u64, "segment"),
         (Role::Manifest as u64, "manifest"),
@@ -356,7 +356,7 @@ fn roles_and_kinds_have_the_numbers_specified() {
 }
 
 #[test]
-fn codecs_have_the_numbers_specified() {
+fn codecs_have_the_specified_numbers() {
     let expected = [
         ("params", 1, "text"),
         ("keys", keys::CODEC_FRAME, "frame"),
@@ -387,7 +387,7 @@ fn codecs_have_the_numbers_specified() {
     .map(|(name, codec, text)| vec![name.to_owned(), codec.to_string(), text.to_owned()]);
     let found = rows("#### Codecs", &["section", "codec", "name"]);
     assert_eq!(found, expected);
-    // Every table codec in the code is one of these.
+    // Every table codec in the code must be in the table.
     let all = Complete::ALL.map(Codec::Complete).into_iter().chain((2..=4).map(Codec::Partial));
     for codec in all {
         let name = match codec {
@@ -399,9 +399,9 @@ fn codecs_have_the_numbers_specified() {
     }
 }
 
-/// The table of incompatible features must have the bit and the name of each.
+/// The specification must list the bit and the name of each incompatible feature.
 #[test]
-fn incompatible_features_have_the_numbers_and_names_specified() {
+fn incompatible_features_have_the_specified_bits_and_names() {
     let table = rows("#### Incompatible features", &["bit", "name", "files", "set if and only if"]);
     let found: BTreeSet<(u32, String)> = table.iter().map(|row| (number(&row[0]), row[1].clone())).collect();
     let expected = [
@@ -422,7 +422,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
     let roles = [Role::Segment, Role::Manifest, Role::Current, Role::Log, Role::Idf, Role::Sketches];
     let known = roles.into_iter().fold(0, |known, role| known | role.incompatible_known());
     assert_eq!(found.iter().map(|(number, _)| number).sum::<u32>(), known, "the code knows other features");
-    // The files that can have each feature must be those for which the code accepts it.
+    // The specification must list each feature for exactly those kinds of files in which the code accepts it.
     let names = ["segment", "manifest", "CURRENT", "log", "idf", "sketches"];
     for row in &table {
         let listed: Vec<&str> = row[2].split(", ").collect();
@@ -433,7 +433,7 @@ fn incompatible_features_have_the_numbers_and_names_specified() {
     }
 }
 
-/// Returns the tags and lengths of the fields of a document.
+/// Returns the tags and the lengths of a document's fields.
 fn tags_and_lengths(bytes: &[u8]) -> Vec<(String, usize)> {
     let (mut at, mut found) = (0, Vec::new());
     while at < bytes.len() {
@@ -446,7 +446,7 @@ fn tags_and_lengths(bytes: &[u8]) -> Vec<(String, usize)> {
 }
 
 #[test]
-fn fields_of_a_document_are_the_ones_specified() {
+fn document_fields_match_the_specification() {
     let columns = ["field", "tag", "bytes of the content", "there"];
     let found: Vec<(String, String, String)> = rows("### Fields", &columns)
         .into_iter()
@@ -470,7 +470,7 @@ fn fields_of_a_document_are_the_ones_specified() {
         .collect();
     assert_eq!((min.len(), larger.len()), (3, 3));
     assert_eq!(found, expected, "left the specification, right the code");
-    // The reader accepts no other tags.
+    // The reader must refuse all other tags.
     for tag in 0..=u8::MAX {
         let field = [&[tag, 4, 0, 0, 0][..], &[0; 4]].concat();
         let is_taken = document_fields::Fields::of(&field).check(&params).is_ok();
@@ -479,7 +479,7 @@ fn fields_of_a_document_are_the_ones_specified() {
 }
 
 #[test]
-fn sets_have_high_bytes_in_a_map_from_the_counts_specified_on() {
+fn sets_use_a_bitmap_from_the_specified_counts() {
     let table = rows("#### High bytes", &["hashes", "c", "bytes of the content"]);
     let params = Params::builder().minhash(1, 1).sets().build().unwrap();
     let (mut bytes, mut last) = (Vec::new(), None);
@@ -497,10 +497,11 @@ fn sets_have_high_bytes_in_a_map_from_the_counts_specified_on() {
     assert_eq!(table.iter().map(|row| row[1].as_str()).collect::<BTreeSet<_>>(), ["0", "1", "2"].into());
 }
 
-/// The choice of common tags is private to the writer. This test only checks that the specification has the constants of the
-/// source. `golden_files.rs` has segments with common tags, which the second reader computes independently.
+/// The writer's choice of common tags is private, so this test only compares the constants in the specification with the
+/// source. `golden_files.rs` tests the choice itself, with segments whose common tags the Python reader computes
+/// independently.
 #[test]
-fn common_tags_are_chosen_by_the_constants_specified() {
+fn common_tag_constants_match_the_specification() {
     let value = |text: &str| -> u64 {
         let text = text.replace('_', "").to_lowercase();
         if let Some((one, shift)) = text.split_once(" << ") {
@@ -513,16 +514,17 @@ fn common_tags_are_chosen_by_the_constants_specified() {
         let (name, rest) = line.strip_prefix("const ")?.split_once(": ")?;
         Some((name.to_owned(), value(rest.split_once(" = ")?.1.strip_suffix(';')?)))
     });
-    // The number of bits for searching a list in memory does not change the file.
+    // `FIRST_BITS` only affects how a list in memory is searched, not the file.
     let expected: Vec<(String, u64)> = constants.filter(|(name, _)| name != "FIRST_BITS").collect();
     let table = rows("#### Common tags", &["constant", "value", "meaning"]);
     let found: Vec<(String, u64)> = table.iter().map(|row| (row[0].clone(), value(&row[1]))).collect();
     assert_eq!(found, expected, "left the specification, right the source");
 }
 
-/// Each row has a form of names, an example, its tables, their numbers of leading bits, and the largest radius.
+/// Each row has a pattern of names, an example, its number of tables, the lengths of their prefixes in bits, and the
+/// largest radius.
 #[test]
-fn designs_have_the_names_tables_and_radii_specified() {
+fn designs_have_the_specified_names_tables_and_radii() {
     let columns =
         ["name", "numbers", "tables", "for example", "its tables", "bits that lead", "largest radius"];
     let found = rows("#### Designs", &columns);
@@ -540,7 +542,7 @@ fn designs_have_the_names_tables_and_radii_specified() {
         let computed = [design.tables.len().to_string(), leads, name.within_max().to_string()];
         assert_eq!(row[4..], computed, "{}", row[3]);
     }
-    // The allowed ranges of the numbers in names, at both ends.
+    // The allowed ranges of the numbers in a name.
     let ranges = |form: usize| found[form][1].clone();
     assert_eq!(ranges(0), format!("M 1 to {BLOCKS_MAX}"));
     assert_eq!(ranges(1), format!("M 3 to {BLOCKS_MAX}, J 2 to M - 1, at most {TABLES_MAX} tables"));
@@ -565,7 +567,7 @@ fn designs_have_the_names_tables_and_radii_specified() {
 }
 
 #[test]
-fn limits_and_constants_are_the_ones_specified() {
+fn limits_and_constants_match_the_specification() {
     let magic = |bytes: [u8; 8]| bytes.map(|byte| format!("{byte:02X}")).join(" ");
     let limits = [
         ("version", VERSION.to_string()),
@@ -620,7 +622,7 @@ fn limits_and_constants_are_the_ones_specified() {
     compare("## Limits", &["limit", "value", "what happens beyond it"], &limits);
 }
 
-/// Returns parameters that write a line for every name.
+/// Returns parameters in which every name occurs.
 fn every_parameter() -> Params {
     let mut folded = Shingling::words(5, 0);
     folded.folding.invisible = true;
@@ -645,12 +647,12 @@ fn every_parameter() -> Params {
 }
 
 #[test]
-fn parameters_have_the_names_order_and_values_specified() {
+fn parameters_have_the_specified_names_order_and_values() {
     let specified = rows("### Parameters", &["name", "values", "meaning"]);
     let all = every_parameter();
     let names: Vec<&str> = all.fields().into_iter().map(|(name, _)| name).collect();
     assert_eq!(specified.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), names);
-    // Fewer parameters are written in the same order.
+    // Parameters with fewer names must keep the specified order.
     let min = Params::builder().minhash(1, 1).build().unwrap();
     let mut rest = names.iter();
     assert!(min.fields().iter().all(|(name, _)| rest.any(|one| one == name)), "{:?}", min.fields());
@@ -660,7 +662,8 @@ fn parameters_have_the_names_order_and_values_specified() {
         row[1].clone()
     };
     let listed = |names: &[&str]| names.join(", ");
-    // Tables of a library may be of any Unicode version; the tables of this crate are of one version.
+    // Tokens that use a library's tables may have any Unicode version. Tokens that use the tables of this crate have a
+    // fixed one.
     let tokens: Vec<String> = Tokens::ALL
         .iter()
         .map(|tokens| match tokens {
@@ -735,7 +738,7 @@ fn parameters_have_the_names_order_and_values_specified() {
 }
 
 #[test]
-fn widths_that_depend_on_counts_change_where_specified() {
+fn count_dependent_widths_change_at_the_specified_counts() {
     let table = rows("#### Prefix directory", &["rows", "bits"]);
     assert!(table.len() >= 4);
     for row in &table {
@@ -743,10 +746,10 @@ fn widths_that_depend_on_counts_change_where_specified() {
     }
 }
 
-/// The constants of sketching are private, and `golden_sketches.rs` tests their effect. This test only checks that the
-/// specification has the numbers in the source.
+/// The sketching constants are private, so this test only compares the numbers in the specification with the source.
+/// `golden_sketches.rs` tests their effect.
 #[test]
-fn the_constants_of_sketching_are_those_of_the_source() {
+fn sketching_constants_in_the_specification_equal_the_source() {
     let sources = [
         ("hash", include_str!("../../crates/sketch/src/hash.rs")),
         ("minhash", include_str!("../../crates/sketch/src/minhash/one_permutation.rs")),
@@ -800,7 +803,7 @@ fn read(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// The records of the specification's last section, in no particular order.
+/// The records of the example in the specification's last section, in no particular order.
 const RECORDS: [(&str, &str); 3] =
     [("tulip", "Ten tulips; nine tulips"), ("rose-2", "A ROSE is a rose."), ("rose-1", "a rose is a rose")];
 
@@ -825,10 +828,10 @@ fn three_records() -> Vec<u8> {
     read(&path)
 }
 
-/// `TWINDEX_WRITE_GOLDEN=1` writes the file again, after an intended change of the format. Then replace the dump in the
+/// After an intended change of the format, `TWINDEX_WRITE_GOLDEN=1` writes the file again. Then replace the dump in the
 /// specification by the output of `scripts/read-segment.py --dump`.
 #[test]
-fn the_three_record_file_is_the_committed_one() {
+fn three_record_file_equals_the_committed_file() {
     let path = golden("three-records.seg");
     let bytes = three_records();
     if std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1") {
@@ -849,7 +852,7 @@ fn the_three_record_file_is_the_committed_one() {
 }
 
 #[test]
-fn the_worked_example_shows_bytes_of_the_three_record_file() {
+fn worked_example_shows_bytes_of_the_three_record_file() {
     let bytes = read(&golden("three-records.seg"));
     let lines = part("### A worked example").skip_while(|line| *line != "```text").skip(1);
     let lines: Vec<_> = lines.take_while(|line| *line != "```").collect();
@@ -864,7 +867,7 @@ fn the_worked_example_shows_bytes_of_the_three_record_file() {
 }
 
 #[test]
-fn the_annotated_dump_shows_exactly_the_three_record_file() {
+fn annotated_dump_equals_the_three_record_file() {
     for (key, text) in RECORDS {
         let row = format!("| `{key}` | `{text}` |");
         assert!(part("## A file of three records").any(|line| line == row), "no row {row}");

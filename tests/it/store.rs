@@ -1,9 +1,9 @@
-//! The guarantees of an index to its users: creation, visibility of commits, exclusive writing, and which files remain.
-//! A failing disk does not change them: each operation in turn is made to fail, and the index must then have the last
-//! commit, or the new one if its name was already in place.
+//! Tests what an index guarantees to its users: creation, visibility of commits, exclusive writing, and which files
+//! remain. The guarantees also hold on a failing disk: the tests make each operation fail in turn, and the index must
+//! then have the last commit, or the new one if `CURRENT` was already replaced.
 //!
-//! Other engines that we examined opened an empty database when the file that points to their data was missing, trusted
-//! a second sync after a failed first one, or left files that filled an already full disk.
+//! Some other engines that we examined created an empty database if the file that points to their data was missing,
+//! trusted a second sync after a failed one, or did not remove files from an already full disk.
 
 #![allow(clippy::disallowed_methods, reason = "reads and damages the files of an index directly")]
 
@@ -56,12 +56,12 @@ fn sketch_made_for_another_table_radius_is_accepted_and_found() {
     let mut writer = index.writer().unwrap();
     writer.put(1, &sketch(2)).unwrap();
     assert!(matches!(writer.admit(2, &sketch(2)).unwrap(), Admitted::Duplicate(_)));
-    // Other sketches are still refused, with the name of the differing parameter.
+    // Sketches with other parameters are still refused; the error names the first parameter that differs.
     let error = writer.put(3, &sketch(3)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "width"), "{error}");
     writer.commit().unwrap();
     assert!(index.snapshot().near(&sketch(2)).any().unwrap().unwrap().distance == Some(0));
-    // A row has the parameters of its file, which must equal those of the index.
+    // A row has the parameters of its file. All of them must equal those of the index.
     let error = writer.put(4, Document::from_row(&params(3), None)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "within"), "{error}");
 }
@@ -87,7 +87,7 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
         modular: sketch.modular(),
     };
     writer.set_drop_duplicates(true);
-    // An estimate drops no document unless the caller allows it.
+    // Duplicates are not dropped on the basis of an estimate unless the caller allows it.
     let refused = writer.admit("row", Document::from_row(&params, Some(row))).unwrap_err();
     assert!(matches!(&refused, Error::Invalid(why) if why.contains("set_estimated")), "{refused}");
     writer.set_estimated(true);
@@ -100,7 +100,7 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
         assert!(hit.resemblance.is_some() && hit.hit_in_query.is_some(), "{hit:?}");
     }
     assert_eq!(writer.admit("empty", Document::from_row(&params, None)).unwrap(), Admitted::New);
-    // A row with another number of features is refused before it is looked up.
+    // A row with a wrong number of features is refused before the lookup.
     let short = Row { features: &row.features[1..], ..row };
     let refused = writer.admit("short", Document::from_row(&params, Some(short))).unwrap_err();
     assert!(matches!(&refused, Error::Invalid(why) if why.contains("19 and")), "{refused}");
@@ -112,7 +112,7 @@ fn row_of_a_sketch_file_is_admitted_like_its_sketch() {
 fn index_with_unusable_tokens_is_not_created() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("index");
-    // Words with another Unicode version, and sentences with the Unicode version of words.
+    // Words with an unsupported Unicode version, and sentences with the Unicode version of words.
     let mut sentences = Shingling::words(1, 0);
     sentences.tokens = Tokens::Sentences;
     let params = Params::builder().shingling(sentences).simhash(3).build().unwrap();
@@ -126,7 +126,7 @@ fn index_with_unusable_tokens_is_not_created() {
 }
 
 #[test]
-fn every_file_with_newer_tokens_has_the_feature_by_which_old_readers_refuse_it() {
+fn files_with_newer_tokens_are_refused_by_old_readers() {
     let features = |file: &Path| {
         let bytes = std::fs::read(file).unwrap();
         u32::from_le_bytes(bytes[12..16].try_into().unwrap())
@@ -167,7 +167,7 @@ fn every_file_with_newer_tokens_has_the_feature_by_which_old_readers_refuse_it()
         assert!(seen.iter().all(|&files| files > 0), "{seen:?}");
         drop(writer);
         assert_eq!(Index::open(&path).unwrap().params(), params);
-        // Parameters with another kind of tokens are incompatible.
+        // Parameters with tokens of another kind are incompatible.
         let other = Params::builder().words(2).simhash_weighted(3, table.weights()).build().unwrap();
         assert_eq!(params.check_same_sketch(&other).is_ok(), feature == 0);
         assert_eq!(other.check_same_sketch(&params).is_ok(), feature == 0);
@@ -175,7 +175,7 @@ fn every_file_with_newer_tokens_has_the_feature_by_which_old_readers_refuse_it()
 }
 
 #[test]
-fn create_in_an_empty_directory_makes_an_index_there() {
+fn create_accepts_an_empty_directory() {
     let dir = tempfile::tempdir().unwrap();
     let index = Index::create(dir.path(), raw()).unwrap();
     let mut writer = index.writer().unwrap();
@@ -186,7 +186,7 @@ fn create_in_an_empty_directory_makes_an_index_there() {
 }
 
 #[test]
-fn creation_killed_in_an_empty_directory_can_be_repeated() {
+fn killed_creation_in_an_empty_directory_can_be_repeated() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("LOCK"), "1\n").unwrap();
     std::fs::write(dir.path().join(format!("{TEMPORARY_PREFIX}x")), "x").unwrap();
@@ -195,7 +195,7 @@ fn creation_killed_in_an_empty_directory_can_be_repeated() {
 }
 
 #[test]
-fn concurrent_creates_give_one_index_and_already_exists_errors() {
+fn only_one_of_many_concurrent_creates_succeeds() {
     for round in 0..60 {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("index");
@@ -223,7 +223,7 @@ fn concurrent_creates_give_one_index_and_already_exists_errors() {
     }
 }
 
-/// Returns all documents of a snapshot, read by every query; panics if the results of queries differ.
+/// Returns all documents of a snapshot. Reads them by every kind of query, and panics if the results differ.
 fn contents(snapshot: &Snapshot) -> BTreeMap<u64, u64> {
     let mut found = BTreeMap::new();
     for (segment, deleted) in snapshot.segments() {
@@ -302,7 +302,7 @@ fn create_in_a_missing_directory_leaves_no_files() {
 }
 
 #[test]
-fn last_put_of_a_key_wins_within_a_batch_and_across_commits() {
+fn last_put_of_a_key_wins_in_batches_and_across_commits() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 2, 20);
@@ -320,7 +320,7 @@ fn last_put_of_a_key_wins_within_a_batch_and_across_commits() {
 }
 
 #[test]
-fn deleted_key_is_gone_until_it_is_put_again() {
+fn deleted_key_is_absent_until_put_again() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..4 {
@@ -331,9 +331,9 @@ fn deleted_key_is_gone_until_it_is_put_again() {
     writer.delete(1).unwrap();
     writer.delete(77).unwrap();
     put(&mut writer, 2, 5);
-    writer.delete(2).unwrap(); // the delete is the last operation
+    writer.delete(2).unwrap(); // the delete follows the put
     writer.delete(3).unwrap();
-    put(&mut writer, 3, 6); // the put is the last operation
+    put(&mut writer, 3, 6); // the put follows the delete
     writer.commit().unwrap();
     assert_eq!(contents(&index.snapshot()), map([(0, 100), (3, 6)]));
     assert_eq!(index.snapshot().get(1).unwrap(), None);
@@ -343,7 +343,7 @@ fn deleted_key_is_gone_until_it_is_put_again() {
 }
 
 #[test]
-fn a_segment_without_a_live_document_is_removed_at_the_commit() {
+fn commit_removes_a_segment_without_live_documents() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -359,7 +359,7 @@ fn a_segment_without_a_live_document_is_removed_at_the_commit() {
 }
 
 #[test]
-fn a_snapshot_does_not_change_and_outlives_the_files_it_reads() {
+fn snapshot_is_unchanged_after_its_files_are_removed() {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -381,7 +381,7 @@ fn a_snapshot_does_not_change_and_outlives_the_files_it_reads() {
 }
 
 #[test]
-fn a_second_handle_sees_commits_when_it_refreshes() {
+fn second_handle_sees_commits_after_a_refresh() {
     let (_dir, path, index) = created(raw());
     let other = Index::open(&path).unwrap();
     assert!(!other.refresh().unwrap());
@@ -392,7 +392,7 @@ fn a_second_handle_sees_commits_when_it_refreshes() {
     assert!(other.refresh().unwrap());
     assert_eq!(contents(&other.snapshot()), map([(1, 1)]));
     assert!(!other.refresh().unwrap());
-    // A writer continues after all commits of other processes, refreshed or not.
+    // A new writer continues after all commits of other processes, even those that this handle has not refreshed to.
     put(&mut writer, 2, 2);
     writer.commit().unwrap();
     drop(writer);
@@ -403,7 +403,7 @@ fn a_second_handle_sees_commits_when_it_refreshes() {
 }
 
 #[test]
-fn another_index_at_the_same_path_is_not_taken_for_the_old_one() {
+fn refresh_refuses_another_index_at_the_same_path() {
     let (_dir, path, index) = created(raw());
     std::fs::remove_dir_all(&path).unwrap();
     Index::create(&path, raw()).unwrap();
@@ -412,7 +412,7 @@ fn another_index_at_the_same_path_is_not_taken_for_the_old_one() {
 }
 
 #[test]
-fn there_is_one_writer_at_a_time_and_its_end_frees_the_lock() {
+fn only_one_writer_exists_and_dropping_it_releases_the_lock() {
     let (_dir, path, index) = created(raw());
     let writer = index.writer().unwrap();
     let error = index.writer().unwrap_err();
@@ -424,12 +424,12 @@ fn there_is_one_writer_at_a_time_and_its_end_frees_the_lock() {
     Index::open(&path).unwrap().writer().unwrap();
 }
 
-/// The environment variable that is set for the child process of
-/// [`a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock`].
+/// The environment variable with the path of the index, set for the child process of
+/// [`lock_excludes_other_processes_and_is_released_by_process_death`].
 const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 #[test]
-fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
+fn lock_excludes_other_processes_and_is_released_by_process_death() {
     if let Some(path) = std::env::var_os(CHILD) {
         let index = Index::open(path).unwrap();
         match index.writer() {
@@ -449,7 +449,7 @@ fn a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock() {
     let child = || {
         let output = itself()
             .args(["--exact", "--nocapture"])
-            .arg("store::a_writer_in_another_process_is_locked_out_and_its_death_frees_the_lock")
+            .arg("store::lock_excludes_other_processes_and_is_released_by_process_death")
             .env(CHILD, &path)
             .output()
             .unwrap();
@@ -486,7 +486,7 @@ fn writer_with_a_removed_lock_file_cannot_commit() {
 }
 
 #[test]
-fn a_dropped_batch_leaves_no_files() {
+fn dropped_batch_leaves_no_files() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     put(&mut writer, 1, 1);
@@ -528,14 +528,15 @@ fn batch_larger_than_memory_becomes_several_segments_and_one_commit() {
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), expected);
 }
 
-/// Returns a document, one with half of its words and other words, and an unrelated one, with keys 1 to 4.
+/// Returns texts with keys 1 to 4: a document, the first half of it, a document that overlaps with it, and an unrelated
+/// one.
 fn contained() -> Vec<(u64, String)> {
     let words = |range: std::ops::Range<u32>| range.map(|n| format!("word{n}")).collect::<Vec<_>>().join(" ");
     vec![(1, words(0..400)), (2, words(0..200)), (3, words(100..900)), (4, words(2000..2400))]
 }
 
 #[test]
-fn hits_have_the_containment_in_both_directions() {
+fn hits_report_containment_in_both_directions() {
     let builder = || Params::builder().u64_keys().words(1).minhash(64, 1).signature_bits(0);
     for (params, exact) in [
         (builder().bottom(1000).build().unwrap(), true),
@@ -547,7 +548,7 @@ fn hits_have_the_containment_in_both_directions() {
         let (_dir, path, index) = created(params.clone());
         let sketcher = index.sketcher().unwrap();
         let mut writer = index.writer().unwrap();
-        // A commit writes several segments, and the last put of a key is the valid one.
+        // The batch is written as several segments, and each key is put twice; the last put is valid.
         writer.set_memory(1);
         for (key, text) in contained().iter().rev() {
             writer.put(*key, &sketcher.sketch("soon replaced").unwrap()).unwrap();
@@ -582,7 +583,7 @@ fn hits_have_the_containment_in_both_directions() {
             }
         }
         assert!(!found.contains_key("4") && !found.contains_key("9"));
-        // Containment is unknown if the query has only a fingerprint.
+        // A query with only a fingerprint has no containment.
         if let Some(fingerprint) = query.fingerprint() {
             let hits = snapshot.within(fingerprint, 0).run().unwrap().hits;
             assert!(hits.iter().all(|hit| hit.query_in_hit.is_none() && hit.hit_in_query.is_none()));
@@ -621,7 +622,7 @@ fn records_with_invalid_samples_are_refused() {
 }
 
 #[test]
-fn many_segments_answer_as_one() {
+fn answers_do_not_depend_on_the_number_of_segments() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     writer.set_logged(false);
@@ -640,7 +641,7 @@ fn many_segments_answer_as_one() {
 }
 
 #[test]
-fn keys_of_the_other_kind_are_refused_and_the_batch_continues() {
+fn wrong_key_kind_is_refused_and_the_batch_continues() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     assert!(matches!(writer.put("seven", Fingerprint(1)), Err(Error::Invalid(_))));
@@ -663,7 +664,7 @@ fn keys_of_the_other_kind_are_refused_and_the_batch_continues() {
 }
 
 #[test]
-fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
+fn sketches_of_other_parameters_and_invalid_radii_are_refused() {
     let (_dir, _path, index) = created(texts());
     let other = Params::builder().words(2).simhash(3).minhash(4, 2).build().unwrap();
     let sketch = twindex::Sketcher::new(&other).unwrap().sketch("a b c").unwrap();
@@ -678,7 +679,7 @@ fn sketches_of_other_parameters_and_radii_out_of_range_are_refused() {
 }
 
 #[test]
-fn empty_text_is_stored_and_near_nothing() {
+fn empty_text_is_stored_but_matches_no_query() {
     let (_dir, path, index) = created(texts());
     let (empty, other) =
         (index.sketcher().unwrap().sketch(" -- ").unwrap(), index.sketcher().unwrap().sketch("").unwrap());
@@ -695,7 +696,7 @@ fn empty_text_is_stored_and_near_nothing() {
 }
 
 #[test]
-fn a_commit_without_changes_writes_nothing() {
+fn commit_without_changes_writes_nothing() {
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     assert_eq!(writer.commit().unwrap(), 1);
@@ -735,7 +736,7 @@ fn same_commits_give_the_same_segment_bytes() {
 }
 
 #[test]
-fn old_manifests_are_swept_and_unknown_files_are_left_alone() {
+fn old_manifests_are_removed_and_unknown_files_are_kept() {
     let (_dir, path, index) = created(raw());
     let others = [
         ".DS_Store",
@@ -776,7 +777,7 @@ fn old_manifests_are_swept_and_unknown_files_are_left_alone() {
 
 #[cfg(unix)]
 #[test]
-fn non_regular_file_in_place_of_an_index_file_is_an_error() {
+fn non_regular_index_file_is_an_error() {
     use std::os::unix::fs::symlink;
     let (_dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -829,7 +830,8 @@ fn read_only_index_can_be_opened_and_queried() {
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o555)).unwrap();
     assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), map([(1, 1)]));
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
-    // Permissions do not stop every user, so the test also uses a file system on which every change fails.
+    // Some users, such as root, can write despite the permissions, so the test also uses a file system that refuses every
+    // change.
     let faults = Faults::default();
     faults.read_only.store(true, Ordering::Relaxed);
     let index = Index::open_with(Arc::new(FaultyVfs(Arc::new(faults))), &path).unwrap();
@@ -871,7 +873,7 @@ fn query_can_run_inside_another_query() {
 
 // Tests with a failing disk.
 
-/// Creates an index with two committed segments, so that a batch can replace, delete and drop documents.
+/// Creates an index with two committed segments, whose documents a batch can replace and delete.
 fn before() -> (TempDir, PathBuf, BTreeMap<u64, u64>) {
     let (dir, path, index) = created(raw());
     let mut writer = index.writer().unwrap();
@@ -890,7 +892,7 @@ fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) 
     let index = Index::open_with(Arc::new(vfs), path)?;
     let writer = index.writer()?;
     let (_, writer) = writer_out.insert((index, writer));
-    // A background merge may fail without the commit; `pages` tests background threads.
+    // A failed background merge does not fail the commit; `pages` tests background threads.
     writer.set_background_merges(false);
     writer.set_memory(40);
     writer.put(3, Fingerprint(33))?;
@@ -904,7 +906,7 @@ fn batch(vfs: FaultyVfs, path: &Path, writer_out: &mut Option<(Index, Writer)>) 
 }
 
 #[test]
-fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
+fn failing_operation_leaves_the_last_commit_or_the_new_one() {
     let after = map([(1, 1), (3, 33), (10, 99), (11, 11), (12, 12), (13, 13), (14, 14)]);
     let (mut points, mut kinds, mut new) = (0, BTreeMap::new(), 0);
     for way in 0..ways().count() {
@@ -916,7 +918,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
             let Some(failed) = faults.failed.lock().unwrap().clone() else {
                 done.unwrap();
                 assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), after);
-                break; // there are fewer operations than this number
+                break; // a batch performs fewer operations than this number
             };
             points += 1;
             let kind = failed.split(' ').nth(1).unwrap().to_owned();
@@ -925,7 +927,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
 
             let found = contents(&Index::open(&path).unwrap().snapshot());
             if done.is_ok() {
-                assert_eq!(found, after, "{case}"); // only the clean-up failed
+                assert_eq!(found, after, "{case}"); // only the removal of garbage failed
                 let promises = ["append", "sync", "sync_dir", "publish"];
                 assert!(!promises.iter().any(|kind| failed.ends_with(kind)), "{case}");
             } else if faults.current_replaced.load(Ordering::Relaxed) {
@@ -945,7 +947,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
             }
             assert_eq!(contents(&Index::open(&path).unwrap().snapshot()), found, "{case}: after the drop");
 
-            // The next writer cleans up, and the same batch succeeds.
+            // The next writer removes garbage, and the same batch succeeds.
             let mut writer = None;
             batch(FaultyVfs(Arc::new(Faults::default())), &path, &mut writer).unwrap();
             drop(writer);
@@ -968,7 +970,7 @@ fn any_failing_operation_leaves_the_last_commit_or_a_whole_new_one() {
 }
 
 #[test]
-fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
+fn failing_create_leaves_nothing_or_a_complete_index() {
     let mut points = 0;
     for way in 0..ways().count() {
         for fails_at in 1.. {
@@ -989,7 +991,7 @@ fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
                 assert!(done.is_err(), "{case}");
                 Index::create(&path, raw()).unwrap();
             }
-            // A temporary directory may remain only if its removal failed too.
+            // The temporary directory may remain only if its removal failed as well.
             if !faults.for_ever {
                 assert_eq!(names(dir.path()), ["index"], "{case}");
             }
@@ -1001,7 +1003,7 @@ fn any_failing_operation_of_create_leaves_nothing_or_a_whole_index() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
+fn full_disk_keeps_the_last_commit_and_later_commits_succeed() {
     struct UnmountedOnDrop(PathBuf);
     impl Drop for UnmountedOnDrop {
         fn drop(&mut self) {
@@ -1026,7 +1028,7 @@ fn full_disk_keeps_the_last_commit_and_works_again_once_there_is_space() {
     let before = names(&path);
     let mut failures = 0;
     for round in 0..3 {
-        // Far more than the disk can hold, in one segment or in several.
+        // Writes far more than the disk can hold, as one segment or as several.
         writer.set_memory(if round == 1 { 1 << 16 } else { usize::MAX });
         let put_all = (2..40_000).try_for_each(|key| writer.put(key, Fingerprint(key * key)));
         let error = put_all.and_then(|()| writer.commit().map(drop)).unwrap_err();
@@ -1058,13 +1060,14 @@ fn failed_batch_leaves_no_segment() {
             writer.set_logged(false);
             writer.set_memory(1);
             for fingerprint in 100..104 {
-                writer.put(7, Fingerprint(fingerprint))?; // a segment each; only the last has a live document
+                writer.put(7, Fingerprint(fingerprint))?; // each put becomes a segment; only the last has a live document
             }
             writer.commit()
         })();
         let Some(failed) = faults.failed.lock().unwrap().clone() else { break };
         let index = Index::open(&path).unwrap();
-        // A rename of CURRENT that was reported as failed may have happened. Then no file that it names may be removed.
+        // The rename of CURRENT may have succeeded although it was reported as failed. Then no file that it names may be
+        // removed.
         let pointed = failed.contains("publish CURRENT") || faults.current_replaced.load(Ordering::Relaxed);
         if done.is_err() && !failed.contains("unlink") && !pointed {
             failures += 1;
@@ -1098,7 +1101,7 @@ fn unsupported_queries_are_refused_even_if_the_index_is_empty() {
 }
 
 #[test]
-fn sketch_of_other_parameters_is_refused_with_the_first_differing_name() {
+fn error_names_the_first_parameter_in_which_a_sketch_differs() {
     let (_dir, _path, index) = created(texts());
     let mut params = index.params();
     params.shingling.widths = Widths::one(4).unwrap();
@@ -1108,7 +1111,7 @@ fn sketch_of_other_parameters_is_refused_with_the_first_differing_name() {
 }
 
 #[test]
-fn parameters_out_of_range_make_no_index() {
+fn create_refuses_parameters_out_of_range() {
     let dir = tempfile::tempdir().unwrap();
     let mut params = raw();
     params.simhash.as_mut().unwrap().within = 200;
@@ -1118,11 +1121,11 @@ fn parameters_out_of_range_make_no_index() {
 }
 
 #[test]
-fn a_limit_keeps_the_nearest_and_counts_the_others() {
+fn query_limit_keeps_the_nearest_and_counts_the_others() {
     let (_dir, _path, index) = created(raw());
     let mut writer = index.writer().unwrap();
     for key in 0..200 {
-        // Distances 0 to 3, in an order different from that of the keys.
+        // The fingerprints have distances 0 to 3, in a different order than the keys.
         put(&mut writer, key, (1 << (key * 7 % 4)) - 1);
         if key % 60 == 59 {
             writer.commit().unwrap();

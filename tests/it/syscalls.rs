@@ -1,11 +1,11 @@
-//! Tests with strace of a writing process that is killed at each of its system calls, or gets an error from each. Its
-//! acknowledged commits must exist, and the others exist completely or not at all.
+//! Tests a writing process with strace: the process is killed at each of its system calls, or gets an error from each.
+//! Afterwards its acknowledged commits must exist, and all others must be complete or absent.
 //!
-//! Skipped, with a notice, if strace cannot trace. By default some of the calls are tested; `scripts/kill-syscalls`
-//! tests all of them (`TWINDEX_SYSCALLS=all`).
+//! The tests are skipped with a notice if strace cannot trace. By default they interrupt some of the calls;
+//! `scripts/kill-syscalls` interrupts all of them (`TWINDEX_SYSCALLS=all`).
 //!
-//! Short writes are caused by a limit on the file size. strace cannot cause them: it can report that a call wrote 7 bytes,
-//! but then the call wrote none, and a program that writes the remaining bytes leaves a hole.
+//! Short writes are caused by a limit on the file size, because strace cannot cause them: it can make `write` return 7,
+//! but then no byte was written, and a program that continues after these 7 bytes leaves a hole.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::disallowed_methods, reason = "looks at processes and files from outside")]
@@ -29,15 +29,15 @@ const CHILD: &str = "TWINDEX_TEST_CHILD";
 
 type Documents = BTreeMap<u64, u64>;
 
-/// Number of steps of the child; it acknowledges each.
+/// Number of steps of the child process. It acknowledges each step.
 const STEPS: u64 = 9;
 
-/// Runs a step, and updates `documents` to the state after it.
+/// Performs a step, and updates `documents` to the expected state after it.
 fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
     let mut writer = index.writer()?;
     writer.set_background_merges(false);
     match number {
-        // Commits to the log: the first begins a log, the second appends to it.
+        // Steps that commit to the log. The first creates a log; the others append to it.
         0 | 1 | 2 | 4 | 6 => {
             for session in 0..2 {
                 for i in 0..3 {
@@ -72,7 +72,8 @@ fn step(index: &Index, number: u64, documents: &mut Documents) -> Result<()> {
     Ok(())
 }
 
-/// Acknowledges a step with one system call, so that no output is in a buffer when the process is killed.
+/// Acknowledges a step by a single system call, so that no acknowledgement is lost in a buffer when the process is
+/// killed.
 fn acknowledge(number: u64) {
     let line = format!("acknowledged {number}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
@@ -106,7 +107,7 @@ fn child(path: &Path) {
     std::process::exit(0);
 }
 
-/// Returns the allowed states: before any step, in the middle of the first, after it, and so on.
+/// Returns the states that are allowed after each number of acknowledged steps: before, within and after the next step.
 fn states() -> Vec<Vec<Documents>> {
     let (mut all, mut now) = (Vec::new(), Documents::new());
     for number in 0..=STEPS {
@@ -118,7 +119,7 @@ fn states() -> Vec<Vec<Documents>> {
             let index = Index::create(dir.path().join("i"), params).unwrap();
             step(&index, number, &mut now).unwrap();
             if matches!(number, 0 | 1 | 2 | 4 | 6) {
-                // The state after the first commit of the step.
+                // The state after the first of the two commits of this step.
                 let mut half = before;
                 half.remove(&number);
                 for i in 0..3 {
@@ -136,7 +137,7 @@ fn states() -> Vec<Vec<Documents>> {
     all
 }
 
-/// Returns the output of the child, and whether the call was reached and made to fail.
+/// Runs the child under strace with an injection. Returns its output, and whether the injection happened.
 fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
     let mut command = Command::new("strace");
     let trace = path.with_extension("trace");
@@ -157,7 +158,7 @@ fn traced(name: &str, path: &Path, injection: &str) -> Option<(Output, bool)> {
 const WRITING: [&str; 9] =
     ["write", "fdatasync", "fsync", "renameat", "linkat", "unlink", "ftruncate", "flock", "renameat2"];
 
-/// The errors to inject into each call, except interruption by a signal.
+/// The errors to inject into each call, except EINTR.
 const FAILURES: [(&str, &[&str]); 13] = [
     ("write", &["EIO", "ENOSPC", "EDQUOT", "EFBIG"]),
     ("fdatasync", &["EIO", "ENOSPC", "EDQUOT"]),
@@ -169,17 +170,18 @@ const FAILURES: [(&str, &[&str]); 13] = [
     ("flock", &["ENOLCK", "EAGAIN"]),
     ("openat", &["EIO", "EMFILE", "ENFILE", "ENOSPC", "EDQUOT", "EACCES"]),
     ("getdents64", &["EIO", "ENOMEM"]),
-    // Only for files of the index: the same call allocates memory, and a process without memory ends.
+    // Only for files of the index: memory is also allocated with `mmap`, and a process that cannot allocate memory
+    // aborts.
     ("mmap", &["ENOMEM", "EAGAIN", "ENODEV"]),
     ("statx", &["EIO", "EACCES"]),
     ("pread64", &["EIO"]),
 ];
-/// The calls that are repeated if a signal interrupts them.
+/// The calls that must be repeated after EINTR.
 const INTERRUPTED: [&str; 7] = ["write", "fdatasync", "fsync", "ftruncate", "flock", "openat", "pread64"];
-/// The calls that are traced only on files that keep their names.
+/// The calls into which errors are injected only for files of the index.
 const OF_FILES: [&str; 3] = ["mmap", "statx", "pread64"];
 
-/// Returns options that exclude calls on all other files.
+/// Returns the options by which strace traces only calls on the files of the index.
 fn only_files(path: &Path) -> Vec<OsString> {
     let numbered = |make: fn(u32) -> String| (1..20).map(make);
     let names = numbered(|n| format!("{n:06}.seg"))
@@ -189,9 +191,9 @@ fn only_files(path: &Path) -> Vec<OsString> {
     names.flat_map(|name| ["-P".into(), path.join(name).into_os_string()]).collect()
 }
 
-/// Runs the child with the injection at the n-th of each of these calls, for every n or a sample. A sample begins with one
-/// of the first three calls or, for signals that only interrupt, with the first. `check` receives the outcome. Returns the
-/// number of injections.
+/// Runs the child repeatedly, with an injection at the n-th of each of these calls, for every n or for a sample. A sample
+/// begins with one of the first three calls; for EINTR it begins with the first call. Calls `check` with each outcome,
+/// and returns the number of injections of each kind. `None` if strace cannot trace.
 fn at_each_call(
     name: &str,
     calls: &[(&str, &str)],
@@ -220,10 +222,11 @@ fn at_each_call(
             let count = done.entry(format!("{call}:{what}")).or_default();
             *count += usize::from(is_injected || !is_whole);
             if is_whole && *count == 0 && number > 1 {
-                number = 1; // the child makes fewer calls than that
+                number = 1; // the child makes fewer calls than `number`
                 continue;
             }
-            // If the child completed all steps, later calls of this kind do not matter, unless it survived the injection.
+            // If the child completed all steps, there are no later calls to test, unless the child survived the
+            // injection.
             if is_whole && !(is_survived && is_injected && (all || number < 3)) {
                 break;
             }
@@ -245,7 +248,7 @@ fn check_state(path: &Path, output: &Output, case: &str, states: &[Vec<Documents
     assert!(states[at].contains(&found), "{case}: after {at} steps {found:?}, not one of {:?}", states[at]);
     let problems = verify(&RealVfs, path, |_| ()).problems;
     assert!(problems.is_empty(), "{case}: {problems:?}");
-    // The lock was released with the process, and the next writer continues and cleans up.
+    // The lock was released when the process died, so the next writer continues and removes garbage.
     let mut writer = index.writer().unwrap_or_else(|error| panic!("{case}: {error}"));
     writer.put(1000_u64, Fingerprint(1000)).unwrap();
     writer.commit().unwrap();
@@ -282,12 +285,12 @@ fn process_killed_at_any_system_call_loses_no_acknowledged_commit() {
 }
 
 #[test]
-fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_commit() {
+fn failing_system_calls_are_reported_and_lose_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_commit";
+    let name = "syscalls::failing_system_calls_are_reported_and_lose_no_acknowledged_commit";
     let named: Vec<(&str, String)> = FAILURES
         .iter()
         .flat_map(|(call, errors)| errors.iter().map(move |error| (*call, format!("error={error}"))))
@@ -297,7 +300,7 @@ fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_comm
     let failed = at_each_call(name, &calls, &|path, output, case| {
         let said = String::from_utf8_lossy(&output.stderr);
         let code = output.status.code();
-        // Before our code runs, the runtime may refuse to start. A failed acknowledgement is a panic of the test itself.
+        // An error before `main` comes from the Rust runtime. A failed acknowledgement is a panic of the test itself.
         let ours = said.contains("refused") || said.contains("panicked at");
         let fine = matches!(code, Some(0 | 7)) || !ours || said.contains("panicked at tests/it/syscalls.rs");
         assert!(fine, "{case}: {:?} {said}", output.status);
@@ -308,20 +311,20 @@ fn process_with_failing_system_calls_reports_them_and_loses_no_acknowledged_comm
     let Some(failed) = failed else { return };
     println!("{} failures: {failed:?}", failed.values().sum::<usize>());
     for (call, error) in calls {
-        // If the library begins to use another call, the table must be updated.
+        // If the library starts to use another call instead, the table must be updated.
         assert!(failed[&format!("{call}:{error}")] > 0, "{call}: {error} was never injected");
     }
 }
 
-/// The file size limit is reached in the middle of a write: the call writes the bytes that fit and returns their number, and
-/// the next call fails.
+/// The file size limit is reached in the middle of a write: the call writes only the bytes that fit and returns their
+/// number, and the next call fails.
 #[test]
-fn process_with_short_writes_reports_them_and_loses_no_acknowledged_commit() {
+fn short_writes_are_reported_and_lose_no_acknowledged_commit() {
     if let Some(path) = std::env::var_os(CHILD) {
         child(Path::new(&path));
     }
     let states = states();
-    let name = "syscalls::process_with_short_writes_reports_them_and_loses_no_acknowledged_commit";
+    let name = "syscalls::short_writes_are_reported_and_lose_no_acknowledged_commit";
     let (mut refused, mut steps) = (0, BTreeSet::new());
     for limit in (0..).map(|i| 100 + 53 * i) {
         let dir = tempfile::tempdir().unwrap();
@@ -329,7 +332,7 @@ fn process_with_short_writes_reports_them_and_loses_no_acknowledged_commit() {
         let params = Params::builder().u64_keys().simhash(3).build().unwrap();
         drop(Index::create(&path, params).unwrap());
         let mut command = Command::new("sh");
-        // The signal sent at the limit would end the process, so it is ignored.
+        // Ignores the signal that is sent at the limit, because it would end the process.
         command.args(["-c", &format!("trap '' XFSZ; exec prlimit --fsize={limit} \"$0\" \"$@\"")]);
         command.arg(std::env::current_exe().unwrap()).args([
             "--exact",

@@ -1,4 +1,4 @@
-//! Tests that with the feature `tracing` a subscriber receives openings, commits, new segments, and failures.
+//! Tests that, with the feature `tracing`, a subscriber receives openings, commits, new segments, and failures.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 use twindex::{Fingerprint, Index, MemoryVfs, Params};
 
-/// Records the names of spans, and levels and messages of events.
+/// Records the names of spans, and the levels and messages of events.
 #[derive(Clone, Default)]
 struct TraceRecorder(Arc<Mutex<Vec<String>>>);
 
@@ -39,7 +39,7 @@ impl Subscriber for TraceRecorder {
 }
 
 #[test]
-fn subscriber_receives_openings_commits_and_segments() {
+fn tracing_subscriber_receives_opens_commits_and_segments() {
     let kept = TraceRecorder::default();
     tracing::subscriber::with_default(kept.clone(), || {
         let params = Params::builder().u64_keys().simhash(3).build().unwrap();
@@ -54,6 +54,6 @@ fn subscriber_receives_openings_commits_and_segments() {
         writer.wait_for_merge().unwrap();
     });
     let kept = kept.0.lock().unwrap();
-    // The span of the thread that writes the segment is sent to the subscriber of that thread.
+    // The subscriber also receives the span of the background thread that writes the segment.
     assert_eq!(*kept, ["open", "commit", "a full memtable is frozen", "a memtable became a segment"]);
 }

@@ -1,5 +1,5 @@
-//! Tests of indexes with weighted minima and sets: weights are the occurrences of a shingle, the values of an IDF table, or
-//! the components of a vector.
+//! Tests indexes with weighted minima and sets. The weight of an element is the number of its occurrences, its weight in
+//! an IDF table, or its component of a vector.
 
 #![allow(clippy::disallowed_methods, reason = "reads headers of an index's files")]
 
@@ -13,7 +13,7 @@ use twindex::{Admitted, Error, IdfBuilder, IdfTable, Index, Params};
 
 use crate::support::Random;
 
-/// Returns a text of few different words, so that words occur often.
+/// Returns a text with a small vocabulary, so that words occur repeatedly.
 fn text(random: &mut Random) -> String {
     let words = 4 + random.below(24);
     (0..words).map(|_| format!("w{}", random.below(7))).collect::<Vec<_>>().join(" ")
@@ -33,7 +33,7 @@ fn by_frequencies(builder: ParamsBuilder) -> Params {
 }
 
 #[test]
-fn near_documents_by_frequency_weights_equal_brute_force() {
+fn near_documents_with_frequency_weights_equal_brute_force() {
     let mut random = Random(11);
     let texts: Vec<String> = (0..300).map(|_| text(&mut random)).collect();
     let dir = tempfile::tempdir().unwrap();
@@ -111,7 +111,7 @@ fn sketches_of_other_weights_are_refused_by_name() {
         error.to_string().contains("minhash-weights is frequencies in the index and absent here"),
         "{error}"
     );
-    // Fingerprints do not depend on the weights of minima.
+    // The weights of minima do not affect fingerprints.
     let both = |builder: ParamsBuilder| builder.words(1).simhash(3).minhash(4, 3).build().unwrap();
     let (weighted, plain) =
         (both(Params::builder().minhash_weights(MinhashWeights::Frequencies)), both(Params::builder()));
@@ -121,7 +121,7 @@ fn sketches_of_other_weights_are_refused_by_name() {
 }
 
 #[test]
-fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
+fn vectors_match_by_their_own_weights_and_by_idf_weights() {
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();
     let mut random = Random(3);
     let mut vector = || -> Vec<(u64, i64)> {
@@ -194,10 +194,10 @@ fn vectors_are_near_by_their_own_weights_and_by_those_of_a_table() {
     }
 }
 
-/// `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are stored in files, so
-/// they must never change.
+/// Compares with `tests/golden/occurrences.tsv`, written by `scripts/golden_occurrences.py`. These minima and sets are
+/// stored in files, so they must never change.
 #[test]
-fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation() {
+fn weighted_elements_and_minima_match_the_second_implementation() {
     let mut lines = include_str!("../golden/occurrences.tsv").lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("name\ttext\twidth\tseed\telements\tset\tfilled\tdarts"));
     let mut checked = 0;
@@ -224,9 +224,10 @@ fn elements_and_minima_of_weighted_texts_are_those_of_the_second_implementation(
     assert_eq!(checked, 12);
 }
 
-/// `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are stored in files, too.
+/// Compares with `tests/golden/whole-weights.tsv`, written by `scripts/golden_whole.py`. Elements in whole units are
+/// stored in files, too.
 #[test]
-fn elements_and_minima_in_units_are_those_of_the_second_implementation() {
+fn whole_unit_elements_and_minima_match_the_second_implementation() {
     let mut lines = include_str!("../golden/whole-weights.tsv").lines().filter(|line| !line.starts_with('#'));
     assert_eq!(lines.next(), Some("unit\ttable\tvector\telements\tset\tfilled\tdarts"));
     let shingling = Shingling::words(1, 0).with_tokens(Tokens::Features).unwrap();

@@ -1,5 +1,5 @@
-//! Records the largest allocation of each thread, so that a test notices an allocation for an invalid length even if
-//! memory is plentiful. A test program with this module uses it as its allocator.
+//! A global allocator that records the largest allocation of each thread. Tests use it to detect an allocation for an
+//! invalid length, which would otherwise succeed while memory is plentiful.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -7,22 +7,22 @@ use std::cell::Cell;
 struct Watching;
 
 thread_local! {
-    /// Size in bytes of the largest allocation since the test last reset it.
+    /// Size in bytes of the largest allocation of this thread since a test last set this to 0.
     pub static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
 #[allow(unsafe_code, reason = "an allocator is unsafe by its signature; this one hands everything on")]
-// SAFETY: every call goes to `System` unchanged, so its contract is kept; the thread-local is a
-// constant-initialized `Cell` without a destructor, so touching it allocates nothing.
+// SAFETY: Every call is passed to `System` unchanged, so the contract of `GlobalAlloc` holds. The thread-local is a
+// constant-initialized `Cell` without a destructor, so accessing it does not allocate.
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
-        // SAFETY: the caller's promises on `layout` are those `System` asks for.
+        // SAFETY: The caller's guarantees for `layout` are the ones that `System` requires.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `System` with this layout, by `alloc` above.
+        // SAFETY: `pointer` was allocated by `System` with this layout, in `alloc` above.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

@@ -13,33 +13,33 @@ use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Bytes, RealVfs};
 
-/// The operations that fail, and counts of operations.
+/// Which operations fail and how, and counts of operations.
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Number of operations so far.
+    /// Number of operations so far, including failed ones.
     pub count: AtomicUsize,
-    /// The number of the operation that fails, counted from 1; 0 if none fails.
+    /// Number of the operation that fails, counted from 1; 0 if none fails.
     pub fails_at: usize,
-    /// Whether all operations after `fails_at` fail, too.
+    /// Whether all operations after `fails_at` fail as well.
     pub for_ever: bool,
-    /// Whether the failing operation is performed although it is reported as failed.
+    /// Whether the failing operation takes effect although it is reported as failed.
     pub done_anyway: bool,
     pub full: bool,
-    /// The error number to report instead of that of a broken disk (EIO) or a full disk (ENOSPC).
+    /// The error number to report; `None` for EIO or, on a full disk, ENOSPC.
     pub errno: Option<i32>,
-    /// The free space that the system reports; `None` if it does not report any.
+    /// The free space in bytes that the file system reports; `None` if it reports none.
     pub space: Option<u64>,
     /// Number of times that the free space was queried.
     pub space_queries: AtomicUsize,
     /// Additional duration of each read.
     pub read_takes: Duration,
-    /// The underlying disk; the real one if `None`.
+    /// The underlying file system; `None` for the real one.
     pub over: Option<Arc<dyn Vfs>>,
-    /// Whether every operation that would change the disk fails.
+    /// Whether every operation that changes the disk fails.
     pub read_only: AtomicBool,
     /// The name of the first operation that failed.
     pub failed: Mutex<Option<String>>,
-    /// Whether `CURRENT` has been replaced.
+    /// Whether an operation has replaced `CURRENT`.
     pub current_replaced: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ impl Faults {
         self.over.as_deref().unwrap_or(&RealVfs)
     }
 
-    /// Performs `operation`, unless this operation must fail.
+    /// Performs `operation`, unless it is one that must fail.
     fn attempt<T>(
         &self,
         name: &str,
@@ -100,7 +100,7 @@ impl Vfs for FaultyVfs {
     }
 
     fn sync_dir(&self, _: &Path) -> io::Result<()> {
-        self.0.attempt("sync_dir", true, || Ok(())) // a sync has no effect that a test here can observe, and costs time
+        self.0.attempt("sync_dir", true, || Ok(())) // syncs nothing: no test can observe that here, and a sync takes time
     }
 
     fn rename_dir(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -143,7 +143,7 @@ struct FaultyTemporary {
 impl TemporaryFile for FaultyTemporary {
     fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         let file = &mut self.file;
-        // A full disk writes a part of the bytes.
+        // On a full disk, a failing append may write only part of the bytes.
         let some = if self.faults.done_anyway { &bytes[..bytes.len() / 2] } else { bytes };
         let number = self.faults.count.load(Ordering::Relaxed) + 1;
         let bytes = if number == self.faults.fails_at { some } else { bytes };
@@ -213,7 +213,7 @@ impl ReadFile for FaultyFile {
     }
 }
 
-/// Returns the ways in which an operation can fail.
+/// Returns all combinations of settings with which an operation can fail.
 pub fn ways() -> impl Iterator<Item = Faults> {
     [(false, false, false), (true, false, false), (false, true, false), (true, false, true)]
         .into_iter()

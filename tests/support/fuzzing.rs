@@ -1,5 +1,5 @@
-//! The bodies of the fuzz targets. They are here, so that `tests/it/fuzz_regressions.rs` can replay the inputs that a
-//! fuzzer found with a nightly compiler on a stable one.
+//! The bodies of the fuzz targets. Fuzzing needs a nightly compiler; `tests/it/fuzz_regressions.rs` calls the same bodies
+//! with the inputs that fuzzing found, on a stable compiler.
 
 mod codecs;
 mod directory;
@@ -38,7 +38,7 @@ use super::memory::MemoryVfs;
 use super::near::{self, CODECS, DESIGNS, FARTHEST, NearOrdinals};
 use super::{Compared, Sample, Seals, SegmentQueries, compare, place, samples as segments};
 
-/// A fuzz target. Panics if the library violates a property.
+/// A fuzz target. Panics if the library violates a property on this input.
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
@@ -70,7 +70,7 @@ static SAMPLES: LazyLock<Vec<(Sample, Seals, SegmentQueries, IndexAnswers)>> = L
     samples.map(|(seals, questions, answered, sample)| (sample, seals, questions, answered)).collect()
 });
 
-/// Opens raw bytes as a segment, and makes all queries if they open.
+/// Opens raw bytes as a segment; if they open, runs all queries.
 pub fn segment(data: &[u8]) {
     if let Ok(segment) = Segment::from_bytes(data.to_vec(), place()) {
         for (_, _, questions, _) in &*SAMPLES {
@@ -80,8 +80,8 @@ pub fn segment(data: &[u8]) {
     }
 }
 
-/// Applies patches of four bytes to `file`: a position (2 bytes), an operation (2 bits) and a value. The value may be
-/// repeated over the 8 bytes that follow, to fill a whole field.
+/// Changes `file` by patches of four bytes: an offset (2 bytes), an operation (2 bits) and a value. An operation can
+/// repeat the value over the next 8 bytes, to fill a whole field.
 fn patch(file: &mut [u8], patches: &[u8]) {
     for patch in patches.chunks_exact(4) {
         let at = usize::from(u16::from_le_bytes([patch[0], patch[1]])) % file.len();
@@ -98,8 +98,8 @@ fn patch(file: &mut [u8], patches: &[u8]) {
     }
 }
 
-/// Patches a sound segment, updates its checksums, opens it and makes all queries. If `verify` finds no problem, the
-/// answers must be those of the sound file.
+/// Patches an undamaged segment, updates its checksums, opens it and runs all queries. If `verify` finds no problem, the
+/// answers must equal those of the undamaged segment.
 pub fn segment_resealed(data: &[u8]) {
     let Some((&which, patches)) = data.split_first() else { return };
     let (sample, seals, questions, answered) = &SAMPLES[usize::from(which) % SAMPLES.len()];
@@ -114,7 +114,8 @@ pub fn segment_resealed(data: &[u8]) {
     }
 }
 
-/// Decodes a manifest, raw and patched with updated checksums, and opens an index with it as the newest manifest.
+/// Decodes manifests: raw bytes, and patched ones with updated checksums. Opens an index with each as its newest
+/// manifest.
 pub fn manifest(data: &[u8]) {
     let _ = Manifest::decode(data);
     let _ = Current::read(data);
@@ -140,7 +141,7 @@ pub fn manifest(data: &[u8]) {
         now: None,
     };
     let mut bytes = sound.encode();
-    // The first byte is the number of bytes to remove at the end, and whether to append others instead.
+    // The first byte is the number of bytes to remove from the end, and determines whether bytes are appended instead.
     let Some((&cut, patches)) = data.split_first() else { return };
     let body = bytes.len() - 4;
     bytes.truncate(body - usize::from(cut % 64).min(body - HEADER_BYTES));
@@ -181,9 +182,9 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// Builds tables of any design and codec from arbitrary fingerprints, and makes arbitrary queries. The answers must be
-/// those of brute force or, for a free design, those of its definition. A batch of queries must give the same answers
-/// as each query alone.
+/// Builds tables of any design and codec from arbitrary fingerprints, and runs arbitrary queries. The answers must equal
+/// those of brute force, or of the definition for a free design. A batch of queries must give the same answers as the
+/// queries one by one.
 pub fn answers(data: &[u8]) {
     let &[design, codecs, keys, ref rest @ ..] = data else { return };
     let (design, codecs) = (DESIGNS[usize::from(design) % 16], CODECS[usize::from(codecs) % 11]);
@@ -204,14 +205,14 @@ pub fn answers(data: &[u8]) {
         });
     }
     let (queries, given) = fingerprints.split_at(fingerprints.len() / 8);
-    // Tables are probed only if they have many fingerprints, so some fingerprints add a group that agrees with them in
-    // the first bits.
+    // Tables are probed only if they have many fingerprints. Some fingerprints therefore add a group of others with the
+    // same first bits.
     let crowd = |&fingerprint: &u64| {
         let mut random = super::Random(fingerprint);
         let (size, agree) = (fingerprint % 16, fingerprint >> 4 & 31);
         std::iter::once(fingerprint).chain((0..size).map(move |_| fingerprint ^ random.next() >> agree))
     };
-    // The order of the keys differs from the order of the fingerprints.
+    // Makes the order of the keys differ from the order of the fingerprints.
     let stored: Vec<(u64, u64)> =
         (0..).map(|key| key ^ u64::from(keys)).zip(given.iter().flat_map(crowd)).collect();
     let mut records = Records::new(&near::params(design, codecs));
@@ -253,7 +254,7 @@ pub fn answers(data: &[u8]) {
     }
 }
 
-/// Choices read from consecutive bytes of an input; after its end they are 0.
+/// Reads choices from consecutive bytes of an input. After the end of the input, all choices are 0.
 pub(super) struct Choices<'a>(&'a [u8]);
 
 impl Choices<'_> {
@@ -276,10 +277,10 @@ impl Choices<'_> {
     }
 }
 
-/// The UUID and number of the fuzzed log.
+/// The UUID of the index and the number of the fuzzed log.
 const LOGGED: (u128, u64) = (7, 1);
 
-/// Returns a sound log of three batches, and the start and end of each record.
+/// Returns a valid log of three batches, and the offsets of the start and the end of each record.
 fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     let (uuid, number) = LOGGED;
     let mut bytes = encode_head(uuid, params, number, 2);
@@ -313,7 +314,7 @@ fn sound_log(params: &Params) -> (Vec<u8>, Vec<(usize, usize)>) {
     (bytes, records)
 }
 
-/// The parameters of the fuzzed logs, and a sketch to query.
+/// The parameters of the fuzzed logs, each with a sketch to query.
 static OF_LOGS: LazyLock<[(Params, Sketch); 2]> = LazyLock::new(|| {
     let builder = || Params::builder().simhash(3).minhash(2, 2).bottom(3).values().expire_after(5);
     [builder(), builder().sets().marks().priorities()].map(|builder| {
@@ -323,8 +324,8 @@ static OF_LOGS: LazyLock<[(Params, Sketch); 2]> = LazyLock::new(|| {
     })
 });
 
-/// Opens an index with the raw bytes as its log, and one with a sound log that is patched and has updated checksums.
-/// Reads everything in it. Runs once without fields, and once with sets, marks and priorities.
+/// Opens an index with the raw bytes as its log, and an index with a valid log that is patched and has updated checksums.
+/// Reads all documents of both. Runs with an index without fields, and with one that stores sets, marks and priorities.
 pub fn log(data: &[u8]) {
     for (params, sketch) in &*OF_LOGS {
         log_of(params, sketch, data);
@@ -377,7 +378,7 @@ fn log_of(params: &Params, sketch: &Sketch, data: &[u8]) {
     open(bytes);
 }
 
-/// Returns the initial inputs of a target: valid data in its format.
+/// Returns the seeds of a target: valid inputs with which fuzzing starts.
 pub fn seeds(target: &str) -> Vec<Vec<u8>> {
     match target {
         "segment" => segments().into_iter().map(|sample| sample.bytes).collect(),

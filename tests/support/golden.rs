@@ -1,8 +1,8 @@
-//! Helpers shared by the tests of golden text files: reading escapes and numbers.
+//! Parses the golden text files: their escapes and numbers.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
-/// Decodes the escapes of the files: `\u{hex}`, and `\repeat{n}` before a text to repeat.
+/// Decodes the escapes of golden files: `\u{hex}`, and `\repeat{n}` before a text to repeat n times.
 pub fn unescape(text: &str) -> String {
     if let Some((times, part)) = text.strip_prefix("\\repeat{").and_then(|text| text.split_once('}')) {
         return unescape(part).repeat(parse(times));
@@ -18,7 +18,7 @@ pub fn unescape(text: &str) -> String {
     plain
 }
 
-/// Reads a number.
+/// Parses a number; panics if the text is not one.
 pub fn parse<T: std::str::FromStr>(number: &str) -> T {
     number.parse().unwrap_or_else(|_| panic!("`{number}` is no number"))
 }

@@ -1,8 +1,8 @@
-//! Starts this test program again.
+//! Starts the current test program as a child process.
 
 use std::process::Command;
 
-/// Returns a command that starts this program again, with the emulator that `TWINDEX_RUNNER` names, if it is set.
+/// Returns a command that runs this test program, in the emulator that `TWINDEX_RUNNER` names, if that is set.
 pub fn itself() -> Command {
     let program = std::env::current_exe().unwrap();
     let runner = std::env::var("TWINDEX_RUNNER").unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Minima by the trick of Broder, Burrows and Manasse (Broder, *Algorithms for duplicate documents*, 2005, 'One trick
-//! based on left-to-right minima'): a shingle's value under a permutation has a lead byte and a tail of 8 bytes. The
-//! lead bytes of 8 permutations are computed together, by a random linear transformation over GF(2). A tail is computed
-//! only if its lead byte is not above the minimum so far.
+//! Minima by the method of Broder, Burrows and Manasse (Broder, *Algorithms for duplicate documents*, 2005, 'One trick
+//! based on left-to-right minima'). The value of a shingle under a permutation has a lead byte and a tail of 8 bytes. One
+//! random linear transformation over GF(2) computes the lead bytes of 8 permutations together. A tail is computed only if
+//! its lead byte is not above that of the current minimum.
 //!
 //! ```text
 //! h(x, j)    = lead(x, j) 2^64 + tail(x, j)                          72 bits
@@ -9,30 +9,30 @@
 //! tail(x, j) = mix(x ^ key[j])                                       a bijection, so h(., j) is an injection
 //! ```
 //!
-//! All columns and keys are drawn from one generator. This is a reference for tests and benchmarks; an index cannot use
-//! it as its family.
+//! All columns and keys are drawn from one generator. This is a reference for tests and benchmarks; no index uses it as
+//! its hash family.
 
 #![allow(dead_code, unreachable_pub, reason = "tests and benchmarks each use a part of it")]
 
 use super::random::Random;
 
-/// Eight permutations.
+/// The lookup tables and keys of eight permutations.
 struct EightPermutations {
-    /// For each byte position of a hash and each value of that byte, the lead bytes of the permutations.
+    /// What each byte value at each byte position of a hash adds (xor) to the lead bytes of the 8 permutations.
     leads: Box<[[u64; 256]; 8]>,
     keys: [u64; 8],
 }
 
-/// Permutations in groups of eight.
+/// A number of permutations, in groups of eight.
 pub struct LeadBytes {
     permutations: usize,
     eights: Vec<EightPermutations>,
 }
 
-/// The minimum so far under each permutation.
+/// The current minimum under each permutation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Minima {
-    /// The lead bytes of 8 permutations per element.
+    /// The lead bytes, 8 permutations per element.
     leads: Vec<u64>,
     tails: Vec<u64>,
 }
@@ -118,11 +118,11 @@ impl EightPermutations {
     }
 }
 
-/// Returns the highest bit of each byte in which `a` is not above `b`, as unsigned bytes.
+/// Returns the high bit of each byte in which `a` is at most `b`, comparing unsigned bytes.
 #[inline]
 fn not_above(a: u64, b: u64) -> u64 {
-    // Computes b - a on the low 7 bits of each byte, with a bit set above them that stops borrows; then the top bits
-    // decide.
+    // Computes b - a on the low 7 bits of each byte. The bit set above them stops borrows between bytes. The top bits
+    // then decide.
     let low = (b | HIGH_BITS).wrapping_sub(a & !HIGH_BITS);
     ((b & !a) | (!(a ^ b) & low)) & HIGH_BITS
 }

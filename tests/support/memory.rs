@@ -1,4 +1,4 @@
-//! An index directory in memory: a [`Vfs`] that can read, and write as far as building an index requires.
+//! An index directory in memory: a [`Vfs`] that supports reading, and the writes needed to build an index.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -13,7 +13,7 @@ use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TemporaryFile, Vfs};
 
 type Files = Arc<Mutex<BTreeMap<PathBuf, Vec<u8>>>>;
 
-/// Files by path. There is no lock.
+/// The content of each file by path. Locks are not supported.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryVfs {
     files: Files,
@@ -31,7 +31,7 @@ impl MemoryVfs {
         vfs
     }
 
-    /// Returns an independent copy of the files.
+    /// Returns an independent copy of all files.
     pub fn fork(&self) -> Self {
         Self { files: Arc::new(Mutex::new(self.files.lock().unwrap().clone())) }
     }

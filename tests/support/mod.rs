@@ -1,5 +1,5 @@
-//! Helpers shared by the tests. This file has the helpers for tests of damage, of the store and of fuzzing: small
-//! segments of every kind, all queries to a segment, and functions that damage a file and then update its checksums.
+//! Helpers shared by the tests. This file has those for tests of damage, of the store and of fuzzing: small segments of
+//! every kind, queries that cover a segment, and functions that damage a file and then update its checksums.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -34,7 +34,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use memory::MemoryVfs;
 pub use random::Random;
 
-/// Returns the path to show in errors about a segment that is only in memory.
+/// Returns the path that errors show for a segment in memory.
 pub fn place() -> &'static Path {
     Path::new("000001.seg")
 }
@@ -46,15 +46,15 @@ pub fn bytes_of(records: &Records) -> Vec<u8> {
     vfs.get(place())
 }
 
-/// An undamaged file with the name of its kind.
+/// An undamaged segment file and its name in messages.
 pub struct Sample {
     pub name: String,
     pub bytes: Vec<u8>,
 }
 
-/// Returns one small segment of every kind. Together they have every section, every codec, lists of postings, documents
-/// without tokens, directories with and without bits, and padding bits wherever the format has them. Exact designs scan
-/// all fingerprints if these are few; free designs always probe.
+/// Returns a small segment of every kind. Together the segments have every section, every codec, posting lists, documents
+/// without tokens, directories with and without bits, and padding bits wherever the format has them. With so few
+/// fingerprints, exact designs scan all of them, but free designs still probe.
 pub fn samples() -> Vec<Sample> {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8).build().unwrap();
@@ -107,7 +107,7 @@ pub fn samples() -> Vec<Sample> {
     all
 }
 
-/// Table designs, their codecs, and the number of records to build them from.
+/// Table designs, their codecs, and the number of records of the segment.
 const TABLES: [(&str, &str, u64); 18] = [
     ("reversed-3", "planes", 24),
     ("reversed-3", "compact", 24),
@@ -129,7 +129,7 @@ const TABLES: [(&str, &str, u64); 18] = [
     ("prefix-12", "plain", 0),
 ];
 
-/// Returns these parameters with the tables in `codec`.
+/// Returns the parameters with `codec` as the codec of their tables; unchanged if `codec` is `None`.
 pub fn with_codec(params: &Params, codec: Option<&str>) -> Params {
     let mut params = params.clone();
     if let (Some(simhash), Some(codec)) = (&mut params.simhash, codec) {
@@ -138,14 +138,14 @@ pub fn with_codec(params: &Params, codec: Option<&str>) -> Params {
     params
 }
 
-/// Returns `count` records. Some have the fingerprint of the previous record, some a fingerprint near it, and some have
+/// Returns `count` records. Some have the same fingerprint as the previous record, some have one near it, and some have
 /// no sketch.
 pub fn records(params: &Params, count: u64) -> Records {
     let mut records = Records::new(params);
     let mut random = Random(count);
     let (bands, signature_bytes) =
         params.minhash.map_or((0, 0), |m| (usize::from(m.bands), m.signature_bytes()));
-    // Number of bits in the last byte of a signature that belong to no minimum.
+    // Number of unused bits in the last byte of a signature.
     let spare =
         params.minhash.map_or(0, |m| signature_bytes * 8 - m.minima() * usize::from(m.signature_bits));
     let mut last: Option<(u64, Vec<u64>)> = None;
@@ -165,7 +165,7 @@ pub fn records(params: &Params, count: u64) -> Records {
         if let Some(byte) = signature.last_mut() {
             *byte &= 0xFF >> spare;
         }
-        // Some documents have fewer hashes than the maximum, and some have no multiple of the modulus.
+        // Some documents have fewer hashes than the maximum, and some have no hash divisible by the modulus.
         let mut sampled = |count: usize, modulus: u64| {
             let mut hashes: Vec<u64> =
                 (0..count).map(|_| (random.next() >> 16) / modulus * modulus).collect();
@@ -189,8 +189,8 @@ pub fn records(params: &Params, count: u64) -> Records {
         };
         let kept = (i % 10 != 7).then_some(kept);
         let value = vec![i as u8; i as usize * 7 % 20];
-        // One hash that all documents have, some that the previous document has, and in one set enough for a bitmap of
-        // high bytes.
+        // The set has one hash in common with all sets and some in common with the previous one. One set has enough
+        // hashes for a bitmap of high bytes.
         let mut set: Vec<u64> = (i / 3..i / 3 + i % 5).map(|hash| (hash + 1) << 40).collect();
         set.extend((0..if i == 6 { 60 } else { 0 }).map(|hash| hash << 56 | 5));
         set.push(u64::MAX);
@@ -219,24 +219,24 @@ pub fn records(params: &Params, count: u64) -> Records {
     records
 }
 
-/// Queries to a segment, derived from the undamaged segment.
+/// Queries that cover a segment, made from the undamaged segment.
 pub struct SegmentQueries {
     documents: u32,
     keys: Vec<KeyBuf>,
     fingerprints: Vec<u64>,
     queries: Vec<u64>,
-    /// For each band entry, its band and a feature with its key.
+    /// The number of a band and a feature, for each entry of a band.
     features: Vec<(usize, u64)>,
     has_fields: bool,
-    /// The set of each document, if sets are stored.
+    /// The set of each document; empty if sets are not stored.
     sets: Vec<Vec<u64>>,
     radii: &'static [u32],
-    /// Every `step`-th document, key and rank is queried.
+    /// Only every `step`-th document, key and rank is queried.
     step: usize,
 }
 
 impl SegmentQueries {
-    /// Returns all queries that an undamaged segment answers.
+    /// Returns queries for everything that the undamaged segment stores, and searches within `radii`.
     pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
         let mut keys = Vec::new();
         segment.for_each_key(|_, key| keys.push(key.to_buf())).unwrap();
@@ -267,14 +267,14 @@ impl SegmentQueries {
         Self { documents, keys, fingerprints, queries, features, has_fields, sets, radii, step: 1 }
     }
 
-    /// Keeps only every `step`-th query, for tests in which all would take too long.
+    /// Keeps only every `step`-th query, for tests that would otherwise take too long.
     pub fn keep_every(&mut self, step: usize) {
         self.step = step;
         self.queries = self.queries.iter().copied().step_by(step).collect();
     }
 
-    /// Returns the answer of `segment` to each query, or its error. Their number is the same for damaged and undamaged
-    /// segments.
+    /// Runs all queries on `segment`, and returns the answer or error of each. The number of results is the same for
+    /// damaged and undamaged segments.
     #[allow(clippy::too_many_lines, reason = "one query after the other")]
     pub fn ask(&self, segment: &Segment) -> Vec<Result<Vec<u64>>> {
         let mut all: Vec<Result<Vec<u64>>> = vec![Ok(vec![
@@ -313,7 +313,7 @@ impl SegmentQueries {
             }
         };
         for key in self.keys.iter().step_by(self.step).chain(&absent) {
-            // A damaged file may declare the other kind of keys; then the query is refused.
+            // A damaged file may have the other kind of keys, and then refuses the query.
             all.push(segment.find(key.as_key()).map(|found| found.map(u64::from).into_iter().collect()));
         }
         for rank in (0..=self.fingerprints.len() as u32).step_by(self.step) {
@@ -395,14 +395,14 @@ fn words(key: Key<'_>) -> Vec<u64> {
     }
 }
 
-/// The result of comparing a damaged file's answers with the undamaged file's.
+/// The result of comparing the answers of a damaged file with those of the undamaged one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// All answers are equal.
     Same,
-    /// Some answers are errors; all others are equal.
+    /// Some queries failed; all other answers are equal.
     Refused,
-    /// At least one answer differs, which is the failure that these tests look for. The position of the first.
+    /// An answer differs without an error, which these tests must detect. Contains the index of the first such answer.
     Different(usize),
 }
 
@@ -420,7 +420,7 @@ pub fn compare(found: &[Result<Vec<u64>>], sound: &[Result<Vec<u64>>]) -> Compar
     compared
 }
 
-/// The offsets of the parts of an undamaged segment file that its checksums depend on.
+/// The parts of an undamaged segment file on which its checksums depend.
 #[derive(Clone, Copy)]
 pub struct Seals {
     salt: u128,
@@ -442,14 +442,13 @@ impl Seals {
         }
     }
 
-    /// Returns the bytes of the table of contents.
+    /// Returns the byte range of the table of contents.
     pub fn contents(&self) -> Range<usize> {
         self.contents..self.footer
     }
 
-    /// Updates every checksum of a changed file, so that the change passes the checksums and reaches the other checks.
-    /// With `keep_salt`, restores the salt, which is derived from the records' content; nothing else depends on that
-    /// content.
+    /// Updates all checksums of a changed file, so that the change passes them and reaches the other checks. With
+    /// `keep_salt`, restores the salt, which is derived from the content of the records; otherwise keeps a changed salt.
     pub fn reseal(&self, file: &mut [u8], keep_salt: bool) {
         let (mut header, _) = Header::read_from_prefix(file).unwrap();
         if keep_salt {

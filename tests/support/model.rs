@@ -1,16 +1,16 @@
-//! A disk in memory that records all operations, and derives the states that a crash may leave.
+//! A disk in memory that records all operations, and computes the states that a crash can leave.
 //!
-//! Every file and directory is an inode. The journal has each write, each change of a name and each sync, in order. A
-//! crash after the first `i` events keeps everything that was synced. Which unsynced events survive depends on the
+//! Every file and directory is an inode. The journal records each write, each change of a name and each sync, in order. A
+//! crash after the first `i` events keeps everything that was synced. Which unsynced events it keeps depends on the
 //! variant:
 //!
-//! - *ordered*: changes of names survive up to any point, in order. Of the unsynced bytes of a file, all survive, or
-//!   none, or the first half, or only the length, with zeros as content. Journaling file systems behave like this.
-//! - *weak*: any subset of the unsynced changes of names survives, and any subset of the unsynced sectors of each file.
-//!   A file system with only the guaranteed minimum may behave like this.
+//! - *ordered*: changes of names are kept in order, up to some point. Of the unsynced bytes of a file, a crash keeps all,
+//!   none, the first half, or only the length, with zeros as content. Journaling file systems behave like this.
+//! - *weak*: a crash keeps any subset of the unsynced changes of names, and any subset of the unsynced sectors of each
+//!   file. A file system that gives only the minimal guarantees may behave like this.
 //!
-//! If there are few subsets, all are tried; otherwise some are drawn by a generator with a fixed seed. A sync can be
-//! left out ([`ModelVfs::without_sync`]): it reports success but syncs nothing.
+//! If there are few subsets, the model tries all of them; otherwise a generator with a fixed seed draws some. A sync can
+//! be omitted ([`ModelVfs::without_sync`]): it reports success but makes nothing durable.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -26,16 +26,16 @@ use twindex::sys::vfs::{AppendFile, MemoryFile, ReadFile, TEMPORARY_PREFIX, Temp
 
 use super::random::Random;
 
-/// Number of bytes that are written completely or not at all.
+/// Number of bytes that are written atomically.
 const SECTOR: usize = 512;
-/// Maximum size of a set all of whose subsets are tried; of larger sets, some subsets are drawn.
+/// Maximum number of elements for which all subsets are tried. For more elements, some subsets are drawn.
 const EXHAUSTIVE: usize = 6;
-/// Number of subsets that are drawn of a larger set.
+/// Number of subsets that are drawn if there are more than `EXHAUSTIVE` elements.
 const DRAWN: usize = 24;
-/// Maximum number of crash states at one point of the journal.
+/// Maximum number of crash states after one event of the journal.
 const STATES_OF_A_POINT: usize = 160;
 
-/// Returns the factor for the usual number of states: `TWINDEX_CRASHES`, or 1 if it is not set.
+/// Returns the factor by which `TWINDEX_CRASHES` multiplies the number of tested states; 1 by default.
 pub fn thoroughness() -> usize {
     static TIMES: OnceLock<usize> = OnceLock::new();
     *TIMES.get_or_init(|| {
@@ -46,7 +46,7 @@ pub fn thoroughness() -> usize {
 
 type Inode = usize;
 type DirectoryEntries = BTreeMap<OsString, Inode>;
-/// Writes as pairs of an offset and the bytes written there, in order.
+/// Writes to a file, in order: the offset and the bytes of each.
 type Writes = Vec<(usize, Arc<Vec<u8>>)>;
 
 #[derive(Clone, Debug)]
@@ -55,7 +55,7 @@ enum Node {
     Dir(DirectoryEntries),
 }
 
-/// The content of a disk. Inode 0 is the root.
+/// The content of a disk. Inode 0 is the root directory.
 #[derive(Clone, Debug)]
 pub struct Disk {
     nodes: Vec<Node>,
@@ -92,14 +92,14 @@ impl Disk {
         Ok(inode)
     }
 
-    /// Returns the parent directory of this path, and the name in it. The path itself need not exist.
+    /// Returns the parent directory and the file name of a path, which need not exist.
     fn place(&self, path: &Path) -> io::Result<(Inode, OsString)> {
         let dir = self.find(path.parent().ok_or(io::ErrorKind::InvalidInput)?)?;
         self.names(dir)?;
         Ok((dir, path.file_name().ok_or(io::ErrorKind::InvalidInput)?.to_owned()))
     }
 
-    /// Returns a copy without files and directories that no longer have a name.
+    /// Returns a copy that contains only files and directories with a name.
     fn named(&self) -> Self {
         fn copy(disk: &Disk, inode: Inode, copied: &mut BTreeMap<Inode, Inode>, to: &mut Disk) -> Inode {
             if let Some(&known) = copied.get(&inode) {
@@ -120,7 +120,7 @@ impl Disk {
         named
     }
 
-    /// Returns a hash of everything that has a name: states with equal hashes are taken as equal.
+    /// Returns a hash of all named files and directories. States with the same hash are considered equal.
     fn identity(&self) -> u64 {
         fn add(disk: &Disk, inode: Inode, hasher: &mut DefaultHasher) {
             match &disk.nodes[inode] {
@@ -128,7 +128,7 @@ impl Disk {
                 Node::Dir(names) => {
                     (1, names.len()).hash(hasher);
                     for (name, &inode) in names {
-                        // The random part of a temporary name is irrelevant.
+                        // Ignores temporary names, because they are random.
                         if !name.to_string_lossy().starts_with(TEMPORARY_PREFIX) {
                             name.hash(hasher);
                         }
@@ -143,7 +143,7 @@ impl Disk {
     }
 }
 
-/// An operation on the disk.
+/// An event of the journal.
 #[derive(Clone, Debug)]
 enum Event {
     Made(Inode, Node),
@@ -164,7 +164,7 @@ enum Event {
     },
     SyncedFile(Inode),
     SyncedDir(Inode),
-    /// The number of a state that every later crash must keep.
+    /// From here on, every crash must keep the state with this number.
     Promised(u64),
 }
 
@@ -174,14 +174,14 @@ struct Inner {
     journal: Vec<Event>,
     syncs: usize,
     left_out: Option<usize>,
-    /// Length of the journal at which the process is killed.
+    /// The length of the journal at which the process is killed; `None` if it is not.
     killed_at: Option<usize>,
     locks: HashSet<PathBuf>,
     temporaries: usize,
 }
 
 impl Inner {
-    /// Returns an error if the process was killed, so that later operations have no effect.
+    /// Returns an error if the process was killed, so that its later operations have no effect.
     fn alive(&self) -> io::Result<()> {
         match self.killed_at {
             Some(at) if self.journal.len() >= at => Err(io::Error::other("the process was killed")),
@@ -213,7 +213,7 @@ impl Inner {
         self.journal.push(Event::Wrote { inode, offset, bytes: Arc::new(bytes.to_vec()) });
     }
 
-    /// Records a sync, unless it is the one to leave out.
+    /// Records a sync, unless it is the one to omit.
     fn sync(&mut self, event: Event) {
         self.syncs += 1;
         if self.left_out != Some(self.syncs) {
@@ -222,11 +222,11 @@ impl Inner {
     }
 }
 
-/// The disk as a [`Vfs`].
+/// A [`Vfs`] of the modelled disk.
 #[derive(Clone, Debug, Default)]
 pub struct ModelVfs(Arc<Mutex<Inner>>);
 
-/// The variants of crashes.
+/// What a crash does to unsynced events; see the module documentation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Variant {
     Ordered,
@@ -239,21 +239,21 @@ impl ModelVfs {
         Self(Arc::new(Mutex::new(Inner { disk, ..Inner::default() })))
     }
 
-    /// Leaves out the sync with this number, counted from 1.
+    /// Omits the sync with this number, counted from 1.
     pub fn without_sync(self, number: usize) -> Self {
         self.0.lock().unwrap().left_out = Some(number);
         self
     }
 
-    /// Kills the process at this event: from then on, every operation that would change the disk fails. The next
-    /// process finds all earlier changes, whether synced or not. `None` starts the next process.
+    /// Kills the process at this event: from then on, every operation that would change the disk fails. The next process
+    /// finds all earlier changes, synced or not. `None` starts the next process.
     pub fn kill_at(&self, event: Option<usize>) {
         let mut inner = self.0.lock().unwrap();
         inner.killed_at = event;
         inner.locks.clear();
     }
 
-    /// Returns the number of syncs requested so far.
+    /// Returns the number of syncs so far, including an omitted one.
     pub fn syncs(&self) -> usize {
         self.0.lock().unwrap().syncs
     }
@@ -263,7 +263,7 @@ impl ModelVfs {
         self.0.lock().unwrap().journal.len()
     }
 
-    /// Requires every later crash to keep the state that the test numbers `number`.
+    /// Records that every later crash must keep the state that the test calls `number`.
     pub fn promise(&self, number: u64) {
         self.0.lock().unwrap().journal.push(Event::Promised(number));
     }
@@ -273,8 +273,8 @@ impl ModelVfs {
         self.0.lock().unwrap().disk.clone()
     }
 
-    /// Draws a state that a crash after the first `events` events can leave. Events are counted from the time when the
-    /// disk was equal to `start`.
+    /// Draws a state that a crash after the first `events` events can leave. The journal begins when the disk equals
+    /// `start`.
     pub fn crash(&self, start: &Disk, events: usize, variant: Variant, random: &mut Random) -> Disk {
         let mut durable = Durable::new(start.clone());
         for event in &self.0.lock().unwrap().journal[..events] {
@@ -283,9 +283,9 @@ impl ModelVfs {
         durable.any_state(variant, random).named()
     }
 
-    /// Calls `each` with each distinct state that a crash can leave, if the journal begins on `start`: the last
-    /// promised number, the number of events before the crash, and the disk. Returns the number of states. Stops when
-    /// `each` returns false.
+    /// Computes all distinct states that a crash can leave, if the disk was `start` when the journal began. Calls `each`
+    /// with the last promised number, the number of events before the crash, and the disk, until `each` returns false.
+    /// Returns the number of states.
     pub fn crashes(
         &self,
         start: &Disk,
@@ -314,7 +314,7 @@ impl ModelVfs {
     }
 }
 
-/// The writes and names that a crash always keeps, and the ones that it may keep.
+/// The part of the disk that every crash keeps, and the events that a crash may or may not keep.
 struct Durable {
     disk: Disk,
     /// Changes of names since the last sync of their directory, in order.
@@ -355,7 +355,7 @@ impl Durable {
         }
     }
 
-    /// Returns one possible state.
+    /// Draws one of the possible states.
     fn any_state(&self, variant: Variant, random: &mut Random) -> Disk {
         let kept: Vec<Event> = match variant {
             Variant::Ordered => self.names[..random.below(self.names.len() + 1)].to_vec(),
@@ -411,7 +411,7 @@ impl Durable {
         states
     }
 
-    /// Returns the possible contents of a file with unsynced writes.
+    /// Returns the possible contents, after a crash, of a file with unsynced writes.
     fn contents(
         &self,
         inode: Inode,
@@ -430,11 +430,11 @@ impl Durable {
     }
 }
 
-/// A file with unsynced writes.
+/// The contents of a file before and after its unsynced writes.
 struct Unsynced<'a> {
     synced: &'a [u8],
     full: Vec<u8>,
-    /// The synced bytes, with zeros for all unsynced bytes.
+    /// The synced bytes, and zeros up to the full length.
     zeros: Vec<u8>,
 }
 
@@ -447,7 +447,8 @@ impl<'a> Unsynced<'a> {
         Self { synced, full, zeros }
     }
 
-    /// Returns the contents that keep no unsynced bytes, only the length, the first half, or everything.
+    /// Returns four contents: only the synced bytes, zeros up to the full length, half of the unsynced bytes, and all
+    /// bytes.
     fn in_order(&self) -> [Vec<u8>; 4] {
         let half = self.full[..usize::midpoint(self.synced.len(), self.full.len())].to_vec();
         [self.synced.to_vec(), self.zeros.clone(), half, self.full.clone()]
@@ -458,7 +459,8 @@ impl<'a> Unsynced<'a> {
         self.full.len().div_ceil(SECTOR) - self.synced.len() / SECTOR
     }
 
-    /// Returns the contents that keep these sectors: truncated after the last of them, and in full length.
+    /// Returns the contents in which only these unsynced sectors were written: one truncated after the last of them, and
+    /// one of full length.
     fn with_sectors(&self, kept: &[bool]) -> [Vec<u8>; 2] {
         let (start, end) = (self.synced.len(), self.full.len());
         let first = start / SECTOR;
@@ -512,7 +514,7 @@ fn reachable(disk: &Disk) -> BTreeSet<Inode> {
     all
 }
 
-/// Returns subsets of `count` elements: all, or some if there are too many.
+/// Returns subsets of `count` elements: all of them, or some if there are too many.
 fn subsets(count: usize, random: &mut Random) -> impl Iterator<Item = Vec<bool>> + use<> {
     let sets: Vec<Vec<bool>> = if count <= EXHAUSTIVE {
         (0..1_usize << count).map(|bits| (0..count).map(|i| bits >> i & 1 == 1).collect()).collect()
@@ -710,7 +712,7 @@ impl AppendFile for ModelLog {
     }
 
     fn cut(&mut self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::Unsupported.into()) // no test here makes an append fail
+        Err(io::ErrorKind::Unsupported.into()) // unsupported: no test makes an append fail here
     }
 
     fn sync(&mut self) -> io::Result<()> {

@@ -1,5 +1,5 @@
-//! Sets of fingerprints, segments of them with any tables, and the expected answers: computed by comparing all
-//! fingerprints, and for free designs by their definition.
+//! Sets of fingerprints, segments of them with any tables, and the expected answers: those of brute force for exact
+//! designs, and those of the definition for free designs.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -13,7 +13,7 @@ use twindex::{Key, Params};
 
 use super::random::Random;
 
-/// Every kind of design. `expansion` tries all values within the radius, but no more than the number of fingerprints.
+/// Every kind of design. `expansion` probes all values within the radius, but at most as many as there are fingerprints.
 pub const DESIGNS: [&str; 16] = [
     "blocks-1",
     "blocks-2",
@@ -33,7 +33,7 @@ pub const DESIGNS: [&str; 16] = [
     "random-4-10-7",
 ];
 
-/// Every codec of complete tables and of partial tables.
+/// Every codec of complete and partial tables.
 pub const CODECS: [&str; 11] = [
     "planes",
     "compact",
@@ -48,10 +48,10 @@ pub const CODECS: [&str; 11] = [
     "plain+2",
 ];
 
-/// The largest radius of all queries.
+/// The largest radius of a query.
 pub const FARTHEST: u32 = 10;
 
-/// Ordinals of documents with their distances.
+/// Ordinals of documents and their distances from a query.
 pub type NearOrdinals = Vec<(u32, u32)>;
 
 /// Returns `value` with exactly `bits` bits flipped.
@@ -68,7 +68,7 @@ pub fn uniform(n: usize) -> Vec<u64> {
     (0..n).map(|_| random.next()).collect()
 }
 
-/// Returns fingerprints. Six in ten are near another one or equal to it.
+/// Returns `n` fingerprints. Six in ten differ from an earlier one in at most 12 bits.
 pub fn clustered(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 1);
     let mut values: Vec<u64> = Vec::with_capacity(n);
@@ -84,14 +84,14 @@ pub fn clustered(n: usize) -> Vec<u64> {
     values
 }
 
-/// Returns fingerprints that are in few buckets of every table, with many repetitions.
+/// Returns `n` fingerprints, many of them repeated, that fall into few buckets of every table.
 pub fn repeated(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 2);
     let few = [0, u64::MAX, 0x0000_FFFF_0000_FFFF, 0x0001_0001_0001_0001];
     (0..n).map(|_| few[random.below(4)] ^ (u64::from(random.below(3) == 0) << random.below(64))).collect()
 }
 
-/// Returns distinct fingerprints, most of them in one bucket of a table: half have the same first bits, a quarter the
+/// Returns distinct fingerprints, most of them in one bucket of some table. Half have the same first bits, a quarter the
 /// same last bits, an eighth the same middle bits, and some are at both ends of the range.
 pub fn hot(n: usize) -> Vec<u64> {
     let mut random = Random(n as u64 + 3);
@@ -105,7 +105,7 @@ pub fn hot(n: usize) -> Vec<u64> {
     (0..n).map(|i| value(i, &mut random)).collect()
 }
 
-/// Returns queries: some are near stored fingerprints, others are not.
+/// Returns queries, some of them near stored fingerprints.
 pub fn queries(fingerprints: &[u64], count: usize) -> Vec<u64> {
     let mut random = Random(7);
     let query = |round: usize| match (round % 4, fingerprints.len()) {
@@ -118,14 +118,14 @@ pub fn queries(fingerprints: &[u64], count: usize) -> Vec<u64> {
     (0..count).map(query).collect()
 }
 
-/// Returns parameters of an index with these tables. The radius of the index is one that the design supports.
+/// Returns the parameters of an index with these tables and a radius that the design supports.
 pub fn params(design: &str, codecs: &str) -> Params {
     let name: DesignName = design.parse().unwrap();
     let builder = Params::builder().u64_keys().simhash(name.within_max().min(3) as u8);
     builder.tables(design.parse().unwrap(), codecs.parse().unwrap()).build().unwrap()
 }
 
-/// Builds a segment of these fingerprints and opens it. A document's ordinal is the position of its fingerprint.
+/// Builds and opens a segment of these fingerprints. The ordinal of a document is the index of its fingerprint.
 pub fn segment_of(vfs: &dyn Vfs, path: &Path, fingerprints: &[u64], design: &str, codecs: &str) -> Segment {
     let mut records = Records::new(&params(design, codecs));
     for (key, &fingerprint) in (0..).zip(fingerprints) {
@@ -138,14 +138,14 @@ pub fn segment_of(vfs: &dyn Vfs, path: &Path, fingerprints: &[u64], design: &str
     segment
 }
 
-/// Returns all documents within [`FARTHEST`], by comparing all fingerprints.
+/// Compares all fingerprints with the query; returns all documents within [`FARTHEST`].
 pub fn scan(fingerprints: &[u64], query: u64) -> NearOrdinals {
     let distances = fingerprints.iter().map(|&fingerprint| (fingerprint ^ query).count_ones());
     (0..).zip(distances).filter(|&(_, distance)| distance <= FARTHEST).collect()
 }
 
-/// Returns the orders of a fingerprint's bits in the tables of a free design, most significant first, and the number of
-/// leading bits; `None` for an exact design.
+/// Returns, for a free design, the order of the bits in each table, most significant first, and the length of the prefix
+/// in bits. `None` for an exact design.
 pub fn free_orders(design: &str) -> Option<(Vec<Vec<u32>>, usize)> {
     let own: Vec<u32> = (0..64).collect();
     match design.parse().unwrap() {
@@ -170,7 +170,7 @@ pub fn free_orders(design: &str) -> Option<(Vec<Vec<u32>>, usize)> {
     }
 }
 
-/// Returns the matches that a design must find, of all matches ([`scan`]), within a radius that it supports.
+/// Returns the matches within a radius that the design must find; `all` are the matches of [`scan`].
 pub fn expected(
     design: &str,
     fingerprints: &[u64],

@@ -1,21 +1,21 @@
-//! Skips tests that cannot run here. With one variable set, a skip becomes a failure.
+//! Skips tests that cannot run on this machine. If `TWINDEX_REQUIRE_ALL` is 1, a missing program is a failure instead.
 
 #![allow(dead_code, unreachable_pub, reason = "each test program uses a part of it")]
 
 /// A missing requirement of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Missing<'a> {
-    /// A program that `.ci/run` lists, which is installed on the machines of CI.
+    /// A program listed in `.ci/run`, and therefore installed on CI machines.
     Program(&'a str),
-    /// Anything that cannot be installed with a package: a permission, a file system, files outside of the repository,
-    /// a variable that enables the test.
+    /// A requirement that no package provides: a permission, a file system, files outside of the repository, or a
+    /// variable that enables the test.
     Elsewhere(&'a str),
 }
 
-/// Prints a notice that the test is skipped. The test must return after the call.
+/// Prints a notice that the current test is skipped. The test must return after this call.
 ///
 /// # Panics
-/// If `TWINDEX_REQUIRE_ALL` is 1 and a program is missing.
+/// If `TWINDEX_REQUIRE_ALL` is 1 and `missing` is a program.
 #[track_caller]
 pub fn skip(missing: Missing<'_>) {
     let notice = notice(missing, std::env::var_os("TWINDEX_REQUIRE_ALL").is_some_and(|value| value == "1"));
@@ -25,10 +25,10 @@ pub fn skip(missing: Missing<'_>) {
     }
 }
 
-/// Returns the notice for a skipped test, or an error if all programs are required and one is missing.
+/// Returns the notice for a skipped test.
 ///
 /// # Errors
-/// The message of the failure.
+/// The message of the failure, if `require_all` is set and `missing` is a program.
 pub fn notice(missing: Missing<'_>, require_all: bool) -> Result<String, String> {
     match missing {
         Missing::Program(name) if require_all => {

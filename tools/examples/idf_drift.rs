@@ -1,14 +1,14 @@
-//! How far fingerprints drift when their IDF table is remade from a larger collection.
+//! Measures how much fingerprints change when their IDF table is rebuilt from a larger collection.
 //!
 //! ```sh
 //! cargo run --release -p twindex-tools --example idf_drift -- pages.jsonl [...]
 //! ```
 //!
-//! For each file: the documents are put in an order that has nothing to do with the file's, tables are made from the
-//! first 10, 25 and 50 % of them and from all, and each document's fingerprint by a table is compared with that by
-//! the table of all. Printed for shingles of one word and of five: the mean Hamming distance, how many documents
-//! have moved at all, by more than 3 and by more than 6 bits, and by how much the one that moved farthest; then the
-//! same for fingerprints that are not weighted, for scale.
+//! For each file: documents are put into an order that is independent of their order in the file. IDF tables are made
+//! from the first 10, 25 and 50 % of the documents, and from all. Each document's fingerprint with a partial table is
+//! compared with its fingerprint with the full table. Prints, for shingles of one word and of five: the mean Hamming
+//! distance, the number of documents whose fingerprint changed at all, by more than 3 bits and by more than 6 bits, and
+//! the largest distance; then, for comparison, the same for unweighted fingerprints.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -40,7 +40,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The texts of a file, in the order of their hashes, those without tokens left out.
+/// Returns the texts of a file in the order of their hashes, without texts that have no tokens.
 fn texts(file: &str) -> anyhow::Result<Vec<String>> {
     let mut texts = Vec::new();
     for line in BufReader::new(File::open(file)?).lines() {

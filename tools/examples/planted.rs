@@ -1,28 +1,38 @@
-//! Documents with planted near-duplicates, for measurements: the same seed gives the same bytes on every machine.
+//! Makes documents with planted near-duplicates, for measurements: the same seed gives the same bytes on every machine.
 //!
 //! ```sh
 //! cargo run --release -p twindex-tools --example planted -- 600000 300 0.15 truth.tsv > documents.jsonl
+//! cargo run --release -p twindex-tools --example planted -- 600000 300 0.15 truth.tsv FOLDER > documents.jsonl
 //! ```
 //!
-//! Words are drawn from 200,000, with the frequencies of Zipf's law (exponent 0.9). That share of the documents are copies of
-//! one of the 200,000 documents before, in which up to one word in 25 is replaced. The table has each copy, its original,
-//! and what their sets of shingles of five words share and have together.
+//! The arguments are the number of documents, their words, and the share of copies. Without a folder, words are drawn
+//! from 200,000 with the frequencies of Zipf's law (exponent 0.9). With a folder, the words are those of its text files,
+//! for example the sources and readmes in cargo's cache: after each word the document goes on with the next word of the
+//! file, or, as often, with what follows another occurrence of the same word. So shingles recur as they do in texts.
+//!
+//! A copy is one of the 200,000 documents before it, with up to one word in 25 replaced. The table has each copy, its
+//! original, and the sizes of the intersection and the union of their sets of shingles of five words.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
 
-/// The number of words to draw from.
+/// Number of words that are drawn without a folder.
 const VOCABULARY: usize = 200_000;
-/// The number of documents that may be copied.
+/// Number of documents that may be copied.
 const ORIGINALS: usize = 200_000;
 /// Words of a shingle.
 const WIDTH: usize = 5;
-/// Entries of the table by which words are drawn: a power of two.
+/// Number of entries of the table by which words are drawn: a power of two.
 const DRAWN: usize = 1 << 20;
+/// Number of words read from a folder.
+const READ: usize = 20_000_000;
+/// Bytes of the longest word read from a folder.
+const LETTERS: usize = 24;
 
-/// Numbers at random: splitmix64.
+/// Random numbers by splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -37,26 +47,103 @@ impl Random {
     fn below(&mut self, below: usize) -> usize {
         (self.next() % below as u64) as usize
     }
-
-    fn word(&mut self, table: &[u32]) -> u32 {
-        table[(self.next() >> 44) as usize]
-    }
 }
 
-/// The words by their frequencies.
-fn table() -> Vec<u32> {
-    let mut sum = 0.0;
-    let sums: Vec<f64> = (1..=VOCABULARY)
-        .map(|rank| {
-            sum += 1.0 / (rank as f64).powf(0.9);
-            sum
-        })
-        .collect();
-    let word = |at: usize| {
-        let mark = (at as f64 + 0.5) / DRAWN as f64 * sum;
-        sums.partition_point(|&sum| sum < mark).min(VOCABULARY - 1) as u32
-    };
-    (0..DRAWN).map(word).collect()
+/// The words of documents.
+enum Source {
+    /// Words by their frequencies.
+    Zipf(Vec<u32>),
+    /// The words of texts, in order, and the positions of each word.
+    Texts { words: Vec<u32>, first: Vec<u32>, positions: Vec<u32> },
+}
+
+impl Source {
+    fn zipf() -> (Self, Vec<String>) {
+        let mut sum = 0.0;
+        let sums: Vec<f64> = (1..=VOCABULARY)
+            .map(|rank| {
+                sum += 1.0 / (rank as f64).powf(0.9);
+                sum
+            })
+            .collect();
+        let word = |at: usize| {
+            let mark = (at as f64 + 0.5) / DRAWN as f64 * sum;
+            sums.partition_point(|&sum| sum < mark).min(VOCABULARY - 1) as u32
+        };
+        let names =
+            (0..VOCABULARY as u64).map(|word| format!("w{:x}", word * 2_654_435_761 % (1 << 32))).collect();
+        (Self::Zipf((0..DRAWN).map(word).collect()), names)
+    }
+
+    /// Reads the words of the files below a folder, in the order of their paths.
+    fn texts(folder: &Path) -> Result<(Self, Vec<String>), Box<dyn std::error::Error>> {
+        let mut numbers = HashMap::new();
+        let (mut words, mut names) = (Vec::new(), Vec::new());
+        let mut folders = vec![folder.to_path_buf()];
+        while let Some(folder) = folders.pop() {
+            let mut paths =
+                std::fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+            paths.sort();
+            for path in paths {
+                if path.is_dir() {
+                    folders.push(path);
+                } else if let Ok(text) = std::fs::read_to_string(&path) {
+                    for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+                        if (1..=LETTERS).contains(&word.len()) && words.len() < READ {
+                            let word = word.to_ascii_lowercase();
+                            words.push(*numbers.entry(word).or_insert_with_key(|word| {
+                                names.push(word.clone());
+                                names.len() as u32 - 1
+                            }));
+                        }
+                    }
+                }
+            }
+        }
+        if words.len() < 2 {
+            return Err(format!("{}: no words in text files", folder.display()).into());
+        }
+        // Positions of each word, by counting sort. The last word has no successor.
+        let mut first = vec![0; names.len() + 1];
+        words[..words.len() - 1].iter().for_each(|&word| first[word as usize + 1] += 1);
+        for word in 0..names.len() {
+            first[word + 1] += first[word];
+        }
+        let (mut next, mut positions) = (first.clone(), vec![0; words.len() - 1]);
+        for (at, &word) in words[..words.len() - 1].iter().enumerate() {
+            positions[next[word as usize] as usize] = at as u32;
+            next[word as usize] += 1;
+        }
+        Ok((Self::Texts { words, first, positions }, names))
+    }
+
+    /// Draws one word.
+    fn word(&self, random: &mut Random) -> u32 {
+        match self {
+            Self::Zipf(table) => table[(random.next() >> 44) as usize],
+            Self::Texts { words, .. } => words[random.below(words.len())],
+        }
+    }
+
+    /// Draws the words of a document.
+    fn document(&self, count: usize, random: &mut Random) -> Vec<u32> {
+        match self {
+            Self::Zipf(_) => (0..count).map(|_| self.word(random)).collect(),
+            Self::Texts { words, first, positions } => {
+                let mut at = random.below(words.len() - 1);
+                let mut row = Vec::with_capacity(count);
+                for _ in 0..count {
+                    row.push(words[at]);
+                    if random.next().is_multiple_of(2) {
+                        let same = first[words[at] as usize] as usize..first[words[at] as usize + 1] as usize;
+                        at = positions[same.start + random.below(same.len())] as usize;
+                    }
+                    at = (at + 1) % (words.len() - 1);
+                }
+                row
+            }
+        }
+    }
 }
 
 fn shingles(words: &[u32]) -> HashSet<&[u32]> {
@@ -65,19 +152,20 @@ fn shingles(words: &[u32]) -> HashSet<&[u32]> {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (documents, words, share, truth) = match arguments.as_slice() {
-        [documents, words, share] => (documents, words, share, None),
-        [documents, words, share, truth] => (documents, words, share, Some(truth)),
-        _ => return Err("expected DOCUMENTS WORDS SHARE [TRUTH.tsv]".into()),
+    let (documents, words, share, truth, folder) = match arguments.as_slice() {
+        [documents, words, share] => (documents, words, share, None, None),
+        [documents, words, share, truth] => (documents, words, share, Some(truth), None),
+        [documents, words, share, truth, folder] => (documents, words, share, Some(truth), Some(folder)),
+        _ => return Err("expected DOCUMENTS WORDS SHARE [TRUTH.tsv [FOLDER]]".into()),
     };
     let (documents, words, share): (usize, usize, f64) = (documents.parse()?, words.parse()?, share.parse()?);
     let mut truth = truth.map(File::create).transpose()?.map(BufWriter::new);
     if let Some(truth) = &mut truth {
         writeln!(truth, "copy\toriginal\tintersection\tunion")?;
     }
-    let names: Vec<String> =
-        (0..VOCABULARY as u64).map(|word| format!("w{:x}", word * 2_654_435_761 % (1 << 32))).collect();
-    let (table, mut random) = (table(), Random(7));
+    let (source, names) =
+        folder.map_or_else(|| Ok(Source::zipf()), |folder| Source::texts(Path::new(folder)))?;
+    let mut random = Random(7);
     let mut originals: Vec<(usize, Vec<u32>)> = Vec::new();
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let mut line = String::new();
@@ -88,7 +176,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let mut row = original.clone();
             for _ in 0..random.below(words / 25 + 1) {
                 let at = random.below(row.len());
-                row[at] = random.word(&table);
+                row[at] = source.word(&mut random);
             }
             if let Some(truth) = &mut truth {
                 let (copied, original) = (shingles(&row), shingles(original));
@@ -98,7 +186,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
             row
         } else {
-            (0..words).map(|_| random.word(&table)).collect()
+            source.document(words, &mut random)
         };
         line.clear();
         write!(line, "{{\"id\":\"https://example.org/{number}\",\"text\":\"")?;

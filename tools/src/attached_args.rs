@@ -1,4 +1,4 @@
-//! Values and stamps of documents: where they are found, and what a new index does with them.
+//! Options for the values, stamps and priorities of documents: the fields to read, and their use in a new index.
 
 use std::path::Path;
 
@@ -13,27 +13,27 @@ use crate::options::Usage;
 /// Options of verbs that add documents.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct AttachedArgs {
-    /// Field of a JSONL object, column of a table, or field of an archive record's head, that is kept as the document's
-    /// value, at most 64 KiB: a string as it is, anything else as JSON; a document without it has none. A new index
-    /// keeps values if this is given
+    /// Field of a JSONL object, column of a table, or header field of an archive record that holds the document's value,
+    /// at most 64 KiB. Strings are kept unchanged, other types as JSON; a document without the field has no value. A new
+    /// index keeps values if this is given
     #[arg(long, value_name = "NAME")]
     value_field: Option<String>,
-    /// Field, column, or field of a record's head (WARC-Date), that holds the document's stamp: an integer from 0 on, as
-    /// a rule seconds since 1970, or a time as 2026-01-31T12:00:00Z, which becomes such and is all that a WARC-Date
-    /// may be; for an index in which documents expire
+    /// Field, column, or header field of a record (WARC-Date) that holds the document's stamp: an integer from 0 on,
+    /// usually seconds since 1970, or a time such as 2026-01-31T12:00:00Z, which is converted to seconds. A WARC-Date
+    /// must be a time. For an index in which documents expire
     #[arg(long, value_name = "NAME")]
     stamp_field: Option<String>,
-    /// Field or column that holds the document's priority, by which the leader of a group is chosen
-    /// (`groups`): min:FIELD, the smallest number first, or max:FIELD, the largest. Each document needs one. A new index
-    /// keeps priorities if this is given
+    /// Field or column that holds the document's priority, which decides the leader of a group (see `groups`): min:FIELD
+    /// prefers the smallest number, max:FIELD the largest. Every document needs a priority. A new index keeps priorities
+    /// if this is given
     #[arg(long, value_name = "WHICH", value_parser = parse_priority)]
     priority_field: Option<PriorityField>,
-    /// Documents of a new index expire when they are this much older than the newest, by their stamps: a number, or one
-    /// followed by s, m, h, d or w where stamps are seconds
+    /// In a new index, documents expire when their stamp is this much older than the newest stamp: a number, or, if
+    /// stamps are seconds, a number followed by s, m, h, d or w
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     expire_after: Option<u64>,
-    /// How far a stamp may be ahead of all before; further is a bad record, as everything would expire by a wrong one
-    /// [default: the age at which documents expire]
+    /// How far a stamp may be ahead of all earlier stamps. A stamp further ahead is a bad record, because one wrong
+    /// stamp would make all other documents expire [default: the age at which documents expire]
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     max_jump: Option<u64>,
 }
@@ -51,7 +51,7 @@ impl AttachedArgs {
         }
     }
 
-    /// The document that was sketched, with all that is kept of it.
+    /// Returns the sketched document with its value, stamp and priority.
     pub(crate) fn document<'a>(&self, one: &'a Sketched) -> Document<'a> {
         let priority = self.priority_field.as_ref().map(|field| {
             let number = one.attached.deciding().number.priority();
@@ -60,7 +60,7 @@ impl AttachedArgs {
         one.attached.with(&one.sketch).with_priority(priority)
     }
 
-    /// Refuses fields where there are no documents to have them.
+    /// Returns an error if fields are given but no documents are read.
     pub(crate) fn check_documents(&self, documents: bool) -> anyhow::Result<()> {
         if documents || !self.fields().any() {
             return Ok(());
@@ -89,7 +89,7 @@ impl AttachedArgs {
         Ok(())
     }
 
-    /// Refuses options that contradict an index that is there.
+    /// Returns an error if the options contradict the parameters of an existing index.
     pub(crate) fn check(&self, path: &Path, params: &Params, documents: bool) -> anyhow::Result<()> {
         let path = path.display();
         if let Some(age) = self.expire_after {
@@ -126,11 +126,11 @@ impl AttachedArgs {
     }
 }
 
-/// The source of priorities.
+/// The field of the priorities.
 #[derive(Clone, Debug)]
 struct PriorityField {
     name: String,
-    /// Whether the largest number comes first.
+    /// Whether the largest number is preferred.
     largest_first: bool,
 }
 
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_read_with_their_units() {
+    fn ages_are_parsed_with_their_units() {
         for (text, age) in
             [("1", 1), ("90s", 90), ("5m", 300), ("2h", 7200), ("30d", 2_592_000), ("1w", 604_800)]
         {

@@ -1,4 +1,4 @@
-//! The list of spans that do not count, of commands that read texts for an index.
+//! The `--boilerplate` option, of commands that read texts for an index: a list of text spans to ignore.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,17 +7,18 @@ use clap::Args;
 use twindex::{Index, Params, Sketcher};
 use twindex_corpus::{Boilerplate, boilerplate};
 
-/// The option.
+/// The `--boilerplate` option.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BoilerplateArgs {
-    /// A list of spans that do not count, `OUT/boilerplate` of `dedup --without-boilerplate` [default: that of the index, in
+    /// List of text spans to ignore, `OUT/boilerplate` of `dedup --without-boilerplate` [default: the index's list, in
     /// its folder or beside it]
     #[arg(long, value_name = "FILE")]
     boilerplate: Option<PathBuf>,
 }
 
 impl BoilerplateArgs {
-    /// Makes the parameters of a new index leave the spans of the list out; returns the list.
+    /// Reads the list, and records it in the parameters of a new index. Returns the list; `None` if the option was not
+    /// given.
     pub(crate) fn apply(&self, params: &mut Params) -> anyhow::Result<Option<Arc<Boilerplate>>> {
         let Some(path) = &self.boilerplate else { return Ok(None) };
         let list = boilerplate::open(path)?;
@@ -26,17 +27,17 @@ impl BoilerplateArgs {
         Ok(Some(list))
     }
 
-    /// Puts a copy of the list into the folder of a new index, where it is found.
+    /// Copies the list into the folder of a new index, where later commands look for it.
     pub(crate) fn keep(list: Option<&Boilerplate>, index: &Path) -> anyhow::Result<()> {
         list.map_or(Ok(()), |list| boilerplate::copy(list, index))
     }
 
-    /// The option, if it was given.
+    /// Returns the name of the option if it was given.
     pub(crate) fn option(&self) -> Option<&'static str> {
         self.boilerplate.is_some().then_some("boilerplate")
     }
 
-    /// The sketcher of an index.
+    /// Returns the sketcher of an index, which leaves out the listed spans.
     pub(crate) fn sketcher(&self, index: &Index) -> anyhow::Result<Sketcher> {
         boilerplate::sketcher(index, self.boilerplate.as_deref())
     }

@@ -6,24 +6,26 @@ use std::time::Duration;
 
 use rayon::prelude::*;
 
-/// Number of items in a piece, whose lines one thread formats.
+/// Number of items in a piece. One thread formats the lines of a piece.
 const PIECE: usize = 1 << 10;
-/// Number of pieces for each thread in a batch.
+/// Number of pieces per thread in a batch.
 const PIECES: usize = 16;
-/// Size of a piece's lines in bytes above which its remaining items are formatted only after these lines are written.
+/// If the lines of a piece exceed this size in bytes, its remaining items are formatted only after these lines are
+/// written.
 const TEXT: usize = 1 << 20;
-/// Pause between two checks for work.
+/// Time that a waiting thread sleeps between two checks for work.
 const PAUSE: Duration = Duration::from_micros(20);
 
-/// Writes the lines of the items that `feed` passes on, in order. `make` appends the lines of an item to a text, on any
-/// thread, and updates the state of that text; `write` receives each text in order. Feeding a batch, formatting the one
-/// before, and writing the one before that run at the same time.
+/// Writes one group of lines for each item that `feed` passes on, in order. `make` appends the lines of an item to a
+/// text, on any thread, and updates the state that belongs to this text. `write` receives the state and the text, in
+/// order. Three steps run at the same time: feeding a batch, formatting the previous batch, and writing the batch before
+/// it.
 ///
-/// Memory: up to three batches of 16,384 items for each thread, and the lines of one batch, up to 16 MiB for each thread.
+/// Memory: up to three batches of 16,384 items per thread, and the lines of one batch, up to 16 MiB per thread.
 ///
 /// # Errors
 ///
-/// Errors of `feed`, `make` and `write`; after an error of `make` or `write`, feeding ends soon.
+/// The errors of `feed`, `make` and `write`. After an error of `make` or `write`, feeding ends soon.
 pub(crate) fn in_order<T, S>(
     make: impl Fn(&T, &mut S, &mut Vec<u8>) -> anyhow::Result<()> + Sync,
     write: impl FnMut(S, &[u8]) -> anyhow::Result<()> + Send,
@@ -38,7 +40,7 @@ where
     let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
     let is_busy = AtomicBool::new(false);
     rayon::in_place_scope(|scope| {
-        // This thread helps with the work until the next batch can be passed on.
+        // While it waits for the batch to be taken, this thread helps with the work.
         let wait = || {
             while is_busy.load(Ordering::Acquire) {
                 if rayon::yield_now() != Some(rayon::Yield::Executed) {
@@ -66,13 +68,13 @@ where
             if waiting.len() < most { Ok(()) } else { hand_on(std::mem::take(&mut waiting)) }
         })?;
         hand_on(waiting)?;
-        // Writes the lines of the last batch.
+        // An empty batch, so that the lines of the last batch are written.
         hand_on(Vec::new())?;
         wait()
     })
 }
 
-/// Releases waiting threads, even after a panic.
+/// Releases waiting threads when it is dropped, even by a panic.
 struct TurnGuard<'b>(&'b AtomicBool);
 
 impl Drop for TurnGuard<'_> {
@@ -81,10 +83,10 @@ impl Drop for TurnGuard<'_> {
     }
 }
 
-/// The formatting and writing of batches, concurrent with feeding.
+/// Formats and writes batches, concurrently with feeding.
 struct Handoff<T, S, W> {
     write: W,
-    /// Formatted lines that are not yet written.
+    /// Formatted lines that are not written yet.
     made: Vec<ItemLines<T, S>>,
     failure: Option<anyhow::Error>,
 }
@@ -95,7 +97,7 @@ where
     S: Default + Send,
     W: FnMut(S, &[u8]) -> anyhow::Result<()> + Send,
 {
-    /// Formats the lines of these items, and writes those of the batch before.
+    /// Formats the lines of these items, and writes the lines of the previous batch.
     fn go_on(
         &mut self,
         items: &[T],
@@ -125,7 +127,7 @@ where
 struct ItemLines<T, S> {
     state: S,
     text: Vec<u8>,
-    /// The items whose lines are not yet formatted.
+    /// The items whose lines are not formatted yet.
     rest: Vec<T>,
 }
 
@@ -148,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_in_the_order_of_the_items_whatever_the_threads() {
+    fn lines_keep_the_item_order_for_any_thread_count() {
         for threads in [1, 3] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             for (count, width) in [(0, 8), (1, 8), (PIECE as u64, 8), (100_000, 8), (5_000, 3_000)] {
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_production_and_failed_write_end_the_output() {
+    fn output_ends_after_a_failed_make_or_write() {
         let run = |bad: u64, space: usize| {
             let mut written = 0;
             in_order(

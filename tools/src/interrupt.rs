@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Folders and files to remove when a signal ends the process.
+/// The folders and files to remove if a signal ends the process.
 static FOLDERS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 fn folders() -> MutexGuard<'static, Vec<PathBuf>> {
     FOLDERS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Handles SIGINT, SIGTERM and SIGHUP by removing unfinished results, except for signals that are ignored at the start, as
-/// under nohup. If handlers cannot be set, the system ends the process as usual.
+/// Handles SIGINT, SIGTERM and SIGHUP by removing unfinished results. Signals that are ignored at the start, as under
+/// nohup, stay ignored. If handlers cannot be installed, the signals end the process without this cleanup.
 #[cfg(unix)]
 pub(crate) fn watch() {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -33,7 +33,7 @@ pub(crate) fn watch() {
 #[cfg(not(unix))]
 pub(crate) fn watch() {}
 
-/// Returns the ignored signals, one bit for each, from signal 1; 0 if the system does not report them.
+/// Returns the ignored signals as a bit mask whose bit 0 is signal 1; 0 if the system does not report them.
 #[cfg(unix)]
 fn ignored() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -44,11 +44,11 @@ fn ignored() -> u64 {
 /// Removes unfinished results, and ends the process with the exit code that shells use for this signal.
 #[cfg(unix)]
 fn end(signal: i32) -> ! {
-    /// Maximal number of attempts to remove a folder while files are written into it.
+    /// Maximal number of attempts to remove a folder while other threads write files into it.
     const TRIES: u32 = 50;
     let folders = folders();
     for _ in 0..TRIES {
-        // Other threads run until the end, and may write into a folder while it is removed.
+        // Other threads run until the process ends, and may write into a folder while it is removed.
         if folders.iter().all(|half_done| remove(half_done) || !half_done.exists()) {
             break;
         }
@@ -66,7 +66,7 @@ fn remove(half_done: &Path) -> bool {
     }
 }
 
-/// A folder or a file that is removed if a signal ends the process before this value is dropped.
+/// A folder or file that is removed if a signal ends the process. Dropping this value cancels the removal.
 pub(crate) struct RemovedOnSignal(PathBuf);
 
 impl RemovedOnSignal {

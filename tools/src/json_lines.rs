@@ -1,4 +1,4 @@
-//! Writes tables on standard output as JSON: one object per line, with the names of the columns.
+//! Writes tables to standard output as JSON: one object per line, whose fields are named by the columns.
 
 use std::io::{self, Write};
 
@@ -7,19 +7,19 @@ use twindex_corpus::tsv;
 /// How the fields of a column are converted to JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// A key, or another string; invalid UTF-8 is escaped as in the table.
+    /// A key or another string. Invalid UTF-8 is escaped as in the table.
     Text,
-    /// The same as [`Kind::Text`], but null for an unknown value.
+    /// As [`Kind::Text`], but null if the value is unknown.
     Known,
-    /// A key, written as a number if it is one.
+    /// A key: a number if the index has numbers as keys.
     Digits,
-    /// A number; null if the field has none.
+    /// A number; null if the field is not a number.
     Number,
-    /// A list of strings separated by commas; null if empty.
+    /// A list of strings, separated by commas in the table; null if empty.
     List,
 }
 
-/// Columns that some lines lack.
+/// Columns that are missing in some lines.
 const COUNTS: [&str; 2] = ["intersection", "union"];
 
 /// The columns of a table.
@@ -27,7 +27,7 @@ const COUNTS: [&str; 2] = ["intersection", "union"];
 pub(crate) struct JsonColumns(Vec<(String, Kind)>);
 
 impl JsonColumns {
-    /// Parses column names separated by tabs. With `has_numbers_as_keys`, keys of documents are numbers.
+    /// Parses column names separated by tabs. `has_numbers_as_keys` is true if keys of documents are numbers.
     pub(crate) fn of(names: &str, has_numbers_as_keys: bool) -> Self {
         let kind = |name: &str| match name {
             "a" | "b" | "key" | "kept" | "near_key" | "query" | "root" if has_numbers_as_keys => Kind::Digits,
@@ -41,10 +41,10 @@ impl JsonColumns {
         Self(names.split('\t').map(|name| (name.to_owned(), kind(name))).collect())
     }
 
-    /// Appends the object of a line, and a newline.
+    /// Appends the JSON object for a line, and a newline.
     pub(crate) fn push(&self, line: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
         let fields = line.split(|&byte| byte == b'\t');
-        // Counts are present only if shingles were counted.
+        // These columns are present only if shingles were counted.
         let is_short = fields.clone().count() < self.0.len();
         let is_there = |(name, _): &&(String, Kind)| !(is_short && COUNTS.contains(&name.as_str()));
         for (number, ((name, kind), field)) in self.0.iter().filter(is_there).zip(fields).enumerate() {
@@ -91,15 +91,15 @@ fn push_text(field: &[u8], all: &mut Vec<u8>) -> io::Result<()> {
 pub(crate) struct JsonLines<W> {
     out: W,
     columns: JsonColumns,
-    /// The header line, until it has been written; lines before it describe the table.
+    /// The header line, until it has been written. Lines before the header describe the table and are dropped.
     head: Option<String>,
-    /// The beginning of an incomplete line.
+    /// The beginning of a line whose end has not been written yet.
     begun: Vec<u8>,
     made: Vec<u8>,
 }
 
 impl<W: Write> JsonLines<W> {
-    /// Creates a converter for a table without a header, or for one whose header ends with the line `head`.
+    /// Creates a converter. `head` is the last line of the table's header; `None` for a table without a header.
     pub(crate) fn new(out: W, columns: JsonColumns, head: Option<&str>) -> Self {
         let head = head.map(str::to_owned);
         Self { out, columns, head, begun: Vec::new(), made: Vec::new() }
@@ -112,7 +112,7 @@ impl<W: Write> JsonLines<W> {
             }
             return Ok(());
         }
-        // Totals after the table have no columns.
+        // Lines with totals after the table have no columns and are dropped.
         if self.columns.0.len() > 1 && !line.contains(&b'\t') {
             return Ok(());
         }

@@ -1,15 +1,15 @@
-//! `--keep`: which documents come first.
+//! `--keep`: which document of a group is kept.
 
 use twindex_corpus::Keep;
 
-/// The order of documents, and the field that decides it.
+/// The order of documents by preference, and the field that determines it, if there is one.
 #[derive(Clone, Debug)]
 pub(crate) struct KeepArgs {
     pub(crate) keep: Keep,
     pub(crate) field: Option<String>,
 }
 
-/// The choices of `--keep` that go by no field.
+/// The choices of `--keep` that need no field.
 const KEEPS: [(&str, Keep); 4] = [
     ("first", Keep::First),
     ("longest", Keep::Longest),

@@ -11,35 +11,36 @@ use twindex::{KeyBuf, Params};
 
 use twindex_corpus::tsv;
 
-/// Bytes of a line of keys at most: those of the longest key, where each byte is written as `\xNN`, and the end of the line.
+/// Maximal length of a line of keys in bytes: the longest key with each byte written as `\xNN`, and the line ending.
 const LINE_BYTES_MAX: u64 = 4 * KEY_BYTES_MAX as u64 + 2;
 
-/// Keys, as arguments.
+/// Keys given as arguments.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct KeyArgs {
     /// Keys of documents
     #[arg(value_name = "KEY", required = true)]
     keys: Vec<String>,
-    /// Keys are written as `keys` prints them: \t, \n, \r, \\, \xNN
+    /// Keys are escaped as `keys` prints them: \t, \n, \r, \\, \xNN
     #[arg(long)]
     escaped: bool,
 }
 
 impl KeyArgs {
-    /// The keys, of the index's kind.
+    /// Parses the keys, as the index's type of keys.
     ///
     /// # Errors
     ///
-    /// A key that the index cannot hold, named.
+    /// A key is not valid for the index; the error names the key.
     pub(crate) fn keys(&self, index: &Path, params: &Params) -> anyhow::Result<Vec<KeyBuf>> {
         self.keys.iter().map(|key| parse(key.as_bytes(), self.escaped, index, params)).collect()
     }
 
-    /// Hands each key to `each`; for the single argument `-` those of standard input, one a line, as they are read.
+    /// Passes each key to `each`. If the single argument is `-`, reads keys from standard input, one per line.
     ///
     /// # Errors
     ///
-    /// A key that the index cannot hold, named with its line; input that cannot be read; what `each` returns.
+    /// A key is not valid for the index (the error names the key and its line), or standard input cannot be read. Errors
+    /// of `each` are returned.
     pub(crate) fn for_each_or_lines(
         &self,
         index: &Path,
@@ -70,11 +71,11 @@ impl KeyArgs {
 }
 
 impl KeyArgs {
-    /// The keys as bytes.
+    /// Returns the keys as bytes.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// The errors of [`keys`](Self::keys).
     pub(crate) fn byte_keys(&self, index: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
         let unescaped = |key: &String| {
             if !self.escaped {
@@ -88,11 +89,11 @@ impl KeyArgs {
     }
 }
 
-/// The key that a text writes, of the index's kind; `escaped` as `keys` prints it.
+/// Parses a key, as the index's type of keys. `escaped` is true if the key is written as `keys` prints it.
 ///
 /// # Errors
 ///
-/// A key that the index cannot hold, named.
+/// The key is not valid for the index; the error names the key.
 pub(crate) fn parse(text: &[u8], escaped: bool, index: &Path, params: &Params) -> anyhow::Result<KeyBuf> {
     let shown = || format!("{}: the key `{}`", index.display(), String::from_utf8_lossy(text).escape_debug());
     if params.key == KeyKind::U64 {

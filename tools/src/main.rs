@@ -1,4 +1,4 @@
-//! The command `twindex`: each verb is a file in `cmd`; this file parses the command line and reports errors.
+//! The `twindex` command: each verb is a file in `cmd`; this file parses the command line and reports errors.
 
 mod attached_args;
 mod boilerplate_args;
@@ -29,24 +29,25 @@ use std::process::ExitCode;
 use clap::{ArgAction, Parser};
 use tracing::Level;
 
-/// Near-duplicates of documents, through an index on disk.
+/// Find near-duplicate documents, using an index on disk
 #[derive(Parser)]
 #[command(name = "twindex", version, max_term_width = 100)]
 struct Command {
     #[command(subcommand)]
     verb: cmd::Verb,
-    /// Say on standard error what is done; -vv says more
+    /// Log progress to standard error; -vv logs more
     #[arg(long, short, global = true, action = ArgAction::Count)]
     verbose: u8,
 }
 
-/// Exit codes: 0 for success, 1 for errors (damage found, input refused), 2 for wrong usage, from clap.
+/// Exit codes: 0 for success, 1 for errors (including damage found and input refused), 2 for wrong usage, reported by
+/// clap.
 fn main() -> ExitCode {
     let command = Command::parse();
     listen(command.verbose);
     interrupt::watch();
-    // The command owns its process, so it may install signal handlers: a file that is truncated while it is mapped, or a
-    // disk that fails, becomes a normal error. Without handlers on a system, the process ends as usual.
+    // The command owns its process, so it may install signal handlers. They turn read faults of mapped files, from a
+    // truncated file or a failing disk, into normal errors. If they cannot be installed, such a fault ends the process.
     #[cfg(target_os = "linux")]
     let _ = twindex::sys::guard::install();
     let run = match twindex_kernel::Level::from_environment() {
@@ -55,7 +56,7 @@ fn main() -> ExitCode {
     };
     match run {
         Ok(code) => twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| code),
-        // The reader of the pipe has closed it, as in `| head`.
+        // The reader has closed the pipe, as in `| head`.
         Err(error) if is_broken_pipe(&error) => {
             twindex_corpus::lost::check().map_or_else(|error| failed(&error), |()| ExitCode::SUCCESS)
         }
@@ -63,13 +64,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints an error; returns the exit code for it.
+/// Prints an error, and returns its exit code.
 fn failed(error: &anyhow::Error) -> ExitCode {
     eprintln!("twindex: {}{}", message_of(error), remedy(error).unwrap_or_default());
     if error.is::<options::Usage>() { ExitCode::from(2) } else { ExitCode::FAILURE }
 }
 
-/// Prints the log of the tool and the library on standard error, at the level set by `-v`.
+/// Prints the log of the tool and the library to standard error. `verbose` is the number of `-v` options.
 fn listen(verbose: u8) {
     let most = match verbose {
         0 => return,
@@ -91,7 +92,7 @@ fn listen(verbose: u8) {
     );
 }
 
-/// Returns the error and its causes; a cause that the preceding message contains is not repeated.
+/// Returns the message of an error and its causes, without causes that the preceding message already contains.
 fn message_of(error: &anyhow::Error) -> String {
     let mut message = String::new();
     for cause in error.chain().map(ToString::to_string) {
@@ -104,7 +105,7 @@ fn message_of(error: &anyhow::Error) -> String {
     message
 }
 
-/// Returns advice for an error that the code that raised it could not give.
+/// Returns advice for an error, where the code that raised the error knows too little to give advice.
 fn remedy(error: &anyhow::Error) -> Option<String> {
     use std::io::ErrorKind;
     error.chain().find_map(|cause| {
@@ -122,7 +123,7 @@ fn remedy(error: &anyhow::Error) -> Option<String> {
             twindex::Error::Io { op, path, source }
                 if source.kind() == ErrorKind::NotFound && !path.exists() =>
             {
-                // For "create a directory in" and "sync the directory", the path is that of a folder.
+                // For the operations "create a directory in" and "sync the directory", the path is a folder.
                 let is_folder = op.ends_with(" in") || op.ends_with(" directory");
                 let first = if is_folder { "make that folder first, or " } else { "" };
                 Some(format!("; {first}see whether its name is right"))

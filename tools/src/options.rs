@@ -14,44 +14,44 @@ use twindex_corpus::input::{
 };
 use twindex_corpus::sketching::SketchOptions;
 
-/// An error in the options that the command-line parser cannot detect; exit code 2, as for the parser's errors.
+/// An error in the options that the command-line parser cannot detect. The exit code is 2, as for errors of the parser.
 pub(crate) use twindex_corpus::InvalidOptions as Usage;
 
 /// How a resemblance is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum VerifyChoice {
-    /// Shingle by shingle, on the texts
+    /// By exact counts of shingles in the texts
     Exact,
-    /// By the signatures in the index: an estimate
+    /// By the signatures in the index; an estimate
     Signature,
 }
 
-/// What a verb prints.
+/// Options for what a verb prints.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Output {
-    /// Print JSON on standard output instead of text: an object a line for each result, where there are any, and a last one with
-    /// the figures
+    /// Print JSON on standard output instead of text: one object per line for each result, if there are results, and a
+    /// last one with statistics
     #[arg(long)]
     pub(crate) json: bool,
-    /// No progress bars, no summary, no notes
+    /// Print no progress bars, summary or notes
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
 
-/// What a verb may use for its work; options of those whose work it changes.
+/// Options for the resources a verb may use.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ResourceArgs {
-    /// Threads to use; results do not depend on it [default: all cores]
+    /// Number of threads to use; results do not depend on it [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
-    /// Memory for work that can go to disk instead, for example 512M or 4G
+    /// Memory budget for work that can use the disk instead, for example 512M or 4G
     #[arg(long, value_name = "SIZE", default_value = "1G", value_parser = parse_size)]
     pub(crate) memory: usize,
 }
 
 impl ResourceArgs {
-    /// Sets the number of threads of the whole process. Later calls, by verbs that are steps of another one, have no
-    /// effect.
+    /// Sets the number of threads of the whole process. Only the first call has an effect, so verbs that run as steps of
+    /// another verb keep its setting.
     pub(crate) fn apply(&self) -> anyhow::Result<()> {
         static IS_APPLIED: AtomicBool = AtomicBool::new(false);
         if IS_APPLIED.swap(true, Ordering::Relaxed) {
@@ -59,18 +59,18 @@ impl ResourceArgs {
         }
         rayon::ThreadPoolBuilder::new()
             .num_threads(self.threads.unwrap_or(0).into())
-            .use_current_thread() // so that what this one does itself is not one thread more
+            .use_current_thread() // the current thread is one of the threads
             .build_global()
             .context("cannot start threads")
     }
 }
 
-/// Options of verbs that ask an index.
+/// Options of verbs that query an index.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AccessArgs {
-    /// How the index is read: maps of its files; reads of single pages, which cost more, but where a failing disk or
-    /// network is an error message and not the end of the process; load, which reads all of it into memory first, for
-    /// many queries of a large index; or maps without hints to the system, to compare
+    /// How the index is read: map, through memory maps; reads of single pages, which are slower, but a failing disk or
+    /// network gives an error instead of ending the process; load, which first reads the whole index into memory, for
+    /// many queries of a large index; or maps without hints to the system, for comparison
     #[arg(long, value_enum, value_name = "HOW", default_value = "map")]
     access: AccessArg,
 }
@@ -115,73 +115,77 @@ pub(crate) fn parse_size(text: &str) -> Result<usize, String> {
 /// Options of verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct InputArgs {
-    /// JSONL, CSV, TSV, WET, WARC and ARC files (.gz, .zst too), Parquet files, folders of text files, text or HTML files,
-    /// or - for JSONL on standard input
+    /// JSONL, CSV, TSV, WET, WARC and ARC files (also .gz and .zst), Parquet files, folders of text files, text or HTML
+    /// files, or - for JSONL on standard input
     #[arg(value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
-    /// Field of a JSONL object, or column of a table, that holds the text; also a path into objects, meta.text or
-    /// /meta/text, and several joined by ends of lines, title,body. Null is an empty text [default: text]
+    /// Field of a JSONL object, or column of a table, that holds the text. It may be a path into nested objects,
+    /// meta.text or /meta/text, or several fields, title,body, which are joined by newlines. Null is an empty text
+    /// [default: text]
     #[arg(long, value_name = "NAME")]
     text_field: Option<String>,
-    /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an
-    /// array of [feature, weight] pairs, or an object of weights. Weights are for the simhash; to MinHash a document
-    /// is the set of its features with a positive weight, none if there is none, unless its index weights them, too
+    /// Field of a JSONL object that holds features instead of a text: an array of strings and integers (a set), an array
+    /// of [feature, weight] pairs, or an object of weights. The simhash uses the weights. MinHash uses the set of
+    /// features with a positive weight, which may be empty, unless the index weights the features for MinHash as well
     #[arg(long, value_name = "NAME", conflicts_with = "text_field")]
     features_field: Option<String>,
-    /// Field of a JSONL object, column of a table, or field of an archive record's head, that holds the document's key:
-    /// a string, a number, a UUID or a time, as it is written. Also a path, meta.url or /meta/url, and several joined by
-    /// commas, shard,row [default: id, or `FILE:ROW` without that; of archives, WARC-Target-URI]
+    /// Field of a JSONL object, column of a table, or header field of an archive record, that holds the document's key:
+    /// a string, a number, a UUID or a time, used as it is written. It may be a path, meta.url or /meta/url, or several
+    /// fields joined by commas, shard,row [default: id, or `FILE:ROW` if it is missing; for archives, WARC-Target-URI]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
-    /// How inputs are distinguished: by name, or all taken as one kind (of folders, the files named so) [default: auto]
+    /// Format of the inputs: determined by file names, or the same for all inputs (in folders, for all files with such
+    /// names) [default: auto]
     #[arg(long, value_enum)]
     format: Option<FormatArg>,
-    /// Of folders, only files that fit one of these patterns: of names, *.jsonl, or with a / of paths below the folder, en/**
+    /// In folders, read only files that match one of these patterns: file names such as *.jsonl, or, with a /, paths
+    /// below the folder such as en/**
     #[arg(long, value_name = "GLOB")]
     include: Vec<String>,
-    /// Of folders, no files that fit one of these patterns
+    /// In folders, skip files that match one of these patterns
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
-    /// The delimiter of fields of a CSV or TSV: one character, or tab [default: a comma or what a first line sep= says,
-    /// in TSV a tab]
+    /// Field delimiter in CSV or TSV files: one character, or tab [default: a comma in CSV, unless the first line sets
+    /// another with sep=; a tab in TSV]
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
     delimiter: Option<u8>,
-    /// The quote around a field of a CSV or TSV with delimiters or line ends in it: one character, or none, so that
-    /// each line is a row [default: " in CSV, none in TSV]
+    /// Quote character in CSV or TSV files, for fields that contain delimiters or newlines: one character, or none, so
+    /// that each line is a row [default: " in CSV, none in TSV]
     #[arg(long, value_name = "CHAR|none", value_parser = parse_quote)]
     quote: Option<Quote>,
-    /// What is before a quote inside of a field between quotes, where quotes are not written twice
+    /// Character that escapes a quote inside a quoted field, in files that do not double such quotes
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
     escape: Option<u8>,
-    /// The first row of a CSV or TSV names no columns: they are 1, 2 and so on
+    /// The first row of CSV or TSV files is not a header; columns are named 1, 2 and so on
     #[arg(long)]
     no_header: bool,
     /// Skip and count up to N bad records instead of stopping at the first [default: 0]
     #[arg(long, value_name = "N")]
     skip_bad: Option<u64>,
-    /// A text with bytes that are not UTF-8, or that its encoding has not: refused (files in folders are passed over);
-    /// taken, with U+FFFD for such bytes, and by `dedup` compared by its bytes alone; or passed over and counted. Bytes of
-    /// keys are never replaced [default: error; of HTML and archives, replace]
+    /// What to do with a text that has bytes that are invalid in UTF-8 or in its encoding: refuse it with an error
+    /// (files in folders are skipped); replace the bytes by U+FFFD, in which case `dedup` compares the text only for
+    /// equality of its bytes; or skip and count it. Bytes of keys are never replaced [default: error; for HTML and
+    /// archives, replace]
     #[arg(long, value_enum, value_name = "ACTION")]
     invalid_utf8: Option<Invalid>,
-    /// Encoding of texts that are not UTF-8: a label as in `charset=`, for example windows-1251 or gbk; or auto, by
-    /// a byte order mark, by what a page says of itself, or by what the bytes look like [default: UTF-8; of HTML, auto]
+    /// Encoding of texts that are not UTF-8: a label as in `charset=`, for example windows-1251 or gbk; or auto, which
+    /// uses a byte order mark, the page's own declaration, or a guess from the bytes [default: UTF-8; for HTML, auto]
     #[arg(long, value_name = "LABEL", value_parser = parse_encoding)]
     encoding: Option<Charset>,
 }
 
-/// Fingerprints that records bring, an option of the verbs that compare by distance.
+/// Options for fingerprints that are read from records, of verbs that compare by distance.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct FingerprintArgs {
-    /// Field of a JSONL object, or column of a table, that holds a fingerprint of 64 bits instead of a text, such as a
-    /// perceptual hash: a string or a whole number. Also a path, meta.phash or /meta/phash. What is kept and compared is
-    /// Hamming distance alone
+    /// Field of a JSONL object, or column of a table, that holds a 64-bit fingerprint instead of a text, such as a
+    /// perceptual hash: a string or an integer. It may be a path, meta.phash or /meta/phash. Only fingerprints are kept,
+    /// and compared by Hamming distance
     #[arg(long, value_name = "NAME")]
     fingerprint_field: Option<String>,
-    /// How fingerprints are written: hex, 16 digits, or 0x and up to 16; decimal, without a sign; signed, as databases store
-    /// 64 bits; bits, 64 zeros and ones, the highest first; or auto, any of these, where a string of 16 decimal digits is
-    /// refused because hex and decimal both fit. A number of JSON, or of a column of whole numbers, is decimal or signed
-    /// [default: auto]
+    /// How fingerprints are written: hex, 16 digits, or 0x and up to 16 digits; decimal, without a sign; signed, as
+    /// databases store 64-bit integers; bits, 64 zeros and ones, the highest bit first; or auto, any of these. With
+    /// auto, a string of 16 decimal digits is refused because it could be hex or decimal. A JSON number, or a value in
+    /// an integer column, is decimal or signed [default: auto]
     #[arg(long, value_name = "FORM", requires = "fingerprint_field", value_parser = form_parser())]
     fingerprint_form: Option<FingerprintForm>,
 }
@@ -192,19 +196,19 @@ fn form_parser() -> impl TypedValueParser<Value = FingerprintForm> {
 }
 
 impl FingerprintArgs {
-    /// Returns whether documents are fingerprints, not texts.
+    /// Returns whether records are read as fingerprints, not as texts.
     pub(crate) fn are_read(&self) -> bool {
         self.fingerprint_field.is_some()
     }
 
-    /// Returns these options with the field of fingerprints.
+    /// Returns these options with the field of fingerprints added.
     pub(crate) fn apply(&self, options: InputOptions) -> InputOptions {
         let Some(field) = &self.fingerprint_field else { return options };
         let fingerprint = Some(self.fingerprint_form.unwrap_or_default());
         InputOptions { text_field: field.clone(), features: false, fingerprint, ..options }
     }
 
-    /// Refuses other fields for the compared content.
+    /// Returns an error if another field for the content to compare is also given.
     pub(crate) fn check(&self, input: &InputArgs) -> Result<(), Usage> {
         let other = [
             ("--features-field", input.features_field.is_some()),
@@ -219,11 +223,11 @@ impl FingerprintArgs {
     }
 }
 
-/// The source of keys, an option of the verbs that read documents.
+/// The option for the source of keys, of verbs that read documents.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct IdsArgs {
-    /// Where keys come from: the field, which each record must have; the file and the number of the record in it,
-    /// `FILE:ROW`; or the field, and `FILE:ROW` where no field `id` is and none is named [default: auto]
+    /// Where keys come from: the field, which each record must have; the file name and the record's number in the file,
+    /// as `FILE:ROW`; or the field, or `FILE:ROW` if no field is named and there is no field `id` [default: auto]
     #[arg(long, value_enum, value_name = "WHERE")]
     ids: Option<IdSource>,
 }
@@ -241,7 +245,7 @@ impl IdsArgs {
         self.ids.is_some()
     }
 
-    /// Returns these options with the source of keys.
+    /// Returns these options with the source of keys added.
     pub(crate) fn apply(&self, options: InputOptions) -> InputOptions {
         self.ids.map_or(options.clone(), |source| source.apply(options))
     }
@@ -257,31 +261,32 @@ impl IdSource {
     }
 }
 
-/// The treatment of repeated keys.
+/// What to do with a repeated key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Repeated {
-    /// The second document with the key K has K#2, or the next number that is free
+    /// The second document with key K gets the key K#2, or the next free number
     Number,
-    /// The first document stays, others are passed over and counted
+    /// The first document is used, later ones are skipped and counted
     First,
-    /// The last document stays, others are passed over and counted
+    /// The last document is used, earlier ones are skipped and counted
     Last,
-    /// It is an error
+    /// Stop with an error
     Error,
 }
 
-/// What is done about a key that comes again, an option of verbs that take documents as they come.
+/// The option for repeated keys, of verbs that by default take every document.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RepeatedArgs {
-    /// What is done about a key that comes again in the inputs: each document is taken as it comes, which to an index means
-    /// that the last one stays; or the second has a number after its key; or the first, or the last, alone is taken; or it
-    /// is an error [default: as they come]
+    /// What to do with a key that is repeated in the inputs. By default every document is used, so an index keeps the
+    /// last one; otherwise later documents get a number after their key; or only the first, or only the last, is used;
+    /// or it is an error [default: use every document]
     #[arg(long, value_enum, value_name = "HOW")]
     repeated_keys: Option<Repeated>,
 }
 
 impl RepeatedArgs {
-    /// Returns the data to read of documents. Seen keys take `memory` bytes, and beyond that unnamed files.
+    /// Returns the options for sketching documents. The set of seen keys uses `memory` bytes, and unnamed files beyond
+    /// that.
     pub(crate) fn wanted(&self, memory: usize) -> SketchOptions {
         let budget = self.is_given().then(|| MemoryBudget::new(&std::env::temp_dir(), memory));
         let repeated_keys = self.repeated_keys.map_or(RepeatedKeys::Any, RepeatedKeys::from);
@@ -343,7 +348,7 @@ fn parse_encoding(label: &str) -> Result<Charset, String> {
 }
 
 impl InputArgs {
-    /// Returns the same inputs; if all are folders and no format is given, only their WET files.
+    /// Returns these inputs. If all of them are folders and no format is given, only their WET files are read.
     pub(crate) fn with_folders_of_wet(mut self) -> Self {
         if self.format.is_none() && self.inputs.iter().all(|input| input.is_dir()) {
             self.format = Some(FormatArg::Wet);
@@ -351,12 +356,12 @@ impl InputArgs {
         self
     }
 
-    /// Returns whether documents are features, not texts.
+    /// Returns whether records are read as features, not as texts.
     pub(crate) fn reads_features(&self) -> bool {
         self.features_field.is_some()
     }
 
-    /// Returns the first option for reading documents that was given.
+    /// Returns the name of the first given option that applies to documents; `None` if there is none.
     pub(crate) fn document_option(&self) -> Option<&'static str> {
         let given = [
             ("features-field", self.features_field.is_some()),
@@ -420,7 +425,7 @@ impl InputArgs {
     }
 }
 
-/// Parses a resemblance: above 0, at most 1.
+/// Parses a resemblance, which is above 0 and at most 1.
 pub(crate) fn parse_resemblance(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= 1.0 => Ok(value),
@@ -433,7 +438,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_with_their_units() {
+    fn sizes_are_parsed_with_their_units() {
         for (text, size) in [
             ("1048576", 1 << 20),
             ("2048k", 2 << 20),

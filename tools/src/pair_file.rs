@@ -10,8 +10,8 @@
 //! # end 1234 0123456789abcdef   number of the lines above, and xxh3-64 of all bytes above
 //! ```
 //!
-//! A truncated file is detected by its missing end. Tables without such a header are read too, as `dedup` and, on
-//! standard output, `pairs` write them: a key, a tab, a key, and optional further columns after another tab. They have no
+//! The last line shows that a file is complete. Tables without such a header are read too, as written by `dedup` and, to
+//! standard output, by `pairs`: a key, a tab, a key, and optionally further columns after another tab. They have no
 //! parameters to compare.
 
 use std::borrow::Cow;
@@ -27,24 +27,24 @@ use xxhash_rust::xxh3::Xxh3Default;
 
 use crate::stage::{ResultKind, StageFile, WrittenFile};
 
-/// The suffixes of a file of pairs, and of a file of a forest.
+/// The suffixes of files of pairs and of files of forests.
 const SUFFIXES: [&str; 2] = ["pairs", "forest"];
-/// The result of `pairs`.
+/// The kind of result of `pairs`.
 pub(crate) const PAIRS: ResultKind =
     ResultKind { noun: "a file of pairs", suffix: SUFFIXES[0], magic: b"# twindex pairs\n" };
-/// The result of `forest`.
+/// The kind of result of `forest`.
 pub(crate) const FOREST: ResultKind =
     ResultKind { noun: "a file of a forest", suffix: SUFFIXES[1], magic: b"# twindex forest\n" };
-/// The columns of a forest.
+/// The column names of a forest.
 pub(crate) const FOREST_COLUMNS: &str = "root\tkey";
-/// The header lines of the tables of other verbs.
+/// The header lines of tables that other verbs write.
 const TABLES: [&str; 4] = [
     "a\tb\tdistance",
     "a\tb\tresemblance\tintersection\tunion",
     "document\tkept\tdistance",
     "document\tkept\tresemblance\tintersection\tunion",
 ];
-/// The longest line in bytes: two keys of the maximal length with each byte escaped, and the other columns.
+/// Maximal length of a line in bytes: two keys of maximal length with each byte escaped, and the other columns.
 const LINE_BYTES_MAX: usize = 2 * 4 * 65_535 + 4096;
 /// Maximal number of lines in a header.
 const FIELDS_MAX: usize = 64;
@@ -53,15 +53,15 @@ const BUFFER: usize = 256 << 10;
 const MARK: &str = "# ";
 const END: &str = "# end ";
 
-/// Names and values that must be equal in files that are read together.
+/// The names and values of the header, which must be equal in files that are read together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PairFields(Vec<(String, String)>);
 
 impl PairFields {
-    /// Returns the header of pairs of documents with these parameters; `pairs` is the kind of pairs.
+    /// Returns the header for documents with these parameters. `pairs` describes the kind of pairs.
     pub(crate) fn of(params: &Params, pairs: &str) -> Self {
         let mut fields = vec![("pairs".to_owned(), pairs.to_owned())];
-        // Parameters that do not affect sketches do not affect pairs.
+        // These parameters do not affect sketches, and so do not affect pairs.
         let free = ["tables", "codec", "feature-bits", "values", "expire-after"];
         let of_sketches = params.fields().into_iter().filter(|(name, _)| !free.contains(name));
         fields.extend(of_sketches.map(|(name, value)| (name.to_owned(), value)));
@@ -72,12 +72,12 @@ impl PairFields {
         self.0.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns how keys are written.
+    /// Returns the format of the keys.
     fn keys(&self) -> KeyText {
         KeyText { numbers: self.value("key") == Some(&KeyKind::U64.to_string()) }
     }
 
-    /// Returns the first field that differs: its name, and both values.
+    /// Returns the first field that differs: its name, its value here, and its value in `other`.
     fn difference<'a>(&'a self, other: &'a Self) -> Option<(&'a str, &'a str, &'a str)> {
         let names = self.0.iter().chain(&other.0).map(|(name, _)| name.as_str());
         let value = |fields: &'a Self, name| fields.value(name).unwrap_or("absent");
@@ -87,14 +87,14 @@ impl PairFields {
     }
 }
 
-/// Converts keys between text and bytes whose order is the order of the keys.
+/// Converts keys from text to bytes whose order is that of the keys, and back.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KeyText {
     numbers: bool,
 }
 
 impl KeyText {
-    /// Parses the key in a field.
+    /// Parses a key from a field.
     fn read(self, field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
         if self.numbers {
             let number = str::from_utf8(field).ok().and_then(|text| text.parse::<u64>().ok());
@@ -142,7 +142,7 @@ impl PairWriter {
         Ok(writer)
     }
 
-    /// Writes a line; `write` appends the line without its end to a buffer.
+    /// Writes a line. `write` appends the line, without its newline, to a buffer.
     pub(crate) fn line(&mut self, write: impl FnOnce(&mut Vec<u8>) -> io::Result<()>) -> anyhow::Result<()> {
         write(&mut self.line)?;
         self.line.push(b'\n');
@@ -185,24 +185,24 @@ pub(crate) struct PairFiles {
 
 struct PairSource {
     path: PathBuf,
-    /// A pipe, whose header has been read.
+    /// An input that is a pipe, whose header has been read; `None` if all inputs are files.
     pipe: Option<PairFileLines>,
 }
 
-/// One line: both keys, and the third field.
+/// A line of a file: both keys, and the third field.
 pub(crate) struct PairLine<'l> {
     pub(crate) a: &'l [u8],
     pub(crate) b: &'l [u8],
-    /// The third field, if there is one.
+    /// The third field; `None` if the line has only two.
     pub(crate) score: Option<&'l [u8]>,
 }
 
 impl PairFiles {
-    /// Opens the files and checks their headers; a folder means its files named `*.pairs` and `*.forest`.
+    /// Opens the files and checks their headers. For a folder, opens its files named `*.pairs` and `*.forest`.
     ///
     /// # Errors
     ///
-    /// Inputs that cannot be opened, and parameters that differ from those of the first file, by name.
+    /// An input cannot be opened, or its parameters differ from those of the first file; the error names the parameter.
     pub(crate) fn open(inputs: &[PathBuf]) -> anyhow::Result<Self> {
         let mut files = Vec::new();
         for input in inputs {
@@ -256,7 +256,7 @@ impl PairFiles {
         &self.fields
     }
 
-    /// Refuses files with other parameters.
+    /// Returns an error if the parameters of `other` differ.
     pub(crate) fn check_same(&self, other: &Self) -> anyhow::Result<()> {
         let (Some(mine), Some(theirs)) = (self.files.first(), other.files.first()) else { return Ok(()) };
         match self.fields.difference(&other.fields) {
@@ -278,8 +278,8 @@ impl PairFiles {
     ///
     /// # Errors
     ///
-    /// An invalid line, with its place; a file that was truncated or changed; a pipe that was already read; errors of
-    /// `each`, with the place.
+    /// A line is invalid, a file was truncated or changed, or a pipe was already read; errors of `each`. The error names
+    /// the file and line.
     pub(crate) fn for_each(
         &mut self,
         mut each: impl FnMut(PairLine<'_>) -> anyhow::Result<()>,
@@ -319,20 +319,20 @@ fn files_in(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// A file that is being read, line by line.
+/// A file of pairs that is being read, line by line.
 struct PairFileLines {
     path: PathBuf,
     reader: BufReader<File>,
-    /// The parameters, if the file has a header.
+    /// The parameters; `None` if the file has no header.
     fields: Option<PairFields>,
     keys: KeyText,
     hash: Xxh3Default,
-    /// The most recently read line, without its end, and its number from 1.
+    /// The most recently read line, without its newline, and its number, from 1.
     line: Vec<u8>,
     number: u64,
-    /// Number of lines after the header.
+    /// Number of pairs read so far.
     pairs: u64,
-    /// Whether the line was already read.
+    /// Whether `line` has been read in advance and is the next pair.
     waits: bool,
 }
 
@@ -363,7 +363,7 @@ impl PairFileLines {
 
     fn read_head(&mut self) -> anyhow::Result<()> {
         if !self.read_line()? {
-            return Ok(()); // an empty table
+            return Ok(()); // the table is empty
         }
         let is = |what: ResultKind, line: &[u8]| what.magic.strip_suffix(b"\n") == Some(line);
         if !is(PAIRS, &self.line) && !is(FOREST, &self.line) {
@@ -395,7 +395,7 @@ impl PairFileLines {
         Ok(())
     }
 
-    /// Reads a line; false at the end of the file.
+    /// Reads the next line; false at the end of the file.
     fn read_line(&mut self) -> anyhow::Result<bool> {
         if self.number > 0 {
             self.hash.update(&self.line);
@@ -452,7 +452,7 @@ impl PairFileLines {
         Ok(false)
     }
 
-    /// Returns the fields of the line.
+    /// Returns the keys and the third field of the current line.
     #[allow(clippy::type_complexity, reason = "two keys and a field")]
     fn pair(&self) -> anyhow::Result<(Cow<'_, [u8]>, Cow<'_, [u8]>, Option<&[u8]>)> {
         let mut fields = self.line.split(|&byte| byte == b'\t');
@@ -494,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_read_to_its_end_and_one_that_was_cut_anywhere_or_changed_is_refused() {
+    fn truncated_or_changed_pair_files_are_refused() {
         let bytes = whole();
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(read(&bytes).unwrap(), [pair("# end", "x\ty"), pair("p", "q")]);
@@ -505,14 +505,14 @@ mod tests {
         for place in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[place] ^= 1;
-            // Without a valid header, the file is read as a table, whose first lines are not pairs.
+            // Without a valid header, the file is read as a table, and its header lines are not valid pairs.
             assert!(read(&changed).is_err(), "byte {place}");
         }
         assert!(read(&[bytes.clone(), b"p\tq\t0\n".to_vec()].concat()).is_err());
     }
 
     #[test]
-    fn tables_are_read_with_the_heads_of_other_verbs_and_without() {
+    fn tables_are_read_with_and_without_headers_of_other_verbs() {
         let pairs = [("k".to_owned(), "l".to_owned())];
         for head in ["", "a\tb\tdistance\n", "a\tb\tresemblance\tintersection\tunion\n"] {
             assert_eq!(read(format!("{head}k\tl\t1\n").as_bytes()).unwrap(), pairs, "{head}");
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_in_the_order_of_numbers() {
+    fn numeric_keys_sort_as_numbers() {
         let keys = KeyText { numbers: true };
         assert!(keys.read(b"9").unwrap() < keys.read(b"10").unwrap());
         let mut out = Vec::new();

@@ -1,4 +1,4 @@
-//! What an index keeps: the options of the verbs that make one, or sketches for one.
+//! Options for the content of an index, of verbs that create an index or sketches for one.
 
 use std::path::{Path, PathBuf};
 
@@ -22,91 +22,95 @@ use twindex_corpus::text::{ExistingParams, check_option};
 use crate::options::{Usage, parse_resemblance};
 use crate::text_args::TextArgs;
 
-/// What a new index keeps; for one that is there, the options given must agree with it.
+/// Options for the content of a new index. For an existing index, given options must agree with its parameters.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ParamArgs {
-    /// What to keep [default: both; simhash alone for raw fingerprints]
+    /// Methods for which the index keeps data [default: both; simhash alone for raw fingerprints]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "METHODS")]
     method: Vec<Method>,
-    /// Hamming radius that the tables are tuned for, and in which documents are near, 0 to 10 [default: 3]
+    /// Hamming radius for which the tables are optimized, and within which documents are near, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
-    /// Permutation tables: auto, small, fast, or a design by name: blocks-M, choose-M-J, nested-A-B, expansion; free
-    /// ones, which miss some: prefix-P, reversed-P, random-T-P-SEED; `twindex plan` compares them [default: auto]
+    /// Design of the permutation tables: auto, small, fast, or a design by name: blocks-M, choose-M-J, nested-A-B,
+    /// expansion; or a design that misses some documents: prefix-P, reversed-P, random-T-P-SEED. `twindex plan` compares
+    /// them [default: auto]
     #[arg(long, value_name = "NAME", value_parser = parse_design)]
     design: Option<DesignChoice>,
-    /// How tables are coded: auto, planes, compact, manku or plain; +2, +3 or +4 after it gives all but the first
-    /// entries of this number of bytes instead of whole fingerprints [default: auto]
+    /// How tables are encoded: auto, planes, compact, manku or plain. With +2, +3 or +4 appended, all entries but the
+    /// first have this number of bytes instead of complete fingerprints [default: auto]
     #[arg(long, value_name = "CODEC", value_parser = parse_codec)]
     codec: Option<CodecChoice>,
     #[command(flatten)]
     text: TextArgs,
-    /// MinHash bands [default: 20]
+    /// Number of MinHash bands [default: 20]
     #[arg(long, value_name = "B", value_parser = clap::value_parser!(u16).range(1..=i64::from(BANDS_MAX)))]
     bands: Option<u16>,
-    /// Minima in a band [default: 6]
+    /// Number of minima in a band [default: 6]
     #[arg(long, value_name = "R", value_parser = clap::value_parser!(u16).range(1..=i64::from(MINIMA_MAX)))]
     rows: Option<u16>,
-    /// Bands and rows by the name of a scheme: broder-84, broder-200, small-8, lsh-20x6 and others
+    /// Bands and rows of a named scheme: broder-84, broder-200, small-8, lsh-20x6 and others
     #[arg(long, value_name = "NAME", value_parser = parse_preset, conflicts_with_all = ["bands", "rows"])]
     preset: Option<Preset>,
-    /// Documents are near from this resemblance on, 0.05 to 1, with bands and rows that find 99.5 % of such pairs. By
-    /// itself it decides alone; with --within as well, fingerprints so near are enough too [default: 0.8, or --within]
+    /// Smallest resemblance of near documents, 0.05 to 1; bands and rows are chosen to find 99.5 % of such pairs.
+    /// Without --within, only the resemblance decides; with --within, documents whose fingerprints are within that
+    /// radius are near as well [default: 0.8, or --within]
     #[arg(long, value_name = "J", value_parser = parse_threshold, conflicts_with_all = ["bands", "rows", "preset"])]
     threshold: Option<f64>,
-    /// Bits kept of each minimum, to estimate resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
+    /// Number of bits of each minimum to keep for estimates of resemblance: 0, 1, 2, 4, 8, 16 or 32 [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
-    /// Bits kept of each feature, 1 to 32, and compared unless a query asks for fewer: with 8, Broder's features of one
-    /// byte: several must agree (--sharing) [default: 32; 8 with --preset small-8]
+    /// Number of bits of each feature to keep, 1 to 32, and to compare unless a query requests fewer. 8 gives Broder's
+    /// features of one byte; several of them must agree (--sharing) [default: 32; 8 with --preset small-8]
     #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u8).range(1..=i64::from(FEATURE_BITS_MAX)))]
     feature_bits: Option<u8>,
-    /// Family of the orders under which minima are taken [default: one-permutation-filled]
+    /// Family of hash functions whose minima are taken [default: one-permutation-filled]
     #[arg(long, value_name = "FAMILY", value_parser = family_parser())]
     family: Option<Family>,
-    /// What a shingle weighs in resemblance: each distinct one the same; `tf`, as often as it occurs, or with --features and
-    /// --family darts or --weight-unit its weight; `idf`, that times its inverse document frequency by --idf, with --family
-    /// darts or --weight-unit. Weighted resemblance is the sum of the lesser weights by the sum of the greater ones [default:
-    /// distinct]
+    /// Weight of a shingle in the resemblance: `distinct`, every shingle weighs the same; `tf`, the number of
+    /// occurrences, or the weight of a feature, with --family darts or --weight-unit; `idf`, the `tf` weight multiplied
+    /// by the inverse document frequency from --idf, with --family darts or --weight-unit. Weighted resemblance is the
+    /// sum of the smaller weights divided by the sum of the larger weights [default: distinct]
     #[arg(long, value_enum, value_name = "WEIGHTS")]
     minhash_weights: Option<SetWeights>,
-    /// Round the weights of --minhash-weights to whole units of U, 1/256 to 2. Each unit counts as a shingle, so that sets count
-    /// weights exactly: a resemblance changes by at most U / the mean weight [default: weights are not rounded]
+    /// Round the weights of --minhash-weights to multiples of U, 1/256 to 2. Each unit is stored as a shingle, so that
+    /// the sets of the index count the rounded weights exactly. Rounding changes a resemblance by at most U / the mean
+    /// weight [default: weights are not rounded]
     #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
     weight_unit: Option<WeightUnit>,
-    /// How often a shingle votes in the simhash: as often as it occurs, or once [default: occurrences]
+    /// Weight of a shingle in the simhash: its number of occurrences, or 1 [default: occurrences]
     #[arg(long, value_enum, value_name = "WEIGHTS", conflicts_with = "idf")]
     weights: Option<Weights>,
-    /// Keep the T smallest hashes of each document, to estimate how much of one is in another, 0 to 4096 [default: 0]
+    /// Keep the T smallest hashes of each document, to estimate how much of it another document contains, 0 to 4096
+    /// [default: 0]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(..=i64::from(BOTTOM_MAX)))]
     bottom: Option<u16>,
-    /// Keep the hashes of each document that M divides, one in M, which do so for documents of any length too; 0
-    /// keeps none [default: 0]
+    /// Keep the hashes of each document that are divisible by M, on average one in M, to estimate containment for
+    /// documents of any length; 0 keeps none [default: 0]
     #[arg(long, value_name = "M")]
     modulus: Option<u32>,
-    /// Whether the distinct shingle hashes of each document are kept, some 11 bytes each, by which resemblance is counted;
-    /// and marks of duplicates [default: kept, where resemblance makes documents near]
+    /// Whether to keep the distinct shingle hashes of each document, about 11 bytes each, from which resemblance is
+    /// counted exactly, and marks for duplicates [default: kept, if documents are near by resemblance]
     #[arg(long, value_enum, value_name = "WHETHER")]
     sets: Option<Sets>,
-    /// Weight the shingles of the simhash by this table, from `twindex idf`, and those of minima with --minhash-weights
-    /// idf; text is cut as for the table
+    /// Weight the shingles of the simhash by this table from `twindex idf`, and with --minhash-weights idf also those of
+    /// MinHash; texts are tokenized as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
 }
 
-/// The kind of the documents of a new index.
+/// The kind of documents in a new index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DocumentKind {
     Texts,
     Features,
-    /// With strings as keys.
+    /// Fingerprints with strings as keys.
     Fingerprints,
-    /// With numbers as keys.
+    /// Raw fingerprints with numbers as keys.
     RawFingerprints,
 }
 
 impl DocumentKind {
-    /// Documents that are sketched.
+    /// Returns the kind of documents that are sketched: features, or texts.
     pub(crate) fn documents(features: bool) -> Self {
         if features { Self::Features } else { Self::Texts }
     }
@@ -118,7 +122,7 @@ enum Method {
     Minhash,
 }
 
-/// Whether an index keeps sets.
+/// Whether an index keeps sets of shingle hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Sets {
     Kept,
@@ -140,7 +144,7 @@ impl Weights {
     }
 }
 
-/// What a shingle weighs in minima, samples and sets.
+/// How shingles are weighted in minima, samples and sets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum SetWeights {
     Distinct,
@@ -149,7 +153,7 @@ enum SetWeights {
 }
 
 impl SetWeights {
-    /// The weights for the parameters; `table` is that of `--idf`.
+    /// Returns the weights as an index parameter. `table` is the table of `--idf`.
     fn of(self, table: Option<&IdfTable>) -> anyhow::Result<MinhashWeights> {
         Ok(match self {
             Self::Distinct => MinhashWeights::Distinct,
@@ -162,7 +166,7 @@ impl SetWeights {
         })
     }
 
-    /// Whether parameters say so, by whatever table.
+    /// Returns whether `weights` are of this kind. Any IDF table is accepted.
     fn is_of(self, weights: MinhashWeights) -> bool {
         match self {
             Self::Distinct => weights == MinhashWeights::Distinct,
@@ -178,16 +182,17 @@ fn family_parser() -> impl TypedValueParser<Value = Family> {
 }
 
 impl ParamArgs {
-    /// The table of `--idf`, with which the documents, and options that are given as well, must agree.
+    /// Reads the table of `--idf`, and checks that it matches the kind of documents and the text options.
     pub(crate) fn table(&self, features: bool) -> anyhow::Result<Option<IdfTable>> {
         self.idf.as_deref().map(|path| idf::open_for(path, &self.text.options(), features)).transpose()
     }
 
-    /// The table of `--idf`, for sketches that were made before; the file of the first is `sketches`.
+    /// Reads the table of `--idf` for existing sketches. `sketches` is the first file of sketches, for messages.
     ///
     /// # Errors
     ///
-    /// They were made with another table or with none, or with one and none is named.
+    /// The sketches were made with another table, `--idf` is missing although they were made with a table, or `--idf`
+    /// was given although they were made without one.
     pub(crate) fn table_of(&self, sketches: &Path, params: &Params) -> anyhow::Result<Option<IdfTable>> {
         let needed = params.sketch().idf_table()?.is_some();
         let Some(path) = &self.idf else {
@@ -207,17 +212,17 @@ impl ParamArgs {
         Ok(Some(table))
     }
 
-    /// Whether `--idf` was given.
+    /// Returns whether `--idf` was given.
     pub(crate) fn names_table(&self) -> bool {
         self.idf.is_some()
     }
 
-    /// Refuses options of how text is cut where documents are features.
+    /// Returns an error if documents are features but options for tokenizing texts were given.
     pub(crate) fn check_features(&self, features: bool) -> anyhow::Result<()> {
         self.text.options().check_features(features)
     }
 
-    /// Refuses options of how text is cut and weighted where documents are fingerprints.
+    /// Returns an error if documents are fingerprints but options for tokenizing or weighting texts were given.
     pub(crate) fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
         let weighting = [("--idf", self.idf.is_some()), ("--weights", self.weights.is_some())];
         if let Some((option, _)) = weighting.iter().find(|(_, given)| fingerprints && *given) {
@@ -229,10 +234,11 @@ impl ParamArgs {
         self.text.options().check_fingerprints(fingerprints)
     }
 
-    /// Parameters of a new index.
+    /// Returns the parameters of a new index.
     pub(crate) fn params(&self, brought: DocumentKind, table: Option<&IdfTable>) -> anyhow::Result<Params> {
         let raw = matches!(brought, DocumentKind::Fingerprints | DocumentKind::RawFingerprints);
-        // So that no text is ever compared with fingerprints that were brought.
+        // Fingerprints that are read from records use the parameters of features, so that texts are never compared with
+        // them.
         let features = matches!(brought, DocumentKind::Features | DocumentKind::Fingerprints);
         let (bands, rows) = self.banding();
         let wanted = |method| {
@@ -314,11 +320,11 @@ impl ParamArgs {
             }
             _ => builder = builder.sets().marks(),
         }
-        // Every value was judged by itself before: what is left is how they go together.
+        // The values were checked one by one before. This reports those that do not fit together.
         builder.build().map_err(|error| Usage::new(error.to_string()).into())
     }
 
-    /// Whether resemblance has weights that may be fractions, which no sets hold.
+    /// Returns whether weights may be fractions, which sets cannot store.
     fn weighs_fractions(&self, features: bool) -> bool {
         match self.minhash_weights {
             _ if self.weight_unit.is_some() => false,
@@ -328,7 +334,7 @@ impl ParamArgs {
         }
     }
 
-    /// Bands and rows as far as they were given by number.
+    /// Returns bands and rows, each `None` if neither given by number nor implied by another option.
     fn banding(&self) -> (Option<u16>, Option<u16>) {
         match self.named_banding() {
             Some((_, (bands, rows))) => (Some(bands), Some(rows)),
@@ -336,7 +342,7 @@ impl ParamArgs {
         }
     }
 
-    /// Bands and rows that were given otherwise than by number, with the option.
+    /// Returns bands and rows if `--threshold` or `--preset` implies them, with the text of that option.
     fn named_banding(&self) -> Option<(String, (u16, u16))> {
         if let Some(threshold) = self.threshold {
             let Banding { bands, rows } = Banding::for_threshold(threshold);
@@ -346,7 +352,7 @@ impl ParamArgs {
         Some((format!("--preset {name}"), (scheme.groups, scheme.group_size)))
     }
 
-    /// The near relation of the options, instead of the one that an index with these parameters stores.
+    /// Returns the near relation of the options, which replaces that of the index; `None` if no such option was given.
     pub(crate) fn near(&self, params: &Params) -> anyhow::Result<Option<Near>> {
         Ok(match (self.threshold, self.within) {
             (None, None) => None,
@@ -355,7 +361,7 @@ impl ParamArgs {
         })
     }
 
-    /// Refuses options that contradict an index, or a file of sketches, that is there.
+    /// Returns an error if options contradict the parameters of an existing index or file of sketches.
     pub(crate) fn check(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         self.check_kept(made)?;
         let ExistingParams { path, params, noun } = made;
@@ -373,7 +379,7 @@ impl ParamArgs {
         check_option(made, "within", "within", within.as_deref())
     }
 
-    /// Refuses other bands than those of what is there.
+    /// Returns an error if `--threshold` or `--preset` implies other bands than `params`.
     fn check_banding(
         &self,
         ExistingParams { path, params, noun }: &ExistingParams<'_>,
@@ -392,7 +398,7 @@ impl ParamArgs {
         Ok(())
     }
 
-    /// As [`check`](Self::check), but for the options that say what is near.
+    /// The same as [`check`](Self::check), without the options for the near relation.
     pub(crate) fn check_kept(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         self.text.options().check(made)?;
         if self.preset.is_some() {
@@ -471,13 +477,13 @@ impl ParamArgs {
     }
 }
 
-/// The near relation of a given resemblance, and of a given distance, if any.
+/// Returns the near relation for a resemblance, and for a distance if one is given.
 fn named(threshold: f64, within: Option<u8>) -> anyhow::Result<Near> {
     let near = Near::resembling(threshold)?;
     Ok(within.map_or(near, |within| near.or_within(within)))
 }
 
-/// A resemblance for which bands are to be chosen.
+/// Parses a resemblance that is large enough for bands.
 pub(crate) fn parse_threshold(text: &str) -> Result<f64, String> {
     match parse_resemblance(text)? {
         value if value >= THRESHOLD_MIN => Ok(value),
@@ -489,7 +495,7 @@ pub(crate) fn parse_threshold(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The minima that bands for a threshold are made of: as many as `dedup` takes by itself, or more.
+/// Returns the parser for the number of minima from which bands are built: at least the default of `dedup`.
 pub(crate) fn parse_minima() -> impl clap::builder::TypedValueParser<Value = u16> {
     clap::value_parser!(u16).range(i64::from(MINIMA)..=i64::from(BANDS_MAX))
 }
@@ -507,12 +513,12 @@ pub(crate) fn parse_signature_bits(text: &str) -> Result<u8, String> {
     bits.ok_or_else(|| format!("expected one of {}", SIGNATURE_BITS.map(|bits| bits.to_string()).join(", ")))
 }
 
-/// A unit of weights.
+/// Parses a unit of weights.
 pub(crate) fn parse_weight_unit(text: &str) -> Result<WeightUnit, String> {
     text.parse::<WeightUnit>().map_err(|error| error.to_string())
 }
 
-/// A preset by its name.
+/// Parses the name of a preset.
 pub(crate) fn parse_preset(name: &str) -> Result<Preset, String> {
     Preset::named(name)
         .ok_or_else(|| format!("expected one of {}", Preset::ALL.map(|preset| preset.name).join(", ")))

@@ -1,4 +1,5 @@
-//! The progress of a long read, on standard error: a bar on a terminal, and otherwise lines at intervals, for log files.
+//! Shows the progress of long reads on standard error: as a bar on a terminal, otherwise as lines at intervals, for log
+//! files.
 
 use std::any::Any;
 use std::io::{self, IsTerminal};
@@ -11,10 +12,10 @@ use indicatif::{HumanBytes, HumanDuration, ProgressBar, ProgressStyle};
 use crate::interrupt::RemovedOnSignal;
 use crate::report;
 
-/// The minimal time between two lines.
+/// Minimal time between two progress lines.
 const LINES_APART: Duration = Duration::from_secs(5);
 
-/// A progress bar, lines at intervals, or nothing.
+/// A progress bar, progress lines at intervals, or nothing.
 ///
 /// Dropping it clears the bar, so that an error message does not overlap it.
 pub(crate) struct Progress(ProgressDisplay);
@@ -25,7 +26,7 @@ enum ProgressDisplay {
     Lines(ProgressLines),
 }
 
-/// Progress lines for a log, used where no terminal shows a bar.
+/// Progress lines for a log, used if standard error is not a terminal.
 struct ProgressLines {
     what: String,
     total: Option<u64>,
@@ -34,9 +35,9 @@ struct ProgressLines {
 }
 
 impl ProgressLines {
-    /// Returns the line for this position, if enough time has passed.
+    /// Returns the progress line for this position; `None` if too little time has passed since the last line.
     fn line(&self, position: u64, now: Instant) -> Option<String> {
-        // If another thread is printing, this one skips its line.
+        // If another thread is printing a line, this thread skips its own.
         let mut last = self.last.try_lock().ok()?;
         if now.saturating_duration_since(*last) < LINES_APART {
             return None;
@@ -57,8 +58,8 @@ impl ProgressLines {
 }
 
 impl Progress {
-    /// Shows the number of bytes read out of `total`, after the words `what`; only the number if the total is unknown.
-    /// Shows nothing if `quiet`.
+    /// Shows the number of bytes read, after the word `what`, and out of `total` if it is known. Shows nothing if
+    /// `quiet`.
     pub(crate) fn bytes(total: Option<u64>, what: &str, quiet: bool) -> Self {
         Self(if quiet {
             ProgressDisplay::Nothing
@@ -75,7 +76,7 @@ impl Progress {
         })
     }
 
-    /// Moves to `position` bytes; cheap enough to be called for every document.
+    /// Sets the position in bytes. Cheap enough to be called for every document.
     pub(crate) fn set(&self, position: u64) {
         match &self.0 {
             ProgressDisplay::Nothing => {}
@@ -102,9 +103,10 @@ impl twindex_corpus::Progress for Progress {
     }
 }
 
-/// The command's observer: shows bars and notes on standard error, and registers unfinished folders for removal on Ctrl-C.
+/// The observer of the command: shows bars and notes on standard error, and registers unfinished folders for removal on
+/// Ctrl-C.
 pub(crate) struct Watching {
-    /// Whether bars and notes are suppressed; missing results are still reported.
+    /// Whether bars and notes are suppressed. Notes about missing results are always printed.
     pub(crate) quiet: bool,
 }
 
@@ -134,7 +136,7 @@ impl Drop for Progress {
     }
 }
 
-/// The bar itself, drawn by indicatif on standard error.
+/// Creates a bar that indicatif draws on standard error.
 fn bar(total: Option<u64>, what: &str) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => (
@@ -147,7 +149,7 @@ fn bar(total: Option<u64>, what: &str) -> ProgressBar {
         ProgressStyle::with_template(template).expect("the template is a constant that a test renders");
     bar.set_style(style.progress_chars("=> "));
     bar.set_message(what.to_owned());
-    // A pause between two documents (a slow pipe, a large file) must not look like a hang.
+    // Keeps the bar moving between documents, so that a slow pipe or a large file does not look like a hang.
     bar.enable_steady_tick(Duration::from_millis(200));
     bar
 }
@@ -166,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn both_templates_are_valid_and_follow_the_position() {
+    fn both_progress_bar_templates_are_valid_and_show_the_position() {
         for total in [Some(10), None] {
             let progress = Progress(ProgressDisplay::Bar(bar(total, "reading")));
             let ProgressDisplay::Bar(bar) = &progress.0 else { unreachable!() };
@@ -180,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_comes_every_few_seconds_with_rate_and_time_left() {
+    fn progress_line_every_few_seconds_shows_rate_and_time_left() {
         let start = Instant::now();
         let lines =
             |total| ProgressLines { what: "reading".to_owned(), total, start, last: Mutex::new(start) };

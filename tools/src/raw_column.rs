@@ -1,4 +1,4 @@
-//! Files of raw numbers: fingerprints, and keys of fingerprints.
+//! Reads files of raw numbers: fingerprints, and keys of fingerprints.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -9,17 +9,17 @@ use byteorder::{ByteOrder, LittleEndian};
 use rayon::prelude::*;
 use twindex::sys::vfs::ReadFile;
 
-/// Number of bytes of a number.
+/// Size of a number in bytes.
 const NUMBER: u64 = size_of::<u64>() as u64;
-/// Number of numbers that one thread reads at a time.
+/// Number of values that one thread reads at a time.
 const PIECE: usize = 1 << 17;
 
 /// A file of little-endian 64-bit numbers.
 pub(crate) struct RawColumn {
     pub(crate) path: PathBuf,
-    /// Number of numbers in the file.
+    /// Number of values in the file.
     pub(crate) rows: u64,
-    /// Number of numbers that are not read yet.
+    /// Number of values that have not been read yet.
     rest: u64,
     reader: BufReader<File>,
 }
@@ -56,7 +56,7 @@ impl RawColumn {
         Ok(())
     }
 
-    /// Returns the next numbers, read by all threads: `most` of them, fewer at the end of the file, none after it.
+    /// Reads the next values with all threads: `most` values, fewer at the end of the file, none after it.
     pub(crate) fn wave(&mut self, most: usize) -> anyhow::Result<Vec<u64>> {
         let count = self.rest.min(most as u64);
         let start = (self.rows - self.rest) * NUMBER;
@@ -71,7 +71,7 @@ impl RawColumn {
         let pieces = numbers.par_chunks_mut(PIECE).enumerate();
         let read: io::Result<()> = pieces.try_for_each_init(Vec::new, read);
         self.rest -= count;
-        // The offset of the next number.
+        // The file offset of the next value.
         let end = SeekFrom::Start((self.rows - self.rest) * NUMBER);
         read.and_then(|()| self.reader.seek(end))
             .with_context(|| format!("{}: cannot read", self.path.display()))?;
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_come_in_their_order_one_by_one_and_in_waves_of_any_length() {
+    fn values_are_read_in_order_in_batches_of_any_size() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("numbers.u64");
         let all: Vec<u64> =
@@ -99,7 +99,7 @@ mod tests {
         found.push(column.next().unwrap());
         found.extend(column.wave(usize::MAX).unwrap());
         assert!(found == all && column.wave(7).unwrap().is_empty());
-        // A file that is truncated in the meantime is an error.
+        // If the file is truncated while it is read, reading fails.
         let mut column = RawColumn::open(&path).unwrap();
         std::fs::write(&path, &bytes[..bytes.len() - 1]).unwrap();
         let error = format!("{:#}", column.wave(usize::MAX).unwrap_err());

@@ -1,4 +1,4 @@
-//! Notes on the recall of the bands of an index.
+//! Prints notes on the recall of an index's bands.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,11 +8,11 @@ use twindex::planner::Banding;
 
 use crate::report;
 
-/// From this recall on, no note is printed.
+/// From this expected recall on, no note is printed.
 const UNREMARKABLE: f64 = 0.99;
 
-/// Prints a note on the expected recall if the bands are made for a higher resemblance than the requested one, since the
-/// answers alone would look complete. `asked` is the wording of the request.
+/// Prints a note on the expected recall if the bands are made for a higher resemblance than the requested one. Without
+/// the note, users could take the answers for complete. `asked` is the text of the request.
 pub(crate) fn note(path: &Path, params: &Params, resembling: f64, asked: &str) {
     let Some(minhash) = params.minhash else { return };
     let kept = Banding { bands: minhash.bands, rows: minhash.rows };

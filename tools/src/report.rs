@@ -1,4 +1,4 @@
-//! Output of verbs: JSON, lines, and notes.
+//! Output of verbs: JSON, lines of text, and notes.
 
 use std::io::{self, Write};
 
@@ -8,25 +8,25 @@ use serde::Serialize;
 pub(crate) use twindex_corpus::numbers::{bytes, count, counted};
 pub(crate) use twindex_corpus::watch::{Stages, Stopwatch, peak_rss_bytes};
 
-/// Prints a JSON document on standard output.
+/// Prints a JSON document to standard output.
 pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     print_lines(&[serde_json::to_string(value)?])
 }
 
-/// Prints lines on standard output. Returns an error where `println!` would panic because the reader has closed the pipe.
+/// Prints lines to standard output. If the reader has closed the pipe, returns an error, where `println!` would panic.
 pub(crate) fn print_lines(lines: &[String]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     lines.iter().try_for_each(|line| writeln!(out, "{line}")).context("cannot write to standard output")
 }
 
-/// Prints a note on standard error: information for the user that is not part of the result.
+/// Prints a note to standard error: information for the user that is not part of the result.
 pub(crate) fn note(note: &str) {
-    // `eprintln!` would panic if standard error is closed; the results are valid anyway.
+    // Ignores errors: standard error may be closed, and the results are valid anyway.
     let _ = writeln!(io::stderr(), "twindex: note: {note}");
 }
 
-/// Returns the contribution of an answer to an order-independent checksum. The benchmark drivers of other tools compute the
-/// same checksum, so that answers can be compared.
+/// Returns the checksum contribution of a hit. The sum over all hits does not depend on their order. The benchmark
+/// drivers of other tools compute the same checksum, so that answers can be compared.
 pub(crate) fn mix(query: u64, id: u64) -> u64 {
     let mut hash =
         query.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(id.wrapping_mul(0xC2B2_AE3D_27D4_EB4F));
@@ -35,7 +35,7 @@ pub(crate) fn mix(query: u64, id: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Returns a remark on documents with empty sketches, if there are any.
+/// Returns a remark on documents with empty sketches; `None` if there are none.
 pub(crate) fn empty_remark(empty: u64) -> Option<String> {
     let are = if empty == 1 { "it is" } else { "they are" };
     (empty > 0).then(|| {
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_that_of_the_peers_drivers() {
+    fn checksum_equals_that_of_the_benchmark_drivers() {
         assert_eq!(mix(0, 0), 0);
-        assert_eq!(mix(1, 2), 0xB5B3_9F78_4142_F3FD); // computed by Python's integers
+        assert_eq!(mix(1, 2), 0xB5B3_9F78_4142_F3FD); // computed independently in Python
     }
 }

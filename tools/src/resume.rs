@@ -1,12 +1,12 @@
-//! Records of the input files that are done, so that a run that was killed does not start again from the first one.
+//! Records which input files are finished, so that a killed run does not have to start again from the first file.
 //!
-//! `build --resume` stores the record in the index, as the payload of the commit that has the documents: both are
-//! committed, or neither. `sketch --into` stores it beside the files of sketches: for each input, a small file with the
-//! name of the result, written after the result.
+//! `build --resume` stores the record in the index, as the payload of the commit that adds the documents, so both are
+//! committed or neither is. `sketch --into` stores it next to the files of sketches: for each input, a small file that
+//! is written after the result and contains the result's name.
 //!
-//! A file of sketches is identified by the digest at its end, any other file by its name as given, its length and its
-//! modification time, and both by the options for reading it. A changed file is read again, and its documents replace those
-//! with the same keys.
+//! A file of sketches is identified by the digest at its end. Any other file is identified by its name as given, its
+//! length and its modification time. In both cases, the options for reading the file are part of the identity. A changed
+//! file is read again, and its documents replace those with the same keys.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -21,17 +21,17 @@ use crate::options::Usage;
 
 /// The first bytes of the record in an index.
 const MAGIC: &[u8; 16] = b"twindex inputs 1";
-/// Number of bytes of a file's entry in the record.
+/// Number of bytes of an input's entry in the record.
 const ENTRY: usize = size_of::<u128>();
-/// Maximal number of files in the record of an index, limited by the payload of a commit.
+/// Maximal number of inputs in the record of an index, limited by the maximal payload of a commit.
 const FILES_MAX: usize = (65_536 - MAGIC.len()) / ENTRY;
 
-/// The identity of an input.
+/// The identity of an input: a hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct InputId(pub(crate) u128);
 
 impl InputId {
-    /// Returns the identity of a file of sketches, from the digest at its end.
+    /// Returns the identity of a file of sketches, from the digest at its end and `options`.
     ///
     /// # Errors
     ///
@@ -49,11 +49,11 @@ impl InputId {
         Ok(Self(xxh3_128(&about)))
     }
 
-    /// Returns the identity of a file in its current state; `options` are the options for reading it.
+    /// Returns the identity of a file in its current state. `options` are the options for reading it.
     ///
     /// # Errors
     ///
-    /// The input is not a regular file, and so has no identity.
+    /// The input is not a regular file and so cannot be identified, or its metadata cannot be read.
     pub(crate) fn of(path: &Path, options: &str) -> anyhow::Result<Self> {
         let shown = path.display();
         if path.as_os_str() == "-" {
@@ -67,7 +67,8 @@ impl InputId {
         }
         let changed = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         let nanos = changed.map_or(0, |time| time.as_nanos());
-        // Each part has a terminator that it cannot contain, or a fixed length.
+        // Each part has a fixed length or ends with a byte that it cannot contain, so different inputs have different
+        // encodings.
         let mut about = path.as_os_str().as_encoded_bytes().to_vec();
         about.push(0);
         about.extend(metadata.len().to_le_bytes());
@@ -77,12 +78,12 @@ impl InputId {
     }
 }
 
-/// The record in an index.
+/// The record of finished inputs in an index.
 #[derive(Debug, Default)]
 pub(crate) struct CommittedInputs(Vec<u128>);
 
 impl CommittedInputs {
-    /// Parses the record in the last commit's payload; `path` is the index, for messages.
+    /// Parses the record in the payload of the last commit. `path` is the index, for messages.
     pub(crate) fn of_payload(path: &Path, payload: Option<&[u8]>) -> anyhow::Result<Self> {
         let Some(payload) = payload else { return Ok(Self::default()) };
         let entries = payload.strip_prefix(MAGIC.as_slice()).filter(|rest| rest.len().is_multiple_of(ENTRY));
@@ -105,7 +106,7 @@ impl CommittedInputs {
         self.0.contains(&input.0)
     }
 
-    /// Adds an input, whose documents are in the next commit.
+    /// Adds an input whose documents are in the next commit.
     pub(crate) fn add(&mut self, input: InputId) -> anyhow::Result<()> {
         if !self.has(input) {
             ensure!(
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_read_as_it_was_written_and_that_of_others_is_refused() {
+    fn record_round_trips_and_a_foreign_payload_is_refused() {
         let mut done = CommittedInputs::default();
         for number in 0..FILES_MAX as u128 {
             done.add(InputId((number << 100) + number)).unwrap();
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_known_until_it_or_the_options_change() {
+    fn input_id_changes_with_the_file_or_its_options() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a");
         std::fs::write(&path, "one").unwrap();

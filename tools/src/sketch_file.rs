@@ -1,4 +1,4 @@
-//! Files of sketches: written by `twindex sketch`, read by `twindex build`.
+//! Reads files of sketches, which `twindex sketch` writes for `twindex build`.
 
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
@@ -15,10 +15,10 @@ use twindex_corpus::text::ExistingParams;
 use crate::options::Usage;
 use crate::param_args::ParamArgs;
 
-/// Size of reads from a file in bytes.
+/// Size of the read buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Returns whether `path` is a regular file with the magic number of twindex files.
+/// Returns whether `path` is a regular file that starts with the magic number of twindex files.
 fn has_our_magic(path: &Path) -> bool {
     let regular = path.metadata().is_ok_and(|metadata| metadata.is_file());
     let mut start = [0; header::MAGIC.len()];
@@ -35,7 +35,7 @@ pub(crate) fn is_sketch_file(path: &Path) -> bool {
         && Header::read(&start, Role::Sketches).is_ok()
 }
 
-/// Returns the role in the header of the file at `path`, if it is another kind of twindex file.
+/// Returns the role in the header of the file at `path`, if it is a twindex file of another kind.
 fn other_role(path: &Path) -> Option<&'static str> {
     let mut start = [0; HEADER_BYTES];
     File::open(path).ok()?.read_exact(&mut start).ok()?;
@@ -49,19 +49,19 @@ fn other_role(path: &Path) -> Option<&'static str> {
         .then_some("a file of an index, not documents")
 }
 
-/// Inputs that are files of sketches, all with the same parameters. There may be more files than can be open at once.
+/// Inputs that are files of sketches with the same parameters. There may be more files than can be open at once.
 pub(crate) struct SketchFiles {
     paths: Vec<PathBuf>,
     params: Params,
 }
 
 impl SketchFiles {
-    /// Opens the inputs, if they are files of sketches; `None` if they are documents.
+    /// Opens the inputs if they are files of sketches; `None` if they are documents.
     ///
     /// # Errors
     ///
-    /// Both files of sketches and documents among the inputs; a file whose beginning is damaged; parameters that differ
-    /// from those of the first file.
+    /// The inputs include both files of sketches and documents, the header of a file is damaged, or its parameters
+    /// differ from those of the first file.
     pub(crate) fn among(inputs: &[PathBuf]) -> anyhow::Result<Option<Self>> {
         let (sketches, documents): (Vec<_>, Vec<_>) = inputs.iter().partition(|path| has_our_magic(path));
         let Some(first) = sketches.first() else { return Ok(None) };
@@ -93,17 +93,17 @@ impl SketchFiles {
         &self.params
     }
 
-    /// Refuses the files for an index at `path` with other parameters.
+    /// Returns an error if the index at `path` has other parameters than the files.
     pub(crate) fn check(&self, path: &Path, index: &Params) -> anyhow::Result<()> {
         SketchFile::open(&self.paths[0])?.check_params(path, index)
     }
 
-    /// Refuses options for the content of an index that contradict the parameters of the files.
+    /// Returns an error if options for the content of an index contradict the parameters of the files.
     pub(crate) fn check_options(&self, given: &ParamArgs) -> anyhow::Result<()> {
         given.check(&ExistingParams::sketches(&self.paths[0], self.params()))
     }
 
-    /// Returns the IDF table with which the sketches were made, which the options must name.
+    /// Returns the IDF table with which the sketches were made, which must be named by `--idf`; `None` if none was used.
     pub(crate) fn table(&self, given: &ParamArgs) -> anyhow::Result<Option<IdfTable>> {
         given.table_of(&self.paths[0], self.params())
     }
@@ -113,7 +113,7 @@ impl SketchFiles {
     }
 }
 
-/// One file of sketches, read sequentially.
+/// A file of sketches that is read sequentially.
 pub(crate) struct SketchFile {
     path: PathBuf,
     length: u64,
@@ -183,7 +183,7 @@ impl SketchFile {
     ///
     /// # Errors
     ///
-    /// Damage, with its place, including truncation and bytes past the end.
+    /// The file is damaged or truncated, or has bytes after its end; the error names the offset.
     pub(crate) fn next_block(&mut self) -> anyhow::Result<Option<SketchBlock<'_>>> {
         loop {
             if self.decoder.wants() == 0 {
@@ -205,18 +205,19 @@ impl SketchFile {
     }
 }
 
-/// The records of one block.
+/// The records of a block.
 pub(crate) struct SketchBlock<'f> {
     path: &'f Path,
     rows: Rows<'f>,
 }
 
 impl SketchBlock<'_> {
-    /// Returns the next record: its key, its sketch if it has one, and its set if sets are stored.
+    /// Returns the next record: its key, its sketch if it has one, and its set if sets are stored. `None` after the last
+    /// record.
     ///
     /// # Errors
     ///
-    /// None for a block that the decoder has accepted.
+    /// No error occurs for a block that the decoder has accepted.
     pub(crate) fn next(&mut self) -> anyhow::Result<Option<(Key<'_>, Option<Row<'_>>, Fields<'_>)>> {
         self.rows
             .next_with_set()

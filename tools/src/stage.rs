@@ -1,9 +1,9 @@
-//! Outputs of stages: a file appears under its name completely written and durable, or not at all, whenever its writer is
-//! killed. A stage that is run again, or twice at the same time, gives the same result.
+//! Writes the output of stages. A file appears under its final name only when it is complete and durable, even if its
+//! writer is killed at any time. A stage that is run again, or twice at the same time, gives the same result.
 //!
-//! A file is written under a temporary name in the folder of its final name, synced, and renamed. In a folder of results,
-//! the file is named by its content, so that a second run writes the same file with the same name. Temporary files are
-//! locked while they are written. The next writer removes unlocked ones, whose writers have ended.
+//! A file is written under a temporary name in its final folder, synced, and renamed. In a folder of results, the final
+//! name is derived from the content, so that a second run writes the same file under the same name. A temporary file is
+//! locked while it is written. The next writer removes files without a lock, whose writers have ended.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Read, Stdout, Write};
@@ -19,23 +19,24 @@ use crate::json_lines::{JsonColumns, JsonLines};
 use crate::options::{Output, Usage};
 use crate::report;
 
-/// Prefix of the names of files that are being written; no pattern such as `*.pairs` matches them.
+/// Prefix of the names of files that are being written. No pattern such as `*.pairs` matches them.
 const PREFIX: &str = ".twindex-stage-";
 /// Size of the write buffer in bytes.
 const BUFFER: usize = 1 << 20;
-/// Number of bytes at the beginning of a file that identify its kind.
+/// Number of bytes at the beginning of a file that are read to identify its kind.
 const HEAD: u64 = 256;
 
-/// Options of where a stage writes.
+/// Options for where a stage writes its result.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct StageArgs {
-    /// Write a file, which appears whole or not at all, instead of to standard output
+    /// Write to this file instead of standard output; it appears only when it is complete
     #[arg(long, short, value_name = "OUT")]
     out: Option<PathBuf>,
-    /// Write a file into this folder, named by its content, and print its name; made again, it is the same file
+    /// Write to a file in this folder that is named by its content, and print its name; the same content gives the same
+    /// file
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     into: Option<PathBuf>,
-    /// Replace OUT if it was made by this verb
+    /// Replace OUT if this verb wrote it
     #[arg(long, requires = "out")]
     force: bool,
 }
@@ -47,7 +48,7 @@ pub(crate) struct ResultKind {
     pub(crate) noun: &'static str,
     /// The suffix, without the dot, of files named by content.
     pub(crate) suffix: &'static str,
-    /// The first bytes of such files; `--force` replaces no other files.
+    /// The first bytes of files of this kind. `--force` replaces no other files.
     pub(crate) magic: &'static [u8],
 }
 
@@ -66,7 +67,7 @@ impl StageArgs {
         self.out.as_deref().filter(|out| out.as_os_str() != "-")
     }
 
-    /// Refuses outputs that cannot be written, before any work is done.
+    /// Returns an error if the output cannot be written, before any work is done.
     pub(crate) fn check(&self, what: ResultKind) -> anyhow::Result<()> {
         if let Some(dir) = &self.into {
             let is_there = dir.symlink_metadata().is_ok();
@@ -78,8 +79,8 @@ impl StageArgs {
         }
     }
 
-    /// Creates the output for a table with these columns; with `--json`, standard output gets one object per line. `head`,
-    /// if given, is the header line of the table.
+    /// Creates the output for a table with these columns. With `--json` and without a file, the table is written to
+    /// standard output as one JSON object per line. `head` is the table's header line, if it has one.
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ impl StageArgs {
     ///
     /// # Errors
     ///
-    /// Errors of [`check`](Self::check) and of the system.
+    /// The errors of [`check`](Self::check), and errors of the file system.
     pub(crate) fn create(&self, what: ResultKind) -> anyhow::Result<StageFile> {
         self.check(what)?;
         match (&self.into, self.named()) {
@@ -113,7 +114,7 @@ impl StageArgs {
     }
 }
 
-/// Refuses to overwrite an existing file; with `force`, only a file that is not a `what`.
+/// Returns an error if `out` exists. With `force`, an existing file of the kind `what` may be replaced.
 fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     if out.file_name().is_none() {
@@ -129,14 +130,14 @@ fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The final name of a file.
+/// How the final name of a file is determined.
 enum StageName {
     Given { out: PathBuf, force: bool },
     ByContent { dir: PathBuf, what: ResultKind },
 }
 
 impl StageName {
-    /// Returns the part of the name that is known before the content is.
+    /// Returns the part of the path that is known before the content is.
     fn shown(&self) -> &Path {
         match self {
             Self::Given { out, .. } => out,
@@ -163,21 +164,21 @@ pub(crate) struct StageFile {
 
 enum StageWriter {
     Stdout(BufWriter<Stdout>),
-    /// Standard output, as JSON.
+    /// Standard output, as JSON lines.
     Json(Box<JsonLines<BufWriter<Stdout>>>),
     File(Box<UnnamedFile>),
 }
 
-/// A file under a temporary name.
+/// A file that still has a temporary name.
 struct UnnamedFile {
     name: StageName,
     file: BufWriter<tempfile::NamedTempFile>,
     hash: Xxh3Default,
-    /// Removes the file when a signal ends the process.
+    /// Removes the file if a signal ends the process.
     _half_done: RemovedOnSignal,
 }
 
-/// A written result.
+/// A result that has been written.
 #[derive(Debug)]
 pub(crate) struct WrittenFile {
     /// The path of the file; `None` for standard output.
@@ -188,8 +189,8 @@ pub(crate) struct WrittenFile {
 }
 
 impl WrittenFile {
-    /// Prints a summary on standard output: the path and the size. For a file named by its content, prints only its name,
-    /// for the next stage. Prints nothing if the results are on standard output.
+    /// Prints a summary to standard output: the path and the size. For a file named by its content, prints only its
+    /// name, for the next stage. Prints nothing if the result went to standard output.
     pub(crate) fn print_summary(&self, holds: &str, output: &Output) -> anyhow::Result<()> {
         let Some(path) = self.path.as_ref().filter(|_| !output.json) else { return Ok(()) };
         let shown = path.display();
@@ -202,7 +203,7 @@ impl WrittenFile {
 }
 
 impl StageFile {
-    /// Creates a file that will be at `out`; with `force` it replaces an existing one.
+    /// Creates a file that will have the path `out`. With `force`, it replaces an existing file.
     pub(crate) fn named(out: &Path, force: bool) -> anyhow::Result<Self> {
         Self::at(StageName::Given { out: out.to_owned(), force })
     }
@@ -213,13 +214,13 @@ impl StageFile {
         Self::at(StageName::ByContent { dir: dir.to_owned(), what })
     }
 
-    /// Writes to standard output.
+    /// Returns a writer to standard output.
     pub(crate) fn stdout() -> Self {
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Self { writer: StageWriter::Stdout(out), bytes: 0 }
     }
 
-    /// Writes a table as JSON to standard output.
+    /// Returns a writer that converts a table to JSON on standard output.
     pub(crate) fn json(columns: JsonColumns, head: Option<&str>) -> Self {
         let out = BufWriter::with_capacity(BUFFER, io::stdout());
         Self { writer: StageWriter::Json(Box::new(JsonLines::new(out, columns, head))), bytes: 0 }
@@ -261,7 +262,7 @@ impl StageFile {
         file.as_file().sync_all().with_context(in_folder)?;
         let (path, force) = match &name {
             StageName::Given { out, force } => (out.clone(), *force),
-            // An existing file of this name has the same content.
+            // An existing file with this name has the same content.
             StageName::ByContent { dir, what } => {
                 (dir.join(format!("{:032x}.{}", hash.digest128(), what.suffix)), true)
             }
@@ -318,8 +319,8 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o444));
     loop {
         let file = builder.tempfile_in(folder)?;
-        // Another process may have locked the file to remove it, before this process could lock it: then create another
-        // one. On systems without file locks, no file is treated as that of a dead process.
+        // Another process may have locked the file to remove it before this process could lock it. In that case, tries
+        // another name. On systems without file locks, `sweep` removes no files.
         let is_seen = matches!(file.as_file().try_lock(), Err(TryLockError::WouldBlock));
         if !is_seen && file.path().exists() {
             return Ok(file);
@@ -327,13 +328,14 @@ fn temporary(folder: &Path) -> io::Result<tempfile::NamedTempFile> {
     }
 }
 
-/// Removes temporary files whose writers have ended, which released their locks.
+/// Removes temporary files that are not locked, because their writers have ended.
 fn sweep(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let is_ours = entry.file_name().to_str().is_some_and(|name| name.starts_with(PREFIX));
         let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
-        // Held until the file is removed, so that a writer that has just created the file cannot lock it in the meantime.
+        // Keeps the lock until the file is removed, so that a writer that has just created the file cannot lock it in
+        // the meantime.
         if is_ours
             && is_file
             && let Ok(file) = File::open(entry.path())
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_a_dead_writer_are_removed_and_those_of_a_live_one_stay() {
+    fn temporary_files_are_removed_only_after_their_writer_has_ended() {
         let folder = tempfile::tempdir().unwrap();
         let into = args(None, Some(folder.path().to_owned()), false);
         let dead = folder.path().join(format!("{PREFIX}dead"));

@@ -1,7 +1,7 @@
 //! Lists of stop words by language, from the crate `stop-words`.
 //!
-//! The words are part of the parameters of an index, so a changed list would make a different index. Each list that this
-//! version of twindex knows has a digest here; if the crate has changed a list, the language is refused.
+//! Stop words are part of the parameters of an index, so a changed list would give an incompatible index. This file has
+//! a digest of each list. If a list of the crate has changed, its language is refused.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 pub(crate) struct Language {
     /// English name of the language, in lower case.
     pub(crate) name: &'static str,
-    /// The code of the language's list.
+    /// The crate's code for the language.
     code: &'static str,
     /// The [`digest`] of the language's list.
     digest: u64,
@@ -21,7 +21,7 @@ impl Language {
     ///
     /// # Errors
     ///
-    /// The list differs from the one that this version of twindex knows.
+    /// The list differs from the one for which this file has the digest.
     pub(crate) fn words(self) -> Result<&'static [&'static str], String> {
         let words = stop_words::lookup(self.code).unwrap_or_default();
         // guard: a list of stop words that changed is refused
@@ -121,9 +121,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_of_the_crate_has_a_name_and_its_digest() {
+    fn every_stop_list_of_the_crate_has_a_name_and_digest() {
         let mut codes: Vec<&str> = LANGUAGES.iter().map(|language| language.code).collect();
-        codes.push("hinglish"); // Hindi in Latin letters: no name of a language
+        codes.push("hinglish"); // Hindi in Latin letters; the crate has no language of this name
         codes.sort_unstable();
         assert_eq!(codes, stop_words::available_languages());
         let found: Vec<(&str, u64)> = LANGUAGES
@@ -136,14 +136,14 @@ mod tests {
     }
 
     #[test]
-    fn digest_is_of_the_words_whatever_their_order() {
+    fn stop_list_digest_does_not_depend_on_word_order() {
         assert_eq!(digest(&["b", "a", "b"]), xxh3_64(b"a\nb\n"));
         assert_ne!(digest(&["ab"]), digest(&["a", "b"]));
         assert_ne!(digest(&[]), digest(&[""]));
     }
 
     #[test]
-    fn list_that_changed_is_refused() {
+    fn changed_stop_list_is_refused() {
         let english = LANGUAGES.iter().find(|language| language.name == "english").unwrap();
         assert!(english.words().unwrap().contains(&"the"));
         let why = Language { digest: !english.digest, ..*english }.words().unwrap_err();

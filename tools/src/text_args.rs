@@ -1,4 +1,4 @@
-//! How text is cut into shingles: the options of every verb that sketches.
+//! Options for splitting texts into shingles, of every verb that sketches documents.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -7,41 +7,41 @@ use twindex_corpus::text::{StopList, TextFold, TextForm, TextOptions};
 
 use crate::stop_lists::LANGUAGES;
 
-/// Options of verbs that turn text into shingles. Those that are not given have the value of the help for a new
-/// index, and that of the index for one that is there.
+/// Options for splitting texts into shingles. For a new index, a missing option has the default value in the help. For
+/// an existing index, it has the value of the index.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct TextArgs {
-    /// What a shingle is a run of: `words`; `unicode-words`, by UAX #29, which keep `don't` together; `characters`
-    /// of words and of one space between two words; `word-characters`, without that space; `sentences`;
-    /// `words-symbols`, words and each other character that is no white space, so that C, C++ and C# differ; `raw`,
-    /// every character in its case, with one space for any white space. With all others, what is no letter, mark,
-    /// digit or _ counts for nothing [default: words]
+    /// Tokens that shingles are made of: `words`; `unicode-words`, by UAX #29, which keeps `don't` as one word;
+    /// `characters` of words and of one space between two words; `word-characters`, the same without spaces;
+    /// `sentences`; `words-symbols`, words and every other character except white space, so that C, C++ and C# differ;
+    /// `raw`, every character with its case, with one space for any white space. All kinds except the last two ignore
+    /// characters other than letters, marks, digits and _ [default: words]
     #[arg(long, value_name = "KIND", value_parser = tokens_parser())]
     tokens: Option<Tokens>,
-    /// Tokens in a shingle, 1 to 16; several joined by + for the union of their shingles, as in 1+2 [default: 5 words,
-    /// 9 characters, 1 sentence]
+    /// Number of tokens in a shingle, 1 to 16; several numbers joined by +, as in 1+2, give the union of their shingles
+    /// [default: 5 words, 9 characters, 1 sentence]
     #[arg(long, value_name = "W", value_parser = parse_widths)]
     words: Option<Widths>,
-    /// Normal form of the text: nfkc makes composed and decomposed, fullwidth and plain characters the same
-    /// [default: none]
+    /// Unicode normal form of the text; with nfkc, composed and decomposed characters are equal, and fullwidth and plain
+    /// ones [default: none]
     #[arg(long, value_enum, value_name = "FORM")]
     normal_form: Option<FormArg>,
-    /// What of the text counts for nothing: marks, which are accents, harakat, vowel points and all else of the category
-    /// Mn (`é` is `e`, `й` is `и`, `が` is `か`); invisible, which are soft hyphens and characters of no width; or both,
-    /// joined by + [default: none]
+    /// Characters of the text to ignore: marks, which are accents, harakat, vowel points and all other characters of the
+    /// category Mn (`é` becomes `e`, `й` becomes `и`, `が` becomes `か`); invisible, which are soft hyphens and zero-width
+    /// characters; or both, joined by + [default: none]
     #[arg(long, value_name = "WHAT", value_parser = parse_fold)]
     fold: Option<TextFold>,
-    /// Words to leave out: those of a language, for example english, or those of a file, one a line, as @FILE
-    /// [default: none]
+    /// Words to ignore: those of a language, for example english, or those of a file, one per line, as @FILE [default:
+    /// none]
     #[arg(long, value_name = "LANGUAGE|@FILE", value_parser = parse_stop_words)]
     stop_words: Option<StopList>,
-    /// Language whose Snowball stemmer reduces words to stems [default: none]
+    /// Language of the Snowball stemmer that reduces words to their stems [default: none]
     #[arg(long, value_name = "LANGUAGE", value_parser = stemming_parser())]
     stemming: Option<Stemming>,
-    /// How a shingle becomes 64 bits [default: fast]
+    /// Hash function that maps a shingle to 64 bits [default: fast]
     #[arg(long, value_name = "HASH", value_parser = hash_parser())]
     shingle_hash: Option<ShingleHash>,
-    /// Another family of hash functions [default: 0]
+    /// Seed that selects another family of hash functions [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
@@ -53,7 +53,7 @@ enum FormArg {
 }
 
 fn tokens_parser() -> impl TypedValueParser<Value = Tokens> {
-    // Features come from no text.
+    // Features are not tokens of a text.
     let names = Tokens::ALL.iter().filter(|&&tokens| tokens != Tokens::Features).map(|tokens| tokens.name());
     PossibleValuesParser::new(names).map(|name| Tokens::named(&name).expect("a name from the list"))
 }
@@ -89,7 +89,7 @@ fn parse_fold(text: &str) -> Result<TextFold, String> {
     Ok(fold)
 }
 
-/// A name is that of a language; a file has an @ before it, so that neither is ever taken for the other.
+/// Parses the name of a language, or `@` and the path of a file. The prefix avoids confusing a file with a language.
 fn parse_stop_words(text: &str) -> Result<StopList, String> {
     if let Some(path) = text.strip_prefix('@') {
         return Ok(StopList::File(path.into()));
@@ -105,7 +105,7 @@ fn parse_stop_words(text: &str) -> Result<StopList, String> {
 }
 
 impl TextArgs {
-    /// The options that were given.
+    /// Returns the options that were given.
     pub(crate) fn options(&self) -> TextOptions {
         TextOptions {
             tokens: self.tokens,
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_list_can_be_stored() {
+    fn every_stop_list_fits_in_the_parameters() {
         for language in LANGUAGES {
             let list = parse_stop_words(language.name).unwrap();
             for tokens in [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences] {
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_counts_where_it_is_one_token() {
+    fn stop_word_is_used_only_if_it_is_one_token() {
         let words = |tokens| {
             let options = TextOptions { tokens: Some(tokens), ..TextOptions::default() };
             parse_stop_words("english").unwrap().words(&options.shingling().unwrap()).unwrap()

@@ -14,28 +14,29 @@ use crate::options::Usage;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum VerifiedBy {
-    /// Counted, shingle by shingle
+    /// By exact counts of shingles
     Exact,
-    /// Estimated by the signatures in the index
+    /// By the signatures in the index; an estimate
     Signature,
-    /// Not at all: sharing a band is enough
+    /// Not at all: documents that share a band are near
     None,
 }
 
-/// What is counted of two documents.
+/// How the similarity of two documents is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum NearQueryArg {
-    /// What both have, of what either has
+    /// The size of the intersection divided by the size of the union
     Resemblance,
-    /// What both have, of what the document has, in one that is at least as large
+    /// The size of the intersection divided by the size of the document, for others that are at least as large
     Containment,
 }
 
-/// Returns how resemblance is verified: counted, unless another way is requested. `None` if resemblance does not decide.
+/// Returns how resemblance is verified: by exact counts, unless another way is requested. `None` if resemblance does not
+/// decide.
 ///
 /// # Errors
 ///
-/// The index does not store the required data; the error has advice.
+/// The index does not store the required data. The error advises what to do.
 pub(crate) fn counted(
     index: &Path,
     params: &Params,

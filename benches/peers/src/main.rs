@@ -1,11 +1,12 @@
-//! Text to simhash, 84 minima and 6 features: this crate at every level of instructions, and gaoya.
+//! Compares the time to compute a simhash, 84 minima and 6 features from text: with this crate, at every SIMD level, and
+//! with gaoya.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml -- FILE.jsonl [ROUNDS]`
 //!
-//! All documents are read into memory first. Then each contestant processes them once a round, the contestants in turn,
-//! so that a slow phase of the machine slows all of them; the median of the rounds counts. gaoya is used as its users
-//! do: words split at white space, shingles of 5 words joined to strings, 84 minima of 32 bits. It makes no simhash and
-//! no features here, which is in its favour.
+//! All documents are read into memory first. In each round, every contestant processes all documents, so that a slow
+//! phase of the machine affects all of them; the result is the median of the rounds. gaoya is used as its users would:
+//! words are split at white space, shingles of 5 words are joined to strings, and signatures have 84 minima of 32 bits.
+//! gaoya computes neither a simhash nor features here, which is an advantage for it.
 
 use std::hint::black_box;
 use std::time::Instant;

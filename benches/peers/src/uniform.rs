@@ -1,4 +1,4 @@
-//! Shared by the programs that search: uniform fingerprints with queries, a segment of them, and dropping a file from
+//! Helpers of the programs that search: uniform fingerprints and queries, segments of them, and removal of a file from
 //! the page cache.
 
 use std::fs;
@@ -15,7 +15,8 @@ use crate::measure::Random;
 
 pub const WITHIN: u32 = 3;
 
-/// `count` fingerprints, and `queries` queries, half of them a fingerprint with up to three bits flipped.
+/// Returns `count` random fingerprints and `queries` queries. Half of the queries are fingerprints with up to three bits
+/// flipped.
 pub fn uniform(count: usize, queries: usize) -> (Vec<u64>, Vec<u64>) {
     let mut random = Random(1);
     let fingerprints: Vec<u64> = (0..count).map(|_| random.next()).collect();
@@ -44,7 +45,7 @@ pub fn segment(path: &Path, fingerprints: &[u64], design: DesignChoice) -> Resul
     Ok(Segment::open(&RealVfs, path)?)
 }
 
-/// Drops a file from the page cache. Mapped pages are not dropped.
+/// Removes a file from the page cache, except for mapped pages.
 pub fn forget(path: &Path) -> Result<()> {
     #[allow(clippy::disallowed_methods, reason = "drops a file of the library from the page cache")]
     let file = fs::File::open(path)?;

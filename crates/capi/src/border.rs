@@ -1,4 +1,4 @@
-//! The boundary to C: converts pointers to references, and panics to errors.
+//! The boundary to C: converts pointers to references and slices, and panics to errors.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char};
@@ -12,13 +12,13 @@ use twindex::{Key, KeyBuf};
 pub(crate) use crate::catch::{ask, free};
 use crate::error::{Code, Error};
 
-/// The result of a part of a call, which [`call`] converts to a code.
+/// The result of the body of an exported function, which [`call`] converts to a code.
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
-/// Runs the body of an exported function and returns its code. Stores its error, or its panic as an error, in `error`,
-/// unless that is null; stores null on success.
+/// Runs the body of an exported function and returns its code. Sets `*error`, unless `error` is null: to null on success,
+/// otherwise to the error, or to an error that describes the panic.
 pub(crate) fn call(error: Option<&mut MaybeUninit<*mut Error>>, body: impl FnOnce() -> Result<()>) -> Code {
-    // Mutable handles are in a mutex, which is poisoned by a panic in the middle of a change.
+    // Unwind-safe: mutable handles are in a mutex, which a panic during a change poisons.
     let ended = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
     let (code, given) = match ended {
         Ok(()) => (Code::Ok, std::ptr::null_mut()),
@@ -39,12 +39,12 @@ fn panicked(panic: &(dyn Any + Send)) -> Error {
     Error::new(Code::Panicked, format!("a defect of twindex, please report it: {text}"))
 }
 
-/// Returns the handle, or an error with the name of the argument if it is null.
+/// Returns the handle, or an error that names the argument if it is null.
 pub(crate) fn given<'a, T>(handle: Option<&'a T>, name: &str) -> Result<&'a T> {
     handle.ok_or_else(|| Error::invalid(format!("{name} is null")))
 }
 
-/// Locks a handle; an error if an earlier call on the same handle panicked.
+/// Locks a handle. Returns an error if an earlier call on the handle panicked.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     mutex.lock().map_err(|_| {
         Error::new(
@@ -54,7 +54,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> Result<MutexGuard<'_, T>> {
     })
 }
 
-/// The memory for a result, which is set to null or zero until the call succeeds.
+/// An output argument. It is set to an empty value (null or zero) at first, and to the result when the call succeeds.
 #[derive(Debug)]
 pub(crate) struct Slot<'a, T>(&'a mut MaybeUninit<T>);
 
@@ -76,13 +76,13 @@ impl<'a, T> Slot<'a, *mut T> {
         Self::new(out, std::ptr::null_mut(), name)
     }
 
-    /// Passes ownership of the value to the caller, who must free it.
+    /// Stores a handle for `value`. The caller of the exported function then owns the handle and must free it.
     pub(crate) fn give(self, value: T) {
         self.put(Box::into_raw(Box::new(value)));
     }
 }
 
-/// Converts bytes of the caller to a slice; null is allowed if `len` is 0.
+/// Converts bytes that a C caller passed to a slice. `bytes` may be null if `len` is 0.
 ///
 /// # Safety
 /// `bytes` is null, or points to `len` readable bytes that are not written to until the call returns.
@@ -96,15 +96,15 @@ pub(crate) unsafe fn bytes<'a>(bytes: *const u8, len: usize, name: &str) -> Resu
     if isize::try_from(len).is_err() {
         return Err(Error::invalid(format!("the length of {name} is {len}, more than memory can have")));
     }
-    // SAFETY: not null, `u8` needs no alignment, the length fits, and the caller guarantees the rest.
+    // SAFETY: not null, `u8` needs no alignment, the length fits in an `isize`, and the caller guarantees the rest.
     Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
 }
 
-/// Converts a pointer to a plain structure of the caller that begins with its own size.
+/// Converts a pointer to a plain structure, whose first field is its size, to a reference.
 ///
 /// # Safety
-/// `value` is null, or points to a `T` whose size is in its first field, and that is not written to until the call
-/// returns. All bit patterns of `T` are valid, except those of pointers, whose use needs a separate proof.
+/// `value` is null, or points to a `T` whose size is in its first field, and that is not written to until the call returns.
+/// All bit patterns of `T` are valid; its pointer fields need a separate proof before they are used.
 pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> {
     if value.is_null() || !value.is_aligned() {
         return Err(Error::invalid(format!("{name} is null or not aligned")));
@@ -121,7 +121,7 @@ pub(crate) unsafe fn sized<'a, T>(value: *const T, name: &str) -> Result<&'a T> 
     Ok(unsafe { &*value })
 }
 
-/// Converts a string of the caller.
+/// Converts a string that a C caller passed.
 ///
 /// # Safety
 /// `text` is null or a string that ends with a zero byte, and is not written to until the call returns.
@@ -133,7 +133,7 @@ pub(crate) unsafe fn text<'a>(text: *const c_char, name: &str) -> Result<&'a CSt
     Ok(unsafe { CStr::from_ptr(text) })
 }
 
-/// Converts a path of the caller: any bytes on Unix, UTF-8 elsewhere.
+/// Converts a path that a C caller passed: any bytes on Unix, UTF-8 elsewhere.
 ///
 /// # Safety
 /// As [`text`].
@@ -151,7 +151,7 @@ pub(crate) unsafe fn path(given: *const c_char) -> Result<PathBuf> {
     }
 }
 
-/// Converts a key of the caller: the bytes, or, if keys are numbers, 8 bytes in native byte order.
+/// Converts a key that a C caller passed: bytes or, if keys of the index are numbers, 8 bytes in native byte order.
 pub(crate) fn key<'a>(params: &twindex::Params, bytes: &'a [u8]) -> Result<Key<'a>> {
     if matches!(params.key, twindex::params::KeyKind::Bytes) {
         return Ok(Key::Bytes(bytes));
@@ -165,7 +165,7 @@ pub(crate) fn key<'a>(params: &twindex::Params, bytes: &'a [u8]) -> Result<Key<'
     Ok(Key::U64(u64::from_ne_bytes(number)))
 }
 
-/// Returns a pointer to a key, in the form that [`key`] accepts, and stores its length in `len`.
+/// Returns a pointer to a key, in the format that [`key`] accepts, and stores its length in `len`.
 pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     let (start, bytes) = match key {
         KeyBuf::Bytes(bytes) => (bytes.as_ptr(), bytes.len()),
@@ -174,7 +174,7 @@ pub(crate) fn show_key(key: &KeyBuf, len: Option<&mut MaybeUninit<usize>>) -> *c
     show(start, bytes, len)
 }
 
-/// Returns a pointer to bytes of a handle, and stores their length in `len`.
+/// Returns a pointer to bytes that a handle owns, and stores their length in `len`.
 pub(crate) fn show_bytes(bytes: &[u8], len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(bytes.as_ptr(), bytes.len(), len)
 }
@@ -186,7 +186,7 @@ fn show(start: *const u8, bytes: usize, len: Option<&mut MaybeUninit<usize>>) ->
     start
 }
 
-/// Returns a null pointer and stores the length 0, for absent bytes.
+/// Returns a null pointer and stores 0 in `len`, for absent bytes.
 pub(crate) fn show_empty(len: Option<&mut MaybeUninit<usize>>) -> *const u8 {
     show(std::ptr::null(), 0, len)
 }
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn handle_is_refused_after_a_panic_in_the_middle_of_a_change() {
+    fn handle_is_refused_after_a_panic_during_a_change() {
         let handle = Mutex::new(0);
         let code = call(None, || {
             let mut held = lock(&handle)?;

@@ -1,13 +1,13 @@
-//! Calls that can fail only by a panic.
+//! Runs functions that report failures only by panicking.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a function that returns a value directly; returns `otherwise` if it panics.
+/// Runs `body` and returns its result, or `otherwise` if it panics.
 pub(crate) fn ask<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
 }
 
-/// Drops a handle.
+/// Drops a handle. A panic while dropping it is ignored.
 pub(crate) fn free<T>(handle: Option<Box<T>>) {
     ask((), move || drop(handle));
 }

@@ -1,46 +1,46 @@
-//! Errors: a code and a message.
+//! Errors of the C interface: a code and a message.
 
 use std::ffi::{CString, c_char};
 
 use crate::catch;
 
-/// The result of a function. Numbers never change; later versions may add some.
+/// The result code of a function. The numbers never change; later versions may add codes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
-    /// It is done.
+    /// Success.
     Ok = 0,
-    /// There is no index at this path.
+    /// There is no index at the path.
     NotAnIndex = 1,
-    /// Something exists at the path of an index that was to be created.
+    /// Something already exists at the path at which an index was to be created.
     AlreadyExists = 2,
-    /// Another writer holds the index. Try again when it is done.
+    /// The index has another writer. Retry after that writer has been freed.
     Locked = 3,
-    /// Written by a newer twindex, or not available on this platform.
+    /// The file was written by a newer version, or the function is not available on this platform.
     Unsupported = 4,
-    /// Made with other parameters than those of the index.
+    /// The parameters differ from those of the index.
     ParamsMismatch = 5,
-    /// Bytes on disk are not what was written.
+    /// Data on disk is damaged.
     Corrupt = 6,
-    /// The operating system refused.
+    /// The operating system reported an error.
     Io = 7,
-    /// The caller asked for something that cannot be: a null handle, an option out of range.
+    /// An argument is invalid, such as a null handle or an option out of range.
     Invalid = 8,
-    /// A limit of the format was reached; nothing was written.
+    /// A limit of the format was reached. Nothing was written.
     Limit = 9,
-    /// The commit is done, but the writer stopped after it. Take a new writer.
+    /// The commit succeeded, but the writer failed after it. Free the writer and create a new one.
     AfterCommit = 10,
-    /// The disk has no space for a merge, which was not begun.
+    /// The disk has too little free space for a merge, which was not started.
     NoSpace = 11,
-    /// An earlier failure stopped this writer. Free it and take a new one.
+    /// The writer had failed earlier. Free it and create a new one.
     Poisoned = 12,
-    /// A defect of the library. The handle that was used must be freed; please report it.
+    /// A bug in the library. Free the handle that was used, and please report the bug.
     Panicked = 13,
     /// An error for which this version has no code.
     Other = 14,
 }
 
-/// An error: its code and message. Free it with `twindex_error_free`.
+/// An error with a code and a message. Must be freed with `twindex_error_free`.
 #[derive(Debug)]
 pub struct Error {
     code: Code,
@@ -85,22 +85,22 @@ impl From<twindex::Error> for Error {
     }
 }
 
-/// The code of an error; `TWINDEX_CODE_OK` for null.
+/// Returns the code of an error; `TWINDEX_CODE_OK` if `error` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_code(error: Option<&Error>) -> Code {
     error.map_or(Code::Ok, Error::code)
 }
 
-/// The message of an error, in UTF-8: what failed, where, what was expected and found. It lives as long as the error. An
-/// empty string for null.
+/// Returns the message of an error in UTF-8: what failed, where, and which value was expected and found. Returns an empty
+/// string if `error` is null. The string is valid until the error is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_message(error: Option<&Error>) -> *const c_char {
     error.map_or(c"", |error| &error.message).as_ptr()
 }
 
-/// Frees an error; null is allowed.
+/// Frees an error. `error` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_error_free(error: Option<Box<Error>>) {

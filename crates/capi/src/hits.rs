@@ -1,10 +1,10 @@
-//! The near documents that a query found.
+//! The documents that a query found.
 
 use std::mem::MaybeUninit;
 
 use crate::border::{self, show_empty, show_key};
 
-/// Near documents, the nearest first. Free it with `twindex_hits_free`.
+/// The documents that a query found, nearest first. Must be freed with `twindex_hits_free`.
 #[derive(Debug)]
 pub struct Hits {
     hits: Vec<twindex::Hit>,
@@ -21,22 +21,22 @@ fn hit(hits: Option<&Hits>, at: usize) -> Option<&twindex::Hit> {
     hits.and_then(|hits| hits.hits.get(at))
 }
 
-/// The number of hits; 0 for null.
+/// Returns the number of hits; 0 if `hits` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_len(hits: Option<&Hits>) -> usize {
     hits.map_or(0, |hits| hits.hits.len())
 }
 
-/// The number of hits beyond the limit.
+/// Returns the number of near documents that were omitted because of the limit.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_left_out(hits: Option<&Hits>) -> u64 {
     hits.map_or(0, |hits| hits.left_out)
 }
 
-/// The key of hit number `at`, from 0, and its length; null beyond the last. A key that is a number is shown as 8 bytes in
-/// the machine's order. It lives as long as the hits.
+/// Returns the key of hit `at`, counted from 0, and sets `len` to its length. Returns null if there is no such hit. A
+/// numeric key is returned as 8 bytes in native byte order. The key is valid until the hits are freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_key(
@@ -50,21 +50,22 @@ pub extern "C" fn twindex_hits_key(
     }
 }
 
-/// Bits in which the fingerprints differ; -1 where that is not known.
+/// Returns the number of bits in which the fingerprints of the query and of hit `at` differ; -1 if it is unknown.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_distance(hits: Option<&Hits>, at: usize) -> i32 {
     hit(hits, at).and_then(|hit| hit.distance).and_then(|bits| i32::try_from(bits).ok()).unwrap_or(-1)
 }
 
-/// The resemblance, 0 to 1: counted in an index with sets, otherwise estimated; -1 where it is not known.
+/// Returns the resemblance of hit `at`, from 0 to 1; -1 if it is unknown. It is exact if the index stores sets, otherwise
+/// estimated.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_resemblance(hits: Option<&Hits>, at: usize) -> f64 {
     border::ask(-1.0, || hit(hits, at).and_then(|hit| hit.resemblance).map_or(-1.0, |found| found.value()))
 }
 
-/// Frees hits; null is allowed.
+/// Frees hits. `hits` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_hits_free(hits: Option<Box<Hits>>) {

@@ -1,4 +1,4 @@
-//! Tables of inverse document frequencies.
+//! Tables of document frequencies, by which shingles are weighted.
 
 use std::ffi::{CString, c_char};
 use std::mem::MaybeUninit;
@@ -9,7 +9,8 @@ use twindex::IdfTable;
 use crate::border::{self, Result, Slot, given};
 use crate::error::{Code, Error};
 
-/// How many documents of a collection have each shingle, by which shingles are weighted. Free it with `twindex_idf_free`.
+/// A table of document frequencies, by which shingles are weighted: for each shingle, the number of documents that contain
+/// it. Must be freed with `twindex_idf_free`.
 #[derive(Debug)]
 pub struct Idf {
     pub(crate) table: Arc<IdfTable>,
@@ -24,7 +25,7 @@ impl Idf {
     }
 }
 
-/// Reads the table at this path, a file that `twindex idf` or `twindex_idf_save` made. Free it.
+/// Opens a table file that `twindex idf` or `twindex_idf_save` wrote. The caller must free the table.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_open(
@@ -41,7 +42,7 @@ pub unsafe extern "C" fn twindex_idf_open(
     })
 }
 
-/// Writes the table to a file, durably, as a whole or not at all. A file that exists is an error unless `replace` is true.
+/// Writes the table to a file, durably and atomically. If the file exists, returns an error unless `replace` is true.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_save(
@@ -59,36 +60,36 @@ pub unsafe extern "C" fn twindex_idf_save(
     })
 }
 
-/// Texts that were counted, those without shingles left out; 0 for null.
+/// Returns the number of texts that were counted, without texts that have no shingles; 0 if `idf` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_documents(idf: Option<&Idf>) -> u32 {
     idf.map_or(0, |idf| idf.table.documents())
 }
 
-/// Shingles that the table has; 0 for null.
+/// Returns the number of shingles in the table; 0 if `idf` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_len(idf: Option<&Idf>) -> usize {
     idf.map_or(0, |idf| idf.table.len())
 }
 
-/// Identifies the table, as parameters name it: 32 hexadecimal digits. It lives as long as the table. An empty string for
-/// null.
+/// Returns the digest that identifies the table in parameters: 32 hexadecimal digits. Returns an empty string if `idf` is
+/// null. The string is valid until the table is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_digest(idf: Option<&Idf>) -> *const c_char {
     idf.map_or(c"", |idf| &idf.digest).as_ptr()
 }
 
-/// Frees a table; null is allowed. Parameters, sketchers and indexes that were made with it stay.
+/// Frees a table. `idf` may be null. Parameters, sketchers and indexes that use the table remain valid.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_free(idf: Option<Box<Idf>>) {
     border::free(idf);
 }
 
-/// Returns the table of a handle, shared.
+/// Returns a shared reference to the table of a handle.
 pub(crate) fn table(idf: Option<&Idf>) -> Result<Arc<IdfTable>> {
     Ok(Arc::clone(&given(idf, "idf")?.table))
 }

@@ -1,4 +1,4 @@
-//! The counting of texts that makes a table of inverse document frequencies.
+//! Counts texts, to build a table of document frequencies.
 
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use crate::error::{Code, Error};
 use crate::idf::Idf;
 use crate::params::Params;
 
-/// Counts texts for a table. Free it with `twindex_idf_counter_free`.
+/// Counts texts, to build a table. Must be freed with `twindex_idf_counter_free`.
 #[derive(Debug)]
 pub struct IdfCounter {
     /// `None` after the table was built.
@@ -26,9 +26,10 @@ struct Counting {
     shingles: Vec<u64>,
 }
 
-/// A counter of texts that are cut into shingles as these parameters say. Shingles of fewer than `min_df` texts are left out
-/// of the table, and of the others all but the `entries_max` most frequent ones; such a shingle has the weight of the rarest
-/// one that was left out. The command has 2 and 1,000,000. Free it.
+/// Creates a counter for texts that are split into shingles as `params` specifies. The table will omit shingles of fewer
+/// than `min_df` texts, and keep at most the `entries_max` most frequent ones of the others. A shingle without an entry is
+/// weighted as if it had the lowest frequency that was omitted. The command-line tool uses 2 and 1,000,000. The caller must
+/// free the counter.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_new(
@@ -49,7 +50,7 @@ pub extern "C" fn twindex_idf_counter_new(
     })
 }
 
-/// Counts a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Counts beyond 64 MB are moved to scratch files.
+/// Counts a text in UTF-8. Invalid UTF-8 is replaced by U+FFFD. Beyond 64 MB, counts are moved to scratch files.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_idf_counter_add(
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn twindex_idf_counter_add(
     })
 }
 
-/// Makes the table. The counter takes no more texts, and is still to be freed. Free the table.
+/// Builds the table. The counter then accepts no more texts. The caller must free both the table and the counter.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_finish(
@@ -89,7 +90,7 @@ fn is_made() -> Error {
     Error::invalid("the table of this counter is made: take a new counter")
 }
 
-/// Frees a counter; null is allowed.
+/// Frees a counter. `counter` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_idf_counter_free(counter: Option<Box<IdfCounter>>) {

@@ -11,29 +11,29 @@ use crate::snapshot::Snapshot;
 use crate::verify::Findings;
 use crate::writer::Writer;
 
-/// An open index. Snapshots, sketchers and writers that were made from it stay valid after `twindex_index_free`.
+/// An open index. Snapshots, sketchers and writers that were created from it remain valid after `twindex_index_free`.
 #[derive(Debug)]
 pub struct Index {
     inner: twindex::Index,
 }
 
-/// Numbers of an index. Begin with `TWINDEX_METRICS_INIT`.
+/// Statistics of an index. Initialise with `TWINDEX_METRICS_INIT`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Metrics {
-    /// The size of this structure in the caller's program.
+    /// The size of this structure in the caller's program, in bytes.
     pub struct_size: usize,
-    /// The last commit.
+    /// The number of the last commit.
     pub commit: u64,
-    /// Live documents.
+    /// Number of live documents.
     pub documents: u64,
-    /// Live documents that are in no segment yet.
+    /// Number of live documents that are not in a segment yet.
     pub logged_documents: u64,
-    /// Segments on disk.
+    /// Number of segments on disk.
     pub segments: u64,
-    /// Bytes of the memtable, and of the one that becomes a segment.
+    /// Size in bytes of the memtable, and of the memtable that is being written as a segment.
     pub memtable_bytes: u64,
-    /// Bytes of segments and logs.
+    /// Size of segments and logs in bytes.
     pub disk_bytes: u64,
 }
 
@@ -49,7 +49,8 @@ fn open_by(
     })
 }
 
-/// Creates an empty index in a new directory and opens it. Never overwrites.
+/// Creates an empty index in a new directory and opens it. Returns `TWINDEX_CODE_ALREADY_EXISTS` if `path` exists and is
+/// not an empty directory.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_create(
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn twindex_index_create(
     })
 }
 
-/// Opens an index. Never creates one.
+/// Opens an existing index.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_open(
@@ -84,7 +85,7 @@ pub unsafe extern "C" fn twindex_index_open(
     })
 }
 
-/// Opens the index at this path, or creates it. `TWINDEX_CODE_PARAMS_MISMATCH` if it has other parameters.
+/// Opens the index at `path`, or creates it. Returns `TWINDEX_CODE_PARAMS_MISMATCH` if it exists with other parameters.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_open_or_create(
@@ -104,7 +105,8 @@ pub unsafe extern "C" fn twindex_index_open_or_create(
     })
 }
 
-/// The parameters of the index, complete, with the table of document frequencies that they name, if they name one. Free them.
+/// Returns the complete parameters of the index, with their table of document frequencies if they use one. The caller must
+/// free them.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_params(
@@ -120,7 +122,7 @@ pub extern "C" fn twindex_index_params(
     })
 }
 
-/// A sketcher with the parameters of the index. Free it.
+/// Creates a sketcher with the parameters of the index. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_sketcher(
@@ -135,7 +137,8 @@ pub extern "C" fn twindex_index_sketcher(
     })
 }
 
-/// The index as it is now. Later commits do not change it, and it keeps its files open until it is freed.
+/// Returns a snapshot of the current state of the index, which later commits do not change. It keeps its files open until
+/// it is freed. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_snapshot(
@@ -150,7 +153,8 @@ pub extern "C" fn twindex_index_snapshot(
     })
 }
 
-/// Takes the lock and makes the one writer of the index. `TWINDEX_CODE_LOCKED` if there is one, in any process.
+/// Locks the index and creates its writer. Returns `TWINDEX_CODE_LOCKED` if any process has a writer of this index. The
+/// caller must free the writer.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_writer(
@@ -166,7 +170,7 @@ pub extern "C" fn twindex_index_writer(
     })
 }
 
-/// Reads the commits of other processes. `changed`, which may be null, is set to whether there were any.
+/// Reads the commits of other processes. Sets `changed`, which may be null, to whether there were any.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_refresh(
@@ -184,7 +188,7 @@ pub extern "C" fn twindex_index_refresh(
     })
 }
 
-/// Fills `metrics`, whose `struct_size` says how large it is.
+/// Fills `metrics`, whose `struct_size` must be set.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_index_metrics(
@@ -211,8 +215,8 @@ pub unsafe extern "C" fn twindex_index_metrics(
     })
 }
 
-/// Checks all files of the index to the last byte. `TWINDEX_CODE_OK` says that it was checked, and
-/// `twindex_findings_problems` how many problems there are. Free the findings.
+/// Verifies all files of the index completely. `TWINDEX_CODE_OK` means only that the verification was completed;
+/// `twindex_findings_problems` returns the number of problems found. The caller must free the findings.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_verify(
@@ -227,7 +231,7 @@ pub extern "C" fn twindex_index_verify(
     })
 }
 
-/// Merges all segments to one. There must be no writer.
+/// Merges all segments into one. The index must have no writer.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_compact(
@@ -240,7 +244,8 @@ pub extern "C" fn twindex_index_compact(
     })
 }
 
-/// Removes files that nothing needs. There must be no writer. `bytes`, which may be null, is set to what they had.
+/// Removes files that the index no longer needs, and sets `bytes`, which may be null, to their total size. The index must
+/// have no writer.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_gc(
@@ -257,15 +262,15 @@ pub extern "C" fn twindex_index_gc(
     })
 }
 
-/// Closes an index; null is allowed.
+/// Closes an index. `index` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_index_free(index: Option<Box<Index>>) {
     border::free(index);
 }
 
-/// Makes pages of a map that cannot be read an error of the call, instead of SIGBUS, in this process, once and for all. Only
-/// on Linux; `TWINDEX_CODE_UNSUPPORTED` elsewhere.
+/// Installs a signal handler for SIGBUS in this process. If a page of a file that is mapped afterwards cannot be read, the
+/// call then returns an error instead of ending the process. Only on Linux; returns `TWINDEX_CODE_UNSUPPORTED` elsewhere.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_guard_install(error: Option<&mut MaybeUninit<*mut Error>>) -> Code {

@@ -1,4 +1,4 @@
-//! Keys in ascending order.
+//! Iterates over keys in ascending order.
 
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
@@ -8,7 +8,7 @@ use twindex::KeyBuf;
 use crate::border::{self, Slot, given, lock, show_key};
 use crate::error::{Code, Error};
 
-/// The keys of a snapshot, ascending. Free it with `twindex_keys_free`.
+/// An iterator over keys of a snapshot, in ascending order. Must be freed with `twindex_keys_free`.
 #[derive(Debug)]
 pub struct Keys {
     walk: Mutex<(twindex::Keys, Option<KeyBuf>)>,
@@ -20,8 +20,8 @@ impl Keys {
     }
 }
 
-/// Sets `key` to the next key and `key_len` to its length; `key` to null at the end. The key lives until the next call
-/// for these keys, so two threads must not share them.
+/// Sets `key` to the next key and `key_len` to its length; sets `key` to null after the last key. The key is valid until
+/// the next call with the same `keys`, so two threads must not share them.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_keys_next(
@@ -45,7 +45,7 @@ pub extern "C" fn twindex_keys_next(
     })
 }
 
-/// Frees keys; null is allowed.
+/// Frees an iterator over keys. `keys` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_keys_free(keys: Option<Box<Keys>>) {

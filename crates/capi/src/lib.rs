@@ -1,9 +1,9 @@
-//! The C interface of twindex. cbindgen generates `include/twindex.h` from this crate, so its doc comments are the
-//! manual for C programs. README.md has the rules on ownership, errors and threads.
+//! The C interface of twindex. cbindgen generates `include/twindex.h` from this crate, so the doc comments of exported
+//! items are the documentation for C programs. README.md has the rules on ownership, errors and threads.
 //!
-//! Handles are received as `Option<&T>` and freed as `Option<Box<T>>`; the language guarantees that both are represented
-//! by pointers that may be null. So only `border.rs` converts pointers to slices, and functions run in
-//! `border::call` or `catch::ask`, which stop panics.
+//! Handles are received as `Option<&T>` and freed as `Option<Box<T>>`, which Rust guarantees to be represented as nullable
+//! pointers. Only `border.rs` converts other pointers. Functions that could panic run in `border::call` or `catch::ask`,
+//! which catch panics.
 
 #![allow(
     unsafe_code,
@@ -35,18 +35,18 @@ mod writer;
 
 use std::ffi::c_char;
 
-/// Version of this interface; it grows with each addition. A library of the same soname and an equal or higher version has
-/// all that a program compiled with this header needs.
+/// The version of this interface, incremented with each addition. A library with the same soname and an equal or higher
+/// version has everything that a program compiled with this header needs.
 pub const TWINDEX_ABI_VERSION: u32 = 2;
 
-/// The `TWINDEX_ABI_VERSION` of the library that is loaded.
+/// Returns the `TWINDEX_ABI_VERSION` of the loaded library.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`, so no other symbol has this name.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_abi_version() -> u32 {
     TWINDEX_ABI_VERSION
 }
 
-/// The version of the library that is loaded, such as "0.1.0". Never freed.
+/// Returns the version of the loaded library, such as "0.1.0". The string must not be freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_version() -> *const c_char {
@@ -54,7 +54,7 @@ pub extern "C" fn twindex_version() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Checks at compile time that all handles can be shared by threads.
+/// Checks at compile time that threads can share all handles.
 const _: () = {
     const fn shared<T: Send + Sync>() {}
     shared::<error::Error>();
@@ -92,7 +92,7 @@ mod tests {
         include_str!("writer.rs"),
     ];
 
-    /// The functions whose names follow `before` in `text`, each with its number of arguments.
+    /// Returns the functions whose names follow `before` in `text`, each with its number of arguments.
     fn functions(text: &str, before: &str) -> BTreeMap<String, usize> {
         let found = text.match_indices(before).filter_map(|(at, _)| {
             let (name, rest) = text[at + before.len()..].split_once('(')?;
@@ -106,9 +106,9 @@ mod tests {
         found.collect()
     }
 
-    /// Detects a function missing in the header, also on machines without cbindgen.
+    /// Detects a function that the header lacks, also on machines without cbindgen.
     #[test]
-    fn header_declares_every_function_with_the_number_of_arguments_it_has() {
+    fn header_declares_every_function_with_its_number_of_arguments() {
         let rust: BTreeMap<_, _> =
             SOURCES.iter().flat_map(|text| functions(text, "extern \"C\" fn twindex_")).collect();
         let lines = include_str!("../include/twindex.h").lines();
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(rust, declared, "run scripts/capi-header");
     }
 
-    /// Checks that the linker map gives a version to the exported names.
+    /// Checks that the linker map assigns a version to the exported symbols.
     #[test]
     fn symbols_have_a_version() {
         assert!(include_str!("../twindex.map").starts_with("TWINDEX_1 {"));

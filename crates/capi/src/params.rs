@@ -14,15 +14,15 @@ use crate::error::{Code, Error};
 use crate::idf::{Idf, table};
 use crate::sketch::Sketcher;
 
-/// Parameters of an index: what it keeps and how text becomes numbers. Set choices, then create an index. Free them with
-/// `twindex_params_free`.
+/// Parameters of an index: what it stores, and how texts are converted to sketches. Create them, set options, then create
+/// an index. Must be freed with `twindex_params_free`.
 #[derive(Debug)]
 pub struct Params {
-    /// The builder, or complete parameters.
+    /// A builder, or complete parameters.
     choices: Mutex<Choices>,
-    /// The table of document frequencies that the parameters name.
+    /// The table of document frequencies that the parameters refer to, if any.
     table: Mutex<Option<Arc<IdfTable>>>,
-    /// The text form of complete parameters; empty for a builder.
+    /// Complete parameters in text form; empty for a builder.
     text: CString,
 }
 
@@ -43,21 +43,22 @@ impl Params {
         Self::new(Choices::Complete(Box::new(params)), table, text)
     }
 
-    /// Returns the complete parameters, and the table that they name.
+    /// Returns the complete parameters, and the table that they refer to.
     pub(crate) fn build_with_table(&self) -> Result<(twindex::Params, Option<Arc<IdfTable>>)> {
         Ok((self.build()?, lock(&self.table)?.clone()))
     }
 
-    /// Returns the shingling, which does not depend on what is kept.
+    /// Returns how texts are split into shingles, which does not depend on what the index stores.
     pub(crate) fn shingling(&self) -> Result<Shingling> {
         match &*lock(&self.choices)? {
-            // The kept data does not change the shingling, and may not be set yet, so any is chosen.
+            // `build` requires at least one kind of sketch. The choice does not affect the shingling, so any is chosen.
             Choices::Open(builder) => Ok((**builder).clone().simhash(3).build()?.shingling),
             Choices::Complete(params) => Ok(params.shingling.clone()),
         }
     }
 
-    /// Makes a change that weights shingles by a table, and stores the table; refuses a second table.
+    /// Applies a change that weights shingles by a table, and stores the table. Returns an error if another table is
+    /// already set.
     fn weight(
         &self,
         table: Arc<IdfTable>,
@@ -104,8 +105,8 @@ fn set(
     border::call(error, || given(params, "params")?.change(change))
 }
 
-/// New parameters: keys are bytes, shingles have 5 words, and nothing is kept yet. Ranges are checked when they are used.
-/// Null if there is no memory.
+/// Creates parameters with default options: keys are bytes, shingles have 5 words, and nothing is stored yet. Options are
+/// checked when they are used. Returns null if memory cannot be allocated.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_new() -> *mut Params {
@@ -115,8 +116,9 @@ pub extern "C" fn twindex_params_new() -> *mut Params {
     })
 }
 
-/// Reads parameters from the text that `twindex_params_text` returns: the way to choices that have no function here.
-/// Parameters that name a table of document frequencies need it: `twindex_params_idf`.
+/// Parses parameters from text in the format that `twindex_params_text` returns. This allows options that have no function
+/// here. If the parameters refer to a table of document frequencies, pass it to `twindex_params_idf`. The caller must free
+/// them.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_parse(
@@ -134,15 +136,16 @@ pub unsafe extern "C" fn twindex_params_parse(
     })
 }
 
-/// The canonical text of complete parameters (of `twindex_index_params` or `twindex_params_parse`), a line a choice. It
-/// lives as long as the handle. An empty string for parameters that are not complete.
+/// Returns the canonical text of complete parameters, which come from `twindex_index_params` or `twindex_params_parse`,
+/// with one option per line. Returns an empty string for other parameters. The string is valid until the parameters are
+/// freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_text(params: Option<&Params>) -> *const c_char {
     params.map_or(c"", |params| &params.text).as_ptr()
 }
 
-/// Keys are 64-bit numbers instead of bytes.
+/// Uses 64-bit numbers as keys, instead of bytes.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_u64_keys(
@@ -152,7 +155,7 @@ pub extern "C" fn twindex_params_u64_keys(
     set(params, error, |builder| Ok(builder.u64_keys()))
 }
 
-/// Shingles have this many words, 1 to 16.
+/// Sets the number of words per shingle, 1 to 16.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_words(
@@ -163,7 +166,7 @@ pub extern "C" fn twindex_params_words(
     set(params, error, |builder| Ok(builder.words(width)))
 }
 
-/// The seed of all hash functions; 0 at first.
+/// Sets the seed of all hash functions. The default is 0.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_seed(
@@ -174,7 +177,7 @@ pub extern "C" fn twindex_params_seed(
     set(params, error, |builder| Ok(builder.seed(seed)))
 }
 
-/// Keeps 64-bit fingerprints, with tables for this Hamming radius.
+/// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash(
@@ -185,7 +188,7 @@ pub extern "C" fn twindex_params_simhash(
     set(params, error, |builder| Ok(builder.simhash(within)))
 }
 
-/// Keeps MinHash bands: `bands` of `rows` minima each.
+/// Stores MinHash features in `bands` bands of `rows` minima each.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash(
@@ -197,7 +200,7 @@ pub extern "C" fn twindex_params_minhash(
     set(params, error, |builder| Ok(builder.minhash(bands, rows)))
 }
 
-/// Keeps MinHash bands by the name of a preset, such as "lsh-20x6" or "broder-84".
+/// Stores MinHash features with a preset, such as "lsh-20x6" or "broder-84".
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_params_preset(
@@ -216,7 +219,7 @@ pub unsafe extern "C" fn twindex_params_preset(
     })
 }
 
-/// Bits kept of each minimum, for estimates; 0 keeps no signatures.
+/// Sets the number of bits that signatures store of each minimum, for estimates. With 0, no signatures are stored.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_signature_bits(
@@ -227,7 +230,7 @@ pub extern "C" fn twindex_params_signature_bits(
     set(params, error, |builder| Ok(builder.signature_bits(bits)))
 }
 
-/// Keeps the least `t` hashes of each document, for containment.
+/// Stores the `t` smallest shingle hashes of each document, for containment.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_bottom(
@@ -238,7 +241,7 @@ pub extern "C" fn twindex_params_bottom(
     set(params, error, |builder| Ok(builder.bottom(t)))
 }
 
-/// Keeps the hashes of each document that `modulus` divides, for containment.
+/// Stores the shingle hashes of each document that are divisible by `modulus`, for containment.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_modulus(
@@ -249,7 +252,7 @@ pub extern "C" fn twindex_params_modulus(
     set(params, error, |builder| Ok(builder.modulus(modulus)))
 }
 
-/// Keeps each document's distinct shingle hashes, so that resemblance is counted and no near document is missed.
+/// Stores the distinct shingle hashes of each document, so that resemblance is exact and no near document is missed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_sets(
@@ -259,8 +262,9 @@ pub extern "C" fn twindex_params_sets(
     set(params, error, |builder| Ok(builder.sets()))
 }
 
-/// Keeps 64-bit fingerprints, with tables for this Hamming radius, in which each occurrence of a shingle votes by its inverse
-/// document frequency. Texts are cut as those of the table, whatever was chosen before.
+/// Stores 64-bit simhash fingerprints, with tables for the Hamming radius `within`. Each occurrence of a shingle is
+/// weighted by its inverse document frequency. Texts are split into shingles as when the table was built, regardless of
+/// other options.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_simhash_idf(
@@ -277,7 +281,8 @@ pub extern "C" fn twindex_params_simhash_idf(
     })
 }
 
-/// Shingles weigh as often as they occur in minima, samples and sets, instead of all the same.
+/// Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the same
+/// weight.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash_frequencies(
@@ -287,10 +292,11 @@ pub extern "C" fn twindex_params_minhash_frequencies(
     set(params, error, |builder| Ok(builder.minhash_weights(MinhashWeights::Frequencies)))
 }
 
-/// Shingles weigh as often as they occur, times their inverse document frequency by this table, in minima, samples and sets,
-/// instead of all the same. Weights are rounded to whole units, 1/256 to 2 each; a resemblance changes by at most `unit` / the
-/// mean weight, and a shingle costs as much as its units. A `unit` of 0 rounds nothing: minima are then taken by darts, and
-/// neither samples nor sets can be kept. Texts are cut as those of the table, whatever was chosen before.
+/// Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima, samples
+/// and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
+/// divided by the mean weight, and the cost of a shingle is proportional to its number of units. If `unit` is 0, weights
+/// are not rounded: minima are then computed with the family `darts`, and neither samples nor sets can be stored. Texts are
+/// split into shingles as when the table was built, regardless of other options.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_minhash_idf(
@@ -312,7 +318,7 @@ pub extern "C" fn twindex_params_minhash_idf(
     })
 }
 
-/// Gives parameters that were read by `twindex_params_parse` the table of document frequencies that they name.
+/// Sets the table of document frequencies that parameters from `twindex_params_parse` refer to.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_idf(
@@ -328,7 +334,7 @@ pub extern "C" fn twindex_params_idf(
     })
 }
 
-/// A sketcher with these parameters, without an index. Free it.
+/// Creates a sketcher with these parameters, without an index. The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_sketcher(
@@ -348,7 +354,7 @@ pub extern "C" fn twindex_params_sketcher(
     })
 }
 
-/// Keeps a mark with each duplicate, so that documents are compared with unmarked ones only.
+/// Stores a mark for each duplicate, so that documents are compared only with unmarked documents.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_marks(
@@ -358,7 +364,7 @@ pub extern "C" fn twindex_params_marks(
     set(params, error, |builder| Ok(builder.marks()))
 }
 
-/// Keeps a value of up to 65,536 bytes with each document.
+/// Stores a value of up to 65,536 bytes with each document.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_values(
@@ -368,7 +374,7 @@ pub extern "C" fn twindex_params_values(
     set(params, error, |builder| Ok(builder.values()))
 }
 
-/// Keeps a priority with each document, for groups.
+/// Stores a priority with each document, for groups.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_priorities(
@@ -378,7 +384,8 @@ pub extern "C" fn twindex_params_priorities(
     set(params, error, |builder| Ok(builder.priorities()))
 }
 
-/// Documents expire once the highest stamp exceeds theirs by `age` or more, in any unit.
+/// Sets the age at which documents expire: a document expires when the highest stamp exceeds its stamp by `age` or more.
+/// Stamps may have any unit.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_expire_after(
@@ -389,8 +396,9 @@ pub extern "C" fn twindex_params_expire_after(
     set(params, error, |builder| Ok(builder.expire_after(age)))
 }
 
-/// Which documents are near: those with a resemblance of `threshold` or more, in (0, 1], or with fingerprints at most
-/// `within` bits apart. A threshold of 0 or a negative `within` leaves that rule out; one of the two must be there.
+/// Specifies which documents are near: documents with a resemblance of at least `threshold`, above 0 and at most 1, or with
+/// fingerprints that differ in at most `within` bits. A threshold of 0 or a negative `within` disables the condition; at
+/// least one condition is required.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_near(
@@ -402,7 +410,7 @@ pub extern "C" fn twindex_params_near(
     set(params, error, |builder| Ok(builder.near(near(threshold, within)?)))
 }
 
-/// Returns the rule of nearness for a threshold of resemblance and a distance.
+/// Converts a resemblance threshold and a distance to the rule that decides which documents are near.
 pub(crate) fn near(threshold: f64, within: i32) -> Result<Near> {
     let bits = match u8::try_from(within) {
         Ok(bits) => Some(bits),
@@ -417,7 +425,7 @@ pub(crate) fn near(threshold: f64, within: i32) -> Result<Near> {
     }
 }
 
-/// Frees parameters; null is allowed. Indexes that were made with them stay.
+/// Frees parameters. `params` may be null. Indexes that were created with them remain valid.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_params_free(params: Option<Box<Params>>) {

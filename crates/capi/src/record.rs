@@ -4,7 +4,7 @@ use std::mem::MaybeUninit;
 
 use crate::border::{self, show_bytes, show_empty};
 
-/// The stored record of a document. Free it with `twindex_record_free`.
+/// The stored record of a document. Must be freed with `twindex_record_free`.
 #[derive(Debug)]
 pub struct Record {
     inner: twindex::Record,
@@ -23,7 +23,7 @@ fn number(found: Option<u64>, out: Option<&mut MaybeUninit<u64>>) -> bool {
     found.is_some()
 }
 
-/// Sets `fingerprint`, if it is not null; false if the document has none.
+/// Sets `fingerprint`, which may be null, to the fingerprint of the document. Returns false if it has none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_fingerprint(
@@ -33,7 +33,7 @@ pub extern "C" fn twindex_record_fingerprint(
     number(record.and_then(|record| record.inner.fingerprint).map(|found| found.0), fingerprint)
 }
 
-/// The value and its length; they live as long as the record.
+/// Returns the value of the document, and sets `len` to its length. The value is valid until the record is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_value(
@@ -46,7 +46,7 @@ pub extern "C" fn twindex_record_value(
     }
 }
 
-/// Sets `stamp`, if it is not null; false if the document has none.
+/// Sets `stamp`, which may be null, to the stamp of the document. Returns false if it has none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_stamp(
@@ -56,7 +56,7 @@ pub extern "C" fn twindex_record_stamp(
     number(record.and_then(|record| record.inner.stamp), stamp)
 }
 
-/// Sets `priority`, if it is not null; false if the document has none.
+/// Sets `priority`, which may be null, to the priority of the document. Returns false if it has none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_priority(
@@ -66,14 +66,14 @@ pub extern "C" fn twindex_record_priority(
     number(record.and_then(|record| record.inner.priority), priority)
 }
 
-/// Whether the document has the mark of a duplicate.
+/// Returns whether the document is marked as a duplicate.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_is_duplicate(record: Option<&Record>) -> bool {
     record.is_some_and(|record| record.inner.is_duplicate)
 }
 
-/// Frees a record; null is allowed.
+/// Frees a record. `record` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_record_free(record: Option<Box<Record>>) {

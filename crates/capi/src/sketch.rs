@@ -5,7 +5,8 @@ use std::mem::MaybeUninit;
 use crate::border::{self, Slot, given, show_empty};
 use crate::error::{Code, Error};
 
-/// Makes sketches of texts. Any number of threads may use one at once.
+/// Computes sketches of texts. Any number of threads may use it at the same time. Must be freed with
+/// `twindex_sketcher_free`.
 #[derive(Debug)]
 pub struct Sketcher {
     inner: twindex::Sketcher,
@@ -17,13 +18,14 @@ impl Sketcher {
     }
 }
 
-/// The numbers of one text. Free it with `twindex_sketch_free`.
+/// The sketch of a text: the fingerprint, minima and hashes that the parameters specify. Must be freed with
+/// `twindex_sketch_free`.
 #[derive(Debug)]
 pub struct Sketch {
     pub(crate) inner: twindex::Sketch,
 }
 
-/// Sketches a text in UTF-8; bytes that are not UTF-8 are replaced by U+FFFD. Free the sketch.
+/// Computes the sketch of a text in UTF-8. Invalid UTF-8 is replaced by U+FFFD. The caller must free the sketch.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_sketcher_sketch(
@@ -45,21 +47,21 @@ pub unsafe extern "C" fn twindex_sketcher_sketch(
     })
 }
 
-/// Frees a sketcher; null is allowed.
+/// Frees a sketcher. `sketcher` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketcher_free(sketcher: Option<Box<Sketcher>>) {
     border::free(sketcher);
 }
 
-/// True if the text had no tokens: it is near nothing.
+/// Returns whether the text had no tokens. Such a sketch is near no document. Returns true if `sketch` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_is_empty(sketch: Option<&Sketch>) -> bool {
     border::ask(true, || sketch.is_none_or(|sketch| sketch.inner.is_empty()))
 }
 
-/// Sets `fingerprint`, if it is not null, to the simhash fingerprint; false if there is none.
+/// Sets `fingerprint`, which may be null, to the simhash fingerprint. Returns false if the sketch has none.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_fingerprint(
@@ -75,7 +77,8 @@ pub extern "C" fn twindex_sketch_fingerprint(
     })
 }
 
-/// The distinct shingle hashes, ascending, of an index with sets, and how many. They live as long as the sketch.
+/// Returns the distinct shingle hashes in ascending order, if the index stores sets, and sets `len` to their number. They
+/// are valid until the sketch is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_set(
@@ -90,7 +93,7 @@ pub extern "C" fn twindex_sketch_set(
     set.as_ptr()
 }
 
-/// Frees a sketch; null is allowed.
+/// Frees a sketch. `sketch` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_sketch_free(sketch: Option<Box<Sketch>>) {

@@ -11,7 +11,7 @@ use crate::keys::Keys;
 use crate::record::Record;
 use crate::sketch::Sketch;
 
-/// An index at one commit; it never changes. Free it with `twindex_snapshot_free`.
+/// The state of an index at one commit, which never changes. Must be freed with `twindex_snapshot_free`.
 #[derive(Debug)]
 pub struct Snapshot {
     inner: twindex::Snapshot,
@@ -23,29 +23,29 @@ impl Snapshot {
     }
 }
 
-/// All documents that share a band are hits, at any resemblance.
+/// Returns all documents that share a band as hits, without comparing their resemblance with the threshold.
 pub const TWINDEX_QUERY_UNVERIFIED: u32 = 1;
-/// Resemblance is estimated, though the index keeps sets.
+/// Estimates resemblances, even if the index stores sets.
 pub const TWINDEX_QUERY_ESTIMATED: u32 = 2;
-/// Documents with the mark of a duplicate are excluded.
+/// Excludes documents that are marked as duplicates.
 pub const TWINDEX_QUERY_UNMARKED: u32 = 4;
 
-/// Live documents; 0 for null.
+/// Returns the number of live documents; 0 if `snapshot` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_documents(snapshot: Option<&Snapshot>) -> u64 {
     border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.documents()))
 }
 
-/// The number of its commit; 0 for null.
+/// Returns the number of the snapshot's commit; 0 if `snapshot` is null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_commit(snapshot: Option<&Snapshot>) -> u64 {
     border::ask(0, || snapshot.map_or(0, |snapshot| snapshot.inner.generation()))
 }
 
-/// The payload of the last `twindex_writer_commit_with`, and its length; null if there is none. It lives as long as the
-/// snapshot.
+/// Returns the payload of the last `twindex_writer_commit_with`, and sets `len` to its length. Returns null if there is
+/// none. The payload is valid until the snapshot is freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_payload(
@@ -78,8 +78,8 @@ pub unsafe extern "C" fn twindex_snapshot_contains(
     })
 }
 
-/// Sets `record` to what is kept of the document with this key; to null, with `TWINDEX_CODE_OK`, if there is none. Free
-/// the record.
+/// Sets `record` to the stored record of the document with this key. If there is no such document, sets `record` to null
+/// and returns `TWINDEX_CODE_OK`. The caller must free the record.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_get(
@@ -101,7 +101,8 @@ pub unsafe extern "C" fn twindex_snapshot_get(
     })
 }
 
-/// All keys that begin with `prefix`, ascending; all keys for an empty prefix. Free them.
+/// Returns an iterator over all keys that begin with `prefix`, in ascending order; over all keys if the prefix is empty.
+/// The caller must free it.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_snapshot_keys(
@@ -128,7 +129,8 @@ fn run(query: Query, limit: usize, slot: Slot<'_, *mut Hits>) -> Result<()> {
     Ok(())
 }
 
-/// The documents near a sketch, by the rule of the index: at most `limit`, the nearest. Free the hits.
+/// Finds at most `limit` documents near a sketch, the nearest ones, by the rule of the index. The caller must free the
+/// hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_near(
@@ -144,7 +146,8 @@ pub extern "C" fn twindex_snapshot_near(
     })
 }
 
-/// The documents whose resemblance to a sketch is `threshold` or more. `flags` is 0 or a sum of `TWINDEX_QUERY_...`.
+/// Finds at most `limit` documents whose resemblance to a sketch is at least `threshold`. `flags` is 0 or a combination of
+/// `TWINDEX_QUERY_...`. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_resembling(
@@ -177,7 +180,8 @@ pub extern "C" fn twindex_snapshot_resembling(
     })
 }
 
-/// The documents whose fingerprints differ from this one in at most `within` bits, exactly.
+/// Finds at most `limit` documents whose fingerprints differ from `fingerprint` in at most `within` bits. No document is
+/// missed. The caller must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_within(
@@ -194,7 +198,7 @@ pub extern "C" fn twindex_snapshot_within(
     })
 }
 
-/// Frees a snapshot; null is allowed.
+/// Frees a snapshot. `snapshot` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_snapshot_free(snapshot: Option<Box<Snapshot>>) {

@@ -1,10 +1,10 @@
-//! The result of a verification of all files.
+//! The result of verifying all files of an index.
 
 use std::ffi::{CString, c_char};
 
 use crate::border;
 
-/// The result of `twindex_index_verify`. Free it with `twindex_findings_free`.
+/// The result of `twindex_index_verify`. Must be freed with `twindex_findings_free`.
 #[derive(Debug)]
 pub struct Findings {
     problems: Vec<CString>,
@@ -26,42 +26,43 @@ impl Findings {
     }
 }
 
-/// The number of problems: 0 for a sound index.
+/// Returns the number of problems; 0 if the index is undamaged.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_problems(findings: Option<&Findings>) -> usize {
     findings.map_or(0, |findings| findings.problems.len())
 }
 
-/// Problem number `at`, from 0; null beyond the last. It lives as long as the findings.
+/// Returns problem `at`, counted from 0; null if there is no such problem. The string is valid until the findings are
+/// freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_problem(findings: Option<&Findings>, at: usize) -> *const c_char {
     findings.and_then(|findings| findings.problems.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
 }
 
-/// The number of notes: harmless observations.
+/// Returns the number of notes, which are harmless observations.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_notes(findings: Option<&Findings>) -> usize {
     findings.map_or(0, |findings| findings.notes.len())
 }
 
-/// Note number `at`, from 0; null beyond the last. It lives as long as the findings.
+/// Returns note `at`, counted from 0; null if there is no such note. The string is valid until the findings are freed.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_note(findings: Option<&Findings>, at: usize) -> *const c_char {
     findings.and_then(|findings| findings.notes.get(at)).map_or(std::ptr::null(), |line| line.as_ptr())
 }
 
-/// Bytes that were checked.
+/// Returns the number of bytes that were verified.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_bytes(findings: Option<&Findings>) -> u64 {
     findings.map_or(0, |findings| findings.bytes)
 }
 
-/// Frees findings; null is allowed.
+/// Frees findings. `findings` may be null.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_findings_free(findings: Option<Box<Findings>>) {

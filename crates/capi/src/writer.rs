@@ -1,4 +1,4 @@
-//! The single writer of an index.
+//! The writer of an index.
 
 use std::mem::MaybeUninit;
 use std::sync::Mutex;
@@ -9,8 +9,8 @@ use crate::hits::Hits;
 use crate::params::near;
 use crate::sketch::Sketch;
 
-/// The one writer of an index. Its calls wait for each other, whatever the thread. What it was given is invisible until a
-/// commit, and gone if it is freed before.
+/// The only writer of an index. Calls from several threads are executed one after the other. Changes become visible at a
+/// commit; changes that are not committed when the writer is freed are lost. Must be freed with `twindex_writer_free`.
 #[derive(Debug)]
 pub struct Writer {
     inner: Mutex<Inner>,
@@ -21,7 +21,7 @@ struct Inner {
     writer: twindex::Writer,
     index: twindex::Index,
     params: twindex::Params,
-    /// Created for the first text.
+    /// Created when the first text is added.
     sketcher: Option<twindex::Sketcher>,
 }
 
@@ -42,57 +42,58 @@ impl Inner {
     }
 }
 
-/// The result of `twindex_writer_admit`. Numbers never change.
+/// The result of `twindex_writer_admit`. The numbers never change.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admitted {
-    /// Near no other document; added.
+    /// No other document is near. The document was added.
     New = 0,
-    /// A document of this key existed, and no other is near; replaced.
+    /// A document with this key existed and was replaced. No other document is near.
     Updated = 1,
-    /// A document of this key existed, and another is near; replaced.
+    /// A document with this key existed and was replaced. Another document is near.
     Known = 2,
-    /// Near another document; added, or left out after `twindex_writer_drop_duplicates`.
+    /// Another document is near. The document was added, or omitted if `twindex_writer_drop_duplicates` was set.
     Duplicate = 3,
-    /// Too old by its own stamp; not added.
+    /// The document has expired, according to its stamp. It was not added.
     Expired = 4,
 }
 
-/// A commit survives the machine, as at first.
+/// A commit survives a crash of the machine. The default.
 pub const TWINDEX_DURABILITY_SYNC: u32 = 0;
-/// A commit survives the process; `twindex_writer_sync` makes many of them survive the machine.
+/// A commit survives a crash of the process. After `twindex_writer_sync`, all earlier commits also survive a crash of the
+/// machine.
 pub const TWINDEX_DURABILITY_BATCH: u32 = 1;
-/// A commit may be held in memory until `twindex_writer_sync`.
+/// A commit may be only in memory until `twindex_writer_sync`.
 pub const TWINDEX_DURABILITY_NONE: u32 = 2;
 
-/// A document and all that an index can keep with it. Begin with `TWINDEX_DOCUMENT_INIT` and set a sketch or a fingerprint;
-/// null pointers leave the rest out.
+/// A document and all data that an index can store with it. Initialise with `TWINDEX_DOCUMENT_INIT` and set either a sketch
+/// or a fingerprint. Null pointers mean that the document has no such data.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Document {
-    /// The size of this structure in the caller's program.
+    /// The size of this structure in the caller's program, in bytes.
     pub struct_size: usize,
-    /// The sketch of its text, or null.
+    /// The sketch of the document's text, or null.
     pub sketch: *const Sketch,
-    /// Without a sketch: its fingerprint, for an index that keeps fingerprints only.
+    /// The fingerprint, or null. Only without a sketch, for an index that stores only fingerprints.
     pub fingerprint: *const u64,
-    /// The value, or null.
+    /// The value of the document, or null if it has none.
     pub value: *const u8,
-    /// Bytes of the value.
+    /// Length of the value in bytes.
     pub value_len: usize,
-    /// The stamp, or null.
+    /// The stamp of the document, or null if it has none.
     pub stamp: *const u64,
-    /// The priority, or null.
+    /// The priority of the document, or null if it has none.
     pub priority: *const u64,
-    /// Not 0: give it the mark of a duplicate.
+    /// If not 0, the document is marked as a duplicate.
     pub is_duplicate: u8,
 }
 
-/// Calls `then` with the document of the caller.
+/// Calls `then` with the document that a C caller passed.
 ///
 /// # Safety
-/// `document` is null or set as the header requires, and it and the memory that it points to are not changed until the
-/// call returns.
+/// `document` is null or set as the header requires. It and the memory that it points to are not changed until the call
+/// returns.
 unsafe fn with_document<T>(
     document: *const Document,
     then: impl FnOnce(twindex::Document<'_>) -> Result<T>,
@@ -143,7 +144,7 @@ fn show_admitted(
     Ok(())
 }
 
-/// Adds a document, or replaces the one of this key.
+/// Adds a document, or replaces the document with this key.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put(
@@ -162,7 +163,7 @@ pub unsafe extern "C" fn twindex_writer_put(
     })
 }
 
-/// Adds the document with this text in UTF-8, or replaces the one of this key.
+/// Adds a document with this text in UTF-8, or replaces the document with this key.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_put_text(
@@ -182,8 +183,9 @@ pub unsafe extern "C" fn twindex_writer_put_text(
     })
 }
 
-/// Finds the nearest document and adds this one, as one step. `near`, which may be null, is set to that document for
-/// `TWINDEX_ADMITTED_KNOWN` and `_DUPLICATE`, otherwise to null. Free the hits.
+/// Finds the nearest document and adds this document, as one atomic step. For `TWINDEX_ADMITTED_KNOWN` and
+/// `TWINDEX_ADMITTED_DUPLICATE`, sets `near`, which may be null, to the nearest document, otherwise to null. The caller
+/// must free the hits.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_admit(
@@ -232,7 +234,7 @@ pub unsafe extern "C" fn twindex_writer_admit_text(
     })
 }
 
-/// Removes the document with this key, if there is one.
+/// Deletes the document with this key, if it exists.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_delete(
@@ -248,7 +250,7 @@ pub unsafe extern "C" fn twindex_writer_delete(
     })
 }
 
-/// Sets `contained` to whether there is a document with this key, with the batch.
+/// Sets `contained` to whether a document with this key exists, including uncommitted changes.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_contains(
@@ -267,7 +269,8 @@ pub unsafe extern "C" fn twindex_writer_contains(
     })
 }
 
-/// Publishes the batch, durably unless less was asked for. `commit`, which may be null, is set to its number.
+/// Commits all changes, durably unless `twindex_writer_durability` was set. Sets `commit`, which may be null, to the commit
+/// number.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_commit(
@@ -284,7 +287,8 @@ pub extern "C" fn twindex_writer_commit(
     })
 }
 
-/// As `twindex_writer_commit`, and keeps up to 64 KiB of the caller's with the commit: where to go on after a crash.
+/// As `twindex_writer_commit`; also stores up to 64 KiB of the caller's data with the commit, such as the position at which
+/// to resume after a crash.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn twindex_writer_commit_with(
@@ -305,7 +309,7 @@ pub unsafe extern "C" fn twindex_writer_commit_with(
     })
 }
 
-/// Makes all commits survive the machine.
+/// Makes all commits survive a crash of the machine.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_sync(
@@ -334,7 +338,7 @@ pub extern "C" fn twindex_writer_durability(
     })
 }
 
-/// Not 0: `twindex_writer_admit` leaves duplicates out. 0 at first.
+/// Sets whether `twindex_writer_admit` omits duplicates instead of adding them. The default is 0 (false).
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_drop_duplicates(
@@ -348,7 +352,8 @@ pub extern "C" fn twindex_writer_drop_duplicates(
     })
 }
 
-/// Not 0: `twindex_writer_admit` may drop or mark a document by an estimate, in an index without sets. 0 at first.
+/// Sets whether `twindex_writer_admit` may decide by an estimated resemblance. If not (0, the default) and the index stores
+/// no sets, it fails if it would omit or mark a document because of an estimate.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_estimated(
@@ -362,7 +367,7 @@ pub extern "C" fn twindex_writer_estimated(
     })
 }
 
-/// The near relation of this writer, as in `twindex_params_near`.
+/// Sets which documents are near for this writer, as `twindex_params_near` does for an index.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_near(
@@ -374,7 +379,7 @@ pub extern "C" fn twindex_writer_near(
     with(writer, error, |inner| Ok(inner.writer.set_near(near(threshold, within)?)?))
 }
 
-/// The bytes of records that a batch may hold in memory.
+/// Sets the number of bytes of records to hold in memory. A larger batch is written as several segments.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_memory(
@@ -388,7 +393,7 @@ pub extern "C" fn twindex_writer_memory(
     })
 }
 
-/// Ends a writer; null is allowed. A batch that was not committed is gone.
+/// Frees a writer. `writer` may be null. Uncommitted changes are lost.
 // SAFETY: only this crate defines symbols with the prefix `twindex_`.
 #[unsafe(no_mangle)]
 pub extern "C" fn twindex_writer_free(writer: Option<Box<Writer>>) {

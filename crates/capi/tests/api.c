@@ -1,5 +1,5 @@
-/* The C interface, used as a program uses it: api DIRECTORY, an empty one. Run by scripts/capi-test under
- * AddressSanitizer and valgrind, so what is not freed or read out of bounds is an error, too. */
+/* Tests the C interface as a C program uses it. Usage: api DIRECTORY, with an empty directory. scripts/capi-test runs it
+ * under AddressSanitizer and valgrind, which also report leaks and out-of-bounds accesses. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
         }                                                                                \
     } while (0)
 
-/* Expects success, and prints the message otherwise. */
+/* Expects success; otherwise prints the error message and exits. */
 #define OK(call)                                                                         \
     do {                                                                                 \
         if ((call) != TWINDEX_CODE_OK) {                                                 \
@@ -25,7 +25,7 @@
         CHECK(error == NULL);                                                            \
     } while (0)
 
-/* Expects this code, and a message with these words. */
+/* Expects this error code, and a message that contains these words. */
 #define FAILS(expected, words, call)                                                     \
     do {                                                                                 \
         CHECK((call) == (expected));                                                     \
@@ -79,7 +79,7 @@ static void errors(const char *directory) {
     FAILS(TWINDEX_CODE_INVALID, "", twindex_params_parse("key=bytes\n", &params, &error));
     CHECK(params == NULL);
 
-    /* Null is a handle with nothing in it. */
+    /* Null handles may be freed, and are empty. */
     twindex_error_free(NULL);
     twindex_params_free(NULL);
     twindex_index_free(NULL);
@@ -219,7 +219,7 @@ static void documents(const char *where) {
     OK(twindex_writer_sync(writer, &error));
     twindex_writer_free(writer);
 
-    /* The old snapshot still has both. Keys in order, with a prefix and without. */
+    /* The older snapshot still has both keys. Tests iteration over keys in order, without and with a prefix. */
     twindex_keys *keys;
     const uint8_t *key;
     OK(twindex_snapshot_keys(after, NULL, 0, &keys, &error));
@@ -275,10 +275,10 @@ static void numbers(const char *where) {
     twindex_writer_free(writer);
     twindex_snapshot *snapshot;
     OK(twindex_index_snapshot(index, &snapshot, &error));
-    twindex_index_free(index); /* the snapshot does not need it */
+    twindex_index_free(index); /* the snapshot remains valid */
     twindex_hits *hits;
     OK(twindex_snapshot_within(snapshot, 1, 1, 10, &hits, &error));
-    CHECK(twindex_hits_len(hits) == 2); /* 1 and 3 */
+    CHECK(twindex_hits_len(hits) == 2); /* keys 1 and 3 */
     uint64_t key;
     size_t len;
     const uint8_t *bytes = twindex_hits_key(hits, 1, &len);
@@ -296,7 +296,7 @@ static twindex_idf *count(const twindex_params *params, const char *const *texts
     for (size_t i = 0; i < len; i++) {
         OK(twindex_idf_counter_add(counter, BYTES(texts[i]), &error));
     }
-    OK(twindex_idf_counter_add(counter, NULL, 0, &error)); /* has no shingles, and is not counted */
+    OK(twindex_idf_counter_add(counter, NULL, 0, &error)); /* without shingles, so not counted */
     twindex_idf *idf, *second = (twindex_idf *)1;
     OK(twindex_idf_counter_finish(counter, &idf, &error));
     FAILS(TWINDEX_CODE_INVALID, "take a new counter", twindex_idf_counter_add(counter, BYTES("the"), &error));
@@ -306,7 +306,7 @@ static twindex_idf *count(const twindex_params *params, const char *const *texts
     return idf;
 }
 
-/* The resemblance of the one hit, by this sketcher. */
+/* Returns the resemblance of the only hit for a text that this sketcher sketched. */
 static double resemblance_of_one(const twindex_index *index, const twindex_sketcher *sketcher, const char *text) {
     twindex_error *error = NULL;
     twindex_snapshot *snapshot;
@@ -327,7 +327,7 @@ static int is_about(double found, double expected) {
     return found > expected - 1e-9 && found < expected + 1e-9;
 }
 
-/* Weights of a table: "the" is in all of three texts and weighs 1, the other words of them 2, an unknown word 3. */
+/* Tests weights from a table: "the" is in all three texts and has weight 1, their other words 2, unknown words 3. */
 static void weights(const char *directory) {
     twindex_error *error = NULL;
     static const char *const texts[] = {"the sea", "the tide", "the moon"};
@@ -380,7 +380,7 @@ static void weights(const char *directory) {
     twindex_sketcher_free(sketcher);
     twindex_params_free(params);
 
-    /* What is read as text needs its table. */
+    /* Parameters that were parsed from text need their table. */
     twindex_params *read, *bare;
     OK(twindex_index_params(index, &read, &error));
     OK(twindex_params_parse(twindex_params_text(read), &bare, &error));
@@ -398,7 +398,7 @@ static void weights(const char *directory) {
     twindex_params_free(read);
     twindex_index_free(index);
 
-    /* Fingerprints, and weights that are not rounded, which no sets hold. */
+    /* Weighted fingerprints, and weights without rounding, which exclude sets. */
     params = twindex_params_new();
     OK(twindex_params_simhash_idf(params, 3, idf, &error));
     OK(twindex_params_minhash(params, 20, 6, &error));
@@ -414,7 +414,7 @@ static void weights(const char *directory) {
     FAILS(TWINDEX_CODE_INVALID, "fractions", twindex_index_create(at(directory, "sets.twx"), params, &index, &error));
     twindex_params_free(params);
 
-    /* By frequencies alone. */
+    /* Weights from term frequencies only, without a table. */
     params = twindex_params_new();
     OK(twindex_params_words(params, 1, &error));
     OK(twindex_params_minhash(params, 20, 6, &error));
@@ -432,7 +432,7 @@ static void weights(const char *directory) {
     twindex_idf_free(idf);
 }
 
-/* Threads that write through one writer and read through one index. */
+/* Tests several threads that share one writer and one index. */
 enum { THREADS = 4, PAGES = 200 };
 static twindex_index *shared_index;
 static twindex_writer *shared_writer;

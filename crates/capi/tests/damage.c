@@ -1,6 +1,6 @@
-/* A damaged index through the C interface: damage INDEX COPY ROUNDS. INDEX is a sound one. Each round copies it to COPY,
- * flips a bit or cuts a file there, and does all that a reader and a writer do. Every answer may be an error; a crash, or
- * what AddressSanitizer finds, ends the program. At least half of the rounds must report the damage. */
+/* Tests the C interface on damaged indexes. Usage: damage INDEX COPY ROUNDS, with an undamaged index. Each round copies it
+ * to COPY, flips a bit or truncates a file there, and calls all functions of readers and writers. Each call may return an
+ * error; a crash or a report of AddressSanitizer ends the program. At least half of the rounds must report the damage. */
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +58,7 @@ static void remove_all(const char *folder) {
     rmdir(folder);
 }
 
-/* Writes the files, one of them damaged. */
+/* Writes copies of all files to the folder, with one of them damaged. */
 static void copy(const char *folder, int damaged) {
     remove_all(folder);
     if (mkdir(folder, 0700) != 0) fail(folder);

@@ -1,4 +1,5 @@
-//! Near-duplicates out of a file, by the library: `cargo run --release -p twindex-corpus --example dedup_file -- IN OUT`.
+//! Removes near-duplicates from a file with the library:
+//! `cargo run --release -p twindex-corpus --example dedup_file -- IN OUT`.
 
 fn main() -> twindex_corpus::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -1,47 +1,49 @@
-//! Decides about documents of a stream where the index alone does not: inside a value of a field, or by containment.
+//! Decides whether a new document of a stream duplicates an earlier one, by rules that need more than an index lookup.
 //!
-//! [`Writer::admit`] decides by resemblance, from the sets in the index. Here, documents are compared only with those of
-//! the same value, or a document is a duplicate if enough of it is contained in one that is at least as large. The command
-//! and the Python module use the same code.
+//! [`Writer::admit`] compares a document by resemblance with all documents of the index. This module adds two rules:
+//! only documents with the same value of a field are compared, or a document is a duplicate if another document of at
+//! least the same size contains a large enough share of it. The command line and the Python module both use this code.
 
 use twindex::params::KeyKind;
 use twindex::sketch::Nearness;
 use twindex::{Document, Error, Hit, Index, Key, KeyBuf, Params, Result, Writer};
 use twindex_join::Containing;
 
-/// How documents are compared.
+/// The rules by which new documents are compared with those of the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct AdmitOptions {
-    /// The smallest contained share of a document for it to be a duplicate; `None` to decide by resemblance.
+    /// The share of a document, from 0 to 1, that another document must contain for it to be a duplicate. `None`
+    /// compares by resemblance instead.
     pub containment: Option<f64>,
-    /// Whether documents are compared only with those of the same value, which the index must store.
+    /// Whether only documents with the same value of a field are compared. The index must store the values.
     pub inside: bool,
     /// Whether duplicates are discarded instead of added.
     pub drop_duplicates: bool,
-    /// Bytes of memory for the element lists by which containment is found.
+    /// Memory budget in bytes for the lists of elements that find containment. Unused without `containment`.
     pub memory: usize,
 }
 
-/// The outcome for a document.
+/// The decision about an admitted document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The document is near no other document, and was added.
+    /// No other document is near the document. It was added.
     New,
-    /// The document is near another one. It was added, with a mark if the index keeps marks, unless duplicates are dropped.
+    /// Another document is near the document. It was added, marked as a duplicate if the index has marks; with
+    /// `drop_duplicates` it was not added.
     Duplicate,
-    /// The index had a document with this key, which was replaced.
+    /// The index already had a document with this key. The new document replaced it.
     Known,
 }
 
-/// The result for a document.
+/// The decision about an admitted document, with the documents on which it is based.
 #[derive(Debug)]
 pub struct Admission {
-    /// The outcome for the document.
+    /// The decision.
     pub outcome: Outcome,
-    /// The nearest other document, if any is near.
+    /// The nearest other document; `None` if no document is near.
     pub near: Option<NearDocument>,
-    /// With containment: the keys of the earlier documents that this one contains, each with its contained share. Empty if
-    /// this document is itself contained in another one.
+    /// With containment: the keys of the earlier documents that the new document contains, each with the contained
+    /// share of the earlier document. Empty if another document contains the new document.
     pub contained: Vec<(KeyBuf, f64)>,
 }
 
@@ -50,9 +52,10 @@ pub struct Admission {
 pub struct NearDocument {
     /// The key of the document.
     pub key: KeyBuf,
-    /// Number of bits in which the fingerprints differ, if known.
+    /// Number of bits in which the two fingerprints differ; `None` if fingerprints were not compared.
     pub distance: Option<u32>,
-    /// The resemblance; or the share of the new document that this one contains.
+    /// The resemblance of the two documents; with containment, the share of the new document that this document
+    /// contains. `None` if neither was computed.
     pub share: Option<f64>,
 }
 
@@ -63,23 +66,23 @@ impl From<Hit> for NearDocument {
     }
 }
 
-/// A document to be admitted, and the data by which it is compared.
+/// A document to admit, with the data needed to compare it.
 #[derive(Clone, Copy, Debug)]
 pub struct Admitted<'a> {
     /// The key of the document.
     pub key: Key<'a>,
-    /// The document to add to the index; [`Admitter::admit`] sets its value and its mark.
+    /// The document to add to the index. [`Admitter::admit`] sets its value and its duplicate mark.
     pub document: Document<'a>,
     /// The distinct hashes of the document's shingles, in ascending order.
     pub set: &'a [u64],
-    /// The value of the document, which compared documents must share; ignored without [`AdmitOptions::inside`].
+    /// The value of the field that compared documents must share. Ignored without [`AdmitOptions::inside`].
     pub value: &'a [u8],
 }
 
-/// Decides about documents that are added to an index, one after the other.
+/// Admits documents to an index one at a time.
 ///
-/// With containment, the elements of all unmarked documents are in lists in memory, built from the sets in the index when
-/// the admitter is created: documents that are added in other ways afterwards are not found.
+/// With containment, lists in memory hold the elements of all unmarked documents. They are read from the index when the
+/// admitter is created, so it does not find documents that are added without it afterwards.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -110,12 +113,12 @@ pub struct Admitter {
 }
 
 impl Admitter {
-    /// Creates an admitter for documents added to this index. With containment, reads the sets of all its documents.
+    /// Creates an admitter for `index`. With containment, reads the sets of all documents in the index.
     ///
     /// # Errors
     ///
-    /// [`Error::Invalid`] for an index that does not store the required data, with advice; [`Error::Limit`] if its
-    /// documents do not fit in the memory; [`Error::Corrupt`].
+    /// [`Error::Invalid`] if the index does not store the data that `options` need; the message says how to create one
+    /// that does. [`Error::Limit`] if the documents do not fit in the memory budget; [`Error::Corrupt`].
     pub fn new(index: &Index, options: AdmitOptions) -> Result<Self> {
         let params = index.params();
         check(&params, options)?;
@@ -131,23 +134,25 @@ impl Admitter {
         })
     }
 
-    /// Returns the smallest contained share of a duplicate; `None` if resemblance decides.
+    /// Returns the smallest share at which a contained document is a duplicate; `None` if documents are compared by
+    /// resemblance.
     #[must_use]
     pub fn containment(&self) -> Option<f64> {
         self.lists.as_ref().map(|lists| lists.near.threshold())
     }
 
-    /// Returns the number of documents in the lists by which containment is found.
+    /// Returns the number of documents in the lists that find containment; 0 without containment.
     #[must_use]
     pub fn listed(&self) -> usize {
         self.lists.as_ref().map_or(0, |lists| lists.sets.len())
     }
 
-    /// Compares a document with the index and adds it, as [`Writer::admit`] does.
+    /// Compares a document with those of the index and adds it to the index.
     ///
     /// # Errors
     ///
-    /// Those of the writer; [`Error::Limit`] if the document does not fit in the memory; it is not added then.
+    /// The errors of [`Writer::admit`]. [`Error::Limit`] if the document does not fit in the memory budget; it is not
+    /// added then.
     pub fn admit(&mut self, writer: &mut Writer, one: Admitted<'_>) -> Result<Admission> {
         let one = if self.is_inside {
             Admitted { document: one.document.with_value(one.value), ..one }
@@ -164,8 +169,8 @@ impl Admitter {
             return Ok(Admission { outcome: Outcome::Duplicate, near, contained });
         }
         let is_marked = near.is_some() && self.marks;
-        // Marked documents are not in the lists. The elements are added first: if they do not fit, the document is not
-        // added either.
+        // Marked documents are not listed. The elements are added to the lists first: if they do not fit, the document
+        // is not added to the index.
         if let Some(lists) = self.lists.as_mut().filter(|_| !is_marked) {
             lists.push(one.key, one.set)?;
         }
@@ -179,7 +184,7 @@ impl Admitter {
     }
 }
 
-/// Refuses options that this index cannot support.
+/// Returns an error if the index does not store the data that the options need.
 fn check(params: &Params, options: AdmitOptions) -> Result<()> {
     let asked = match (options.containment, options.inside) {
         (None, false) => {
@@ -201,7 +206,7 @@ fn check(params: &Params, options: AdmitOptions) -> Result<()> {
     Err(Error::Invalid(why))
 }
 
-/// Returns the nearest document of the same value.
+/// Returns the nearest document with the same value of the field.
 fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDocument>> {
     for hit in writer.near(one.document, usize::MAX)? {
         if hit.key.as_key() != one.key
@@ -213,24 +218,24 @@ fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDoc
     Ok(None)
 }
 
-/// The unmarked documents of an index, by the elements of their sets, for one run.
+/// The unmarked documents of an index, in inverted lists by element.
 ///
-/// Each document found is looked up in the index, and its set there is counted, so that a document that was replaced or
-/// removed in the meantime is compared in its current state.
+/// Each document found in the lists is looked up in the index, and its common elements are counted in the set stored
+/// there. So a document that was replaced or removed since the lists were built is compared in its current state.
 struct Lists {
     near: Nearness,
     sets: Containing,
-    /// The keys of the sets, one after the other, and the end of each; a key that is a number takes 8 bytes.
+    /// The keys of the sets, concatenated, and the end offset of each. A numeric key takes 8 bytes.
     keys: Vec<u8>,
     ends: Vec<u64>,
     kind: KeyKind,
     keys_most: usize,
-    /// Numbers of the sets found, which are verified while further sets are looked up.
+    /// The ids of the sets found so far. They are verified while the lookup of further sets goes on.
     found: Vec<u32>,
 }
 
 impl Lists {
-    /// Creates the lists of the documents in the index. Takes `memory` bytes.
+    /// Lists the unmarked documents of the index, within `memory` bytes.
     fn of(index: &Index, threshold: f64, kind: KeyKind, memory: usize) -> Result<Self> {
         let keys_most = memory / 8;
         let mut all = Self {
@@ -287,9 +292,9 @@ impl Lists {
         }
     }
 
-    /// Returns the document that contains the largest share of this one, if the share is large enough; of equal shares, the
-    /// document with the smallest key. Otherwise returns the documents that this one contains, in the order of their keys.
-    /// Only documents of this value are considered, if there is one.
+    /// Returns the document that contains the largest share of the new one, if that share reaches the threshold; of
+    /// equal shares, the document with the smallest key. Otherwise returns the documents that the new one contains, in
+    /// ascending order of their keys. If a value is given, considers only documents with that value.
     fn look(
         &mut self,
         writer: &mut Writer,
@@ -322,16 +327,16 @@ impl Lists {
             }
         }
         contained.sort_unstable_by(|a, b| a.0.cmp(&b.0));
-        contained.dedup_by(|a, b| a.0 == b.0); // once for each version of a document
+        contained.dedup_by(|a, b| a.0 == b.0); // a document may be found once for each of its versions
         Ok((None, contained))
     }
 }
 
-/// The keys of the documents that a document contains, and the contained share of each.
+/// The keys of the documents that a document contains, each with the share of it that is contained.
 type Contained = Vec<(KeyBuf, f64)>;
 
-/// Returns the set of the document with this key, if it exists, is unmarked, differs from the new document, and has this
-/// value.
+/// Returns the set of the document with this key. `None` if the document does not exist, is marked, is the new
+/// document, or has another value.
 fn deciding(
     writer: &mut Writer,
     key: Key<'_>,

@@ -1,4 +1,4 @@
-//! Spans that many documents share and that comparisons ignore: building, finding and using lists of them.
+//! Lists of boilerplate: spans of words that many documents share and that comparisons ignore.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use crate::observer::Observer;
 use crate::repeated::{KeyDecision, RepeatedKeys};
 use crate::sketching::{Job, SketchOptions, check_memory, for_each_chunk, seen_keys};
 
-/// File name of a list in a folder of results, and in the folder of an index.
+/// File name of a boilerplate list, in a results folder or an index folder.
 pub const BOILERPLATE: &str = "boilerplate";
-/// Default length of a span in words: twice the default shingle, so that a shared span has complete shingles.
+/// Default length of a span in words: twice the default shingle length, so that a shared span contains whole shingles.
 pub const BOILERPLATE_WORDS: u32 = 10;
 
-/// Opens a list.
+/// Opens a boilerplate list.
 ///
 /// # Errors
 ///
-/// The errors of [`Boilerplate::open`], with advice.
+/// The errors of [`Boilerplate::open`], with a hint how to create a list.
 pub fn open(path: &Path) -> anyhow::Result<Arc<Boilerplate>> {
     let list = Boilerplate::open(path).with_context(|| {
         format!("{}: expected a list of spans, as `dedup --without-boilerplate` makes it", path.display())
@@ -39,23 +39,23 @@ pub fn open(path: &Path) -> anyhow::Result<Arc<Boilerplate>> {
     Ok(Arc::new(list))
 }
 
-/// The list in a folder of results.
+/// Returns the path of the boilerplate list in a results folder, if there is one.
 pub(crate) fn of_results(folder: &Path) -> Option<PathBuf> {
     Some(folder.join(BOILERPLATE)).filter(|path| path.is_file())
 }
 
-/// The list in the folder of an index, or beside it, as results have it.
+/// Returns the path of the boilerplate list in the folder of an index or, as in a results folder, in its parent folder.
 pub(crate) fn of_index(folder: &Path) -> Option<PathBuf> {
     of_results(folder).or_else(|| of_results(&folder.join("..")))
 }
 
-/// Returns the sketcher of an index. If the index ignores spans of texts, the sketcher uses their list, which is `given` or
-/// found with the index.
+/// Returns the sketcher of an index. If the index ignores boilerplate, the sketcher uses the list at `given`, or the
+/// one stored with the index.
 ///
 /// # Errors
 ///
-/// The list is needed but neither given nor found, or is a different one, or is given to an index that ignores no spans;
-/// those of [`Index::sketcher`].
+/// A list is needed, but is missing or is not the one the index was built with; a list is given, but the index ignores
+/// no boilerplate; the errors of [`Index::sketcher`].
 pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher> {
     let params = index.params();
     let shown = index.path().display();
@@ -81,11 +81,11 @@ pub fn sketcher(index: &Index, given: Option<&Path>) -> anyhow::Result<Sketcher>
         .with_context(|| format!("{}: not the list of {shown}", path.display()))
 }
 
-/// Creates the sketcher of parameters that refer to this list, and to this table if they refer to one.
+/// Creates a sketcher with `params`, and with the boilerplate list and the IDF table to which they refer.
 ///
 /// # Errors
 ///
-/// Those of [`Sketcher::with_boilerplate`] and [`Sketcher::with_idf`].
+/// The errors of [`Sketcher::with_boilerplate`] and [`Sketcher::with_idf`].
 pub fn sketcher_with(
     params: &Params,
     table: Option<Arc<IdfTable>>,
@@ -97,11 +97,11 @@ pub fn sketcher_with(
     })
 }
 
-/// Writes a copy of a list, durably.
+/// Writes a copy of a list to `folder` and syncs it.
 ///
 /// # Errors
 ///
-/// Errors of the system.
+/// I/O errors.
 pub fn copy(list: &Boilerplate, folder: &Path) -> anyhow::Result<()> {
     let write = || {
         let mut file = DurableFile::create_new(&folder.join(BOILERPLATE))?;
@@ -111,22 +111,22 @@ pub fn copy(list: &Boilerplate, folder: &Path) -> anyhow::Result<()> {
     write().with_context(|| format!("{BOILERPLATE}: cannot write"))
 }
 
-/// The spans to find: their length, and the number of documents that must share them.
+/// The spans to list: their length, and the number of documents that must share them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SpanCriteria {
     /// Length of a span in words.
     pub(crate) words: u32,
-    /// A span is listed if more documents than this number have it.
+    /// Spans that occur in more than this number of documents are listed.
     pub(crate) more_than: u32,
     pub(crate) repeated_keys: RepeatedKeys,
     pub(crate) memory: usize,
 }
 
-/// Totals of one read, to detect inputs that change before the second one.
+/// Totals of one pass over the inputs, compared between passes to detect inputs that changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct ReadingTotals {
     records: u64,
-    /// Sum of the hashes of the texts.
+    /// Sum of the hashes of all texts.
     texts: u64,
 }
 
@@ -137,7 +137,7 @@ impl ReadingTotals {
     }
 }
 
-/// The words of spans: how texts are cut into words, and the number of words in a span.
+/// How spans are defined: the tokenizer that splits texts into words, and the number of words in a span.
 #[derive(Clone, Debug)]
 pub struct SpanWords {
     shingling: Shingling,
@@ -148,11 +148,11 @@ pub struct SpanWords {
 }
 
 impl SpanWords {
-    /// Creates the definition for texts that are cut into shingles by `shingling`, and spans of `words` words.
+    /// Creates the definition of spans of `words` words, with the tokenizer of `shingling`.
     ///
     /// # Errors
     ///
-    /// A number of words that is not 1 to 65,535; a shingling that this build does not know.
+    /// A number of words outside 1 to 65,535; a tokenizer that this build does not support.
     pub fn new(shingling: &Shingling, words: u32) -> anyhow::Result<Self> {
         if !(1..=WIDTH_MAX).contains(&(words as usize)) {
             let why = format!("boilerplate_words: expected 1 to {WIDTH_MAX}, found {words}");
@@ -163,7 +163,7 @@ impl SpanWords {
         Ok(Self { shingling, cutter, shape: Shape::words(words as usize), hasher, words })
     }
 
-    /// Returns the working memory of a thread, which counts one text after the other.
+    /// Returns the working memory of one thread, which processes one text at a time.
     #[must_use]
     pub fn counting(&self) -> SpanCounting<'_> {
         SpanCounting {
@@ -174,12 +174,12 @@ impl SpanWords {
         }
     }
 
-    /// Returns the bytes of the list of these spans, which the caller has counted: more than `more_than` of `documents`
-    /// documents have each of them.
+    /// Returns the bytes of a list of `grams`. The caller has counted that each occurs in more than `more_than` of
+    /// `documents` documents.
     ///
     /// # Errors
     ///
-    /// Scratch files that cannot be written.
+    /// I/O errors of scratch files.
     pub fn list_of(
         &self,
         spans: impl IntoIterator<Item = [u64; 2]>,
@@ -198,12 +198,12 @@ impl SpanWords {
     }
 }
 
-/// Bytes of memory for sorting the spans of a list that a caller has counted.
+/// Memory budget in bytes for sorting the spans of a list that the caller counted.
 const LIST_MEMORY: usize = 64 << 20;
 
-/// Counts the spans of texts, one after the other: the two steps of [`SpanWords`], for jobs in which a framework such as
-/// Spark moves the rows. The caller counts the texts of each fingerprint and, for the common fingerprints, the texts of
-/// each run of words.
+/// Finds the spans of texts, one text at a time, in the two steps below. Intended for jobs in which a framework such as
+/// Spark moves the rows. The caller counts the texts of each fingerprint and then, for the frequent fingerprints only,
+/// the texts of each run of words.
 ///
 /// ```
 /// use twindex::params::Shingling;
@@ -231,7 +231,7 @@ pub struct SpanCounting<'w> {
 }
 
 impl SpanCounting<'_> {
-    /// Cuts and hashes a text.
+    /// Splits a text into words and hashes them.
     fn hash(&mut self, text: &str) -> twindex::Result<()> {
         if u32::try_from(text.len()).is_err() {
             let found = text.len() as u64;
@@ -243,8 +243,8 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// First step: passes each distinct fingerprint that a text selects to `each`. A run of words that many texts share has
-    /// a fingerprint that at least as many texts select.
+    /// First step: passes each distinct fingerprint that is selected from a text to `each`. If many texts share a run
+    /// of words, its fingerprint is selected from at least as many texts.
     ///
     /// # Errors
     ///
@@ -255,7 +255,7 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// Second step: appends the distinct hashes of the runs of words in a text whose fingerprint is wanted.
+    /// Second step: appends the distinct hashes of the runs of words in a text whose fingerprint is `wanted`.
     ///
     /// # Errors
     ///
@@ -271,28 +271,28 @@ impl SpanCounting<'_> {
         Ok(())
     }
 
-    /// Cuts and hashes the text of a record; returns the totals of the record.
+    /// Splits the text of a record into words and hashes them; returns the totals of the record.
     fn take(&mut self, parser: &Parser, record: &Record<'_>, memory: usize) -> anyhow::Result<ReadingTotals> {
-        record.attached(parser)?; // as then, so that the same records are bad
+        record.attached(parser)?; // fails as in the job itself, so that the same records are bad
         check_memory(record, 0, Some(memory), true)?;
-        // A text that lost bytes has no spans.
+        // A text with bytes that could not be decoded has no spans.
         let text = if let Content::Text(text) = record.content { text } else { "" };
         self.hash(text).map_err(|error| record.bad(&error))?;
         Ok(ReadingTotals { records: 1, texts: xxh3_64(text.as_bytes()) })
     }
 }
 
-/// The t-grams of the records of a chunk.
+/// The hashed runs of words of the records of a chunk.
 #[derive(Default)]
 struct ChunkGrams {
     seen: ReadingTotals,
     grams: Vec<[u64; 2]>,
-    /// The key of each record, and the end of its t-grams.
+    /// The key of each record, and the end offset of its runs.
     records: Vec<(Vec<u8>, usize)>,
 }
 
-/// Returns how texts are cut into the words of spans: as for shingles, if these are runs of words; without stop words and
-/// stems, since spans are parts of the unchanged text.
+/// Returns the tokenizer for spans: that of the shingles if they are runs of words, but without stop words and
+/// stemming, since spans are parts of the unchanged text.
 fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     let mut words = Shingling::words(1, shingling.seed);
     if matches!(shingling.tokens, Tokens::UnicodeWords | Tokens::WordsSymbols) {
@@ -302,12 +302,12 @@ fn words_of(shingling: &Shingling) -> anyhow::Result<Shingling> {
     Ok(words)
 }
 
-/// Reads documents twice, and writes the list of the spans that many of them share to `folder`, which also holds scratch
-/// files.
+/// Reads all documents twice and writes the list of the spans that many of them share to `folder`. Scratch files are in
+/// `folder`, too.
 ///
 /// # Errors
 ///
-/// Inputs that can be read only once, cannot be read, or change between the reads; errors of the system.
+/// Inputs that can be read only once, cannot be read, or change between the two passes; I/O errors.
 pub(crate) fn count(
     documents: &Documents,
     shingling: &Shingling,
@@ -348,7 +348,7 @@ pub(crate) fn count(
     let mut reading = documents.again()?;
     let progress = observer.begin("collecting spans", reading.total_bytes());
     let repeated_keys = match repeated_keys {
-        RepeatedKeys::Error => RepeatedKeys::Any, // the job that takes the documents says where the first one is
+        RepeatedKeys::Error => RepeatedKeys::Any, // the job itself reports the first one
         other => other,
     };
     let budget = Some(MemoryBudget::new(folder, memory / 8));
@@ -386,23 +386,23 @@ pub(crate) fn count(
     open(&path)
 }
 
-/// Creates a filter for texts of `bytes` bytes: the number of fingerprints that a text selects is less than half of its
-/// bytes, and each has two counters. Compressed inputs have more text than bytes.
+/// Creates a filter for texts of `bytes` bytes in total. Fewer than half as many fingerprints as bytes are selected
+/// from a text, and the filter has two counters for each. The texts in compressed inputs are larger than the files.
 fn filter(bytes: u64, more_than: u32, memory: usize) -> twindex::Result<SharedGrams> {
     let max = memory / 4;
     let wanted = usize::try_from(bytes).unwrap_or(max);
     SharedGrams::new(wanted.clamp(1 << 16, max.max(1 << 16)), more_than)
 }
 
-/// Number of texts that a thread counts at a time, and whose runs of words are in memory.
+/// Number of texts that a thread processes at a time; their runs of words are in memory.
 const TOGETHER: usize = 256;
 
-/// Returns the text; empty if it is not UTF-8.
+/// Returns the bytes as text; the empty string if they are not UTF-8.
 fn text_of<'t>(text: &&'t [u8]) -> &'t str {
     std::str::from_utf8(text).unwrap_or_default()
 }
 
-/// Like [`count`], for texts in memory.
+/// Lists the shared spans of texts in memory; otherwise like [`count`].
 pub(crate) fn count_texts(
     texts: &[&[u8]],
     spans: &SpanWords,
@@ -444,7 +444,7 @@ pub(crate) fn count_texts(
     open(&path)
 }
 
-/// Refuses a list of other spans than those wanted.
+/// Returns an error if the list has spans of another length or document count than `wanted`.
 pub(crate) fn check(
     list: &Boilerplate,
     words: Option<u32>,
@@ -464,7 +464,7 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The digest of a list.
+/// Returns the digest of a list, which parameters store to identify it.
 pub fn digest(list: &Boilerplate) -> u128 {
     LeavesOut::digest(list)
 }

@@ -1,4 +1,4 @@
-//! The kind of documents in an index: texts, or features and fingerprints that callers supply.
+//! What an index contains: texts, or features or fingerprints that the caller computed.
 
 use std::path::Path;
 
@@ -9,11 +9,11 @@ use twindex::sketch::IdfTable;
 
 use crate::text::TextOptions;
 
-/// Returns how the documents of a new index become shingles: as in its IDF table, as features, or by the options.
+/// Returns the shingling of a new index: that of its IDF table, or features, or the one set by the options.
 ///
 /// # Errors
 ///
-/// Options for cutting texts together with features, which are not cut; a file of stop words that cannot be read.
+/// Options for tokenizing texts given together with features; a file of stop words that cannot be read.
 pub fn shingling(
     text: &TextOptions,
     features: bool,
@@ -27,7 +27,7 @@ pub fn shingling(
     }
 }
 
-/// Refuses texts if the index or other file at `path` has features, and features if it has texts.
+/// Returns an error if the file at `path` was made from texts and the input has features, or the reverse.
 pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()> {
     let kept = made.tokens == Tokens::Features;
     ensure!(
@@ -44,8 +44,8 @@ pub fn check(path: &Path, made: &Shingling, features: bool) -> anyhow::Result<()
     Ok(())
 }
 
-/// Refuses fingerprints if the index at `path` has texts, or stores more than fingerprints. Fingerprints read as raw
-/// numbers have numbers as keys.
+/// Returns an error unless the index at `path` stores only fingerprints that the caller computed. Fingerprints from a
+/// raw binary file need numeric keys.
 pub fn check_fingerprints(path: &Path, params: &Params) -> anyhow::Result<()> {
     let path = path.display();
     let of_raw = params.key == KeyKind::U64;

@@ -1,10 +1,10 @@
-//! Errors caused by the caller.
+//! The error for invalid options.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Options that have no effect or contradict each other. The message names options as the command does: `--verify` is the
-/// field `verify`.
+/// Options that contradict each other or have no effect. The message names options as the command line does; for
+/// example, `--verify` is the field `verify`.
 #[derive(Clone, Debug)]
 pub struct InvalidOptions(Cow<'static, str>);
 

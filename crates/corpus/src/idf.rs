@@ -1,4 +1,4 @@
-//! Opens the IDF tables that options name.
+//! Opens the IDF tables that options refer to.
 
 use std::path::Path;
 
@@ -11,10 +11,10 @@ use twindex::sys::RealVfs;
 use crate::contents;
 use crate::text::TextOptions;
 
-/// Opens the table of an option `--idf`, whatever documents it was made from.
+/// Opens the IDF table of the option `--idf`. Accepts a table with any shingling.
 pub fn open(path: &Path) -> anyhow::Result<IdfTable> {
     idf::read(&RealVfs, path).map_err(|error| match error {
-        // Corrupt at the magic, which all our files share, or at the role byte.
+        // Corrupt at the magic bytes, which all files of twindex share, or at the byte that gives the kind of the file.
         Error::Corrupt { section: "idf", offset: 0 | 10, .. } => {
             anyhow!("{}: not an idf table; `twindex idf` makes one", path.display())
         }
@@ -22,7 +22,8 @@ pub fn open(path: &Path) -> anyhow::Result<IdfTable> {
     })
 }
 
-/// Opens the table of an option `--idf`, for documents that are features or texts, cut with the options in `text`.
+/// Opens the IDF table of the option `--idf`. The table must be for the same kind of documents: features, or texts with
+/// the shingling of `text`.
 pub fn open_for(path: &Path, text: &TextOptions, features: bool) -> anyhow::Result<IdfTable> {
     text.check_features(features)?;
     let table = open(path)?;

@@ -8,7 +8,7 @@
 //!                                                                              index/        for the next run
 //! ```
 //!
-//! [`Dedup`] is the main job, from files to files. [`DedupTexts`] is the same rule for texts in memory:
+//! [`Dedup`] is the main job; it reads and writes files. [`DedupTexts`] applies the same rule to texts in memory:
 //!
 //! ```
 //! use twindex_corpus::DedupTexts;
@@ -19,7 +19,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 //!
-//! A job on a file of JSON lines:
+//! A job that reads a JSON Lines file:
 //!
 //! ```no_run
 //! use twindex_corpus::Dedup;
@@ -35,21 +35,23 @@
 //!
 //! # Errors
 //!
-//! Errors are [`anyhow::Error`]: a chain whose message says what, where (file, line), expected and found, and what to do.
-//! The chain contains the causes that a program may handle: [`InvalidOptions`], [`twindex::Error`], [`std::io::Error`].
+//! Errors are [`anyhow::Error`]: chains whose message says what failed, where (file, line), what was expected and
+//! found, and what to do. The chain contains the causes that a program may handle: [`InvalidOptions`],
+//! [`twindex::Error`], [`std::io::Error`].
 //!
 //! # The feature `unstable`
 //!
-//! The feature `unstable` makes the parts of the jobs visible to our own crates, tests and benchmarks. These parts change
-//! with any release: items that are public only with this feature are exempt from semantic versioning.
+//! The feature `unstable` makes the internals of the jobs public for other crates, tests and benchmarks of this
+//! project. Items that are public only with this feature may change with any release; they are exempt from semantic
+//! versioning.
 
-// Without the feature, parts that nothing in this crate uses would raise warnings; with it, all lints apply.
+// Without the feature, internals that this crate does not use would cause warnings. With it, all lints apply.
 #![cfg_attr(
     not(feature = "unstable"),
     allow(dead_code, unreachable_pub, unused_imports, rustdoc::private_intra_doc_links)
 )]
 
-/// Declares modules of the pipeline that are public only with the feature `unstable`.
+/// Declares modules that are public only with the feature `unstable`.
 macro_rules! parts {
     ($($part:ident)+) => {
         $(
@@ -97,5 +99,5 @@ pub use twindex_join::SharedProgress;
 pub use twindex_passages::{Boilerplate, Gram as PassageGram, PassageIndex as PassagesIndex};
 pub use watch::Stages;
 
-/// The result type of this crate's functions.
+/// The result type of functions in this crate.
 pub type Result<T> = anyhow::Result<T>;

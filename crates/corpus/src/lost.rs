@@ -1,7 +1,7 @@
-//! Pages of mapped files that could not be read: no results may be published after that.
+//! Detects pages of memory-mapped files that could not be read. No results may be published after such a failure.
 
-/// Returns an error once a page of a mapped file was lost ([`twindex::sys::guard`]). Called before results are renamed into
-/// place, and at the end.
+/// Returns an error if a page of a mapped file could not be read ([`twindex::sys::guard`]). Called before results are
+/// renamed to their final name, and at the end of a job.
 pub fn check() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     anyhow::ensure!(

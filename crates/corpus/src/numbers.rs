@@ -1,6 +1,6 @@
 //! Formats numbers for messages.
 
-/// Formats a count with separators between thousands.
+/// Formats a count with thousands separators.
 #[must_use]
 pub fn count(number: u64) -> String {
     let digits = number.to_string();
@@ -14,13 +14,13 @@ pub fn count(number: u64) -> String {
     out
 }
 
-/// Formats a count with its noun, with a plural s unless the count is 1.
+/// Formats a count and its noun. Adds a plural s to the noun unless the count is 1.
 #[must_use]
 pub fn counted(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
 }
 
-/// Formats a number of bytes in a suitable unit.
+/// Formats a number of bytes with a suitable unit.
 #[must_use]
 pub fn bytes(number: u64) -> String {
     let mut value = number as f64;

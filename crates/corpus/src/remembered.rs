@@ -1,46 +1,46 @@
-//! Results of chunks of documents, cached on disk: a run that continues a stopped one parses keys, places and lines again,
-//! and reads sketches and sets, which are expensive to compute, from the cache of the stopped run.
+//! Caches the results of chunks of documents on disk. A resumed run parses keys, positions and lines again, but reads
+//! sketches and sets, which are expensive to compute, from the cache of the stopped run.
 
 use std::sync::Arc;
 
 use anyhow::bail;
 
-/// Stores and reads the results of chunks, in the order of the input.
+/// Reads and stores the results of chunks in input order.
 pub(crate) trait Chunks {
     /// Returns the stored results of the next chunk; `None` after the last one.
     fn next(&mut self) -> anyhow::Result<Option<CachedChunk>>;
 
-    /// Stores the results of a chunk whose records have this digest.
+    /// Stores the results of a chunk. `digest` is the digest of its records.
     fn keep(&mut self, digest: u64, bytes: &[u8]) -> anyhow::Result<()>;
 }
 
-/// Stores and reads the results of chunks; `L` is the lookup result of a document.
+/// A cache of the results of chunks. `L` is the lookup result of a document.
 pub(crate) struct ChunkCache<'r, L> {
     pub(crate) chunks: &'r mut dyn Chunks,
-    /// Number of minima of each document that are stored in full.
+    /// Number of minima of each document that are stored with all bits.
     pub(crate) minima: usize,
-    /// Appends the bytes of a lookup result.
+    /// Appends an encoded lookup result.
     pub(crate) put: fn(&L, &mut Vec<u8>),
-    /// Reads a lookup result; `None` if the bytes are not in the format of `put`.
+    /// Decodes a lookup result; `None` if the bytes were not written by `put`.
     pub(crate) take: fn(&mut ByteReader<'_>) -> Option<L>,
 }
 
 /// The stored results of a chunk.
 pub(crate) struct CachedChunk {
-    /// The file, for messages.
+    /// The path of the file, for messages.
     pub(crate) at: Arc<str>,
     /// The digest of the records of the chunk.
     pub(crate) digest: u64,
     pub(crate) bytes: Vec<u8>,
-    /// Checks whether the bytes are unchanged since they were written.
+    /// Checks that the bytes are unchanged since they were written.
     pub(crate) is_whole: fn(&Self) -> bool,
-    /// The stored hash, and the number of the chunk.
+    /// The stored hash of the bytes, and the number of the chunk.
     pub(crate) hash: u64,
     pub(crate) number: u64,
 }
 
 impl CachedChunk {
-    /// Refuses results that are damaged, or of other records.
+    /// Returns an error if the results are damaged, or belong to records with another digest.
     pub(crate) fn check(&self, digest: u64) -> anyhow::Result<()> {
         if !(self.is_whole)(self) {
             bail!("{}", damaged(&self.at));
@@ -52,19 +52,19 @@ impl CachedChunk {
     }
 }
 
-/// The advice if a run cannot be resumed.
+/// The advice in errors of runs that cannot be resumed.
 pub(crate) const BEGIN_ANEW: &str = "to start over, give --force instead of --resume";
 
-/// The message about a damaged file of a stopped run.
+/// Returns the message for a damaged file of a stopped run.
 pub(crate) fn damaged(file: &str) -> String {
     format!("{file}: damaged, so that the stopped run cannot be continued; {BEGIN_ANEW}")
 }
 
-/// Reads bytes from the front of a slice.
+/// Reads bytes from the start of a slice.
 pub(crate) struct ByteReader<'b>(pub(crate) &'b [u8]);
 
 impl<'b> ByteReader<'b> {
-    /// Returns the next `count` bytes; `None` if there are fewer.
+    /// Returns the next `count` bytes; `None` if fewer remain.
     pub(crate) fn take(&mut self, count: usize) -> Option<&'b [u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -82,31 +82,31 @@ impl<'b> ByteReader<'b> {
     }
 }
 
-/// How the results of a chunk are cached.
+/// The state of a chunk's results in the cache.
 #[derive(Default)]
 pub(crate) enum ChunkMemory {
-    /// The results are not stored.
+    /// The results are computed and not stored.
     #[default]
     None,
-    /// The results are computed, and stored with this digest of the records.
+    /// The results are computed and stored. `digest` is the digest of the records.
     Kept { digest: u64, bytes: Vec<u8> },
-    /// The results are read from the cache; `taken` is the number of bytes read.
+    /// The results are read from the cache. `taken` is the number of bytes read so far.
     Recalled { recalled: Box<CachedChunk>, taken: usize },
 }
 
 impl ChunkMemory {
-    /// Returns the cache entry of a chunk whose records have this digest.
+    /// Returns the state of a chunk whose records have this digest; `recalled` are its stored results, if any.
     ///
     /// # Errors
     ///
-    /// The stored results are damaged, or of other records.
+    /// The stored results are damaged, or belong to other records.
     pub(crate) fn of(recalled: Option<CachedChunk>, digest: u64) -> anyhow::Result<Self> {
         let Some(recalled) = recalled else { return Ok(Self::Kept { digest, bytes: Vec::new() }) };
         recalled.check(digest)?;
         Ok(Self::Recalled { recalled: Box::new(recalled), taken: 0 })
     }
 
-    /// Reads from the stored results; `None` if the results are computed now.
+    /// Reads from the stored results; `None` if the results have to be computed.
     pub(crate) fn recall<T>(
         &mut self,
         take: impl FnOnce(&mut ByteReader<'_>) -> Option<T>,
@@ -118,12 +118,12 @@ impl ChunkMemory {
         Ok(Some(found))
     }
 
-    /// Returns the buffer for results, if they are computed and stored.
+    /// Returns the buffer for results that are stored; `None` if results are not stored, or are read from the cache.
     pub(crate) fn kept(&mut self) -> Option<&mut Vec<u8>> {
         if let Self::Kept { bytes, .. } = self { Some(bytes) } else { None }
     }
 
-    /// Refuses stored results with unread bytes.
+    /// Returns an error if some of the stored results were not read.
     pub(crate) fn check_end(&self) -> anyhow::Result<()> {
         match self {
             Self::Recalled { recalled, taken } if *taken < recalled.bytes.len() => {
@@ -134,7 +134,7 @@ impl ChunkMemory {
     }
 }
 
-/// Appends numbers as 8 bytes each, little-endian.
+/// Appends each number as 8 bytes, little-endian.
 pub(crate) fn put_numbers(numbers: &[u64], out: &mut Vec<u8>) {
     out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
 }

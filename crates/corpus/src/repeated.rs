@@ -1,4 +1,4 @@
-//! The treatment of repeated keys.
+//! Handles documents that have the same key.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
@@ -8,56 +8,58 @@ use twindex::sys::{Column, MemoryBudget};
 use twindex_join::HashNumbers;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// The treatment of a document whose key an earlier document of the same run has.
+/// What happens to a document that has the same key as an earlier document of the same run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepeatedKeys {
-    /// A number is added to its key: the second document with the key `K` becomes `K#2`, or the next free number.
+    /// A number is added to its key: the second document with the key `K` gets the key `K#2`, or the next number that
+    /// gives an unused key.
     Number,
     /// The document is skipped and counted.
     First,
-    /// Only the last document with the key is used; earlier ones are skipped and counted. Inputs are read twice.
+    /// Only the last document with a key is used. Earlier ones are skipped and counted. Inputs are read twice.
     Last,
     /// The document is an error.
     Error,
-    /// The document is passed on unchanged, and the caller decides: a job reports an error, an index keeps the last one.
+    /// The document is accepted with its key, and the caller handles it: a job returns an error, an index keeps the
+    /// last document.
     #[default]
     Any,
 }
 
 impl RepeatedKeys {
-    /// Returns the treatment for verbs that skip no document.
+    /// Returns the handling for commands that skip no documents.
     pub(crate) fn or_any(self) -> Self {
         if self == Self::Number { self } else { Self::Any }
     }
 
-    /// Returns the treatment if keys do not repeat, or the first document of a key is used.
+    /// Returns the handling for lookups by key, in which the first document with a key is used.
     pub(crate) fn or_first(self) -> Self {
         if self == Self::Number { self } else { Self::First }
     }
 }
 
-/// The keys of documents, in the order of the input.
+/// The keys of the documents so far.
 ///
-/// Stores no keys, only hashes of 128 bits, in columns: 27 to 37 bytes per document, and 8 more with counts.
+/// Only stores 128-bit hashes of the keys, in columns: 27 to 37 bytes per document, and 8 bytes more with counts.
 #[derive(Debug)]
 pub(crate) enum SeenKeys {
-    /// For each key the next number that may be free; 0 if the key occurred once.
+    /// For each key, the next number to try for a repetition; 0 if the key occurred once.
     Number(Hashes),
     First(Hashes),
     Error(Hashes),
-    /// For each key the number of documents that are still to come.
+    /// For each key, the number of documents with it that were announced and not yet read.
     Last(Hashes),
-    /// The caller knows which keys have occurred.
+    /// Nothing is stored, because the caller detects repeated keys.
     Any,
 }
 
-/// Hashes of keys, with a count for each if counts are used.
+/// Hashes of keys, each with a count if counts are needed.
 #[derive(Debug)]
 pub(crate) struct Hashes {
     numbers: HashNumbers,
     all: Column<u128>,
     counts: Column<u64>,
-    /// A random seed: inputs cannot be crafted to have keys that collide.
+    /// A random hash seed, so that inputs cannot be crafted with colliding keys.
     seed: u64,
 }
 
@@ -68,7 +70,7 @@ impl Hashes {
         Ok(Self { numbers: HashNumbers::new(budget)?, all, counts, seed })
     }
 
-    /// Adds a key; returns its number, and whether it is new.
+    /// Adds a key. Returns its index, and whether it is new.
     fn insert(&mut self, key: &[u8]) -> anyhow::Result<(usize, bool)> {
         let hash = xxh3_128_with_seed(key, self.seed);
         let spread = (hash >> 64) as u64;
@@ -88,7 +90,7 @@ impl Hashes {
         Ok(self.insert(key)?.1)
     }
 
-    /// Adds a key; returns its count, and whether it is new.
+    /// Adds a key. Returns its count, and whether it is new.
     fn count(&mut self, key: &[u8]) -> anyhow::Result<(&mut u64, bool)> {
         let (number, is_new) = self.insert(key)?;
         if is_new {
@@ -98,19 +100,19 @@ impl Hashes {
     }
 }
 
-/// The decision about a document's key.
+/// The decision whether a document is used, given its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyDecision {
     Taken,
-    /// A number was added to the key.
+    /// The document is used, and a number was added to its key.
     Numbered,
     PassedOver,
     Refused,
 }
 
 impl SeenKeys {
-    /// Creates an empty set; seen keys take memory of `budget`. For [`RepeatedKeys::Last`] all keys must first be
-    /// [announced](Self::announce).
+    /// Creates an empty set, whose memory counts against `budget`. For [`RepeatedKeys::Last`], all keys must be
+    /// [announced](Self::announce) before the first call of `next`.
     pub(crate) fn new(repeated: RepeatedKeys, budget: &MemoryBudget) -> twindex::Result<Self> {
         Ok(match repeated {
             RepeatedKeys::Number => Self::Number(Hashes::new(budget)?),
@@ -121,7 +123,7 @@ impl SeenKeys {
         })
     }
 
-    /// Announces that a document with this key will come.
+    /// Announces that `next` will be called for a document with this key.
     pub(crate) fn announce(&mut self, key: &[u8]) -> anyhow::Result<()> {
         if let Self::Last(coming) = self {
             *coming.count(key)?.0 += 1;
@@ -129,7 +131,7 @@ impl SeenKeys {
         Ok(())
     }
 
-    /// Decides about the next document; may add a number to its key.
+    /// Decides whether the next document is used. May add a number to its key.
     pub(crate) fn next(&mut self, key: &mut Vec<u8>) -> anyhow::Result<KeyDecision> {
         Ok(match self {
             Self::Any => KeyDecision::Taken,
@@ -176,8 +178,8 @@ impl SeenKeys {
     }
 }
 
-/// Returns a key without the numbers that [`SeenKeys::next`] may have added. Two keys with the same result may become equal
-/// when numbers are added.
+/// Returns a key without the numbers that [`SeenKeys::next`] may have added. Numbers can make two keys equal only if
+/// this function returns the same for both.
 pub(crate) fn without_numbers(key: &[u8]) -> &[u8] {
     let mut rest = key;
     while let Some(at) = memchr::memrchr(b'#', rest) {
@@ -226,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_key_has_the_next_number_that_is_free() {
+    fn repeated_key_gets_the_next_free_number() {
         let all = ["a", "a#2", "a", "a", "b", "a#2", "a#4", "a"];
         let wanted = ["a", "a#2", "a#3", "a#4", "b", "a#2#2", "a#4#2", "a#5"];
         assert_eq!(keys(RepeatedKeys::Number, &all), wanted.map(|key| Some(key.to_owned())));
     }
 
     #[test]
-    fn the_first_or_the_last_of_a_key_is_taken() {
+    fn first_or_last_document_of_a_key_is_used() {
         let some = |keys: &[&str]| {
             keys.iter().map(|key| (*key != "-").then(|| (*key).to_owned())).collect::<Vec<_>>()
         };
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn numbered_keys_of_a_key_are_recognised() {
+    fn added_numbers_are_removed_from_keys() {
         for (key, root) in [
             ("a", "a"),
             ("a#2", "a"),

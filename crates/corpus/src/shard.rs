@@ -1,8 +1,8 @@
-//! Shards: each document belongs to one of n parts, by a hash of its key.
+//! Shards: the hash of its key assigns each document to one of n parts.
 //!
-//! A document's part depends only on its key and n, not on its position in the files. So a repeated key is always in the
-//! same part, and its last document is used there as in a single process, however the input was split into files. The parts
-//! have nearly the same size, whatever the keys look like.
+//! The part of a document depends only on its key and n, not on its position in the files. So all documents with the
+//! same key are in the same part, and the last of them is used as in a single process, however the input is split into
+//! files. The parts have nearly equal numbers of documents, whatever the keys are.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,26 +10,26 @@ use std::str::FromStr;
 use twindex::Key;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Part `number` of `count`, from 1.
+/// The part `number`, from 1, of `count` parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     number: u32,
     count: u32,
 }
 
-/// Returns the part, from 0, of a document with this key, out of `count` parts. `count` must be 1 or more.
+/// Returns the part, from 0, of the document with this key. `count` is the number of parts, 1 or more.
 #[must_use]
 pub fn part_of(key: Key<'_>, count: u32) -> u32 {
     let hash = match key {
         Key::Bytes(key) => xxh3_64(key),
         Key::U64(key) => xxh3_64(&key.to_le_bytes()),
     };
-    // The upper half of the product is below `count`, and as uniform as the hash.
+    // The upper half of the product is below `count`, and as uniformly distributed as the hash.
     ((u128::from(hash) * u128::from(count)) >> 64) as u32
 }
 
 impl Shard {
-    /// Returns whether a document with this key is in the part.
+    /// Returns whether the document with this key is in the part.
     #[must_use]
     pub fn has(self, key: Key<'_>) -> bool {
         part_of(key, self.count) == self.number - 1
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_part_of_a_key_never_changes() {
-        // Shards made by different versions are combined.
+        // Shards that were written by different versions are combined, so parts must never change.
         let part = |key: Key<'_>| {
             (1..=64).find(|number| format!("{number}/64").parse::<Shard>().unwrap().has(key)).unwrap()
         };

@@ -1,4 +1,4 @@
-//! The number of features in which documents must agree: Broder's r of k.
+//! The number of features in which documents must agree to be candidates: Broder's r of k.
 
 use twindex::params::{FEATURE_BITS_MAX, MinhashParams};
 use twindex::params::{FeatureScheme, Preset};
@@ -12,21 +12,22 @@ const BYTE: u32 = 8;
 /// The agreement of features that makes two documents candidates.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sharing {
-    /// The smallest number of features, or bands, that must agree: Broder's rule is 2 of the 6 of the preset `broder-84`. 1
-    /// by default; with 8 features of one byte each, 3 below 50,000 documents and 7 from 50,000 on.
+    /// The smallest number of features, or bands, that must agree. Broder's rule for the preset `broder-84` is 2 of 6.
+    /// Default: 1. With 8 features of one byte each, the default is 3 below 50,000 documents and 7 from 50,000 on.
     pub features: Option<u16>,
-    /// The number of bits of each feature that are compared, at most the number stored, which is the default.
+    /// The number of bits of each feature that are compared, at most the number stored. Default: all stored bits.
     pub bits: Option<u32>,
 }
 
 impl Sharing {
-    /// Returns whether any of the options was given.
+    /// Returns whether any of the options is set.
     #[must_use]
     pub fn are_given(self) -> bool {
         self.features.is_some() || self.bits.is_some()
     }
 
-    /// Returns the number of features in which documents must agree, for an index of this size with these features.
+    /// Returns the number of features in which documents must agree, for an index with `documents` documents and these
+    /// features.
     pub fn agreement(self, kept: MinhashParams, documents: u64) -> anyhow::Result<Agreement> {
         let stored = u32::from(kept.feature_bits);
         let bits = self.bits.unwrap_or(stored);
@@ -48,7 +49,7 @@ impl Sharing {
     }
 }
 
-/// Returns the expected share of the pairs with this resemblance that agree in enough features.
+/// Returns the expected recall: the share of pairs with this resemblance that agree in enough features.
 #[must_use]
 pub fn recall(kept: MinhashParams, agreement: Agreement, resemblance: f64) -> f64 {
     let scheme = FeatureScheme {
@@ -60,7 +61,7 @@ pub fn recall(kept: MinhashParams, agreement: Agreement, resemblance: f64) -> f6
     scheme.fungible(resemblance)
 }
 
-/// Returns the number of bits of each feature in a new index.
+/// Returns the number of bits that a new index stores for each feature.
 #[must_use]
 pub fn bits_kept(preset: Option<Preset>) -> u8 {
     preset.map_or(FEATURE_BITS_MAX, |preset| preset.scheme.feature_bits.min(FEATURE_BITS_MAX))

@@ -1,4 +1,4 @@
-//! Sketches documents on all cores and returns them in the order of the input.
+//! Sketches documents on all cores, and returns the results in input order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -25,11 +25,11 @@ use crate::remembered::{ChunkMemory, CachedChunk, ChunkCache, put_numbers};
 use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::shard::Shard;
 
-/// Bytes of input per chunk, the unit of work of a core.
+/// Number of input bytes in a chunk, the unit of parallel work.
 const CHUNK_BYTES: usize = if cfg!(fuzzing) { 1 << 10 } else { 128 << 10 };
-/// Returns the chunk size for this sketcher. It is smaller than [`CHUNK_BYTES`] if weights give a shingle many elements, so
-/// that chunks take no more memory: 16 units per shingle are assumed for texts. For vectors, whose weights may be of any
-/// size, each is a chunk.
+/// Returns the chunk size in bytes for this sketcher. It is smaller than [`CHUNK_BYTES`] if weights give shingles
+/// several elements, so that chunks need no more memory: for texts, 16 elements per shingle are assumed. Each feature
+/// vector is a chunk of its own, because weights in vectors are not limited.
 fn chunk_bytes(sketcher: &Sketcher) -> usize {
     let params = sketcher.params();
     match params.minhash.and_then(|minhash| minhash.unit) {
@@ -39,14 +39,15 @@ fn chunk_bytes(sketcher: &Sketcher) -> usize {
     }
 }
 
-/// Number of chunks for each thread that are read ahead of the results taken.
+/// Number of chunks per thread that are read before their results are needed.
 const AHEAD: usize = 4;
-/// Maximal number of bytes of chunks read ahead: of very long records only one is in memory at a time.
+/// Maximum number of bytes of chunks that are read before their results are needed. Of very long records, only one is
+/// in memory at a time.
 const AHEAD_BYTES: usize = 32 << 20;
 
-/// The functions by which all threads process chunks.
+/// The functions that process chunks on all threads.
 pub struct Job<N, B, W> {
-    /// Creates the working memory of a thread; called at most once per thread.
+    /// Creates the working memory of a thread. Called at most once per thread.
     pub state: N,
     /// Creates the empty result of a chunk.
     pub begin: B,
@@ -54,16 +55,16 @@ pub struct Job<N, B, W> {
     pub work: W,
 }
 
-/// A processed batch, and its result.
+/// A processed batch and its result.
 type BatchResult<T> = (Batch, anyhow::Result<(ChunkTotals, T)>);
 
-/// Reads all documents, processes chunks of them on all cores, and passes the result of each chunk to `take`, in the order
-/// of the input. Chunks are read ahead, so that threads do not wait for each other.
+/// Reads all documents, processes chunks of them on all cores, and passes the result of each chunk to `take` in input
+/// order. Further chunks are read in the meantime, so that threads do not wait for each other.
 ///
 /// # Errors
 ///
-/// The first error in the order of the input: one bad record more than allowed, an input that cannot be read further, and
-/// errors of the job and of `take`.
+/// The first error in input order: one bad record more than allowed, an input that cannot be read, or an error of the
+/// job or of `take`.
 pub fn for_each_chunk<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -77,7 +78,7 @@ pub fn for_each_chunk<S: Send, T: Send>(
     for_each_chunk_counted(documents, progress, job, |made, _| take(made))
 }
 
-/// Like [`for_each_chunk`]; the caller may still refuse documents.
+/// Like [`for_each_chunk`], but also passes `documents` to `take`, so that it can count documents that it rejects.
 pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     documents: &mut Documents,
     progress: &dyn Progress,
@@ -92,8 +93,8 @@ pub(crate) fn for_each_chunk_counted<S: Send, T: Send>(
     for_each_handed_chunk((documents, CHUNK_BYTES), progress, &job, || Ok(()), take)
 }
 
-/// Like [`for_each_chunk_counted`]. Calls `hand` for each chunk when it is read, in the order of the input, and passes the
-/// returned value to the start of the chunk's processing.
+/// Like [`for_each_chunk_counted`]. Calls `hand` for each chunk in input order when the chunk is read, and passes the
+/// returned value to the function that starts processing the chunk.
 fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     (documents, chunk_bytes): (&mut Documents, usize),
     progress: &dyn Progress,
@@ -120,7 +121,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     };
     let lend = &lend;
     let max = AHEAD * rayon::current_num_threads().max(2);
-    // The results of batches are taken in the order of the input, each from its own channel.
+    // The results of batches are taken in input order. Each batch has its own channel.
     let mut coming: VecDeque<Receiver<BatchResult<T>>> = VecDeque::new();
     let mut spare: Vec<Batch> = Vec::new();
     let mut bytes = 0;
@@ -128,8 +129,8 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     rayon::in_place_scope_fifo(|scope| {
         let mut is_idle = false;
         loop {
-            // This thread first takes finished batches, which frees memory to read more. Then it processes
-            // chunks like the other threads, and waits only if there are none.
+            // This thread first takes finished batches, which frees memory to read more. Then it processes chunks like
+            // the other threads. It waits only if there are no chunks.
             let ready = match coming.front() {
                 None => Err(TryRecvError::Empty),
                 Some(first) if is_idle => first.recv().map_err(|_| TryRecvError::Disconnected),
@@ -140,13 +141,13 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                 Ok((batch, made)) => {
                     coming.pop_front();
                     bytes -= batch.bytes();
-                    // The memory of a very long record is not reused.
+                    // The memory of a very long record is freed, not reused.
                     spare.extend(Some(batch).filter(|batch| batch.bytes() < AHEAD_BYTES));
                     let (seen, made) = made?;
                     documents.account(seen)?;
                     take(made, documents)?;
                 }
-                Err(TryRecvError::Disconnected) => return Ok(()), // it panicked, and so will the scope
+                Err(TryRecvError::Disconnected) => return Ok(()), // a worker panicked, and the scope will, too
                 Err(TryRecvError::Empty) if !is_over && coming.len() < max && bytes < AHEAD_BYTES => {
                     let mut batch = spare.pop().unwrap_or_default();
                     documents.next_batch(&mut batch, chunk_bytes);
@@ -160,7 +161,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
                         let handed = hand()?;
                         scope.spawn_fifo(move |_| {
                             let made = lend(&batch, handed);
-                            let _ = sender.send((batch, made)); // nobody waits for it if one before it failed
+                            let _ = sender.send((batch, made)); // fails if an earlier batch ended the reading
                         });
                     }
                 }
@@ -171,7 +172,7 @@ fn for_each_handed_chunk<H: Send, S: Send, T: Send>(
     })
 }
 
-/// Sketches documents one after the other, with its own working memory.
+/// Sketches one document at a time, with its own working memory.
 pub struct Sketching<'s> {
     sketcher: &'s Sketcher,
     scratch: Scratch,
@@ -182,23 +183,23 @@ pub struct Sketching<'s> {
     forms: Forms,
 }
 
-/// Scratch memory and data of a document beside its sketch, for lookups that use both.
+/// Working memory, and data of a document in addition to its sketch, for lookups that need both.
 pub struct DocumentScratch<'r> {
     /// The shingles in the order of the text.
     pub shingles: &'r [u64],
-    /// Scratch memory of the thread.
+    /// Working memory of the thread for delta encoding.
     pub delta_scratch: &'r mut DeltaScratch,
-    /// Scratch memory of the thread, for [`distinct`](Self::distinct).
+    /// Working memory of the thread for [`distinct`](Self::distinct).
     sorting: &'r mut SortScratch,
     set: &'r mut Vec<u64>,
-    /// Words appended here are returned with the document, if no shingles are requested.
+    /// Receives words that are returned with the document instead of its shingles, if shingles are not requested.
     pub words: &'r mut Vec<u64>,
     /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'r [u8],
 }
 
 impl DocumentScratch<'_> {
-    /// Returns the distinct shingles, sorted.
+    /// Returns the distinct shingles in ascending order.
     pub fn distinct(&mut self) -> &[u64] {
         self.set.clear();
         self.sorting.append_distinct(self.shingles, self.set);
@@ -207,7 +208,7 @@ impl DocumentScratch<'_> {
 }
 
 impl<'s> Sketching<'s> {
-    /// Creates working memory for this sketcher.
+    /// Creates the working memory for this sketcher.
     #[must_use]
     pub fn new(sketcher: &'s Sketcher) -> Self {
         Self {
@@ -221,7 +222,7 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// Replaces the content of `sketch` by the sketch of a text, or of features.
+    /// Replaces the content of `sketch` with the sketch of a text or of features.
     ///
     /// # Errors
     ///
@@ -231,7 +232,7 @@ impl<'s> Sketching<'s> {
         let Self { sketcher, scratch, set, vector, .. } = self;
         match content {
             Content::Text(text) => Ok(sketcher.sketch_into(text, scratch, sketch)?),
-            // The readable part of a text does not represent the document: only documents with equal bytes are near.
+            // The decoded text does not represent the document, so only documents with equal bytes are near.
             Content::Opaque { identity, .. } => {
                 sketcher.sketch_into("", scratch, sketch)?;
                 sketcher.replace_set(identity, sketch);
@@ -244,7 +245,7 @@ impl<'s> Sketching<'s> {
         }
     }
 
-    /// Returns whether weights of a document can be out of their range.
+    /// Returns whether the weights of a document may be out of range.
     fn has_weights(&self) -> bool {
         let minhash = self.sketcher.params().minhash;
         minhash.is_some_and(|minhash| {
@@ -253,74 +254,74 @@ impl<'s> Sketching<'s> {
         })
     }
 
-    /// Returns the amount of the last text that was ignored as boilerplate.
+    /// Returns how much of the text sketched last was ignored as boilerplate.
     pub(crate) fn left_out(&self) -> LeftOut {
         self.scratch.left_out()
     }
 
-    /// Counts the normal form of the letters in a text.
+    /// Counts the normal form of the accented letters in a text.
     fn count_forms(&mut self, content: Content<'_>) {
         if let Content::Text(text) | Content::Opaque { text, .. } = content {
             self.forms.count(text, &self.sketcher.params().shingling);
         }
     }
 
-    /// Appends the distinct shingles of the most recently sketched document, sorted.
+    /// Appends the distinct shingles of the document sketched last, in ascending order.
     pub(crate) fn shingles(&mut self, shingles: &mut Vec<u64>) {
         self.sorting.append_distinct(self.scratch.elements(), shingles);
     }
 
-    /// Returns the data of the most recently sketched document beside its sketch.
+    /// Returns the data of the document sketched last in addition to its sketch.
     pub(crate) fn rest<'r>(&'r mut self, words: &'r mut Vec<u64>, inside: &'r [u8]) -> DocumentScratch<'r> {
         let Self { scratch, delta_scratch, sorting, set, .. } = self;
         DocumentScratch { shingles: scratch.elements(), delta_scratch, sorting, set, words, inside }
     }
 }
 
-/// The data to return for each document beside its sketch.
+/// The data to return for each document in addition to its sketch, and which documents to process.
 #[derive(Clone, Debug, Default)]
 pub struct SketchOptions {
-    /// Whether to return the distinct shingles, sorted.
+    /// Whether to return the distinct shingles in ascending order.
     pub shingles: bool,
-    /// Whether to return the whole document.
+    /// Whether to return the line of the document and the hash of its content.
     pub whole: bool,
-    /// Memory limit in bytes: a text that needs more to be cut and compared is a bad record.
+    /// Memory limit in bytes. A text that needs more memory is a bad record.
     pub memory: Option<usize>,
-    /// Only documents of this shard are processed; others are skipped after they are read and parsed.
+    /// Only documents of this shard are processed. Others are skipped after they are parsed.
     pub shard: Option<Shard>,
-    /// How repeated keys are treated.
+    /// What happens to documents with the same key.
     pub repeated_keys: RepeatedKeys,
     /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
 }
 
-/// A sketched document. Its memory is reused for another one.
+/// A sketched document. Its memory is reused for other documents.
 pub struct Sketched {
     /// The key of the document.
     pub key: Vec<u8>,
     /// Whether `key` is the key in the document's line.
     pub is_own_key: bool,
-    /// Whether part of the document could not be read as text.
+    /// Whether the text does not represent the whole document.
     pub is_opaque: bool,
-    /// The file of the document, and its line or offset.
+    /// The position of the document: its file, and the line or offset in it.
     pub place: Place,
     /// The sketch of the document.
     pub sketch: Sketch,
-    /// The whole document, if requested.
+    /// The line of the document and the hash of its content, if requested.
     pub whole: WholeDocument,
-    /// The values of the fields that the options name.
+    /// The values of the fields that options name in addition to key and text.
     pub attached: OwnAttached,
-    /// Length of the text, or of the names of the features, in bytes.
+    /// Length in bytes of the text, or of the names of all features.
     pub text_bytes: u64,
-    /// Number of tokens of the text, or of features.
+    /// Number of tokens in the text, or of features.
     pub tokens: u64,
-    /// The amount of text that was ignored as boilerplate.
+    /// How much of the text was ignored as boilerplate.
     pub left_out: LeftOut,
 }
 
-/// Returns the error of an index that refuses a document. An error that is due to the document makes it a bad record. Of
-/// the limits these are the ones on the document's own data, its key and its value. A full index is not due to the
-/// document, and would refuse the next one too.
+/// Converts the error of an index that rejected a document. If the document caused the error, it becomes a bad record:
+/// this includes limits on the sizes of its key and value. A full index is not caused by the document and would reject
+/// the next one, too.
 #[must_use]
 pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Error {
     match error {
@@ -331,15 +332,15 @@ pub fn refused(place: &Place, what: &str, error: twindex::Error) -> anyhow::Erro
     }
 }
 
-/// The whole document.
+/// A document as it is in its file, and the hash of its content.
 pub struct WholeDocument {
-    /// xxh3-128 of its [`identity`](Parser::identity).
+    /// The xxh3-128 hash of its [`identity`](Parser::identity).
     pub hash: u128,
-    /// The format of `line`.
+    /// The form of `line`.
     pub form: Form,
-    /// The bytes of the document in a file of that format, without a newline.
+    /// The bytes that represent the document in a file of this form, without a line end.
     pub line: DocumentLine,
-    /// The line ending of the document in its file.
+    /// The line ending that followed the document in its file.
     pub ending: Ending,
 }
 
@@ -349,11 +350,11 @@ impl Default for WholeDocument {
     }
 }
 
-/// The line of a document.
+/// The line of a document, or its position.
 pub enum DocumentLine {
     /// The bytes of the line.
     Held(Vec<u8>),
-    /// A range of a file that can be read again.
+    /// The position of the line in a file that can be read again.
     In {
         /// The file.
         file: Arc<Path>,
@@ -361,7 +362,7 @@ pub enum DocumentLine {
         offset: u64,
         /// Length of the line in bytes.
         length: usize,
-        /// The [`line_hash`] of the line.
+        /// The [`line_hash`] of the line, to detect that the file has changed.
         hash: u64,
     },
 }
@@ -372,7 +373,7 @@ impl Default for DocumentLine {
     }
 }
 
-/// Returns the hash by which a line that is read again is compared with the first read.
+/// Returns the hash of a line. When a line is read again, its hash is compared.
 #[must_use]
 pub fn line_hash(line: &[u8]) -> u64 {
     xxh3_64(line)
@@ -380,16 +381,16 @@ pub fn line_hash(line: &[u8]) -> u64 {
 
 /// The result of a chunk.
 struct Chunked<L> {
-    /// The documents of the chunk, one for each lookup result, followed by unused ones of an earlier chunk, whose memory is
-    /// reused.
+    /// The documents of the chunk, one for each element of `found`. They are followed by unused documents of an earlier
+    /// chunk, whose memory is reused.
     all: Vec<Sketched>,
     /// The lookup result of each document.
     found: Vec<L>,
-    /// The shingles of all documents, or their words, one document after the other, and the end of each document.
+    /// The shingles, or the words, of all documents, concatenated, and the end offset of each document.
     shingles: Vec<u64>,
     ends: Vec<usize>,
     forms: Forms,
-    /// The part of the chunk that is stored for resuming, or was read from there.
+    /// The data of the chunk that is stored for a resumed run, or was read from the cache.
     memory: ChunkMemory,
 }
 
@@ -400,16 +401,16 @@ impl<L> Default for Chunked<L> {
     }
 }
 
-/// Maximal number of shingles for which the memory of a chunk is reused.
+/// Maximum number of shingles for which the memory of a chunk is reused.
 const KEPT_SHINGLES: usize = 1 << 20;
 
-/// Reads all documents and passes each, sketched, to `each`, in the order of the input. A document that `each`
-/// [refuses](refused) is a bad record. The refused documents of a chunk are counted after the bad records found when
-/// reading it, so "the first bad record" is exact only to the chunk.
+/// Reads and sketches all documents, and passes each to `each` in input order. A document for which `each` returns
+/// [`refused`] is a bad record. The rejected documents of a chunk are counted after the other bad records of the chunk,
+/// so the first bad record that is reported is exact only to the chunk.
 ///
 /// # Errors
 ///
-/// The same as [`for_each_chunk`].
+/// The errors of [`for_each_chunk`].
 pub fn for_each_sketched(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -420,11 +421,11 @@ pub fn for_each_sketched(
     for_each_shingled(documents, sketcher, wanted, progress, |one, _| each(one))
 }
 
-/// Like [`for_each_sketched`], with the shingles of each document, if requested.
+/// Like [`for_each_sketched`], but also passes the shingles of each document, if requested.
 ///
 /// # Errors
 ///
-/// The same as [`for_each_chunk`].
+/// The errors of [`for_each_chunk`].
 pub fn for_each_shingled(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -436,12 +437,12 @@ pub fn for_each_shingled(
     for_each_looked_up(documents, sketcher, wanted, progress, look, |one, (), shingles| each(one, shingles))
 }
 
-/// Like [`for_each_shingled`], with the result of `look` for each document, computed on all cores, and the words that
-/// `look` appends.
+/// Like [`for_each_shingled`], but also calls `look` for each document in parallel, and passes its result and the words
+/// that it appended.
 ///
 /// # Errors
 ///
-/// Those of [`for_each_chunk`], and of `look`.
+/// The errors of [`for_each_chunk`] and of `look`.
 pub fn for_each_looked_up<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -453,11 +454,12 @@ pub fn for_each_looked_up<L: Send>(
     for_each_remembered(documents, sketcher, wanted, progress, None, look, each)
 }
 
-/// Like [`for_each_looked_up`]; lookup results are stored, and read from the cache if it has them.
+/// Like [`for_each_looked_up`], with a cache: lookup results are read from it if it has them, and stored in it
+/// otherwise.
 ///
 /// # Errors
 ///
-/// Those of [`for_each_looked_up`]; cached results that are damaged, or of other documents.
+/// The errors of [`for_each_looked_up`]; cached results that are damaged or belong to other documents.
 pub(crate) fn for_each_remembered<L: Send>(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -548,7 +550,7 @@ pub(crate) fn for_each_remembered<L: Send>(
                 documents.refuse(error, text_bytes)?;
             }
             if let DocumentLine::Held(line) = &mut one.whole.line {
-                *line = Vec::new(); // it may be long, and is not written over but replaced
+                *line = Vec::new(); // frees a long line, since it is replaced
             }
             start = end;
         }
@@ -562,7 +564,7 @@ pub(crate) fn for_each_remembered<L: Send>(
     })
 }
 
-/// Returns whether a document is processed, by its key, to which this may add a number.
+/// Returns whether a document is processed, given its key. May add a number to the key.
 fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Documents) -> anyhow::Result<bool> {
     let length = one.key.len();
     match keys.next(&mut one.key)? {
@@ -591,13 +593,13 @@ fn look_up_key(keys: &mut SeenKeys, one: &mut Sketched, documents: &mut Document
     }
 }
 
-/// Returns the seen keys before the first document.
+/// Returns the seen keys before the first document is processed.
 pub(crate) fn seen_keys(
     documents: &Documents,
     wanted: &SketchOptions,
     progress: &dyn Progress,
 ) -> anyhow::Result<SeenKeys> {
-    // Keys made of line numbers do not repeat.
+    // Keys created from line numbers are never repeated.
     let repeated = if documents.are_keyed_by_line() { RepeatedKeys::Any } else { wanted.repeated_keys };
     let budget = wanted.budget.clone().unwrap_or_else(MemoryBudget::unlimited);
     let mut keys = SeenKeys::new(repeated, &budget)?;
@@ -607,7 +609,7 @@ pub(crate) fn seen_keys(
     Ok(keys)
 }
 
-/// Reads the keys of all documents, so that the last document of each key is known.
+/// Reads the keys of all documents, so that the last document with each key is known.
 pub(crate) fn announce(
     documents: &Documents,
     keys: &mut SeenKeys,
@@ -619,7 +621,7 @@ pub(crate) fn announce(
         state: || (),
         begin: Vec::new,
         work: |(): &mut (), all: &mut Vec<Vec<u8>>, parser: &Parser, record: Record<'_>| {
-            record.attached(parser)?; // as then, so that the same records are bad
+            record.attached(parser)?; // fails as in the second pass, so that the same records are bad
             if wanted.shard.is_none_or(|shard| shard.has(Key::Bytes(record.key))) {
                 all.push(record.key.to_vec());
             }
@@ -630,7 +632,7 @@ pub(crate) fn announce(
 }
 
 impl Sketched {
-    /// Creates an empty document at this place.
+    /// Creates an empty document at this position.
     fn at(place: Place) -> Self {
         Self {
             key: Vec::new(),
@@ -647,22 +649,22 @@ impl Sketched {
     }
 }
 
-/// Bytes of memory for each byte of a text until its shingles are stored; measured for words.
+/// Memory per byte of a text until its shingles are stored; measured with words as tokens.
 const BYTES_FOR_BYTE: usize = 8;
-/// Bytes of memory for each byte of a text if boilerplate spans are removed or counted.
+/// Memory per byte of a text if boilerplate is removed or counted.
 const BYTES_FOR_BYTE_OF_SPANS: usize = 24;
-/// Bytes of memory for each shingle, and for each byte of text in addition.
+/// Memory per shingle in bytes, and additional memory per byte of text.
 const BYTES_FOR_SHINGLE: (usize, usize) = (32, 2);
-/// Texts that need at most this many bytes are always accepted, however small the memory budget.
+/// Texts that need at most this number of bytes are accepted with any memory budget.
 const ALWAYS: usize = 64 << 20;
 
-/// Returns the maximal number of elements of a document for this memory; [`check_memory`] refuses more.
+/// Returns the maximum number of elements of a document for this memory budget; [`check_memory`] rejects more.
 pub(crate) fn elements_max(memory: usize) -> u64 {
     (memory.max(ALWAYS) / BYTES_FOR_SHINGLE.0) as u64
 }
 
-/// Refuses a text that needs too much memory. The number of shingles is known after the text is cut; cutting needs less
-/// memory than the next steps.
+/// Returns an error if a text needs too much memory. The number of shingles is known only after the text was split into
+/// tokens, which needs less memory than the following steps.
 pub(crate) fn check_memory(
     record: &Record<'_>,
     shingles: usize,
@@ -683,7 +685,7 @@ pub(crate) fn check_memory(
     )))
 }
 
-/// Sketches a document, and replaces the data in `one` by the requested data.
+/// Sketches a document, and replaces the content of `one` with the requested data.
 fn sketch_into(
     one: &mut Sketched,
     sketching: &mut Sketching<'_>,
@@ -692,7 +694,7 @@ fn sketch_into(
     wanted: &SketchOptions,
     memory: &mut ChunkMemory,
 ) -> anyhow::Result<()> {
-    // Before the sketching: a record without a required field is a bad record, which may be skipped.
+    // Reads the fields before sketching: a record without a required field is a bad record, which may be skipped.
     one.attached = record.attached(parser)?;
     let has_spans = sketching.sketcher.params().shingling.boilerplate.is_some();
     check_memory(record, 0, wanted.memory, has_spans)?;
@@ -707,7 +709,7 @@ fn sketch_into(
         if let Err(Error::Invalid(why)) = &made
             && sketching.has_weights()
         {
-            return Err(record.bad(why)); // weights out of their range
+            return Err(record.bad(why)); // a weight is out of range
         }
         made.with_context(|| format!("{}: cannot sketch the document", record.place()))?;
         let (scratch, left_out) = (&sketching.scratch, sketching.left_out());
@@ -717,7 +719,7 @@ fn sketch_into(
             left_out.words,
             left_out.is_all.into(),
         ];
-        // Stored even if the document is refused below.
+        // Stored even if the document is rejected below.
         if let Some(kept) = memory.kept() {
             put_numbers(&sizes, kept);
         }
@@ -728,7 +730,7 @@ fn sketch_into(
         let line = record.line(parser)?;
         let line = match record.origin() {
             Some((file, offset)) => {
-                // Cloning the path would contend for a reference count that all threads share.
+                // Cloning the path would change a reference count for which all threads contend.
                 let file = match std::mem::take(&mut one.whole.line) {
                     DocumentLine::In { file: known, .. } if Arc::ptr_eq(file, &known) => known,
                     _ => Arc::clone(file),
@@ -749,21 +751,21 @@ fn sketch_into(
     Ok(())
 }
 
-/// Receives documents one by one.
+/// Receives documents one at a time.
 pub trait DocumentSink {
     /// Receives a sketched document.
     fn take(&mut self, one: &Sketched) -> anyhow::Result<()>;
 
-    /// Called after all available documents were passed, when more may take a while.
+    /// Called when all available documents were passed, and reading more may block.
     fn wait(&mut self) -> anyhow::Result<()>;
 }
 
-/// Like [`for_each_sketched`], but documents from a pipe are passed on before waiting for more; the options of the
-/// documents must have `streaming` set. No documents are read in the meantime.
+/// Like [`for_each_sketched`], but passes documents from a pipe on before waiting for more input. The options of the
+/// documents must have `streaming` set. No documents are read while documents are passed on.
 ///
 /// # Errors
 ///
-/// As [`for_each_chunk`].
+/// The errors of [`for_each_chunk`].
 pub fn for_each_sketched_streaming(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -775,7 +777,7 @@ pub fn for_each_sketched_streaming(
     let mut keys = seen_keys(documents, wanted, progress)?;
     let mut batch = Batch::default();
     let state = || (Buffers::default(), Sketching::new(sketcher));
-    // Fewer small chunks are in memory at once, as their sketches are large.
+    // The sketches of small chunks are large, so fewer chunks are in memory at once.
     let bytes = chunk_bytes(sketcher);
     let together = if bytes < CHUNK_BYTES { AHEAD * rayon::current_num_threads() } else { usize::MAX };
     loop {

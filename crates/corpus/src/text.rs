@@ -1,5 +1,5 @@
-//! Options for cutting text into shingles: they set the parameters of a new index, and must agree with those of an existing
-//! one.
+//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with those of an
+//! existing one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,41 +11,41 @@ use twindex::sketch::{Cutter, Units};
 
 use crate::error::InvalidOptions;
 
-/// How text is cut into shingles. An option that is not set has its default value in a new index, and the index's value in
-/// an existing one.
+/// How texts are split into shingles. An option that is not set has its default value in a new index, and the value of
+/// the index in an existing one.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
-    /// The kind of the tokens; words by default. [`Tokens::Features`] is not allowed, as features do not come from a text.
+    /// The tokenizer. Default: words. [`Tokens::Features`] is not allowed, since features do not come from texts.
     pub tokens: Option<Tokens>,
-    /// Number of tokens in a shingle: 5 words, 9 characters or 1 sentence by default.
+    /// The number of tokens in a shingle. Default: 5 words, 9 characters or 1 sentence.
     pub words: Option<Widths>,
-    /// Normal form of the text; none by default.
+    /// The Unicode normal form to which texts are converted. Default: none.
     pub normal_form: Option<TextForm>,
-    /// The characters that are removed from the text; none by default.
+    /// The characters that are removed from texts. Default: none.
     pub fold: Option<TextFold>,
-    /// Words to leave out; none by default.
+    /// The stop words that are removed from texts. Default: none.
     pub stop_words: Option<StopList>,
-    /// Language whose Snowball stemmer reduces words to stems; none by default.
+    /// The language of the Snowball stemmer that reduces words to their stems. Default: none.
     pub stemming: Option<Stemming>,
-    /// The function that hashes a shingle to 64 bits; the fast hash by default.
+    /// The function that hashes a shingle to 64 bits. Default: the fast hash.
     pub shingle_hash: Option<ShingleHash>,
-    /// The seed that selects the family of hash functions; 0 by default.
+    /// The seed of all hash functions. Default: 0.
     pub seed: Option<u64>,
 }
 
-/// Normal forms of text.
+/// Unicode normal forms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextForm {
-    /// The text as it is.
+    /// Texts are not converted.
     None,
-    /// NFKC: composed and decomposed, fullwidth and plain characters are equal.
+    /// NFKC: makes composed and decomposed characters equal, and fullwidth and plain characters.
     Nfkc,
 }
 
-/// The characters that are removed from a text.
+/// The characters that are removed from texts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TextFold {
-    /// Marks of the general category Mn: accents, vowel points, harakat.
+    /// Combining marks of the general category Mn: accents, vowel points, harakat.
     pub marks: bool,
     /// Soft hyphens and zero-width characters.
     pub invisible: bool,
@@ -56,7 +56,7 @@ pub struct TextFold {
 pub enum StopList {
     /// No stop words.
     None,
-    /// A named list of stop words. Entries that are not one token are ignored.
+    /// A built-in list. Entries that are not a single token are ignored.
     Words {
         /// The name of the list in messages.
         name: &'static str,
@@ -68,20 +68,20 @@ pub enum StopList {
 }
 
 impl TextOptions {
-    /// Returns whether texts are normalised or folded before they are compared.
+    /// Returns whether texts are normalized or folded before they are compared.
     #[must_use]
     pub fn normalises(&self) -> bool {
         self.normal_form == Some(TextForm::Nfkc) || self.fold.is_some_and(|fold| fold.marks || fold.invisible)
     }
 
-    /// Returns how the text of a new index is cut. Reads the file of stop words, if one is given.
+    /// Returns the shingling of a new index. Reads the file of stop words if there is one.
     pub fn shingling(&self) -> anyhow::Result<Shingling> {
         let mut plain = Shingling::words(5, 0);
         plain.widths = Widths::one(default_width(self.tokens.unwrap_or(Tokens::Words)))?;
         self.shingling_like(&plain)
     }
 
-    /// Returns `like` with the options that are set in place of its own.
+    /// Returns a copy of `like` in which the options that are set replace its values.
     pub fn shingling_like(&self, like: &Shingling) -> anyhow::Result<Shingling> {
         let mut shingling = like.clone();
         if let Some(tokens) = self.tokens {
@@ -133,7 +133,8 @@ impl TextOptions {
         Ok(shingling)
     }
 
-    /// Returns an option that was set and affects how text is cut, beyond the normal form and the removed characters.
+    /// Returns the name of an option that is set and affects tokenization, other than normal form and removed
+    /// characters; `None` if there is none.
     pub(crate) fn cutting(&self) -> Option<&'static str> {
         let given = [
             ("tokens", self.tokens.is_some()),
@@ -146,7 +147,8 @@ impl TextOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// Returns the first option that was set and affects how text is cut and compared, except for the seed.
+    /// Returns the name of the first option that is set and affects tokenization or comparison, except for the seed;
+    /// `None` if there is none.
     fn given(&self) -> Option<&'static str> {
         let given = [
             ("tokens", self.tokens.is_some()),
@@ -160,7 +162,7 @@ impl TextOptions {
         given.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
 
-    /// Refuses options for cutting text if documents are fingerprints, which have no text.
+    /// Returns an error if an option for tokenizing texts is set and documents are fingerprints, which have no text.
     pub fn check_fingerprints(&self, fingerprints: bool) -> anyhow::Result<()> {
         let option = self.given().or(self.seed.map(|_| "seed"));
         match option.filter(|_| fingerprints) {
@@ -172,7 +174,7 @@ impl TextOptions {
         }
     }
 
-    /// Refuses options for cutting text if documents are features, which are not cut.
+    /// Returns an error if an option for tokenizing texts is set and documents are features, which are not tokenized.
     pub fn check_features(&self, features: bool) -> anyhow::Result<()> {
         match self.given().filter(|_| features) {
             Some(option) => Err(InvalidOptions::new(format!(
@@ -184,7 +186,7 @@ impl TextOptions {
         }
     }
 
-    /// Refuses options that contradict the existing index or file.
+    /// Returns an error if an option contradicts an existing index or file.
     pub fn check(&self, made: &ExistingParams<'_>) -> anyhow::Result<()> {
         let fold = |fold: TextFold| match (fold.invisible, fold.marks) {
             (false, false) => "none",
@@ -220,32 +222,32 @@ impl TextOptions {
     }
 }
 
-/// An existing index or file, with whose parameters the options must agree.
+/// An existing index or file, with whose parameters options must agree.
 pub struct ExistingParams<'m> {
     /// The path of the index or file.
     pub path: &'m Path,
     /// The parameters of the index or file.
     pub params: &'m Params,
-    /// The word for it in messages.
+    /// The noun for the index or file in messages.
     pub noun: &'static str,
 }
 
 impl<'m> ExistingParams<'m> {
-    /// Describes an index.
+    /// Describes an existing index.
     #[must_use]
     pub fn index(path: &'m Path, params: &'m Params) -> Self {
         Self { path, params, noun: "index" }
     }
 
-    /// Describes a file of sketches.
+    /// Describes an existing file of sketches.
     #[must_use]
     pub fn sketches(path: &'m Path, params: &'m Params) -> Self {
         Self { path, params, noun: "file of sketches" }
     }
 }
 
-/// Refuses an option that contradicts a field of the existing index or file; a version suffix in the field's value is
-/// ignored, since users cannot choose it.
+/// Returns an error if an option contradicts a parameter of an existing index or file. Ignores a version suffix in the
+/// value of the parameter, since users cannot choose it.
 pub fn check_option(
     made: &ExistingParams<'_>,
     option: &str,
@@ -275,10 +277,10 @@ fn number_of(words: &StopWords) -> String {
 
 /// Returns the default number of tokens in a shingle.
 ///
-/// Five words distinguish texts, and nearby shingles survive a changed word. Leskovec, Rajaraman and Ullman (*Mining of
-/// Massive Datasets*, section 3.2.2) recommend nine characters for longer documents, as five are shared by chance; in
-/// Chinese, where a word has less than two characters, nine characters are again about five words. A sentence is long
-/// enough by itself.
+/// Five words distinguish texts, and most shingles remain equal if a word changes. Leskovec, Rajaraman and Ullman
+/// (*Mining of Massive Datasets*, section 3.2.2) recommend nine characters for longer documents, which share five
+/// characters by chance. In Chinese, where a word has less than two characters on average, nine characters are again
+/// about five words. A sentence is long enough by itself.
 fn default_width(tokens: Tokens) -> u8 {
     match tokens {
         Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
@@ -288,17 +290,17 @@ fn default_width(tokens: Tokens) -> u8 {
 }
 
 impl StopList {
-    /// Returns the list, in the form of the tokens of `shingling`, with which the list is compared.
+    /// Returns the stop words, normalized like the tokens of `shingling`, with which they are compared.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, is not UTF-8, or has a line that is not one token; a list that is too long.
+    /// A file cannot be read, is not UTF-8, or has a line that is not a single token; the list is too long.
     pub fn words(&self, shingling: &Shingling) -> anyhow::Result<StopWords> {
         let mut plain = shingling.clone();
         plain.stop_words = StopWords::default();
         plain.stemming = Stemming::None;
         if plain.tokens == Tokens::Sentences {
-            // The words of sentences are plain words.
+            // Sentences consist of plain words.
             plain = plain.with_tokens(Tokens::Words)?;
         }
         let cutter = Cutter::new(&plain)?;
@@ -310,7 +312,7 @@ impl StopList {
         match self {
             Self::None => Ok(StopWords::default()),
             Self::Words { name, words } => {
-                // `don't` is one token for some kinds of tokens and two for others, where the entry is ignored.
+                // `don't` is one token for some tokenizers, and two tokens for others, which ignore the entry.
                 let words =
                     words.iter().filter_map(|entry| <[String; 1]>::try_from(tokens_of(entry)).ok()).flatten();
                 StopWords::new(words).with_context(|| format!("--stop-words {name}"))

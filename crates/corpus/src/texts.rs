@@ -1,4 +1,4 @@
-//! The texts of an index's documents, read again to count the shingles that they share.
+//! Reads the texts of an index's documents again, to compute exact resemblance.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use crate::input::{Documents, InputOptions};
 use crate::observer::Observer;
 use crate::sketching::{SketchOptions, for_each_shingled};
 
-/// The shingle sets of documents, by key.
+/// The shingle sets of documents, found by key.
 pub struct Texts {
-    /// The sets; `by_key` has their numbers.
+    /// The sets. `by_key` has the index of each.
     pub sets: ShingleSets,
     by_key: HashMap<Vec<u8>, u32>,
 }
 
 impl Texts {
-    /// Creates an empty collection; holds up to `memory` bytes of shingles in memory, the rest in a scratch file in
+    /// Creates an empty collection. Up to `memory` bytes of shingles are in memory, the rest in a scratch file in
     /// `folder`.
     #[must_use]
     pub fn new(folder: &Path, memory: usize) -> Self {
@@ -35,12 +35,12 @@ impl Texts {
         Self { sets, by_key: HashMap::new() }
     }
 
-    /// Reads the texts of the documents of `index` that `wanted` selects. Of a repeated key the last document is used, as
-    /// in `build`.
+    /// Reads the texts of the documents of `index` that `wanted` selects. Of documents with the same key, the last is
+    /// used, as in `build`.
     ///
     /// # Errors
     ///
-    /// Inputs that cannot be read; a text whose signature differs from the one in the index.
+    /// Inputs cannot be read, or the signature of a text differs from the one in the index.
     pub fn read(
         &mut self,
         inputs: &[PathBuf],
@@ -66,16 +66,16 @@ impl Texts {
         Ok(())
     }
 
-    /// Removes the keys but not the sets, so that documents of another index may have the same keys.
+    /// Removes the keys but not the sets, so that the documents of another index may have the same keys.
     pub fn forget(&mut self) {
         self.by_key.clear();
     }
 
-    /// Returns the number of a document's set.
+    /// Returns the index of a document's set.
     ///
     /// # Errors
     ///
-    /// The text of the document was not given.
+    /// The text of the document was not read.
     pub fn number(&self, key: &KeyBuf) -> anyhow::Result<u32> {
         let name = key.to_string();
         match key.as_bytes().and_then(|key| self.by_key.get(key)) {
@@ -85,13 +85,13 @@ impl Texts {
     }
 }
 
-/// Refuses a text whose signature differs from the one in the index.
+/// Returns an error if the signature of a text differs from the one in the index.
 fn check(path: &Path, snapshot: &Snapshot, key: &[u8], sketch: &Sketch) -> anyhow::Result<()> {
     let bits = snapshot.params().minhash.map_or(0, |minhash| minhash.signature_bits);
     let Some(record) = snapshot.get(key)? else { return Ok(()) };
     let mut packed = Vec::new();
     pack(sketch.signature(), bits, &mut packed);
-    // The signature of a document without words is meaningless.
+    // The signature of a document without words has no meaning.
     if !sketch.is_empty() && packed != record.signature {
         bail!(
             "`{}` has another text in {}; give the texts that are in the index, or leave out --verify exact",

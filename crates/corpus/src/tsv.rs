@@ -1,8 +1,8 @@
-//! Escapes fields of tab-separated tables: any bytes become one printable field of valid UTF-8, and can be recovered.
+//! Escapes fields of tab-separated tables: any bytes become a field of valid UTF-8 on one line, and can be recovered.
 //!
-//! A tab, a newline, a carriage return and a backslash are written `\t`, `\n`, `\r` and `\\`, and each byte
-//! that is not part of valid UTF-8 `\xNN`; everything else is unchanged. [`unescape`] inverts [`escape`]
-//! for every sequence of bytes, so that a key copied out of a table finds its document again.
+//! A tab, a newline, a carriage return and a backslash are written `\t`, `\n`, `\r` and `\\`. Each byte that is not
+//! part of valid UTF-8 is written `\xNN`. All other bytes are unchanged. [`unescape`] inverts [`escape`] for every
+//! sequence of bytes, so that a key copied from a table finds its document.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ use twindex::KeyBuf;
 
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Returns the letter that encodes `byte` after a backslash, if there is one.
+/// Returns the letter that encodes `byte` after a backslash; `None` if the byte has none.
 fn letter_of(byte: u8) -> Option<u8> {
     match byte {
         b'\t' => Some(b't'),
@@ -23,10 +23,10 @@ fn letter_of(byte: u8) -> Option<u8> {
     }
 }
 
-/// Returns `field` escaped for a table: borrowed if nothing needs escaping, always valid UTF-8.
+/// Returns `field` escaped for a table, as valid UTF-8. Borrows it if nothing needs escaping.
 #[must_use]
 pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
-    // Without an early exit, so that the loop is vectorised.
+    // The loop has no early exit, so that the compiler can vectorize it.
     let special = field.iter().fold(false, |special, &byte| special | letter_of(byte).is_some());
     if !special && std::str::from_utf8(field).is_ok() {
         return Cow::Borrowed(field);
@@ -46,7 +46,7 @@ pub fn escape(field: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// Writes `field` escaped, without a tab or newline around it.
+/// Writes `field` escaped, without a delimiter.
 ///
 /// # Errors
 ///
@@ -65,7 +65,7 @@ pub fn write_number(out: &mut impl Write, number: impl itoa::Integer) -> io::Res
     out.write_all(itoa::Buffer::new().format(number).as_bytes())
 }
 
-/// Writes a key as a field: bytes are escaped, numbers are written in digits.
+/// Writes a key as a field. Bytes are escaped; numbers are written in decimal.
 ///
 /// # Errors
 ///
@@ -77,12 +77,12 @@ pub fn write_key(out: &mut impl Write, key: &KeyBuf) -> io::Result<()> {
     }
 }
 
-/// Returns the bytes from which [`escape`] made `field`.
+/// Returns the bytes that [`escape`] encodes as `field`.
 ///
 /// # Errors
 ///
-/// A backslash followed by nothing, by a letter other than `t n r x \`, or `\x` without two hexadecimal
-/// digits; the message gives the offset of the backslash.
+/// A backslash is followed by nothing, by a letter other than `t n r x \`, or by `x` without two hexadecimal digits.
+/// The message gives the offset of the backslash.
 pub fn unescape(field: &[u8]) -> anyhow::Result<Cow<'_, [u8]>> {
     if !field.contains(&b'\\') {
         return Ok(Cow::Borrowed(field));
@@ -125,7 +125,7 @@ fn digit(byte: Option<&u8>) -> Option<u8> {
 mod tests {
     use super::*;
 
-    /// Raw field, written field.
+    /// Pairs of a raw field and its escaped form.
     const CASES: &[(&[u8], &[u8])] = &[
         (b"", b""),
         (b"plain key", b"plain key"),
@@ -139,12 +139,12 @@ mod tests {
         (b"a\x80\x0ab", b"a\\x80\\nb"),
         // The first two bytes of a three-byte character.
         (b"\xe4\xb8", b"\\xe4\\xb8"),
-        // Other control characters are written unchanged: they do not break a table.
+        // Other control characters are written unchanged, since they do not break a table.
         (b"\x00\x1b", b"\x00\x1b"),
     ];
 
     #[test]
-    fn each_case_of_the_table_is_escaped_as_given_and_read_back() {
+    fn special_bytes_are_escaped_and_unescaped() {
         for &(raw, written) in CASES {
             assert_eq!(escape(raw).as_ref(), written, "{}", raw.escape_ascii());
             assert_eq!(unescape(written).unwrap().as_ref(), raw, "{}", written.escape_ascii());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_of_bytes_survives_the_round_trip_as_one_field_of_utf8() {
+    fn every_pair_of_bytes_round_trips_as_one_utf8_field() {
         for pair in 0..=u16::MAX {
             let raw = [b'a', pair.to_be_bytes()[0], pair.to_be_bytes()[1], b'z'];
             let written = escape(&raw);

@@ -1,7 +1,7 @@
-//! Learns rules for URLs from the results of `dedup`: the input is a table of keys and clusters, the output are rules.
+//! Learns rules for URLs from a table of keys and clusters that `dedup` wrote.
 //!
-//! Pages are sorted by their host in scratch files, and rules are learned host by host, so that memory holds the pages of
-//! one host at a time.
+//! Pages are sorted by host in scratch files, and rules are learned one host at a time, so that only the pages of one
+//! host are in memory.
 
 use std::fs;
 use std::path::Path;
@@ -18,40 +18,40 @@ use crate::input::TableLines;
 use crate::observer::Observer;
 use crate::tsv;
 
-/// Bytes of memory for a page while the rules of its host are learned, and for each byte of its URL.
+/// Memory in bytes for a page while the rules of its host are learned, and for each byte of its URL.
 const BYTES_A_PAGE: usize = 1024;
 const BYTES_A_BYTE: usize = 8;
-/// The smallest buffer for reading a run, in bytes.
+/// Minimum buffer size for reading a sorted run, in bytes.
 const BUFFER: usize = 1 << 12;
-/// The first columns of a table of clusters, of the table of pages removed for a history, and of the table of URLs.
+/// The first columns of a table of clusters, and of the table of pages removed for a history.
 const CLUSTERS: &[u8] = b"key\tcluster\t";
 const AGAINST: &[u8] = b"key\tother\t";
-/// File name of the table of URLs beside a table of clusters.
+/// Name of the file with a table of URLs, next to a table of clusters.
 pub const URLS: &str = "urls.tsv";
-/// The first line of the table of URLs.
+/// The first line of a table of URLs.
 pub const URLS_HEAD: &str = "key\turl";
 
-/// The learned rules, and their statistics.
+/// The learned rules, and the counts of the pages from which they were learned.
 #[derive(Debug, Serialize)]
 pub struct Learned {
-    /// The rules, host by host.
+    /// The rules, grouped by host.
     #[serde(skip)]
     pub rules: Rules,
     /// Number of pages from which rules were learned.
     pub pages: u64,
-    /// Number of documents whose key, or URL, is not a URL with a host.
+    /// Number of documents whose key, or value of the URL field, is not a URL with a host.
     pub other_keys: u64,
-    /// Number of hosts; a host with and without `www.` is counted once.
+    /// Number of hosts. A host with `www.` and the same host without it are counted once.
     pub hosts: u64,
 }
 
-/// Learns rules from a folder of results of `dedup`, or from a table of clusters that lists all documents, the output of
-/// `twindex clusters INDEX --all`. URLs are the keys, or the URLs in `urls.tsv` of the folder. Scratch files are in
-/// `scratch`; at most `memory` bytes of memory are used.
+/// Learns rules from a results folder of `dedup`, or from a table of clusters that lists all documents, the output of
+/// `twindex clusters INDEX --all`. The URLs are the keys or, if the folder has `urls.tsv`, those in this file. Uses at
+/// most `memory` bytes of memory; scratch files are in `scratch`.
 ///
 /// # Errors
 ///
-/// The tables cannot be read, or are not such tables; the pages of one host do not fit in `memory`.
+/// The tables cannot be read, or have other columns; the pages of one host do not fit in `memory`.
 pub fn learn(
     input: &Path,
     options: Options,
@@ -90,7 +90,7 @@ pub fn learn(
         found.add(&mut pages, key.as_deref(), cluster)
     })?;
     drop(progress);
-    // Documents removed for the same document of a history are a group, with its own number.
+    // The documents that were removed for the same document of a history form a group of their own.
     if let Some(against) = against.filter(|path| path.is_file()) {
         let mut urls = match &urls {
             Some(urls) => Some(UrlTable::open(&urls.lines.name())?),
@@ -131,12 +131,12 @@ impl Learned {
     }
 }
 
-/// Counts near documents by host, from a table of clusters that lists all documents and whose keys are URLs. `None` if no
-/// key is a URL. Scratch files are in `scratch`.
+/// Counts near documents by host, from a table of clusters that lists all documents and whose keys are URLs. `None` if
+/// no key is a URL. Scratch files are in `scratch`.
 ///
 /// # Errors
 ///
-/// The table cannot be read, or is not such a table.
+/// The table cannot be read, or has other columns.
 pub fn count_hosts(table: &Path, scratch: &Path, memory: usize) -> anyhow::Result<Option<Hosts>> {
     let budget = MemoryBudget::new(scratch, memory / 2);
     let mut counter = HostCounter::new(&budget, memory / 2)?;
@@ -176,7 +176,7 @@ fn for_each_row(
     Ok(())
 }
 
-/// The URLs of documents, in the order of their keys.
+/// Reads the URLs of documents in the order of their keys.
 struct UrlTable {
     lines: TableLines,
     next: Option<(Vec<u8>, Vec<u8>)>,
@@ -211,7 +211,8 @@ impl UrlTable {
         Ok(())
     }
 
-    /// Returns the URL of the document with this key, escaped as in the table. Keys must be passed in ascending order.
+    /// Returns the URL of the document with this key; both are escaped as in the table. Keys must be passed in
+    /// ascending order.
     fn of(&mut self, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
         let key = tsv::unescape(key)?;
         while let Some((next, url)) = &mut self.next {
@@ -228,7 +229,7 @@ impl UrlTable {
     }
 }
 
-/// A page to sort: its host, a NUL and its URL as one text, and its group.
+/// A page to sort: the text consists of its host, a NUL and its URL.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct CrawledPage {
     text: Vec<u8>,
@@ -256,7 +257,7 @@ impl Record for CrawledPage {
     }
 }
 
-/// Pages by their hosts.
+/// Collects pages and sorts them by host.
 struct Pages {
     held: Vec<CrawledPage>,
     bytes: usize,
@@ -287,7 +288,7 @@ impl Pages {
         Ok(self.runs.end_run()?)
     }
 
-    /// Passes the pages of each host to `each`, in the order of the hosts.
+    /// Passes the pages of each host to `each`, in ascending order of hosts.
     fn for_each_host(mut self, memory: usize, mut each: impl FnMut(&[(String, u64)])) -> anyhow::Result<()> {
         self.write()?;
         self.held = Vec::new();
@@ -326,7 +327,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_come_in_their_order_with_all_their_pages_whatever_the_memory() {
+    fn hosts_are_sorted_with_all_pages_for_any_memory_budget() {
         let folder = tempfile::tempdir().unwrap();
         let of = |memory: usize| {
             let mut pages = Pages::new(folder.path(), memory);

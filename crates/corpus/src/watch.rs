@@ -1,11 +1,11 @@
-//! Resource usage of a job: wall-clock and CPU time of each stage, and memory.
+//! Resource usage of a job: wall-clock time and CPU time of each stage, and memory.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::Serialize;
 
-/// Wall-clock and CPU time since a start.
+/// Measures wall-clock time and CPU time since its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Stopwatch {
     start: Instant,
@@ -13,7 +13,7 @@ pub struct Stopwatch {
     whose: ClockScope,
 }
 
-/// The scope of the CPU time: process or thread.
+/// The scope of CPU time: the whole process or one thread.
 #[derive(Clone, Copy, Debug)]
 enum ClockScope {
     Process,
@@ -27,26 +27,26 @@ impl Stopwatch {
         Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Process), whose: ClockScope::Process }
     }
 
-    /// Starts measuring the time of this thread only. The same thread must read the clock.
+    /// Starts measuring the CPU time of this thread only. The time must be read by the same thread.
     #[must_use]
     pub fn of_thread() -> Self {
         Self { start: Instant::now(), cpu: cpu_seconds(ClockScope::Thread), whose: ClockScope::Thread }
     }
 
-    /// Wall-clock seconds.
+    /// Returns the wall-clock time in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// CPU seconds of all threads of the process, or of this thread, page faults included.
+    /// Returns the CPU time in seconds of all threads of the process, or of this thread, including page faults.
     #[must_use]
     pub fn cpu_seconds(&self) -> f64 {
         cpu_seconds(self.whose) - self.cpu
     }
 }
 
-/// The times of the stages of a job.
+/// The CPU seconds of the stages of a job.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(transparent)]
 pub struct Stages(BTreeMap<&'static str, f64>);
@@ -85,7 +85,8 @@ fn cpu_seconds(_: ClockScope) -> f64 {
     0.0
 }
 
-/// Returns the peak resident memory of the process in bytes, mapped pages included; 0 where the system does not report it.
+/// Returns the peak resident memory of the process in bytes, including mapped pages; 0 if the system does not report
+/// it.
 #[must_use]
 pub fn peak_rss_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,11 +1,11 @@
-//! Measures the compare kernel at each instruction set level, and whole joins of raw fingerprints.
+//! Benchmarks the compare kernel, and joins of fingerprints outside an index.
 //!
 //! ```sh
 //! cargo bench -p twindex-join
 //! ```
 //!
-//! Runs of 15, 153 and 763 lanes are the buckets of a block of 16 bits with 1, 10 and 50 million random fingerprints.
-//! `throughput` counts comparisons for the kernel, and fingerprints for joins.
+//! Runs of 15, 153 and 763 lanes correspond to the buckets of a block of 16 bits with 1, 10 and 50 million random
+//! fingerprints. `throughput` is the number of comparisons for the kernel, and the number of fingerprints for joins.
 
 use std::hint::black_box;
 
@@ -22,7 +22,7 @@ mod random;
 const RUNS: usize = 64;
 const RADIUS: u32 = 3;
 
-/// Finds near pairs inside each run of this number of lanes.
+/// Finds the near pairs inside each run of consecutive lanes; the second field is the number of lanes per run.
 struct Runs<'a>(&'a [u32], usize, &'a mut PairBuffer);
 
 impl Kernel for Runs<'_> {
@@ -53,7 +53,7 @@ fn compare(criterion: &mut Criterion) {
     }
 }
 
-/// Returns fingerprints; a third are copies of earlier ones with up to 6 bits changed.
+/// Returns fingerprints. A third are copies of earlier fingerprints with up to 6 bits flipped.
 fn clustered(count: usize) -> Vec<u64> {
     let mut random = Random(5);
     let mut all: Vec<u64> = Vec::with_capacity(count);

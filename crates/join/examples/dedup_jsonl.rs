@@ -1,12 +1,12 @@
-//! Removes near-duplicates from JSON lines, with the library alone: an index on disk, pairs that share a band, an estimate
-//! for each pair, clusters, and the first document of each cluster.
+//! Removes near-duplicates from JSON lines, using only the library. Builds an index on disk, finds pairs that share a band,
+//! estimates the resemblance of each pair, forms clusters, and keeps the first document of each cluster.
 //!
 //! ```sh
 //! cargo run --release -p twindex-join --example dedup_jsonl -- pages.jsonl pages.twx 0.8 > kept.jsonl
 //! ```
 //!
-//! `twindex dedup` does more: it computes exact resemblance from shingles, reads other formats, and reports what it removed
-//! and why.
+//! `twindex dedup` does more: it computes the exact resemblance from shingles, reads other formats, and reports what it
+//! removed and why.
 
 #![allow(
     clippy::disallowed_methods,
@@ -23,7 +23,7 @@ use twindex::sketch::matches;
 use twindex::{Index, KeyBuf, Params, Resemblance};
 use twindex_join::{Forest, candidates};
 
-/// Memory for pairs in bytes; the rest is written to a scratch file beside the index.
+/// Memory for pairs in bytes. Further pairs are written to a scratch file in the directory of the index.
 const MEMORY: usize = 256 << 20;
 /// In larger buckets, not all documents are paired with each other.
 const MAX_BUCKET: usize = 10_000;
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let (input, threshold) = (Path::new(input), threshold.parse()?);
 
-    // Keys are line numbers, so that the first document of a cluster has the smallest key.
+    // Keys are line numbers, so the first document of a cluster has the smallest key.
     let params = Params::builder().words(5).minhash(20, 6).u64_keys().build()?;
     let index = Index::create(index, params)?;
     let sketcher = index.sketcher()?;

@@ -1,18 +1,18 @@
-//! A list that grows while other threads read it.
+//! A vector to which items can be appended while other threads read it.
 
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
-/// A frequently written field in a cache line of its own, so that readers of neighbouring fields do not wait for it.
+/// Aligns a frequently written value to its own cache lines, so that readers of adjacent fields are not slowed down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub(super) struct CachePadded<T>(pub(super) T);
 
-/// A list that grows while other threads read it.
+/// A vector to which items can be appended while other threads read it. Items never move.
 #[derive(Debug)]
 pub(super) struct AppendOnlyVec<T> {
-    /// Parts, each twice as long as the previous one.
+    /// The items, in parts; each part is twice as long as the previous one.
     parts: [OnceLock<Box<[OnceLock<T>]>>; 27],
     len: CachePadded<AtomicU32>,
 }
@@ -24,10 +24,10 @@ impl<T> Default for AppendOnlyVec<T> {
 }
 
 impl<T> AppendOnlyVec<T> {
-    /// The length of the first part.
+    /// The number of items in the first part.
     const FIRST: u32 = 64;
 
-    /// Returns the part that holds an item, and the item's position in it.
+    /// Returns the part that contains item `number`, and the position of the item in this part.
     fn place(number: u32) -> (usize, usize) {
         let part = (number / Self::FIRST + 1).ilog2();
         (part as usize, (number - Self::FIRST * ((1 << part) - 1)) as usize)
@@ -42,7 +42,7 @@ impl<T> AppendOnlyVec<T> {
         self.parts.get(part)?.get()?.get(place)?.get()
     }
 
-    /// Appends an item, and returns its number.
+    /// Appends an item and returns its number.
     pub(super) fn push(&self, item: T) -> u32 {
         let number = self.len.0.fetch_add(1, AcqRel);
         let (part, place) = Self::place(number);
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn list_can_be_read_while_it_grows() {
+    fn vector_can_be_read_while_items_are_appended() {
         let list = AppendOnlyVec::default();
         std::thread::scope(|scope| {
             for _ in 0..2 {

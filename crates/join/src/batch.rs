@@ -1,13 +1,13 @@
-//! Answers many queries at once: by probes, by a join, or by comparing all queries with all fingerprints.
+//! Answers many Hamming queries at once: by probes, by a join, or by comparing all queries with all fingerprints.
 //!
-//! - *Probes* search the tables of the index, many queries at once in the order of each table
-//!   ([`Segment::search`](twindex::segment::Segment::search)): the cost per query does not depend on the number of queries.
-//! - *Merge* joins queries and fingerprints ([`hamming`]): every fingerprint is read and distributed for any number of
-//!   queries; each query then costs little more than its own distribution.
-//! - *Scan* compares every query with every fingerprint, block by block in the cache, without distribution.
+//! - *Probes* search the tables of the index, many queries at a time in the order of each table
+//!   ([`Segment::search`](twindex::segment::Segment::search)). The cost per query does not depend on the number of queries.
+//! - *Merge* joins queries and fingerprints ([`hamming`]). Each fingerprint is read and distributed to buckets once,
+//!   regardless of the number of queries; an additional query costs little more than its own distribution.
+//! - *Scan* compares each query with each fingerprint, in blocks that fit in the cache, without buckets.
 //!
-//! The cost of each strategy is estimated from counts and the prices in [`PRICES`]; the cheapest strategy is used. All give
-//! the same answers.
+//! [`choose`] estimates the cost of each strategy from counts and [`PRICES`], and returns the cheapest. All strategies give
+//! the same answers, except probes of tables that may miss answers.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,14 +25,14 @@ use twindex::store::snapshot::Place;
 use twindex_kernel::{Level, PairBuffer, near_lanes};
 use twindex_sketch::Fingerprint;
 
-/// The strategy for answering queries.
+/// A strategy for answering queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchStrategy {
-    /// Probe the tables of the index.
+    /// Probes the tables of the index.
     Probes,
-    /// Join, using tables built for the queries.
+    /// Joins queries and fingerprints, with tables built for this join.
     Merge,
-    /// Compare all queries with all fingerprints.
+    /// Compares each query with each fingerprint.
     Scan,
 }
 
@@ -46,23 +46,24 @@ impl fmt::Display for BatchStrategy {
     }
 }
 
-/// Costs of the strategies, in nanoseconds of one core.
+/// Costs of elementary operations, in nanoseconds of one core.
 #[derive(Clone, Copy, Debug)]
 pub struct Prices {
-    /// Price of reading a fingerprint of an index.
+    /// Cost of reading a fingerprint of an index.
     pub read: f64,
-    /// Price of distributing a fingerprint or a query, and scanning its bucket, in one table.
+    /// Cost of distributing a fingerprint or a query to a bucket of one table and scanning this bucket.
     pub distribute: f64,
-    /// Price of one comparison.
+    /// Cost of comparing a query with a fingerprint.
     pub compare: f64,
 }
 
-/// Estimated for one core of an AMD EPYC 9004 with AVX-512, then compared with `query --by` at 1 and 10 million fingerprints
-/// and 100 to a million queries, where they always chose the cheapest strategy: `benches/RESULTS.md`, "Many against many".
+/// Estimated for one core of an AMD EPYC 9004 with AVX-512. Checked with `query --by` at 1 and 10 million fingerprints and
+/// 100 to a million queries, where the prices always led to the cheapest strategy: `benches/RESULTS.md`, "Many against
+/// many".
 pub const PRICES: Prices = Prices { read: 3.0, distribute: 9.0, compare: 0.065 };
 
-/// Returns the nanoseconds of one core that a strategy takes for `queries` queries, if `rows` fingerprints are read at the
-/// price `read`.
+/// Returns the estimated time of a strategy for `queries` queries and `rows` fingerprints, in nanoseconds of one core.
+/// `read` is the cost of reading a fingerprint.
 fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u32) -> f64 {
     let tables = f64::from(within + 1);
     match strategy {
@@ -70,7 +71,7 @@ fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u3
         BatchStrategy::Scan => rows * read + rows * queries * PRICES.compare,
         BatchStrategy::Merge => {
             let block = f64::from(64 / (within + 1));
-            // The number of buckets: the number of a block's values, or of fingerprints if there are fewer.
+            // The number of buckets: one for each value of a block, but not more than there are fingerprints or queries.
             let buckets = block.exp2().min(rows.max(queries)).max(1.0);
             let comparisons = rows * queries / buckets;
             rows * read + tables * ((rows + queries) * PRICES.distribute + comparisons * PRICES.compare)
@@ -78,8 +79,8 @@ fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u3
     }
 }
 
-/// Returns the cheapest strategy for this number of queries to a snapshot, according to the cost model. Tables of a free
-/// design, which may miss answers, and tables that do not support the radius are always probed.
+/// Returns the strategy with the lowest estimated cost for `queries` queries to a snapshot. Always returns probes if a
+/// table has a free design, which may miss answers, or does not support the radius.
 ///
 /// # Errors
 /// As [`Snapshot::for_each_answer`].
@@ -105,7 +106,7 @@ pub fn choose(snapshot: &Snapshot, queries: u64, within: u32) -> Result<BatchStr
         .map_or(BatchStrategy::Probes, |(strategy, _)| strategy))
 }
 
-/// Returns the cheapest strategy for this number of queries to this number of fingerprints outside an index.
+/// Returns the strategy with the lowest estimated cost for `queries` queries to `rows` fingerprints outside an index.
 #[must_use]
 pub fn choose_raw(rows: u64, queries: u64, within: u32) -> BatchStrategy {
     let [merge, scan] = [BatchStrategy::Merge, BatchStrategy::Scan]
@@ -121,10 +122,12 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
     }
 }
 
-/// Passes each live document within `within` bits of each of these fingerprints to `take`, with the number of the query and
-/// the distance, in no particular order. Each thread has its own state, created by `begin`.
+/// For each query, passes each live document within `within` bits to `take`: the number of the query, the position of the
+/// segment, the document and the distance. The order is unspecified. Each thread has its own state, created by `begin`; the
+/// states are returned.
 ///
-/// Exact, except for probes of tables of a free design. Memory: `resources.memory`, plus the mapped index.
+/// The answers are complete, except with probes of tables of a free design. Memory: `resources.memory`, and the mapped
+/// index.
 ///
 /// # Errors
 /// As [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](super::near_fingerprints_within), or the error of
@@ -195,8 +198,8 @@ fn by_probes<S: Send>(
     Ok(states.into_iter().map(|(state, ..)| state).collect())
 }
 
-/// As [`answers_within`], sorted by query, distance and key. Answers beyond half of `resources.memory` are written to
-/// unnamed files in `resources.dir`.
+/// As [`answers_within`], with answers sorted by query, distance and key. Answers beyond half of `resources.memory` are
+/// written to unnamed files in `resources.dir`.
 ///
 /// # Errors
 /// As [`answers_within`], [`Error::Io`] from a scratch file, or the error of `each`.
@@ -231,8 +234,8 @@ pub fn sorted_answers_within<'s, E: From<Error>>(
     })
 }
 
-/// As [`answers_within`], for fingerprints outside an index: `take` receives the numbers of the query and of the
-/// fingerprint, and the distance. There are no tables to probe, so any strategy other than a scan is a merge.
+/// As [`answers_within`], for fingerprints outside an index. `take` receives the number of the query, the number of the
+/// fingerprint and the distance. As there are no tables to probe, all strategies other than a scan are treated as a merge.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, or the errors of reading fingerprints and of `take`.
@@ -297,7 +300,7 @@ pub fn raw_answers_within<S: Send>(
     Ok(numbered.into_iter().map(|(_, state)| state).collect())
 }
 
-/// Number of lanes in a block of a scan; two blocks and their results fit in the caches.
+/// Number of lanes in a block of a scan. Two blocks and their results fit in the cache.
 const BLOCK: usize = 1 << 10;
-/// Number of fingerprints per unit of work that a thread takes.
+/// Number of fingerprints that a thread processes as one unit of work.
 const STRETCH: usize = 1 << 14;

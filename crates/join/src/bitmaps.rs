@@ -1,15 +1,16 @@
-//! Candidate pairs by comparing the odd sketches of all sets of similar sizes: an exact set-similarity join that reads no
-//! elements.
+//! Finds candidate pairs by comparing the odd sketches of all sets with compatible sizes: an exact set-similarity join that
+//! reads no elements.
 //!
 //! Sets with resemblance t have similar sizes and differ in few elements, so their odd sketches (Mitzenmacher, Pagh and
-//! Pham, WWW 2014) differ in few bits. All pairs of sets with compatible sizes are compared by their sketches: a nested loop
-//! with the length filter of `AllPairs` (Bayardo, Ma and Srikant, WWW 2007) and the bitmap filter of Sandes, Teodoro and
-//! Melo (*Bitmap filter: speeding up exact set similarity joins with bitwise operations*, Information Systems 88, 2020). No
-//! pair is missed: sketches never show more differences than the sets have.
+//! Pham, WWW 2014) differ in few bits. This module compares the sketches of all pairs of sets with compatible sizes. It is
+//! a nested loop with the length filter of `AllPairs` (Bayardo, Ma and Srikant, WWW 2007) and the bitmap filter of Sandes,
+//! Teodoro and Melo (*Bitmap filter: speeding up exact set similarity joins with bitwise operations*, Information Systems
+//! 88, 2020). It misses no pair, because sketches never differ in more bits than the sets differ in elements.
 //!
-//! This takes quadratic time, but is far faster than a [prefix join](super::prefix) for up to some hundred thousand sets. A
-//! comparison takes from a fraction of a nanosecond to two, because eight sets are compared at once, and unrelated sets are
-//! ruled out by a part of their bits. Which of the two joins is used depends only on the sizes of sets.
+//! The time is quadratic, but up to some hundred thousand sets this is far faster than a [prefix join](super::prefix). A
+//! comparison takes between a fraction of a nanosecond and two nanoseconds, as eight sets are compared at once, and a part
+//! of the bits is enough to rule out unrelated sets. The choice between the two joins depends only on the sizes of sets and
+//! the threshold.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -28,47 +29,47 @@ use twindex_sketch::nearness::{least_part, most_differences};
 
 /// Number of sketches compared at once.
 const LANES: usize = 8;
-/// One word of each of [`LANES`] sketches.
+/// One word from each of [`LANES`] sketches.
 type LaneRow = [u64; LANES];
 
-/// Minimum threshold. Below it, sketches with few bits per element do not separate near pairs from others.
+/// Minimum threshold. With lower ones, small sketches do not distinguish near pairs from others.
 const THRESHOLD: f64 = 0.7;
-/// Maximum estimated number of rows compared per element of the sets. A prefix join took 10 to 25 nanoseconds per element on
-/// the measured corpora; a row takes less than one.
+/// Maximum estimated number of rows compared, per element of all sets. A prefix join took 10 to 25 nanoseconds per element
+/// on the measured corpora; comparing a row takes less than one.
 const ROWS: u64 = 128;
-/// This total number of rows is always allowed. Tiny sets often have equal bits by accident, so there must not be many.
+/// Total number of rows that is always allowed. It is small, because tiny sets often have equal bits by chance.
 const ROWS_LEAST: u64 = 1 << 20;
-/// Number of sets whose partners are searched at once, so that the other sets' rows are read once for all of them.
+/// Number of sets in a tile. Each row of the other sets is read once for all sets of a tile.
 const TILE: usize = 64;
-/// Number of tiles per thread that may be processed before the results of the first one are taken.
+/// Number of tiles per thread that may be processed before the results of the first tile are taken.
 const PIECES: usize = 8;
-/// Number of pairs passed on at once.
+/// Maximum number of pairs passed on at once.
 const BATCH: usize = 1 << 14;
 
-/// The sets to compare, and the classes to compare them with.
+/// The sets to compare, sorted by size.
 struct TilePlan<'a> {
     sets: &'a ShingleSets,
     threshold: f64,
-    /// The nonempty sets, by size, and their sizes.
+    /// The nonempty sets, sorted by size; `sizes` holds their sizes.
     list: Vec<u32>,
     sizes: Vec<u32>,
-    /// For each position in the list, the first position of a set that can resemble the set there.
+    /// For each position in `list`, the first position of a set that is large enough to resemble the set there.
     firsts: Vec<u32>,
 }
 
-/// The sketches of one length, in groups of [`LANES`].
+/// The sketches of one length, in groups of [`LANES`] sketches.
 struct SizeClass {
-    /// The length of the sketches in words.
+    /// The length of each sketch in words.
     words: usize,
-    /// The range of their positions in the list.
+    /// The range of positions in the list that have sketches of this length.
     places: Range<usize>,
-    /// For each group of sets, one row per word.
+    /// For each group of sketches, one row per word.
     rows: Vec<LaneRow>,
 }
 
 impl<'a> TilePlan<'a> {
-    /// Returns the plan, or `None` if this join is unsuitable: the threshold is too low, or a prefix join would be faster.
-    /// The choice and the result depend only on the sets and the threshold.
+    /// Returns the plan, or `None` if the threshold is too low or a prefix join would be faster. The choice and the result
+    /// depend only on the sets and the threshold.
     fn of(sets: &'a ShingleSets, threshold: f64) -> Option<Self> {
         if threshold < THRESHOLD || !Self::is_little(sets, threshold) {
             return None;
@@ -90,7 +91,7 @@ impl<'a> TilePlan<'a> {
         Some(Self { sets, threshold, list, sizes, firsts })
     }
 
-    /// Whether this join is fast enough. Stores nothing per set, because there may be too many sets.
+    /// Whether the estimated work is small enough for this join. Allocates nothing per set, as there may be too many sets.
     fn is_little(sets: &ShingleSets, threshold: f64) -> bool {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
         for set in 0..sets.len() as u32 {
@@ -99,7 +100,7 @@ impl<'a> TilePlan<'a> {
         counts.remove(&0);
         let max = sets.elements().saturating_mul(ROWS).max(ROWS_LEAST);
         let (mut before, mut rows, mut words) = (0, 0_u64, 0);
-        // The possible sizes, and the number of smaller sets.
+        // `reached` and `first` track the number of sets that are too small to resemble sets of the current size.
         let mut reached = counts.iter().peekable();
         let mut first = 0;
         for (&size, &count) in &counts {
@@ -108,7 +109,7 @@ impl<'a> TilePlan<'a> {
             while let Some((_, &count)) = reached.next_if(|&(&other, _)| (other as usize) < min) {
                 first += count;
             }
-            // Typically one bit in three differs, and a comparison ends when too many bits differ.
+            // On average one bit in three differs, and a comparison ends once too many bits differ.
             let until_far = most_differences(2 * size, threshold).unwrap_or(0) / 24 + 4;
             let each = until_far.min(words_for(size));
             for place in before..before + count {
@@ -130,7 +131,7 @@ impl<'a> TilePlan<'a> {
         let mut start = 0;
         while start < self.list.len() {
             let words = words_for(self.size(start));
-            // Sizes ascend, so lengths do, too.
+            // Sets are sorted by size, so sketch lengths ascend.
             let end = start + self.sizes[start..].partition_point(|&size| words_for(size as usize) == words);
             let mut rows = vec![[0; LANES]; (end - start).div_ceil(LANES) * words];
             for (group, sets) in rows.chunks_exact_mut(words).zip(self.list[start..end].chunks(LANES)) {
@@ -146,13 +147,13 @@ impl<'a> TilePlan<'a> {
         classes
     }
 
-    /// Returns the pairs whose later set in the list is in this tile.
+    /// Returns the pairs of a set in the tile and an earlier set in the list.
     fn pairs_of(&self, tile: Range<usize>, classes: &[SizeClass]) -> Vec<(u32, u32)> {
         let mut found = Vec::new();
         let first = self.firsts[tile.start] as usize;
         let mut folded = Vec::new();
         for class in classes {
-            // The range of positions that any set of the tile reaches.
+            // The range of positions of all sets that some set of the tile may resemble.
             let from = first.max(class.places.start);
             let to = (tile.end - 1).min(class.places.end);
             if from >= to {
@@ -162,7 +163,8 @@ impl<'a> TilePlan<'a> {
             for place in tile.clone() {
                 let words = folded.len()..folded.len() + class.words;
                 folded.resize(words.end, 0);
-                // Folds the sketch to the length of the class. A shorter sketch is never compared with a longer one.
+                // Folds the sketch to the length of the class. Sketches of the class are never longer than sketches of the
+                // tile.
                 for some in self.sets.sketches().of(self.list[place]).chunks(class.words) {
                     folded[words.clone()].iter_mut().zip(some).for_each(|(folded, word)| *folded ^= word);
                 }
@@ -178,12 +180,12 @@ impl<'a> TilePlan<'a> {
                 found: &mut found,
             });
         }
-        // Ordered by the set, then by the position of its partners in the scratch file.
+        // Sorts pairs by the set of the tile, then by partner, so that partners are read in the order of the scratch file.
         found.sort_unstable();
         found.iter().map(|&(place, partner)| (self.list[place as usize], partner)).collect()
     }
 
-    /// Adds the sets of a group that precede the set at a position and may resemble it.
+    /// Adds pairs of the set at `place` and the sets of a group that precede it and may resemble it.
     #[cold]
     fn take(&self, place: usize, group: Range<usize>, differences: &LaneRow, found: &mut Vec<(u32, u32)>) {
         for (other, &differences) in group.zip(differences) {
@@ -198,7 +200,7 @@ impl<'a> TilePlan<'a> {
     }
 }
 
-/// Compares the sets of a tile with the sets of a class in this range.
+/// Compares the sets of a tile with the sets of a class whose positions are in `range`.
 struct TileComparison<'c> {
     plan: &'c TilePlan<'c>,
     tile: Range<usize>,
@@ -206,7 +208,7 @@ struct TileComparison<'c> {
     folded: &'c [u64],
     class: &'c SizeClass,
     range: Range<usize>,
-    /// Pairs of a position in the tile and a partner.
+    /// The pairs found, each as the position of a set of the tile and the number of its partner.
     found: &'c mut Vec<(u32, u32)>,
 }
 
@@ -227,8 +229,8 @@ impl TileComparison<'_> {
     #[inline(always)]
     fn compare(self, sums_below: impl Fn(&[u64], &[LaneRow], u64) -> Option<LaneRow>) {
         let Self { plan, tile, folded, class, range, found } = self;
-        // Slightly above the number of differences of sets that resemble each other, despite rounding; per element of both
-        // sets, in units of 2^-32.
+        // An upper bound, despite rounding, of the number of differences between resembling sets, per element of both sets,
+        // as a multiple of 2^-32.
         let share = (1.0 - plan.threshold) / (1.0 + plan.threshold);
         #[allow(clippy::cast_sign_loss, reason = "a share")]
         let share = (share * f64::from(u32::MAX)) as u64 + 1;
@@ -240,7 +242,7 @@ impl TileComparison<'_> {
             let end = (start + LANES).min(class.places.end);
             let rows = &class.rows[group * class.words..(group + 1) * class.words];
             let largest = plan.sizes[end - 1];
-            // Includes later sets that can resemble one of the group.
+            // Extends the tile to all sets that may resemble a set of the group.
             while end_of_tile < tile.end && (plan.firsts[end_of_tile] as usize) < end {
                 end_of_tile += 1;
             }
@@ -259,8 +261,8 @@ impl TileComparison<'_> {
     }
 }
 
-/// Returns the number of bits in which a sketch differs from each of several, or `None` if all exceed `limit`. This is
-/// checked after each `STEP` words; the number of words must be a multiple of `STEP`.
+/// Returns the number of bits in which a sketch differs from each of [`LANES`] sketches, or `None` if all of these numbers
+/// exceed `limit`. Checks the limit after every `STEP` words; the number of words must be a multiple of `STEP`.
 #[inline(always)]
 fn sums_below<const STEP: usize>(words: &[u64], rows: &[LaneRow], limit: u64) -> Option<LaneRow> {
     let mut sums = [0; LANES];
@@ -277,7 +279,7 @@ fn sums_below<const STEP: usize>(words: &[u64], rows: &[LaneRow], limit: u64) ->
     Some(sums)
 }
 
-/// Pairs that are not yet passed on: in memory up to a limit, then in a scratch file.
+/// Pairs to be passed on at the end: in memory up to a limit, then in a scratch file.
 struct PendingPairs<'a> {
     sets: &'a ShingleSets,
     max: usize,
@@ -295,7 +297,7 @@ impl PendingPairs<'_> {
         if self.spill.is_none() {
             self.spill = Some(Spill::create(self.sets.dir()).map_err(io_error)?);
         }
-        self.max = 0; // later words follow
+        self.max = 0; // all later pairs are written to the file
         let Some(spill) = &mut self.spill else { return Ok(()) };
         let numbers: Vec<[u32; 2]> = pairs.iter().map(|&(a, b)| [a, b]).collect();
         spill.append(numbers.as_bytes()).map_err(io_error)?;
@@ -322,13 +324,13 @@ impl PendingPairs<'_> {
     }
 }
 
-/// As [`prefix_candidates`](super::prefix_candidates), by the sketches of the sets. Returns `None` without passing any pair
-/// if this join is unsuitable: the threshold is below 0.7, there are too many sets, or there are too many pairs: more than
-/// `max_bucket` per set, or than [`PAIRS`] per set and 20 million in total.
+/// As [`prefix_candidates`](super::prefix_candidates), by comparing the sketches of the sets. Returns `None`, without
+/// passing any pair, if this join is unsuitable: if the threshold is below 0.7, if there are too many sets, or if there are
+/// too many pairs (more than `max_bucket` for a set, or more than both [`PAIRS`] per set and 20 million in total).
 ///
-/// Takes up to 32 MiB for the sketches, `memory` bytes for pairs, and 8 bytes per set.
+/// Memory: up to 32 MiB for the sketches, `memory` bytes for pairs, and 8 bytes per set.
 ///
-/// Time: linear in the pairs of sets of similar sizes.
+/// Time: linear in the number of pairs of sets with compatible sizes.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file, or the error of `each`.
@@ -384,7 +386,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
     use twindex_sketch::Resemblance;
 
-    /// Returns sets of up to `max` elements; half of them are derived from others by a few changes.
+    /// Returns sets of up to `max` elements. Half of them are derived from earlier sets by a few changes.
     fn families(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -429,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn every_pair_at_the_threshold_is_found_and_few_others() {
+    fn all_pairs_at_the_threshold_and_few_others_are_candidates() {
         let dir = tempfile::tempdir().unwrap();
         for (seed, count, max) in
             [(1, 600, 12), (2, 600, 70), (3, 400, 700), (4, 200, 5000), (5, 1, 5), (6, 0, 1)]
@@ -461,7 +463,7 @@ mod tests {
                     pairs.len()
                 );
                 assert!(pairs.iter().all(|&(a, b)| stored.size(a) >= stored.size(b)), "the larger first");
-                // The result depends on neither memory nor threads.
+                // The result must not depend on the memory or the number of threads.
                 for resources in [(0, 1), (1000, 3)] {
                     let again = found(&stored, threshold, usize::MAX, resources).unwrap();
                     assert_eq!(again, (pairs.clone(), summary), "{seed} {threshold} {resources:?}");
@@ -506,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn bitmaps_are_not_used_if_prefixes_take_less_work_with_any_memory() {
+    fn bitmaps_are_not_used_if_prefixes_are_faster() {
         let dir = tempfile::tempdir().unwrap();
         let many = |count: u64| {
             let mut sets = ShingleSets::new(dir.path(), 0);
@@ -516,8 +518,8 @@ mod tests {
             }
             sets
         };
-        // n sets of two elements have n^2 / 2 pairs to compare, eight at once; 2^20 rows are always allowed, and 256 per
-        // set.
+        // n sets of two elements form n^2 / 2 pairs, compared eight at a time. Allowed are 2^20 rows, or 256 rows per set
+        // if that is more.
         assert!(TilePlan::of(&many(4000), 0.8).is_some());
         assert!(TilePlan::of(&many(5000), 0.8).is_none());
     }

@@ -1,5 +1,5 @@
-//! Candidate pairs: documents that share a band (Broder's fungible documents with threshold 1; the LSH bands of
-//! Indyk and Motwani 1998).
+//! Finds candidate pairs: documents that share at least one band key. (Broder's fungible documents with threshold 1; the
+//! LSH bands of Indyk and Motwani 1998.)
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,43 +13,46 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Candidate pairs, and statistics of the buckets that were capped.
+/// Candidate pairs, with statistics of the buckets they were formed from.
 #[derive(Debug)]
 pub struct Candidates {
     pairs: Pairs,
-    /// Number of buckets with more members than the cap. In a capped bucket only neighbours in ascending order and pairs
-    /// with the first member are candidates, so a chain stays connected at linear cost. Across two indexes, only pairs with
-    /// the first member of either side are candidates.
+    /// Number of buckets with more members than the cap. In a capped bucket, sorted by number, each member is paired only
+    /// with the first and the previous member. All members stay connected, and the number of pairs is linear. In a join of
+    /// two indexes, each member of a capped bucket is paired only with the first member of the other side.
     pub capped_buckets: u64,
-    /// Number of members of the largest bucket.
+    /// Number of members of the largest bucket of any band.
     pub largest_bucket: u64,
-    /// The bucket size above which buckets are capped: `max_bucket`, or less to bound the work.
+    /// The bucket size above which buckets are capped: `max_bucket`, or less if the total number of pairs would be too
+    /// large.
     pub cap: u64,
 }
 
-/// The number of features, and of bits of each feature, in which two documents must agree to be candidates.
+/// The condition under which two documents are candidates: the number of features that must agree, and the number of bits
+/// of each feature that are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreement {
-    /// Minimum number of features that agree; 0 means 1.
+    /// Minimum number of features in which the documents agree; 0 means 1.
     pub features: u16,
-    /// Number of leading bits compared of each feature, from 1 to the number of bits stored; 8 gives Broder's one-byte
-    /// features.
+    /// Number of leading bits of each feature that are compared, from 1 to the number of bits stored. With 8, features are
+    /// Broder's one-byte features.
     pub bits: u32,
 }
 
 impl Agreement {
-    /// Agreement in one feature, in all bits that these parameters store.
+    /// Returns the condition that at least one feature agrees in all bits that an index with `params` stores.
     #[must_use]
     pub fn in_one(params: &Params) -> Self {
         Self { features: 1, bits: bands::bits_of(params) }
     }
 }
 
-/// Pairs, each once.
+/// Candidate pairs without duplicates. The upper 32 bits of a pair are the smaller number, the lower 32 bits the larger
+/// number.
 #[derive(Debug)]
 enum Pairs {
     Each(Sorted<u64>),
-    /// Pairs with the number of features in which they agree, and the minimum of that number.
+    /// Pairs with the number of features in which they agree, and the minimum number for a pair to be reported.
     Counted(Sorted<NumberCount>, u32),
 }
 
@@ -67,7 +70,7 @@ impl Pairs {
     }
 }
 
-/// Collects pairs as they are found.
+/// Sorts pairs while they are found.
 enum PairCollector {
     Each(Sorter<u64>),
     Counted(Sorter<NumberCount>, u32),
@@ -90,7 +93,8 @@ impl PairCollector {
 }
 
 impl Candidates {
-    /// Passes the pairs of numbers to `each` in batches: each pair once, the smaller number first, in ascending order.
+    /// Passes the pairs of document numbers to `each` in batches: each pair once, the smaller number first, in ascending
+    /// order.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file, or the error of `each`.
@@ -112,26 +116,29 @@ impl Candidates {
     }
 }
 
-/// Number of pairs in a batch.
+/// Maximum number of pairs in a batch.
 const BATCH: usize = 1 << 14;
-/// Candidate pairs per document above which the cap is lowered, unless the total is below 20 million pairs.
+/// Number of candidate pairs per document above which the cap is lowered, unless there are fewer than 20 million pairs in
+/// total.
 pub const PAIRS: u64 = 200;
-/// The total number of candidate pairs below which the cap is not lowered; see [`PAIRS`].
+/// Total number of candidate pairs below which the cap is not lowered; see [`PAIRS`].
 pub(super) const PAIRS_LEAST: u64 = 20_000_000;
-/// The number of bands for which these bounds hold. With more bands the bounds grow in proportion, as the same pairs are
-/// found more often.
+/// Number of bands up to which [`PAIRS`] and [`PAIRS_LEAST`] apply unchanged. With more bands, both bounds grow in
+/// proportion, because the same pairs are found in more bands.
 const PAIRS_BANDS: u64 = 40;
-/// Buckets with fewer members are never capped to bound the work.
+/// Minimum bucket size to which the cap may be lowered.
 const SMALL: u64 = 64;
 
-/// Returns the pairs of documents that share at least one band. `number` assigns numbers to documents. Documents with the
-/// same number are one document (identical documents need no comparison); documents without a number are left out.
+/// Returns the pairs of documents that share at least one band. `number` assigns a number to each live document. Documents
+/// with the same number are treated as one document, since identical documents need no comparison. Documents for which
+/// `number` returns `None` are skipped.
 ///
-/// Not all pairs of a bucket are candidates if the bucket has more than `max_bucket` members, or if the pairs of all buckets
-/// would exceed both [`PAIRS`] per document and 20 million in total: see [`Candidates::capped_buckets`]. With more than 40
-/// bands, both bounds grow in proportion.
+/// A bucket is capped if it has more than `max_bucket` members, or if the pairs of all buckets would exceed both [`PAIRS`]
+/// per document and 20 million in total. Only some pairs of a capped bucket are candidates: see
+/// [`Candidates::capped_buckets`]. With more than 40 bands, both bounds grow in proportion.
 ///
-/// Memory: `memory` bytes for pairs and 12 bytes per document; the rest is written to unnamed files in `dir`.
+/// Memory: `memory` bytes for pairs, and 12 bytes per document. Data beyond the budget is written to unnamed files in
+/// `dir`.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::Io`] from the scratch file, or the error of `number`.
@@ -144,9 +151,9 @@ pub fn candidates(
     candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, budget, number)
 }
 
-/// As [`candidates`], for documents that agree in more than one feature, or in the first bits of features: Broder's fungible
-/// documents. A pair is counted once for each feature that the two documents share. In a capped bucket only the pairs that
-/// are formed are counted.
+/// As [`candidates`], but documents must agree as `agreement` specifies: in several features, or only in the leading bits
+/// of features (Broder's fungible documents). The number of features in which a pair agrees is the number of bands in which
+/// the pair is formed; in capped buckets it may be too low, as some pairs are not formed.
 ///
 /// Memory: 16 bytes per pair instead of 8.
 ///
@@ -164,9 +171,9 @@ pub fn candidates_agreeing(
     pair_up(&sides, None, agreement, max_bucket, budget)
 }
 
-/// As [`candidates`], for pairs of a document of `left` and a document of `right`. Numbers of `left` are below
-/// `first_right`; numbers of `right` are `first_right` and above. If one index stores fewer bits of a feature, only these
-/// bits are compared.
+/// As [`candidates`], for pairs of a document of the left index and a document of the right index. `number_left` must
+/// return numbers below `first_right`, and `number_right` numbers from `first_right` on. If the indexes store different
+/// numbers of bits of a feature, the smaller number of bits is compared.
 ///
 /// # Errors
 /// [`Error::ParamsMismatch`] if the bands of the two indexes cannot be compared; otherwise as [`candidates`].
@@ -184,7 +191,7 @@ pub fn candidates_across(
     candidates_agreeing_across(both, first_right, agreement, max_bucket, budget, numbers)
 }
 
-/// As [`candidates_across`], for documents with this agreement.
+/// As [`candidates_across`], for documents that agree as `agreement` specifies.
 ///
 /// # Errors
 /// As [`candidates_across`] and [`candidates_agreeing`].
@@ -208,22 +215,22 @@ pub fn candidates_agreeing_across(
     pair_up(&sides, Some(first_right), agreement, max_bucket, budget)
 }
 
-/// The documents of one index.
+/// One index of a join, with the numbers assigned to its documents.
 pub(super) struct IndexSide<'a> {
     pub(super) snapshot: &'a Snapshot,
-    /// Numbers by segment and ordinal; [`NO_NUMBER`] for documents that are left out.
+    /// The number of each document, by segment and ordinal; [`NO_NUMBER`] for documents that are skipped.
     pub(super) numbers: SegmentNumbers,
 }
 
-/// The key of a document's bucket, and the number of the document.
+/// A bucket key and the number of a document in this bucket.
 pub(super) type BucketEntry = [u32; 2];
 
-/// Replaces `entries` by the members of all buckets of a band, each as the bucket's key and the document's number.
+/// Replaces `entries` by the members of all buckets of a band, sorted by bucket key, then by document number.
 pub(super) fn read(sides: &[IndexSide<'_>], band: usize, entries: &mut Column<BucketEntry>) -> Result<()> {
     read_bits(sides, band, KEY_BITS, entries)
 }
 
-/// As [`read`], for buckets by the first `bits` bits of the key.
+/// As [`read`], with only the first `bits` bits of each bucket key.
 pub(super) fn read_bits(
     sides: &[IndexSide<'_>],
     band: usize,
@@ -241,7 +248,7 @@ pub(super) fn read_bits(
         }
         side.snapshot.check_maps()?;
     }
-    // The documents of a single segment arrive bucket by bucket.
+    // Entries of a single segment are already grouped by bucket key, so only the numbers within a bucket need sorting.
     if entries.is_sorted_by_key(|entry| entry[0]) {
         entries
             .chunk_by_mut(|a, b| a[0] == b[0])
@@ -284,7 +291,7 @@ fn pair_up(
             let mut pair =
                 |a: BucketEntry, b: BucketEntry| pairs.push(u64::from(a[1]) << 32 | u64::from(b[1]));
             if let Some(first_right) = first_right {
-                // Numbers ascend, so documents of `left` come first.
+                // Entries are sorted by number, so documents of `left` come first.
                 let (left, right) = bucket.split_at(bucket.partition_point(|entry| entry[1] < first_right));
                 for (place, &a) in left.iter().enumerate() {
                     let right = if is_capped && place > 0 { &right[..right.len().min(1)] } else { right };
@@ -304,7 +311,7 @@ fn pair_up(
     Ok(Candidates { pairs: pairs.finish()?, capped_buckets, largest_bucket, cap })
 }
 
-/// Returns the largest size of a bucket of these bands whose members may all be paired with each other.
+/// Returns the largest bucket size at which all pairs of a bucket may be formed; see [`candidates`].
 pub(super) fn cap_of(
     sides: &[IndexSide<'_>],
     bands: usize,
@@ -329,17 +336,17 @@ fn cap_of_bits(
     Ok(work.cap(max_bucket as u64, sides, bands))
 }
 
-/// The number of pairs of all buckets, by bucket size.
+/// The sizes of buckets, from which the number of pairs is computed.
 #[derive(Debug, Default)]
 pub(super) struct BucketWork {
-    /// The number of buckets of each size, for sizes of at least [`SMALL`].
+    /// Number of buckets of each size, for sizes of at least [`SMALL`].
     sizes: BTreeMap<u64, u64>,
-    /// The number of pairs of smaller buckets.
+    /// Number of pairs in all smaller buckets.
     small: u64,
 }
 
 impl BucketWork {
-    /// Adds a bucket.
+    /// Adds a bucket with `size` members.
     pub(super) fn bucket(&mut self, size: u64) {
         match size {
             0..SMALL => self.small += size * size / 2,
@@ -347,21 +354,23 @@ impl BucketWork {
         }
     }
 
-    /// Returns the largest size of a bucket whose members may all be paired with each other, for this number of bands.
+    /// Returns the largest bucket size at which all pairs of a bucket may be formed, so that the pairs of all `bands` bands
+    /// stay within [`PAIRS`] and [`PAIRS_LEAST`].
     pub(super) fn cap(&self, max_bucket: u64, sides: &[IndexSide<'_>], bands: usize) -> u64 {
         let documents: usize = sides.iter().map(|side| side.numbers.all.len()).sum();
         let pairs = (PAIRS * documents as u64).max(PAIRS_LEAST);
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }
 
-    /// As [`cap`](Self::cap), for at most `pairs` pairs.
+    /// As [`cap`](Self::cap), for at most `pairs` pairs in total.
     pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
         cap(&self.sizes, self.small, max_bucket, pairs)
     }
 }
 
-/// Returns the largest size of a bucket whose members may all be paired with each other. `sizes` holds the number of buckets
-/// of each size, and `small` the number of pairs of all smaller buckets.
+/// Returns the largest bucket size at which all pairs of a bucket may be formed: at most `max_bucket`, and so that there
+/// are at most `pairs` pairs in total. `sizes` holds the number of buckets of each size, and `small` the number of pairs in
+/// all smaller buckets.
 fn cap(sizes: &BTreeMap<u64, u64>, small: u64, max_bucket: u64, pairs: u64) -> u64 {
     let mut left = pairs.saturating_sub(small);
     for (&size, &buckets) in sizes.range(..=max_bucket) {
@@ -379,7 +388,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_capped_where_their_pairs_would_be_more_than_the_bound() {
+    fn buckets_are_capped_if_their_pairs_exceed_the_bound() {
         let sizes = BTreeMap::from([(100, 1000), (5000, 1), (9000, 1), (20_000, 1)]);
         assert_eq!(
             cap(&sizes, 0, 10_000, PAIRS_LEAST),

@@ -1,9 +1,10 @@
-//! Finds the documents of an index that contain given texts or are contained in them, by counting on the sets of all
+//! Finds the documents of an index that contain given texts or are contained in them, by comparing with the sets of all
 //! documents.
 //!
-//! The features that an index stores for resemblance do not find containing documents: a document is indexed by only a part
-//! of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of these. So the sets
-//! of all documents are read, once for as many texts as fit in memory, and all elements of the texts are indexed.
+//! The features that an index stores for resemblance do not find all containing documents: a document is indexed by only a
+//! part of its elements (a fifth at a threshold of 0.8), and a text within a large document may have none of these.
+//! Instead, all elements of the texts are indexed, and the sets of all documents are read once for each batch of texts that
+//! fits in memory.
 
 use std::ops::{ControlFlow, Range};
 
@@ -17,11 +18,11 @@ use twindex_sketch::Nearness;
 /// A document that contains a text or is contained in one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContainmentHit {
-    /// The number of the text.
+    /// The number of the text in its batch.
     pub text: u32,
     /// The key of the document.
     pub key: KeyBuf,
-    /// Number of elements in both.
+    /// Number of elements that are in both sets.
     pub shared: u32,
     /// Number of elements of the text.
     pub of_text: u32,
@@ -30,25 +31,24 @@ pub struct ContainmentHit {
 }
 
 impl ContainmentHit {
-    /// Returns the greater of the two fractions of common elements: of the text's elements, or of the document's. It is the
-    /// fraction of the smaller set.
+    /// Returns the fraction of the smaller set's elements that are also in the other set.
     #[must_use]
     pub fn share(&self) -> f64 {
         f64::from(self.shared) / f64::from(self.of_text.min(self.of_document).max(1))
     }
 }
 
-/// The documents found for a text.
+/// The documents found for one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ContainmentAnswers {
-    /// The documents found, sorted by descending [share](ContainmentHit::share), then by key.
+    /// The documents, sorted by descending [share](ContainmentHit::share), then by key.
     pub hits: Vec<ContainmentHit>,
-    /// Number of documents beyond the limit.
+    /// Number of documents that were removed because they exceed the limit.
     pub left_out: u64,
 }
 
 impl ContainmentAnswers {
-    /// Adds a document. Now and then removes the documents beyond the limit.
+    /// Adds a document. Removes the documents beyond the limit when enough have accumulated.
     fn push(&mut self, hit: ContainmentHit, limit: usize) {
         self.hits.push(hit);
         if self.hits.len() >= limit.saturating_mul(2).saturating_add(HELD) {
@@ -67,10 +67,10 @@ impl ContainmentAnswers {
     }
 }
 
-/// Number of documents of a text, in addition to twice the limit, that are held before those beyond the limit are removed.
+/// The documents of a text are truncated to the limit when there are this many more than twice the limit.
 const HELD: usize = 64;
 
-/// A batch of texts to query at once, as many as fit in memory.
+/// A batch of texts that are queried at once. It holds as many texts as fit in memory.
 ///
 /// ```
 /// use twindex::{Index, Params};
@@ -95,33 +95,33 @@ const HELD: usize = 64;
 pub struct ContainmentQueries {
     near: Nearness,
     memory: usize,
-    /// The texts, indexed by all of their elements.
+    /// Maps each element to the texts that contain it.
     slots: Slots,
-    /// The sets of all texts, concatenated; `ends` holds the end of each.
+    /// The sets of all texts, concatenated; `ends` holds the end of each set.
     elements: Vec<u64>,
     ends: Vec<usize>,
 }
 
-/// Bytes per text in addition to its elements: its end, and the counters of threads.
+/// Estimated bytes per text in addition to its elements, for its end and for the counters of threads.
 const TEXT_BYTES: usize = 64;
-/// Number of documents that a thread takes at once.
+/// Number of documents that a thread processes at once.
 const PIECE: u32 = 256;
-/// Number of pieces per thread that may be counted ahead of their turn.
+/// Number of pieces per thread that may be processed before the results of the first one are passed on.
 const AHEAD: usize = 4;
 
-/// A thread's working memory.
+/// Working memory of a thread.
 #[derive(Default)]
 struct Worker {
     set: Vec<u64>,
-    /// For each text, an upper bound of the number of elements that it shares with the current document; 0 between
-    /// documents. `found` lists the texts with a bound above 0.
+    /// For each text, an upper bound of the number of elements that it shares with the current document; all 0 between
+    /// documents. `found` lists the texts whose bound is above 0.
     counts: Vec<u32>,
     found: Vec<u32>,
 }
 
 impl ContainmentQueries {
-    /// Creates an empty batch for documents of an index with these parameters. `threshold` is the minimum share for
-    /// containment, `memory` a number of bytes.
+    /// Creates an empty batch for documents of an index with these parameters. `threshold` is the minimum share of the
+    /// smaller set, and `memory` the memory budget in bytes.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the index stores no sets, or if the threshold is not above 0 and at most 1.
@@ -140,8 +140,9 @@ impl ContainmentQueries {
         Ok(Self { near, memory, slots: Slots::new(), elements: Vec::new(), ends: Vec::new() })
     }
 
-    /// Adds the set of a text, ascending distinct hashes, and returns its number, or `None` if it does not fit: then call
-    /// [`run`](Self::run) and [`clear`](Self::clear), and add it again. The first text always fits.
+    /// Adds the set of a text, as ascending distinct hashes, and returns its number. Returns `None` if the set does not fit
+    /// in memory: then call [`run`](Self::run) and [`clear`](Self::clear), and add the set again. The first text always
+    /// fits.
     ///
     /// # Errors
     /// [`Error::Invalid`] for hashes that do not ascend; [`Error::Limit`] for a set of 2^32 hashes.
@@ -153,7 +154,7 @@ impl ContainmentQueries {
             let (limit, found) = (u64::from(u32::MAX), set.len() as u64);
             return Err(Error::Limit { what: "shingles of a set", limit, found });
         }
-        // Vectors double when they grow.
+        // A factor of 2, because vectors double their capacity when they grow.
         let columns = 2 * size_of::<u64>() * (self.elements.len() + set.len());
         let needed = self.slots.bytes_with(set.len()) + columns + TEXT_BYTES * (self.len() + 1);
         if !self.is_empty() && (needed > self.memory || self.len() >= NUMBERS) {
@@ -179,7 +180,7 @@ impl ContainmentQueries {
         self.ends.len()
     }
 
-    /// Whether there are no texts.
+    /// Whether the batch has no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -192,8 +193,8 @@ impl ContainmentQueries {
         &self.elements[start..self.ends[text]]
     }
 
-    /// As [`run`](Self::run), but returns the documents of each text: at most `limit` of the documents with wanted keys,
-    /// those with the greatest shares.
+    /// As [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted` rejects,
+    /// and returns at most `limit` documents per text: those with the greatest shares.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -217,9 +218,9 @@ impl ContainmentQueries {
         Ok(all)
     }
 
-    /// Reads the sets of all documents on `threads` threads. Passes each pair of a text and a document to `each` if one
-    /// contains the other: at least the minimum share of the smaller set is in the larger one. Documents are in the order of
-    /// segments and include marked documents; the texts of a document are in ascending order of their numbers.
+    /// Reads the sets of all documents on `threads` threads. Passes each pair of a text and a document to `each` if at
+    /// least the minimum share of the smaller set is in the larger set. Documents are in the order of segments and include
+    /// marked documents. The texts of a document are in ascending order.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error of `each`.
@@ -259,7 +260,7 @@ impl ContainmentQueries {
         .map(drop)
     }
 
-    /// Adds the texts that contain a document or are contained in it.
+    /// Adds all texts that contain the document or are contained in it to `hits`.
     fn count(
         &self,
         worker: &mut Worker,
@@ -289,12 +290,13 @@ impl ContainmentQueries {
         found.sort_unstable();
         let mut key = None;
         for text in found.drain(..) {
-            // Elements are matched by 32 bits, so this count may be too high.
+            // Elements are matched by 32 of their bits, so this number may be too high.
             let at_most = std::mem::take(&mut counts[text as usize]) as usize;
             let of_text = self.set(text);
             let (smaller, larger) =
                 if of_text.len() <= set.len() { (of_text, &**set) } else { (&**set, of_text) };
-            // The share of the smaller set is the greater one, so it decides.
+            // The share of the smaller set is the greater of the two shares, so only this share is compared with the
+            // threshold.
             if !self.near.is_met(at_most.min(smaller.len()), smaller.len(), larger.len()) {
                 continue;
             }
@@ -310,5 +312,5 @@ impl ContainmentQueries {
     }
 }
 
-/// Number of elements ahead whose slots are prefetched.
+/// Number of elements between the current element and the one whose slot is prefetched.
 const FETCHED: usize = 8;

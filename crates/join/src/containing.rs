@@ -1,10 +1,11 @@
-//! Finds earlier sets that contain a new one or are contained in it: for streams that decide by containment.
+//! Finds earlier sets that contain a new set or are contained in it, for deduplicating a stream by containment.
 //!
-//! A set of n elements is contained in a larger one if the larger one has at least ceil(t n) of them. So the larger one has
-//! at least one of any n - ceil(t n) + 1 of its elements. To find sets that contain a new set, the rarest elements of the
-//! new set are looked up among all elements of earlier sets. For the other direction, each set is indexed by the elements
-//! that are rarest at that time, and all elements of the new set are looked up. So both directions are complete, without a
-//! fixed order of elements, which would require knowing frequencies in advance.
+//! With a minimum share t, a set of n elements is contained in a larger set if the larger set has at least ceil(t n) of its
+//! elements. Then the larger set has at least one of any n - ceil(t n) + 1 of its elements. To find earlier sets that
+//! contain a new set, this number of the new set's rarest elements are looked up in an index of all elements of earlier
+//! sets. For the other direction, each set is also indexed by its rarest elements at the time it is added, and all elements
+//! of the new set are looked up. Both directions find all sets. They need no fixed order of elements by frequency, for
+//! which all frequencies would have to be known in advance.
 
 use std::mem;
 
@@ -12,11 +13,11 @@ use crate::slots::{NUMBERS, Postings, Slots};
 use twindex::error::{Error, Result};
 use twindex_sketch::Nearness;
 
-/// The sets added so far, indexed by their elements, in memory; sets are numbered in the order in which they were added.
+/// An in-memory index of sets by their elements. Sets are numbered in the order in which they were added.
 ///
-/// Lookups return candidates without missing any; the sets are not stored here, so the caller must compare them. All
-/// elements of all sets are in memory: about 17 bytes for an element in few sets, and 4 bytes for each further set that has
-/// it. A set of 300 shingles, two thirds of them in one text only, takes about 5 KB.
+/// Lookups return candidates and miss no set. The sets themselves are not stored, so the caller must compare candidates.
+/// The index takes about 17 bytes for each distinct element, and 4 bytes for each further set with the same element. A set
+/// of 300 shingles takes about 5 KB if two thirds of the shingles occur in no other set.
 ///
 /// ```
 /// use twindex_join::Containing;
@@ -39,21 +40,21 @@ use twindex_sketch::Nearness;
 pub struct Containing {
     near: Nearness,
     memory: usize,
-    /// Sets indexed by all of their elements.
+    /// Indexes each set by all of its elements.
     all: Slots,
-    /// Sets indexed by their rarest elements: as many as a containing set needs to find them.
+    /// Indexes each set by its rarest elements: as many as are needed so that any containing set has at least one of them.
     rarest: Slots,
     sizes: Vec<u32>,
-    /// Scratch: elements with their numbers of sets, and the result of a lookup.
+    /// Scratch: the elements of a set, each after the number of sets that have it. `found` holds the result of a lookup.
     by_count: Vec<(u32, u64)>,
     found: Vec<u32>,
 }
 
 impl Containing {
-    /// Creates an empty collection for a minimum share above 0 and at most 1, in `memory` bytes.
+    /// Creates an empty collection that uses up to `memory` bytes. `threshold` is the minimum share, above 0 and at most 1.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for another share.
+    /// [`Error::Invalid`] for a threshold out of this range.
     pub fn new(threshold: f64, memory: usize) -> Result<Self> {
         if !(threshold > 0.0 && threshold <= 1.0) {
             return Err(Error::Invalid(format!("containment {threshold}: expected above 0 and up to 1")));
@@ -75,13 +76,13 @@ impl Containing {
         self.sizes.len()
     }
 
-    /// Whether no set was added.
+    /// Whether the collection has no sets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sizes.is_empty()
     }
 
-    /// Returns the number of bytes in use.
+    /// Returns the number of bytes used.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let working =
@@ -92,7 +93,7 @@ impl Containing {
     /// Adds a set of distinct elements, in any order, and returns its number.
     ///
     /// # Errors
-    /// [`Error::Limit`] if the set does not fit in the memory, or for 2^31 sets; then nothing was added.
+    /// [`Error::Limit`] if the set does not fit in the memory, or for 2^31 sets. The set is then not added.
     pub fn push(&mut self, set: &[u64]) -> Result<u32> {
         let prefix = self.prefix(set);
         let own = LIST_BYTES * (set.len() + prefix) + 2 * size_of::<u32>() * (self.sizes.len() + 1);
@@ -114,8 +115,8 @@ impl Containing {
         Ok(number)
     }
 
-    /// Returns candidates for sets that contain this one: all that do, and others; each once, ascending. None of them is
-    /// smaller.
+    /// Returns candidates for sets that contain `set`, in ascending order without repetition: all sets that contain it, and
+    /// possibly others. No candidate is smaller than `set`.
     pub fn containing(&mut self, set: &[u64]) -> &[u32] {
         self.sort_by_count(set);
         let prefix = self.prefix(set);
@@ -127,8 +128,8 @@ impl Containing {
         self.found()
     }
 
-    /// Returns candidates for sets that this one contains: all of them, and others; each once, ascending. None of them is
-    /// larger or empty.
+    /// Returns candidates for sets that `set` contains, in ascending order without repetition: all sets that it contains,
+    /// and possibly others. No candidate is larger than `set` or empty.
     pub fn contained_in(&mut self, set: &[u64]) -> &[u32] {
         let Self { rarest, sizes, found, .. } = self;
         found.clear();
@@ -138,12 +139,12 @@ impl Containing {
         self.found()
     }
 
-    /// Returns n such that a containing set has at least one of any n elements of `set`.
+    /// Returns the smallest n such that each containing set has at least one of any n elements of `set`.
     fn prefix(&self, set: &[u64]) -> usize {
         self.near.prefix(set.len()).min(set.len())
     }
 
-    /// Sorts the elements by their number of sets, ascending.
+    /// Sorts the elements of `set` by the number of indexed sets that have them, ascending, into `by_count`.
     fn sort_by_count(&mut self, set: &[u64]) {
         let mut by_count = mem::take(&mut self.by_count);
         by_count.clear();
@@ -159,7 +160,7 @@ impl Containing {
     }
 }
 
-/// Size of a list of two numbers and its header, in bytes.
+/// Bytes of a posting list of two numbers, including its header.
 const LIST_BYTES: usize = size_of::<Vec<u32>>() + 2 * size_of::<u32>();
 
 fn collect(postings: Postings<'_>, found: &mut Vec<u32>, is_wanted: impl Fn(u32) -> bool) {
@@ -177,7 +178,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Returns sets that are parts of others, with elements that few or all sets have.
+    /// Returns sets that include parts of other sets. Some elements are in few sets, others in nearly all.
     fn sets(seed: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<Vec<u64>> = Vec::new();
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn candidates_include_every_set_that_contains_a_new_set_or_is_contained_in_it() {
+    fn candidates_include_all_containing_and_contained_sets() {
         let (mut over, mut under, mut others) = (0, 0, 0);
         for seed in 0..200 {
             let sets = sets(seed);
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_a_share_out_of_range_is_refused() {
+    fn memory_is_bounded_and_invalid_shares_are_refused() {
         for share in [0.0, -1.0, 1.1, f64::NAN] {
             assert!(Containing::new(share, 1 << 20).is_err(), "{share}");
         }
@@ -261,7 +262,7 @@ mod tests {
                 Err(error) => break error.to_string(),
             }
             pushed += 1;
-            // Long lists double when they grow.
+            // Vectors double their capacity when they grow, so the limit may be slightly exceeded.
             assert!(containing.bytes() <= (1 << 20) + (1 << 16));
         };
         assert!(pushed > 100 && error.contains("memory for the elements of all sets"), "{pushed} {error}");

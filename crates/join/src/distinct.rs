@@ -1,10 +1,10 @@
-//! Sorts distinct hashes by their leading bits.
+//! Sorts hashes by their leading bits and removes duplicates.
 
-/// Mean number of moves per hash above which a comparison sort is cheaper. A hash that occurs a thousand times, such as a
-/// shingle of a table, takes few moves.
+/// Maximum mean number of moves per hash in the insertion sort. If more are needed, the hashes are sorted by comparisons
+/// instead. A hash that occurs a thousand times, such as a shingle of a table, needs few moves.
 const MOVES: usize = 8;
 
-/// Sorts hashes in reused memory.
+/// Sorts hashes, reusing its buffers.
 ///
 /// ```
 /// let mut distinct = vec![0];
@@ -18,13 +18,13 @@ pub struct SortScratch {
 }
 
 impl SortScratch {
-    /// Appends the distinct `hashes` in ascending order. Hashes are usually uniform, so a bucket sort by their leading bits
-    /// leaves little work; other hashes are sorted by comparisons.
+    /// Appends the hashes to `distinct` in ascending order, without duplicates. Hashes are usually uniform, so that a
+    /// bucket sort by their leading bits leaves little work; other hashes are sorted by comparisons.
     ///
     /// Takes linear time for uniform hashes.
     pub fn append_distinct(&mut self, hashes: &[u64], distinct: &mut Vec<u64>) {
         self.sort(hashes);
-        // Always written, and overwritten if the next hash is equal.
+        // Branch-free: each hash is written, and the count advances only if the next hash is different.
         let start = distinct.len();
         distinct.resize(start + self.sorted.len(), 0);
         let out = &mut distinct[start..];
@@ -36,7 +36,7 @@ impl SortScratch {
         distinct.truncate(start + count);
     }
 
-    /// Replaces `sorted` by the sorted `hashes`.
+    /// Sorts `hashes` into `sorted`, replacing its contents.
     fn sort(&mut self, hashes: &[u64]) {
         let Self { places, sorted } = self;
         if hashes.len() < 64 || u32::try_from(hashes.len()).is_err() {
@@ -45,7 +45,7 @@ impl SortScratch {
             sorted.sort_unstable();
             return;
         }
-        // At least twice as many buckets as hashes, so that most hashes are in order afterwards.
+        // Uses more than twice as many buckets as hashes, so that most hashes are in order after the bucket sort.
         let shift = u64::BITS - (hashes.len().ilog2() + 2);
         places.clear();
         places.resize(1 << (hashes.len().ilog2() + 2), 0);
@@ -65,7 +65,7 @@ impl SortScratch {
             sorted[*place as usize] = hash;
             *place += 1;
         }
-        // Hashes are at most a few positions from their sorted position.
+        // An insertion sort: after the bucket sort, uniform hashes are at most a few positions from their final position.
         let mut moves = MOVES * sorted.len();
         for end in 1..sorted.len() {
             let hash = sorted[end];
@@ -105,7 +105,7 @@ mod tests {
         }
         sorting.sort(&[u64::MAX; 100]);
         assert_eq!(sorting.sorted, [u64::MAX; 100]);
-        // All hashes in one bucket, in the worst order.
+        // Tests the worst case: all hashes are in one bucket, in descending order.
         let falling: Vec<u64> = (0..2000).rev().collect();
         sorting.sort(&falling);
         assert!(sorting.sorted.iter().eq(falling.iter().rev()));

@@ -1,12 +1,12 @@
-//! Groups of documents with equal contents: a group is compared with others once, and the result holds for all of its
-//! members in pairs and clusters.
+//! Groups documents with equal contents. Only one member of a group must be compared with others, and the result holds for
+//! all members.
 
 use super::numbers::HashNumbers;
 use super::seeded::Seeded;
 use twindex::error::{Error, Result};
 use twindex::sys::MemoryBudget;
 
-/// Groups of equal contents, found by their hashes.
+/// Groups of documents with equal contents, found by the hashes of the contents.
 ///
 /// ```
 /// use twindex_join::EqualGroups;
@@ -34,7 +34,7 @@ pub struct EqualGroups {
 }
 
 impl EqualGroups {
-    /// Creates an empty collection. A group takes 11 to 22 bytes of the memory budget or of a scratch file.
+    /// Creates an empty collection. Each group takes 11 to 22 bytes of the memory budget, or of a scratch file.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file, if the budget is exhausted.
@@ -42,24 +42,24 @@ impl EqualGroups {
         Ok(Self { numbers: HashNumbers::new(budget)?, seeded: Seeded::default() })
     }
 
-    /// Returns false if no group has this hash; true if one may have it.
+    /// Whether a group may have this hash. If false, no group has it.
     #[must_use]
     pub fn may_have(&self, hash: u128) -> bool {
         self.numbers.find(self.seeded.of(hash), |_| Ok::<_, ()>(true)).is_ok_and(|found| found.is_some())
     }
 
-    /// Returns the group of a document whose content has this hash: an earlier group with the same hash that `is_same`
-    /// confirms, or a new one. Groups are numbered from 0.
+    /// Returns the group of a document whose content has the hash `hash`: an existing group with this hash for which
+    /// `is_same` returns true, or a new group. Groups are numbered from 0.
     ///
     /// # Errors
-    /// The error of `is_same`; no group is created then. [`Error::Io`] from a scratch file.
+    /// The error of `is_same`, in which case no group is created; [`Error::Io`] from a scratch file.
     pub fn group<E: From<Error>>(
         &mut self,
         hash: u128,
         is_same: impl FnMut(u32) -> std::result::Result<bool, E>,
     ) -> std::result::Result<u32, E> {
         let hash = self.seeded.of(hash);
-        // Equal hashes almost certainly mean equal contents; `is_same` makes it certain.
+        // Equal hashes almost always mean equal contents; `is_same` verifies it.
         if let Some(group) = self.numbers.find(hash, is_same)? {
             return Ok(group);
         }
@@ -69,14 +69,15 @@ impl EqualGroups {
     }
 }
 
-/// Returns the members of a group that form pairs with other groups: all, or only the first if there are more than
-/// `max_members`.
+/// Returns the members of a group that are paired with members of other groups: all members, or only the first one if there
+/// are more than `max_members`.
 #[must_use]
 pub fn representatives(members: &[u32], max_members: usize) -> &[u32] {
     if members.len() > max_members { &members[..1] } else { members }
 }
 
-/// Passes the pairs of a group to `each`: all pairs, or a star around the first member if there are more than `max_members`.
+/// Passes the pairs of members of a group to `each`. If there are more than `max_members` members, passes only the pairs
+/// with the first member.
 ///
 /// # Errors
 /// The error of `each`.
@@ -91,7 +92,8 @@ pub fn for_each_pair_inside<E>(
     Ok(())
 }
 
-/// Passes the pairs of members of two groups to `each`, limited to the [representatives] of each group.
+/// Passes the pairs of a member of one group and a member of another group to `each`, using only the [representatives] of
+/// each group.
 ///
 /// # Errors
 /// The error of `each`.
@@ -108,8 +110,8 @@ pub fn for_each_pair_between<E>(
     Ok(())
 }
 
-/// Passes all pairs of a member of each side to `each`. With `inside`, both sides are the same members, and each pair of two
-/// members is passed once.
+/// Passes each pair of a member of `members` and a member of `others` to `each`. If `inside` is true, both are the same
+/// members, and each pair of two different members is passed once.
 ///
 /// # Errors
 /// The error of `each`.
@@ -144,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn contents_with_equal_hashes_are_compared_and_failures_make_no_group() {
+    fn equal_hashes_are_verified_and_errors_create_no_group() {
         let contents = ["a", "b", "c", "b", "a", "c"];
         let (mut groups, mut firsts) = (EqualGroups::new(&MemoryBudget::unlimited()).unwrap(), Vec::new());
         let mut found = Vec::new();
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn large_group_is_listed_as_pairs_with_its_first_member() {
+    fn large_group_forms_pairs_only_with_its_first_member() {
         let group = [4, 5, 9];
         assert_eq!(collected(|each| for_each_pair_inside(&group, 3, each)), [(4, 5), (4, 9), (5, 9)]);
         assert_eq!(collected(|each| for_each_pair_inside(&group, 2, each)), [(4, 5), (4, 9)]);

@@ -1,19 +1,19 @@
-//! Exact resemblance of many pairs within few families, by differences.
+//! Computes the exact resemblance of many pairs of similar sets from their differences to a common reference.
 //!
-//! Near-duplicates form families: k versions of a text form k (k - 1) / 2 pairs, and counting the common elements of each
-//! pair reads each set k - 1 times. Here each set is read once and compared with one set of its family, the *reference* L.
-//! Only its differences are stored: the lacking elements, G = L \ x, and the new elements, N = x \ L. Then two sets of one
-//! family are compared by their differences:
+//! Near-duplicates form families. k versions of a text form k (k - 1) / 2 pairs, and intersecting the sets of each pair
+//! reads each set k - 1 times. Here each set is read once and compared with one set of its family, the *reference* L. Only
+//! the differences of a set x are stored: the elements of L that x lacks, G = L \ x, and the new elements of x, N = x \ L.
+//! Two sets x and y of one family are then compared by their differences:
 //!
 //! ```text
 //! |x ∩ y| = |L| - |Gx| - |Gy| + |Gx ∩ Gy| + |Nx ∩ Ny|
 //! ```
 //!
-//! because an element of L is in both sets unless one of them lacks it, and an element outside L must be new in both. The
-//! count is exact, not an estimate. For resemblances of 0.9, differences are a tenth of the sets.
+//! An element of L is in both sets unless one of them lacks it; an element outside L must be new in both. The result is
+//! exact, not an estimate. At resemblances of 0.9, the differences are a tenth of the size of the sets.
 //!
-//! [`Families::plan`] chooses the references, one batch of pairs after the other; any number of threads can do the rest. The
-//! choice of references changes no result.
+//! [`Families::plan`] chooses the references for each batch of pairs in sequence; the other steps can run on any number of
+//! threads. The results do not depend on the choice of references.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -23,11 +23,12 @@ use twindex::sys::Column;
 use twindex_sketch::nearness::least_intersection;
 use twindex_sketch::{Resemblance, intersection_from};
 
-/// Differences between sets and their references, for counting intersections.
+/// Stores the differences between sets and their references, and computes intersections from them.
 ///
-/// For each batch of pairs: filter the pairs with [`plausible`](Self::plausible), call [`plan`](Self::plan) for them,
-/// compute each planned [`difference`](Self::difference), one [piece](Self::pieces) at a time, [`add`](Self::add) the
-/// differences in the order of the plan, then call [`for_each_resembling`](Self::for_each_resembling).
+/// For each batch of pairs: filter the pairs with [`plausible`](Self::plausible) and call [`plan`](Self::plan) for the
+/// remaining ones. Compute each planned [`difference`](Self::difference), one [piece](Self::pieces) at a time, and
+/// [`add`](Self::add) the differences in the order of the plan. Then call
+/// [`for_each_resembling`](Self::for_each_resembling).
 ///
 /// ```
 /// use twindex_join::{Families, ShingleSets};
@@ -51,23 +52,23 @@ use twindex_sketch::{Resemblance, intersection_from};
 #[derive(Debug)]
 pub struct Families<'a> {
     sets: &'a ShingleSets,
-    /// The reference of each set; [`NO_REFERENCE`] if the set was not yet in a pair.
+    /// The reference of each set; [`NO_REFERENCE`] if the set has not occurred in a pair yet.
     references: Column<u32>,
-    /// The position of each set's differences in `elements`.
+    /// The range of each set's differences in `elements`.
     kept: Column<DifferenceRange>,
-    /// For each set, the elements of its reference that it lacks, then its new elements.
+    /// The differences of all sets; for each set, first the elements of the reference that it lacks, then its new elements.
     elements: Vec<u64>,
-    /// Maximum number of elements stored.
+    /// Maximum number of elements to store. If it is exceeded, `plan` removes all differences.
     max: usize,
 }
 
-/// Maximum number of elements of the sets in a piece. Up to two thirds of it may be allocated for differences, which is more
-/// than they need.
+/// Maximum number of elements of the sets in a piece. `differences` may allocate up to two thirds of this number of
+/// elements, because vectors double their capacity when they grow.
 const PIECE_ELEMENTS: u64 = 3 << 20;
-/// Marks a set without a reference.
+/// The reference number of a set without a reference.
 const NO_REFERENCE: u32 = u32::MAX;
 
-/// The position of the differences of a set. References have no differences.
+/// Locates the differences of a set in [`Families::elements`]. Both counts are 0 for a reference.
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct DifferenceRange {
@@ -76,18 +77,18 @@ struct DifferenceRange {
     new: u32,
 }
 
-/// The difference between a set and its reference.
+/// The difference between a set and its reference, as computed by [`Families::difference`].
 #[derive(Debug)]
 pub struct Difference {
     set: u32,
     reference: u32,
-    /// The lacking and the new elements; `None` if there are too many to be useful.
+    /// The lacking and the new elements; `None` if there are too many to store.
     parts: Option<(Vec<u64>, Vec<u64>)>,
 }
 
 impl<'a> Families<'a> {
-    /// Creates an empty collection. Takes up to `memory` bytes for differences, and 20 bytes per set of the sets'
-    /// [budget](ShingleSets::within).
+    /// Creates an empty collection for `sets`. Uses up to `memory` bytes for differences, and 20 bytes per set of the
+    /// [budget](ShingleSets::within) of `sets`.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -101,13 +102,13 @@ impl<'a> Families<'a> {
         })
     }
 
-    /// Returns the pairs that are not [ruled out](ShingleSets::may_resemble) without reading sets.
+    /// Returns the pairs that [`ShingleSets::may_resemble`] does not rule out. Reads no sets.
     #[must_use]
     pub fn plausible(&self, pairs: &[(u32, u32)], threshold: f64) -> Vec<(u32, u32)> {
         pairs.iter().copied().filter(|&(a, b)| self.sets.may_resemble(a, b, threshold)).collect()
     }
 
-    /// Chooses references for the sets of these pairs that have none yet. Returns the sets to compare with their references,
+    /// Chooses a reference for each set of `pairs` that has none yet. Returns the sets whose differences must be computed,
     /// as pairs of set and reference.
     #[must_use]
     pub fn plan(&mut self, pairs: &[(u32, u32)]) -> Vec<(u32, u32)> {
@@ -140,8 +141,8 @@ impl<'a> Families<'a> {
         wanted
     }
 
-    /// Splits the result of [`plan`](Self::plan) into pieces. If the differences of each piece are computed and then added,
-    /// the differences not yet added take at most 16 MiB, or the memory of a single one.
+    /// Splits the result of [`plan`](Self::plan) into pieces. If the caller computes and adds the differences of one piece
+    /// before the next, the differences not yet added take at most 16 MiB, or the memory of one difference if it is larger.
     #[must_use]
     pub fn pieces<'p>(&self, wanted: &'p [(u32, u32)]) -> Vec<&'p [(u32, u32)]> {
         let mut pieces = Vec::new();
@@ -163,7 +164,7 @@ impl<'a> Families<'a> {
         self.kept[set as usize] = DifferenceRange::default();
     }
 
-    /// Computes the difference between a set and its reference.
+    /// Computes the difference between a set and its reference. May be called on several threads.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from the scratch file of the sets.
@@ -173,7 +174,7 @@ impl<'a> Families<'a> {
         Ok(Difference { set, reference, parts })
     }
 
-    /// Stores a difference. A set that differs too much from its reference becomes a reference itself.
+    /// Stores a difference. If the set differs too much from its reference, the set becomes a reference itself.
     pub fn add(&mut self, difference: Difference) {
         let Difference { set, reference, parts } = difference;
         match parts {
@@ -191,7 +192,7 @@ impl<'a> Families<'a> {
         }
     }
 
-    /// Passes each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in the order
+    /// Passes each pair of `pairs` whose resemblance is at least `threshold`, with the resemblance, to `each`, in the order
     /// of `pairs`.
     ///
     /// # Errors
@@ -202,7 +203,7 @@ impl<'a> Families<'a> {
         threshold: f64,
         mut each: impl FnMut(u32, u32, Resemblance),
     ) -> Result<()> {
-        // Consecutive pairs usually have the same first set.
+        // One reader per side: consecutive pairs usually have the same first set, which is then read once.
         let (mut left, mut right) = (SetReader::new(self.sets), SetReader::new(self.sets));
         let mut read = [Vec::new(), Vec::new()];
         for &(a, b) in pairs {
@@ -226,11 +227,11 @@ impl<'a> Families<'a> {
         Ok(())
     }
 
-    /// Returns the size of the intersection of two sets of one family, or `None` if it is below `min`.
+    /// Returns the size of the intersection of two sets with the same reference, or `None` if it is below `min`.
     fn by_differences(&self, reference: u32, a: u32, b: u32, min: usize) -> Option<usize> {
         let (lacking_a, new_a) = self.parts(a);
         let (lacking_b, new_b) = self.parts(b);
-        // Adds all counts before subtracting, to avoid underflow.
+        // All counts are added before any is subtracted, to avoid underflow.
         let whole = self.sets.size(reference) as usize;
         let either = lacking_a.len() + lacking_b.len();
         let both_new = new_a.len().min(new_b.len());
@@ -242,7 +243,7 @@ impl<'a> Families<'a> {
         (intersection >= min).then_some(intersection)
     }
 
-    /// Returns the elements of the reference that the set lacks, and its new elements.
+    /// Returns the stored differences of a set: the elements of its reference that it lacks, and its new elements.
     fn parts(&self, set: u32) -> (&[u64], &[u64]) {
         let DifferenceRange { start, lacking, new } = self.kept[set as usize];
         let both = &self.elements[start as usize..][..(lacking + new) as usize];
@@ -250,30 +251,31 @@ impl<'a> Families<'a> {
     }
 }
 
-/// Number of elements compared at once.
+/// Number of elements of each side that are compared at once.
 const STRIDE: usize = 8;
 
-/// Returns the elements of `reference` that are not in `set`, and the elements of `set` that are not in `reference`; `None`
-/// if these are more than a third of all elements of both, which is a resemblance below 0.5.
+/// Returns the elements of `reference` that are not in `set`, and the elements of `set` that are not in `reference`.
+/// Returns `None` if their number exceeds a third of the sizes of both sets together, which means a resemblance below 0.5.
 fn differences(reference: &[u64], set: &[u64]) -> Option<(Vec<u64>, Vec<u64>)> {
     let max = (reference.len() + set.len()) / 3;
     let (mut lacking, mut new) = (Vec::new(), Vec::new());
     let (mut i, mut j) = (0, 0);
     while let (Some(x), Some(y)) = (reference[i..].first_chunk::<STRIDE>(), set[j..].first_chunk::<STRIDE>())
     {
-        // Sets of a family share long runs.
+        // Skips equal elements in whole strides, as sets of a family share long runs of elements.
         if x == y {
             i += STRIDE;
             j += STRIDE;
             continue;
         }
-        // Each iteration advances a side by at most one element, so no side leaves its stride.
+        // Each iteration advances each side by at most one element, so neither side leaves its stride.
         let (mut at, mut to) = (0, 0);
         let (mut some_lacking, mut some_new) = ([0; STRIDE], [0; STRIDE]);
         let (mut lacking_count, mut new_count) = (0, 0);
         for _ in 0..STRIDE {
             let (x, y) = (x[at & (STRIDE - 1)], y[to & (STRIDE - 1)]);
-            // Always written, but kept only if it is a difference, because which side advances is unpredictable.
+            // Branch-free, because the result of the comparison is unpredictable: each element is written, and the count
+            // advances only if the element is a difference.
             some_lacking[lacking_count & (STRIDE - 1)] = x;
             some_new[new_count & (STRIDE - 1)] = y;
             lacking_count += usize::from(x < y);
@@ -311,7 +313,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Returns families of sets derived from one another by changes, with sizes around multiples of the stride.
+    /// Returns families of sets, each set derived from another one by some changes. Sizes are near multiples of the stride.
     fn sets(random: &mut SplitMix) -> Vec<Vec<u64>> {
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
         for number in 0..160_u64 {
@@ -344,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_are_those_of_sets_or_none_where_they_are_large() {
+    fn differences_are_exact_or_none_if_large() {
         let sets = sets(&mut SplitMix(5));
         let (mut some, mut none) = (0, 0);
         for x in &sets {
@@ -360,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_counted_by_differences_are_those_counted_whole_whatever_the_memory() {
+    fn intersections_from_differences_equal_direct_counts_at_any_memory() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(6);
         let sets = sets(&mut random);

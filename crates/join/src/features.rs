@@ -1,4 +1,4 @@
-//! The features that documents share, as sets of elements: for decisions that compare only with kept documents.
+//! Converts the features that documents share to sets of elements, for [`cover_measured`](crate::cover_measured).
 
 use std::path::Path;
 
@@ -10,12 +10,13 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Returns a set of elements for each of `count` numbers: the features, by their first `bits` bits, that its documents share
-/// with documents of other numbers, one element for each band and key. `number` assigns numbers to documents, as for
-/// [`candidates`](crate::candidates()); two numbers share an element if and only if they are candidates.
+/// Returns one set for each of the numbers 0 to `count` - 1. Its elements are the features, truncated to their first `bits`
+/// bits, that the documents of the number share with documents of other numbers. Each element is determined by a band and a
+/// key. `number` assigns numbers to documents as for [`candidates`](crate::candidates()). Two numbers share an element if
+/// and only if they are candidates.
 ///
-/// Memory: `memory` bytes and 36 bytes per number; the rest is written to unnamed files in `dir`. Time: reads each band
-/// once, and sorts the shared features.
+/// Memory: `memory` bytes, and 36 bytes per number; data beyond the budget is written to unnamed files in `dir`. Time:
+/// reads each band once, and sorts the shared features.
 ///
 /// # Errors
 /// [`Error::Invalid`](twindex::Error::Invalid) if `bits` exceeds the stored bits;
@@ -37,7 +38,7 @@ pub fn shared_features(
         None => 0,
     };
     let sides = [IndexSide { snapshot, numbers: crate::numbers(snapshot, &budget, number)? }];
-    // Records of number, band and key.
+    // Records of number, band and key, from the upper to the lower bits.
     let mut sorter: Sorter<u128> = Sorter::new(dir, memory / 4);
     let mut entries = Column::new(&budget);
     for band in 0..bands {

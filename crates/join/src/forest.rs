@@ -1,17 +1,17 @@
-//! Clusters: connected components of pairs (union-find; Tarjan 1975).
+//! Computes clusters: the connected components of pairs of numbers (union-find; Tarjan 1975).
 
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Disjoint sets of the numbers below a limit. The root of a set is its smallest number, so the result does not depend on
-/// the order of pairs.
+/// Disjoint sets of consecutive numbers from 0 on. The root of a set is its smallest number, so the result does not depend
+/// on the order in which pairs are added.
 #[derive(Debug)]
 pub struct Forest {
     parents: Column<u32>,
 }
 
 impl Forest {
-    /// Creates `count` sets of one number each.
+    /// Creates a forest of the numbers below `count`, each in a set of its own.
     #[must_use]
     ///
     /// # Panics
@@ -20,7 +20,7 @@ impl Forest {
         Self::within(&MemoryBudget::unlimited(), count).expect("no scratch file is needed")
     }
 
-    /// As [`new`](Self::new), within this memory budget.
+    /// As [`new`](Self::new), using the memory of `budget`, then scratch files.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -28,7 +28,7 @@ impl Forest {
         Ok(Self { parents: Column::of(budget, 0..count)? })
     }
 
-    /// Adds a set of one number, the next one, and returns the number.
+    /// Adds a set that contains only the next number, and returns this number.
     ///
     /// # Panics
     /// If there are already 2^32 numbers.
@@ -38,14 +38,14 @@ impl Forest {
         number
     }
 
-    /// Returns the smallest number of the set that contains `number`. Amortised O(log n).
+    /// Returns the smallest number of the set that contains `number`. Takes amortised O(log n) time.
     ///
     /// # Panics
-    /// If `number` is not below the limit.
+    /// If `number` is not in the forest.
     pub fn root(&mut self, number: u32) -> u32 {
         let (mut at, parents) = (number, &mut self.parents[..]);
         while parents[at as usize] != at {
-            // Path halving: every other node is linked to its grandparent.
+            // Path halving: links every other node on the path to its grandparent.
             let grandparent = parents[parents[at as usize] as usize];
             parents[at as usize] = grandparent;
             at = grandparent;
@@ -53,7 +53,7 @@ impl Forest {
         at
     }
 
-    /// Merges the sets of `a` and `b`; returns true if they were different.
+    /// Merges the sets of `a` and `b`. Returns whether they were different sets.
     ///
     /// # Panics
     /// As [`root`](Self::root).

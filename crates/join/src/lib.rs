@@ -1,4 +1,4 @@
-//! Joins of many documents against many: near pairs, exact verification and clusters, in bounded memory.
+//! Joins many documents with each other: pairs within a Hamming radius, exact verification and clusters, in bounded memory.
 //!
 //! ```text
 //! snapshot --buckets--> groups with an equal band key --candidates--> pairs --sets--> verified pairs --forest--> clusters
@@ -26,7 +26,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! All modules work on snapshots, or on numbers that the caller assigns to documents.
+//! All modules work on snapshots of an index, or on document numbers that the caller assigns.
 //!
 //! | from | to | module |
 //! |---|---|---|
@@ -111,13 +111,13 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Marks a document without a number.
+/// The number of a document that the caller excluded, or that was deleted.
 const NO_NUMBER: u32 = u32::MAX;
 
-/// The numbers of documents, segment by segment, in one column for all segments.
+/// The number of each document, in one column for all segments.
 struct SegmentNumbers {
     all: Column<u32>,
-    /// The end of each segment's numbers in `all`.
+    /// The end of each segment's part of `all`.
     ends: Vec<usize>,
 }
 
@@ -126,14 +126,14 @@ impl SegmentNumbers {
         Self { all: Column::new(budget), ends: Vec::new() }
     }
 
-    /// Returns the numbers of a segment's documents, by ordinal.
+    /// Returns the numbers of the documents of a segment, indexed by ordinal.
     fn of(&self, segment: usize) -> &[u32] {
         let start = segment.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.all[start..self.ends[segment]]
     }
 }
 
-/// Returns the number of each live document, by segment and ordinal, in the memory of `budget`.
+/// Calls `number` for each live document of `snapshot` and stores the results in the memory of `budget`.
 fn numbers(
     snapshot: &Snapshot,
     budget: &MemoryBudget,

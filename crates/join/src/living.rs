@@ -1,8 +1,8 @@
 //! Computes all living groups of an index ([`Snapshot::groups`]) with a join of its fingerprints.
 //!
-//! The join finds all near pairs at once, in a small fraction of the time of a query for each leader. Only documents in
-//! pairs are sorted by priority. Documents with the same fingerprint are near the same documents, so they are one row of the
-//! join and one document of the pairs.
+//! The join finds all near pairs at once, in a small fraction of the time that a query for each leader would take. Only
+//! documents that occur in pairs are sorted by priority. Documents with the same fingerprint are near the same documents,
+//! so one of them represents all in the join and in the pairs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,18 +14,18 @@ use super::hamming::JoinResources;
 use super::pairs::{Documents, NearFingerprints, near_fingerprints_within};
 use super::runs::{Sorter, finish_all};
 
-/// Number of near pairs per document up to which a join costs less than queries for leaders; dense families have few
-/// leaders.
+/// Number of near pairs per document up to which a join costs less than a query for each leader. Dense families form many
+/// pairs but have few leaders.
 const PAIRS_A_DOCUMENT: u64 = 16;
-/// Number of pairs up to which the join is always used.
+/// Number of near pairs up to which the join is always used.
 const PAIRS_LEAST: u64 = 1 << 20;
-/// Number of pairs that a thread counts before it adds them to the total of all threads.
+/// Number of pairs that a thread finds before it adds them to the total of all threads.
 const COUNTED: u64 = 1 << 10;
 /// The name of the limit in [`Error::Limit`] if there are too many pairs.
 const TOO_MANY: &str = "near pairs of a listing of groups";
 
-/// Returns all groups of a snapshot: the same as [`Snapshot::groups`]. Uses a join if only the distance of fingerprints
-/// decides whether documents are near, unless families are so dense that queries cost less.
+/// Returns all groups of a snapshot, as [`Snapshot::groups`] does. Uses a join if the group rule depends only on the
+/// distance of fingerprints. Otherwise, or if the join finds too many pairs, uses a query for each leader.
 ///
 /// ```
 /// use twindex::{Fingerprint, Index, Params, Resources};
@@ -54,14 +54,15 @@ pub fn living_groups(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<G
     }
 }
 
-/// The pairs that one thread of the join found.
+/// The pairs that one thread of the join found: near documents, and documents with the same fingerprint.
 struct Found {
     near: Sorter<u64>,
     same: Sorter<u64>,
     count: u64,
 }
 
-/// Computes the groups by a join that finds at most about `max` pairs; `None` if the group rule is not a distance.
+/// Computes the groups with a join. Returns `None` if the group rule is not a distance, and [`Error::Limit`] if the join
+/// finds more than about `max` pairs.
 fn joined(snapshot: &Snapshot, resources: &Resources<'_>, max: u64) -> Result<Option<Groups>> {
     let (GroupRule::Distance, Some(within)) = (snapshot.group_rule()?, snapshot.params().near().within)
     else {

@@ -1,7 +1,8 @@
-//! A hash table from hashes to numbers of the hashed items, with slots of 8 bytes in a column.
+//! A hash table from hashes to the numbers of items, with slots of 8 bytes in a column.
 //!
-//! A slot stores a number and 32 bits of its hash. The part of the table that holds the slot determines eight more bits, so
-//! the table can grow without the full hashes. With ten million numbers, one lookup in 10^5 finds an accidental match.
+//! A slot stores a number and 32 bits of its hash. Eight more bits of the hash determine the part of the table that
+//! contains the slot, so the table can grow without the full hashes. With ten million numbers, one lookup in 10^5 finds an
+//! accidental match.
 
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
@@ -12,7 +13,7 @@ const PARTS: usize = 1 << PART_BITS;
 /// Initial number of slots in a part, as a power of two.
 const BITS: u32 = 4;
 
-/// Numbers, found by their hashes.
+/// A hash table of numbers. The caller verifies that the items of two numbers are equal.
 ///
 /// ```
 /// use twindex_join::HashNumbers;
@@ -32,21 +33,22 @@ const BITS: u32 = 4;
 #[derive(Debug)]
 pub struct HashNumbers {
     budget: MemoryBudget,
-    /// The slots of all parts; 0 for a free slot, otherwise the tag in the upper half and the number plus 1 in the lower.
+    /// The slots of all parts; 0 for a free slot, otherwise the tag in the upper 32 bits and the number plus 1 in the
+    /// lower.
     slots: Column<u64>,
     /// Number of slots in a part, as a power of two.
     bits: u32,
-    /// Number of used slots of each part.
+    /// Number of used slots in each part.
     used: Box<[u32; PARTS]>,
     len: usize,
 }
 
-/// The start of the search for a hash.
+/// The slot at which the search for a hash begins, and the tag to compare.
 #[derive(Clone, Copy)]
 struct ProbeStart {
     part: usize,
     tag: u32,
-    /// The first slot of the search within the part.
+    /// The index of the slot in its part.
     at: usize,
 }
 
@@ -60,13 +62,13 @@ impl HashNumbers {
         Ok(Self { budget: budget.clone(), slots, bits: BITS, used: Box::new([0; PARTS]), len: 0 })
     }
 
-    /// Returns how many numbers the table has.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether the table has no numbers.
+    /// Whether the table has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0
@@ -81,8 +83,8 @@ impl HashNumbers {
         }
     }
 
-    /// Returns the first number with this hash, or a hash that matches by accident, that `is_same` confirms; `None` if there
-    /// is none.
+    /// Returns the first number with this hash for which `is_same` returns true, or `None`. `is_same` may also be called
+    /// for numbers whose hash matches only by accident.
     ///
     /// # Errors
     /// The error of `is_same`.
@@ -94,7 +96,7 @@ impl HashNumbers {
     ) -> std::result::Result<Option<u32>, E> {
         let ProbeStart { part, tag, mut at } = self.start(hash);
         let slots = &self.slots[part << self.bits..][..1 << self.bits];
-        // The loop ends because at least a quarter of the slots are free.
+        // Terminates, because at least a quarter of the slots are free.
         while slots[at] != 0 {
             let number = slots[at] as u32 - 1;
             if (slots[at] >> u32::BITS) as u32 == tag && is_same(number)? {
@@ -132,7 +134,7 @@ impl HashNumbers {
         let mut grown = Column::filled(&self.budget, PARTS << bits, 0_u64)?;
         let mask = (1 << self.bits) - 1;
         for (old, new) in self.slots.chunks_exact(1 << self.bits).zip(grown.chunks_exact_mut(1 << bits)) {
-            // Starts after a free slot, so that slots with equal tags keep their order if a run wraps around the end.
+            // Starts after a free slot, so that slots with equal tags keep their order even if a run wraps around the end.
             let first = old.iter().position(|&slot| slot == 0).unwrap_or(0);
             for at in first..first + old.len() {
                 let slot = old[at & mask];
@@ -158,14 +160,14 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn numbers_are_found_by_their_hashes_in_the_order_of_insertion_in_memory_and_in_a_file() {
+    fn numbers_with_equal_hashes_are_found_in_insertion_order() {
         let dir = tempfile::tempdir().unwrap();
         for bytes in [0, 100_000, usize::MAX] {
             let mut random = SplitMix(bytes as u64);
             let mut numbers = HashNumbers::new(&MemoryBudget::new(dir.path(), bytes)).unwrap();
             let mut wanted: BTreeMap<u64, Vec<u32>> = BTreeMap::new();
             for number in 0..30_000 {
-                // Some hashes are equal or nearly equal to those of other numbers.
+                // Some hashes are equal or nearly equal to the hashes of other numbers.
                 let hash = match number % 1000 {
                     0..99 => SplitMix(number / 40).next(),
                     99 => (u64::MAX << 8) | (number / 1000),

@@ -1,11 +1,11 @@
-//! Lower bounds of the difference between sets, from a few bits per element.
+//! Computes lower bounds of the difference between two sets from sketches with a few bits per element.
 //!
 //! An *odd sketch* (Mitzenmacher, Pagh and Pham, *Efficient estimation for high similarities using odd sketches*, WWW 2014)
-//! has one bit for each of several positions: whether an odd number of elements hash to the position. A common element flips
-//! the same bit in both sketches. So the sketches differ in the positions that an odd number of elements of the symmetric
-//! difference hash to, which are at most as many as its elements. Here sketches are not used to estimate: they only rule out
-//! pairs whose difference is certainly too large (the bitmap filter of Sandes, Teodoro and Melo, *Bitmap filter: speeding up
-//! exact set similarity joins with bitwise operations*, Information Systems 88, 2020).
+//! is a bit array to which the elements of a set are hashed. A bit is 1 if an odd number of elements hash to it. A common
+//! element of two sets flips the same bit in both sketches. The sketches therefore differ only in bits to which elements of
+//! the symmetric difference hash, which are at most as many as these elements. Here, sketches are not used for estimates:
+//! they only rule out pairs whose difference is certainly too large (the bitmap filter of Sandes, Teodoro and Melo, *Bitmap
+//! filter: speeding up exact set similarity joins with bitwise operations*, Information Systems 88, 2020).
 
 use std::ops::Range;
 
@@ -14,49 +14,50 @@ use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 use twindex_kernel::vectorized;
 
-/// Number of bytes that sketches may always take, whatever the memory budget, so that results of comparing them do not
-/// depend on it.
+/// Number of bytes that sketches may always use, regardless of the memory budget, so that results do not depend on the
+/// budget.
 pub(super) const BYTES: usize = 32 << 20;
 
-/// Odd sketches of sets, in the order in which they were added, within a memory limit or with one word per set.
+/// The odd sketches of sets, numbered in the order in which they were added. They fit in a memory limit, or have one word
+/// each.
 #[derive(Debug)]
 pub(super) struct OddSketches {
     words: Column<u64>,
     /// The start of each sketch in `words`.
     starts: Column<u64>,
-    /// Maximum number of words, unless there are more sets.
+    /// Maximum total number of words, unless there are more sets.
     max: usize,
     /// Number of times that all sketches were halved.
     halved: u32,
 }
 
-/// Number of halvings after which every sketch is one word.
+/// Number of halvings after which each sketch is one word.
 const ALL: u32 = u32::BITS;
 
-/// Sets of up to this number of elements have sketches of two to four bits per element. Larger sets have one to two bits,
-/// because their sketches deviate less from the expected difference.
+/// Maximum number of elements of a set whose sketch has two to four bits per element. Larger sets have one to two bits per
+/// element, because their sketches deviate less from the expected difference.
 const SMALL: usize = 1024;
 
-/// Returns the number of words of a set's sketch before halving. It never decreases with the size of the set.
+/// Returns the number of words of a set's sketch before halving. Larger sets never have shorter sketches.
 pub(super) fn words_for(size: usize) -> usize {
     let bits = if size <= SMALL { 2 * size } else { size };
     bits.div_ceil(u64::BITS as usize).next_power_of_two()
 }
 
 impl OddSketches {
-    /// Creates an empty collection of at most `memory` bytes, at least 32 MiB, or 8 bytes per set if this is more. Sketches
-    /// are in memory as far as `budget` allows.
+    /// Creates an empty collection for at most `memory` bytes, at least 32 MiB, or 8 bytes per set if that is more.
+    /// Sketches are in memory if `budget` allows it, otherwise in scratch files.
     pub(super) fn new(memory: usize, budget: &MemoryBudget) -> Self {
         Self::within(memory.max(BYTES), budget)
     }
 
-    /// As [`new`](Self::new), with at most `memory` bytes, without the minimum.
+    /// As [`new`](Self::new), without the minimum of 32 MiB.
     pub(super) fn within(memory: usize, budget: &MemoryBudget) -> Self {
         let max = memory / size_of::<u64>();
         Self { words: Column::new(budget), starts: Column::new(budget), max, halved: 0 }
     }
 
-    /// Replaces `words` by the sketch of a set, with the length of a sketch added now.
+    /// Replaces the contents of `words` by the sketch of `set`, with the length of a sketch that is added now.
     pub(super) fn make(&self, set: &[u64], words: &mut Vec<u64>) {
         words.clear();
         words.resize(self.words_for(set.len()), 0);
@@ -65,7 +66,8 @@ impl OddSketches {
         }
     }
 
-    /// Adds a sketch that was [made](Self::make) here for a set of `size` elements; sketches may have been halved since.
+    /// Adds a sketch that [`make`](Self::make) computed for a set of `size` elements. All sketches may have been halved
+    /// since.
     pub(super) fn push_made(&mut self, words: &[u64], size: usize) -> Result<()> {
         let start = self.begin(size)?;
         let own = &mut self.words[start..];
@@ -75,12 +77,12 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Returns the number of bytes in use.
+    /// Returns the number of bytes used.
     pub(super) fn bytes(&self) -> usize {
         size_of_val(&*self.words) + size_of_val(&*self.starts)
     }
 
-    /// As [`least_difference`](Self::least_difference), for a set with this sketch and a stored one.
+    /// As [`least_difference`](Self::least_difference), for a set with the sketch `sketch` and a stored set.
     pub(super) fn least_difference_from(&self, sketch: &[u64], number: u32) -> u64 {
         let other = self.of(number);
         let (short, long) = if sketch.len() < other.len() { (sketch, other) } else { (other, sketch) };
@@ -90,7 +92,7 @@ impl OddSketches {
         )
     }
 
-    /// Returns the number of words of a set's sketch after halving.
+    /// Returns the number of words of a set's sketch after the halvings so far.
     fn words_for(&self, size: usize) -> usize {
         (words_for(size) >> self.halved).max(1)
     }
@@ -105,7 +107,8 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Adds an empty sketch for a set of `size` elements, and returns its start.
+    /// Adds an empty sketch for a set of `size` elements, and returns its start. Halves all sketches if the limit is
+    /// exceeded.
     fn begin(&mut self, size: usize) -> Result<usize> {
         while self.words.len() + self.words_for(size) > self.max && self.halved < ALL {
             self.halve();
@@ -116,7 +119,8 @@ impl OddSketches {
         Ok(start)
     }
 
-    /// Adds the sketch of a set of `size` elements that is delta-encoded against a set with this number and these elements.
+    /// Adds the sketch of a set of `size` elements that is delta-encoded against set `reference` with the elements
+    /// `elements`.
     pub(super) fn push_delta(
         &mut self,
         (reference, elements): (u32, &[u64]),
@@ -139,7 +143,7 @@ impl OddSketches {
         Ok(())
     }
 
-    /// Folds the second half of each sketch onto the first, which gives the sketch with half the positions.
+    /// Halves each sketch by combining its two halves with XOR. The result is the sketch with half as many bits.
     fn halve(&mut self) {
         let mut end = 0;
         let all = self.words.len() as u64;
@@ -176,15 +180,16 @@ impl OddSketches {
     }
 }
 
-/// Adds a missing element, or removes an existing one.
+/// Flips the bit to which an element hashes: adds a missing element, or removes an existing one.
 #[inline(always)]
 fn toggle(words: &mut [u64], element: u64) {
-    // Uses the low bits: sets are sorted, so with high bits neighbours would wait for each other at one word.
+    // The low bits of the element select the word. The elements of a set ascend, so with the high bits, consecutive writes
+    // would go to the same word and wait for each other.
     let place = (element >> 6) as usize & (words.len() - 1);
     words[place] ^= 1 << (element & 63);
 }
 
-/// Returns the number of positions in which two sketches differ; the longer one is folded to the length of the other.
+/// Returns the number of bits in which two sketches differ. The longer sketch is folded to the length of the shorter one.
 #[inline(always)]
 fn differing(short: &[u64], long: &[u64]) -> u64 {
     if short.len() == long.len() {
@@ -201,7 +206,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Returns sets of all sizes, each derived from the previous one as far as possible: near ones and far ones.
+    /// Returns sets of many sizes. Each is derived from the previous set if possible, with few or many changes.
     fn some_sets() -> Vec<BTreeSet<u64>> {
         let mut random = SplitMix(9);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -227,11 +232,12 @@ mod tests {
     }
 
     #[test]
-    fn odd_sketch_distance_is_a_lower_bound_that_is_tight_for_small_differences() {
+    fn odd_sketch_distance_is_a_tight_lower_bound_of_the_difference() {
         let sets = some_sets();
         for memory in [usize::MAX, 4096, 1000, 0] {
             let sketches = sketches_of(&sets, memory);
-            // On average, `d` differences in `m` positions flip `m / 2 * (1 - exp(-2 d / m))`: 0.885 of an eighth.
+            // On average, `d` differences in `m` bits flip `m / 2 * (1 - exp(-2 d / m))` bits: 0.885 `d` if `d` is an
+            // eighth of `m`.
             let (mut seen, mut close) = (0, 0);
             for (a, of_a) in (0..).zip(&sets) {
                 for (b, of_b) in (0..).zip(&sets) {
@@ -253,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_sketches_stay_within_their_memory_or_take_one_word_each() {
+    fn odd_sketches_fit_in_memory_or_take_one_word_each() {
         let sets = some_sets();
         let all = sketches_of(&sets, usize::MAX).words.len();
         assert!(all > 600, "{all}");

@@ -1,7 +1,7 @@
-//! All pairs of documents within a Hamming radius, inside an index or across two.
+//! Finds all pairs of documents within a Hamming radius, in one index or across two.
 //!
-//! Fingerprints are joined ([`hamming`]), each stored once; documents are attached to the pairs found. A million documents
-//! with one fingerprint are one row of each table.
+//! Distinct fingerprints are joined ([`hamming`]), and documents are looked up only for the pairs found. A million
+//! documents with the same fingerprint therefore take one row in each table.
 
 use std::ops::Range;
 use std::slice;
@@ -22,14 +22,14 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex::sys::zeroed::Zeroed;
 
-/// Number of pairs ahead of the current one at which documents are prefetched.
+/// Number of pairs between the current pair and the pair whose documents are prefetched.
 const AHEAD: usize = 16;
-/// Number of pairs ahead of the current one at which lists of documents are prefetched.
+/// Number of pairs between the current pair and the pair whose lists of documents are prefetched.
 const LISTS_AHEAD: usize = 8;
-/// Number of fingerprints per unit of work that a thread takes.
+/// Number of fingerprints that a thread processes as one unit of work.
 const STRETCH: u64 = 1 << 17;
 
-/// The live documents with one fingerprint in one segment.
+/// The live documents of one segment that have the same fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct Documents<'a> {
     /// The position of the segment in the snapshot.
@@ -40,28 +40,29 @@ pub struct Documents<'a> {
     pub ordinals: &'a [u32],
 }
 
-/// Documents of two fingerprints within the radius, or of one fingerprint.
+/// The documents of two fingerprints within the radius, or of a single fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct NearFingerprints<'a> {
-    /// The documents of one fingerprint; in a join across two indexes, those of the left one.
+    /// The documents of the first fingerprint; in a join of two indexes, documents of the left index.
     pub left: Documents<'a>,
-    /// The documents of the other fingerprint.
+    /// The documents of the second fingerprint; in a join of two indexes, documents of the right index.
     pub right: Documents<'a>,
-    /// The number of bits in which the fingerprints differ.
+    /// The number of bits in which the two fingerprints differ.
     pub distance: u32,
-    /// Whether both sides are the same documents; each then forms a pair with each other one.
+    /// Whether both sides hold the same documents of a single fingerprint. Each document then forms a pair with each other
+    /// one.
     pub inside: bool,
 }
 
 impl NearFingerprints<'_> {
-    /// Returns the number of pairs of documents.
+    /// Returns the number of pairs that these documents form.
     #[must_use]
     pub fn pairs(&self) -> u64 {
         let (left, right) = (self.left.ordinals.len() as u64, self.right.ordinals.len() as u64);
         if self.inside { left * left.saturating_sub(1) / 2 } else { left * right }
     }
 
-    /// Passes each pair to `each`.
+    /// Passes each pair of documents to `each`.
     ///
     /// # Errors
     /// The error of `each`.
@@ -77,19 +78,20 @@ impl NearFingerprints<'_> {
     }
 }
 
-/// The fingerprints of a snapshot, numbered segment by segment, by rank.
+/// The distinct fingerprints of a snapshot, numbered consecutively by segment, then by rank in the segment.
 pub(super) struct Fingerprints<'a> {
     segments: Vec<(&'a Segment, &'a RoaringBitmap)>,
-    /// The documents of each segment.
+    /// Maps the fingerprints of each segment to documents.
     postings: Vec<HeldPostings<'a>>,
-    /// The number of the first fingerprint of each segment, then the total.
+    /// The number of the first fingerprint of each segment, followed by the total number of fingerprints.
     first: Vec<u64>,
-    /// All fingerprints, if they fit in memory.
+    /// All fingerprints, by number, if they fit in memory.
     held: Option<Zeroed<u64>>,
 }
 
 impl<'a> Fingerprints<'a> {
-    /// Loads all fingerprints into memory if they take at most half of the budget, and subtracts them from it.
+    /// Opens the fingerprints of `snapshot`. Loads them into memory if they take at most half of the memory budget, and
+    /// subtracts their size from the budget.
     pub(super) fn new(snapshot: &'a Snapshot, resources: &mut JoinResources<'_>) -> Result<Self> {
         let segments: Vec<_> = snapshot.segments().collect();
         let mut first = vec![0];
@@ -115,7 +117,7 @@ impl<'a> Fingerprints<'a> {
     pub(super) fn read(&self, piece: Piece, each: &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> {
         for ((segment, _), &first) in self.segments.iter().zip(&self.first) {
             let stretches = segment.fingerprint_stretches(piece.of)?;
-            // Sequential-only codecs cannot be split by range, so each piece takes every n-th slice.
+            // Some codecs can be read only sequentially, not by range. Each piece then takes every n-th slice.
             let is_one = stretches.len() < piece.of;
             let Some(stretch) = stretches.get(if is_one { 0 } else { piece.number }) else { continue };
             let (mut start, mut slice) = ((first + stretch.rows.start) as u32, 0);
@@ -138,7 +140,7 @@ impl<'a> Fingerprints<'a> {
         }
     }
 
-    /// Returns the position of the segment that holds the fingerprint with this number.
+    /// Returns the position of the segment that contains fingerprint `number`.
     #[inline]
     fn segment_of(&self, number: u32) -> usize {
         if self.segments.len() == 1 {
@@ -147,29 +149,30 @@ impl<'a> Fingerprints<'a> {
         self.first.partition_point(|&first| first <= u64::from(number)) - 1
     }
 
-    /// Returns the position of the segment that holds the fingerprint with this number, and its rank there.
+    /// Returns the position of the segment that contains fingerprint `number`, and the rank of the fingerprint in this
+    /// segment.
     #[inline]
     fn rank(&self, number: u32) -> (usize, u32) {
         let of = self.segment_of(number);
         (of, (u64::from(number) - self.first[of]) as u32)
     }
 
-    /// Prefetches the memory that [`only`](Self::only) reads for this number.
+    /// Prefetches the memory that [`only`](Self::only) reads for fingerprint `number`.
     #[inline]
     fn hint(&self, number: u32) {
         let (of, rank) = self.rank(number);
         self.postings[of].hint(rank);
     }
 
-    /// Prefetches the list that [`documents`](Self::documents) reads for this number, if there is one.
+    /// Prefetches the list that [`documents`](Self::documents) reads for fingerprint `number`, if it has a list.
     #[inline]
     fn hint_list(&self, number: u32) {
         let (of, rank) = self.rank(number);
         self.postings[of].hint_list(rank);
     }
 
-    /// Returns the position of the segment and the only document of this fingerprint if the document is known to be live.
-    /// `None` means that [`documents`](Self::documents) must be called.
+    /// Returns the segment and ordinal of the document of fingerprint `number`, if it has only one document and its segment
+    /// has no deleted documents. If `None`, the caller must call [`documents`](Self::documents).
     #[inline]
     fn only(&self, number: u32) -> Option<(usize, u32)> {
         let (of, rank) = self.rank(number);
@@ -177,7 +180,8 @@ impl<'a> Fingerprints<'a> {
         Some((of, ordinal))
     }
 
-    /// Replaces `ordinals` by the ordinals of the live documents of this fingerprint; returns the position of its segment.
+    /// Replaces `ordinals` by the ordinals of the live documents of fingerprint `number`. Returns the position of its
+    /// segment.
     #[inline]
     pub(super) fn documents(&self, number: u32, ordinals: &mut Vec<u32>) -> Result<usize> {
         let (of, rank) = self.rank(number);
@@ -196,7 +200,7 @@ impl<'a> Fingerprints<'a> {
         Documents { number, segment: self.segments[number].0, ordinals }
     }
 
-    /// Splits all ranks into units of work: the position of a segment and a range of its ranks.
+    /// Splits all fingerprints into units of work, each a segment and a range of ranks in it.
     fn stretches(&self) -> Vec<(usize, Range<u64>)> {
         let mut all = Vec::new();
         for (number, (segment, _)) in self.segments.iter().enumerate() {
@@ -208,7 +212,7 @@ impl<'a> Fingerprints<'a> {
     }
 }
 
-/// Reads the fingerprints of all segments on `threads` threads.
+/// Loads the fingerprints of all segments into memory, on `threads` threads.
 fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -> Result<Zeroed<u64>> {
     let mut held = Zeroed::shared(count, threads)?;
     let mut rest = &mut held[..];
@@ -231,15 +235,15 @@ fn hold(segments: &[(&Segment, &RoaringBitmap)], count: usize, threads: usize) -
     Ok(held)
 }
 
-/// Passes live documents whose fingerprints are within `within` bits of each other to `take`: each pair of fingerprints
-/// once, with all documents of both, and each fingerprint that several documents have. With two snapshots, only pairs of a
-/// left and a right document are passed. Each thread has its own state, created by `begin`. Calls and returned states are in
-/// no particular order.
+/// Finds all pairs of distinct fingerprints within `within` bits of each other, and passes each pair once to `take`, with
+/// the live documents of both fingerprints. Also passes each fingerprint of several documents. With two snapshots, passes
+/// only pairs of a left and a right fingerprint. Each thread has its own state, created by `begin`; the states are
+/// returned. The order of calls and of states is unspecified.
 ///
-/// Exact for all supported radii, whatever the table design of the index: only the first table is read. Time O((k + 1) n +
-/// n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints; the second term is reduced where it would dominate.
-/// Memory: `resources.memory`; in addition, a table whose fingerprints nearly all agree in one block takes up to 12 bytes
-/// per fingerprint and thread.
+/// The result is exact for all supported radii and does not depend on the table design of the index, as only the first
+/// table is read. Time: O((k + 1) n + n^2 (k + 1) / 2^(64 / (k + 1)) + pairs) for n random fingerprints; where the second
+/// term would dominate, it is reduced. Memory: `resources.memory`. If nearly all fingerprints agree in one block, the table
+/// of this block takes up to 12 more bytes per fingerprint and thread.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, an index without fingerprints, or more than `u32::MAX` fingerprints;
@@ -271,7 +275,7 @@ pub fn near_fingerprints_within<S: Send>(
     let other = right.as_ref().unwrap_or(&left);
     let meet = |(state, mine, theirs): &mut (S, Vec<u32>, Vec<u32>), pairs: &[NearPair]| {
         for (at, pair) in pairs.iter().enumerate() {
-            // Prefetches the memory that a later pair reads.
+            // Prefetches the memory for later pairs.
             if let Some(ahead) = pairs.get(at + AHEAD) {
                 left.hint(ahead.a);
                 other.hint(ahead.b);
@@ -328,10 +332,10 @@ pub fn near_fingerprints_within<S: Send>(
     Ok(states)
 }
 
-/// The order of a snapshot's live documents by key.
+/// The position of each live document of a snapshot when all documents are sorted by key.
 pub(super) struct Order {
-    /// The position of each document of each segment among all documents; empty for one segment, whose ordinals are
-    /// positions.
+    /// For each segment, the position of each document. Empty for a single segment, where a document's ordinal is its
+    /// position.
     places: Vec<Vec<u32>>,
 }
 
@@ -351,7 +355,8 @@ impl Order {
             place += 1;
             places[of][ordinal as usize] = place;
         }
-        // A document that is not live gets the position of the previous one, so that positions ascend and can be searched.
+        // Each deleted document gets the position of the previous document, so that the positions of a segment ascend and
+        // can be searched.
         for places in &mut places {
             let mut last = 0;
             for place in places {
@@ -369,19 +374,20 @@ impl Order {
         self.places.get(segment).map_or(ordinal, |places| places[ordinal as usize])
     }
 
-    /// Returns the ordinal of the live document with this position in a segment.
+    /// Returns the ordinal, in a segment, of the live document at position `place`.
     pub(super) fn ordinal(&self, segment: usize, place: u32) -> u32 {
         self.places.get(segment).map_or(place, |all| all.partition_point(|&other| other < place) as u32)
     }
 }
 
-/// Passes each pair of live documents of `left` whose fingerprints are within `within` bits to `each`, once, with the
-/// distance. The document with the smaller key comes first; pairs ascend by both keys. With `right`, passes each pair of a
-/// document of `left` and one of `right` instead, in that order, including documents with the same key. Documents with the
-/// same fingerprint are a pair at distance 0.
+/// Finds all pairs of live documents of `left` whose fingerprints are within `within` bits, and passes each pair once to
+/// `each`, with the distance. The document with the smaller key comes first, and pairs ascend by both keys. With `right`,
+/// passes each pair of a document of `left` and a document of `right` instead, in this order, including pairs of documents
+/// with the same key. Two documents with the same fingerprint are a pair at distance 0.
 ///
-/// As [`near_fingerprints_within`], with sorting: 16 bytes per pair in memory, or in unnamed files in `resources.dir` for
-/// pairs beyond half of `resources.memory`. An index with several segments takes 4 more bytes per document.
+/// Time and memory as [`near_fingerprints_within`], and in addition the pairs are sorted. They take 16 bytes each, in half
+/// of `resources.memory`, then in unnamed files in `resources.dir`. An index with several segments takes 4 more bytes per
+/// document.
 ///
 /// # Errors
 /// As [`near_fingerprints_within`], [`Error::Io`] from a scratch file, or the error of `each`.
@@ -422,12 +428,13 @@ pub fn pairs_within<'s, E: From<Error>>(
     })
 }
 
-/// As [`pairs_within`], for pairs of the numbers that `number` assigns to documents. Passes each pair of different numbers
-/// with documents within the radius to `each`: the smaller number first, with the smallest distance, in ascending order.
-/// Documents without a number are left out.
+/// As [`pairs_within`], but for numbers that `number` assigns to documents. Passes each pair of different numbers whose
+/// documents are within the radius once to `each`: the smaller number first, with the smallest distance of their documents,
+/// in ascending order. Documents for which `number` returns `None` are skipped.
 ///
-/// Identical documents with the same number form no pairs. Memory: `resources.memory`, a quarter for the numbers and half
-/// for pairs; the rest is written to unnamed files in `resources.dir`. `number` and `each` are called on the calling thread.
+/// Assign the same number to identical documents to suppress the pairs they would form. Memory: `resources.memory`, a
+/// quarter for the numbers and half for pairs; data beyond the budget is written to unnamed files in `resources.dir`.
+/// `number` and `each` are called on the calling thread.
 ///
 /// # Errors
 /// As [`near_fingerprints_within`], the error of `number`, or [`Error::Io`] from the scratch file.
@@ -472,7 +479,7 @@ pub fn numbered_pairs_within<E: From<Error>>(
     let mut last = None;
     merge(&sorted, |pair| {
         let (a, b, distance) = ((pair >> 64) as u32, (pair >> 32) as u32, pair as u32);
-        // The first entry of a pair has the smallest distance.
+        // Equal pairs are sorted by distance, so the first one has the smallest distance.
         if last.replace((a, b)) == Some((a, b)) { Ok(()) } else { each(a, b, distance) }
     })
 }

@@ -1,4 +1,4 @@
-//! Pairs of fingerprints that are not in an index.
+//! Finds near pairs of fingerprints that are not in an index.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,26 +8,27 @@ use twindex::error::Result;
 
 pub use super::hamming::FingerprintValues as RawValues;
 
-/// Number of fingerprints per unit of work that a thread takes.
+/// Number of fingerprints that a thread processes as one unit of work.
 const STRETCH: usize = 1 << 17;
 
-/// The positions of two near fingerprints, or of one fingerprint.
+/// The positions in the input of two near fingerprints, or of a repeated fingerprint.
 #[derive(Clone, Copy, Debug)]
 pub struct Positions<'a> {
-    /// The positions of one fingerprint, ascending; in a join across two files, those in the left one.
+    /// The positions of the first fingerprint, ascending; in a join across two inputs, positions in the left one.
     pub left: &'a [u32],
-    /// The positions of the other fingerprint.
+    /// The positions of the second fingerprint, ascending.
     pub right: &'a [u32],
-    /// The number of bits in which the fingerprints differ.
+    /// The number of bits in which the two fingerprints differ.
     pub distance: u32,
-    /// Whether both sides are the same positions; each then forms a pair with each other one.
+    /// Whether both sides hold the same positions of a single fingerprint. Each position then forms a pair with each other
+    /// one.
     pub inside: bool,
-    /// Whether the sides are from two files.
+    /// Whether the two sides are from different inputs.
     pub across: bool,
 }
 
 impl Positions<'_> {
-    /// Passes each pair to `each`; in a join within one file, the smaller position first.
+    /// Passes each pair of positions to `each`. In a join of one input, the smaller position comes first.
     ///
     /// # Errors
     /// The error of `each`.
@@ -42,11 +43,11 @@ impl Positions<'_> {
     }
 }
 
-/// As [`near_fingerprints_within`](super::near_fingerprints_within), for fingerprints outside an index. The fingerprints of
-/// `left` have the positions 0 and up; with `right`, pairs have one fingerprint of each side.
+/// As [`near_fingerprints_within`](super::near_fingerprints_within), for fingerprints outside an index. Positions are
+/// counted from 0 in each input. With `right`, each pair has a fingerprint of `left` and a fingerprint of `right`.
 ///
-/// Fingerprints are sorted first, so that equal ones are compared once. Memory in addition to tables: 16 bytes per
-/// fingerprint, and 8 more if fingerprints are held in memory.
+/// Fingerprints are sorted first, so that equal ones are compared once. Memory in addition to the tables: 16 bytes per
+/// fingerprint, and 8 more if the fingerprints are held in memory.
 ///
 /// # Errors
 /// [`Error::Invalid`](twindex::Error::Invalid) for an unsupported radius or more than `u32::MAX` fingerprints, or the errors

@@ -1,16 +1,16 @@
-//! Delta encoding of sets against reference sets.
+//! Encodes sets as deltas against reference sets.
 //!
 //! Near-duplicates form families. A set of a family is stored as one bit for each element of the family's *reference set*,
 //! and the elements that the reference does not have. This reduces versions of a text to a hundredth of their plain size.
-//! Encoding looks up each element in the reference, which needs no sorting. Two sets of a family are compared by their bits
-//! and by their new elements:
+//! Encoding looks up each element in the reference, so the set need not be sorted. Two sets with the same reference are
+//! compared by their bits and their new elements:
 //!
 //! ```text
 //! |x ∩ y| = |bits x ∩ bits y| + |new x ∩ new y|
 //! ```
 //!
-//! *Anchors* guess the reference: hashes that similar sets most likely share, such as minima. A wrong guess is detected
-//! after a few elements.
+//! Similar references are found by *anchors*: hashes that similar sets most likely share, such as minima. If a reference is
+//! not similar, this is detected after a few elements.
 
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -23,23 +23,24 @@ use super::distinct::SortScratch;
 use twindex_kernel::{Kernel, Level, Simd, SortedSet, look_up, prefetch_all};
 use twindex_sketch::intersection_from;
 
-/// Minimum size of a set that is delta-encoded; smaller sets gain nothing.
+/// Minimum size of a set that is delta-encoded. Encoding smaller sets saves nothing.
 const ELEMENTS_MIN: usize = 16;
-/// Maximum size of a reference set: positions of elements have 16 bits.
+/// Maximum size of a reference set, because positions of elements are stored in 16 bits.
 const ELEMENTS_MAX: usize = 1 << 16;
-/// Maximum number of elements of a reference set in one bucket of its directory.
+/// Maximum number of elements per bucket of a reference set's directory.
 const BUCKET_MAX: u16 = 64;
-/// With at least this number of anchors, two must agree: two sets of resemblance 0.5 most likely share two of eight.
+/// Number of anchors from which on two anchors must lead to the same reference. Two sets of resemblance 0.5 most likely
+/// share two of eight anchors.
 const ANCHORS_SEVERAL: usize = 8;
-/// The number of elements after which a wrong reference is detected.
+/// Number of elements after which a reference is checked for similarity.
 const STEP: usize = 64;
-/// Maximum number of reference sets that a set is compared with.
+/// Maximum number of reference sets with which a set is compared.
 const GUESSES: usize = 4;
-/// Marks a set without a reference.
+/// The reference number of a set without a reference.
 pub(super) const NO_REFERENCE: u32 = u32::MAX;
 
-/// Reference sets for delta encoding, and the anchors that find them. Threads share them to [encode](Self::encode) sets
-/// while one thread adds references.
+/// Reference sets for delta encoding, found by anchors. Several threads can [encode](Self::encode) sets while another
+/// thread adds references.
 #[derive(Debug, Default)]
 pub struct ReferenceSets {
     anchors_seen: AnchorTable,
@@ -50,33 +51,33 @@ pub struct ReferenceSets {
 /// A reference set for delta encoding.
 #[derive(Debug)]
 pub(super) struct ReferenceSet {
-    /// The number of the set.
+    /// The number of the set in [`ShingleSets`](super::ShingleSets).
     pub(super) number: u32,
     /// The elements, ascending.
     pub(super) elements: Box<[u64]>,
-    /// The number of elements below each of several evenly spaced hashes.
+    /// For evenly spaced hashes, the number of elements below each.
     directory: Box<[u16]>,
 }
 
-/// The header of a set: how its words are delta-encoded.
+/// Describes an encoded set: its reference, its size, and the number of references that were tried.
 #[derive(Clone, Copy, Debug)]
 pub struct DeltaHeader {
     /// The number of the reference, or [`NO_REFERENCE`].
     pub(super) reference: u32,
     pub(super) size: usize,
-    /// The number of references at the time of encoding.
+    /// Number of references that were already tried. Later ones may still be similar.
     pub(super) references: u32,
 }
 
 impl DeltaHeader {
-    /// Returns the header as numbers, for [`from_numbers`](Self::from_numbers). They allow adding the set again to sets that
-    /// were added in the same order.
+    /// Returns the header as numbers, from which [`from_numbers`](Self::from_numbers) restores it. Stored with the words,
+    /// they allow adding the set to another collection to which the same sets were added in the same order.
     #[must_use]
     pub fn numbers(self) -> [u64; 3] {
         [self.reference.into(), self.size as u64, self.references.into()]
     }
 
-    /// Returns the header of these numbers, or `None` if [`numbers`](Self::numbers) cannot return them.
+    /// Returns the header for these numbers, or `None` if they are out of range.
     #[must_use]
     pub fn from_numbers([reference, size, references]: [u64; 3]) -> Option<Self> {
         let (reference, references) = (reference.try_into().ok()?, references.try_into().ok()?);
@@ -95,21 +96,22 @@ pub struct DeltaScratch {
 /// A delta-encoded set: one bit per element of its reference, and new elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SetDelta<'a> {
-    /// One bit for each element of the reference, in ascending order of elements.
+    /// One bit for each element of the reference, in ascending order of elements: whether the set has the element.
     pub(super) bits: &'a [u64],
     /// Elements that the reference does not have, ascending.
     pub(super) new: &'a [u64],
 }
 
 impl<'a> SetDelta<'a> {
-    /// Splits the words of a set that is delta-encoded against this reference.
+    /// Splits the words of a set that is encoded against this reference.
     pub(super) fn of(reference: &ReferenceSet, words: &'a [u64]) -> Self {
         let bits = reference.elements.len().div_ceil(u64::BITS as usize);
         let (bits, new) = words.split_at(bits.min(words.len()));
         Self { bits, new }
     }
 
-    /// Whether the number of bits fits the reference, the padding bits are zero, and the new elements ascend.
+    /// Whether these words are valid for the reference: the number of bits fits, padding bits are zero, and new elements
+    /// ascend.
     pub(super) fn fit(self, reference: &ReferenceSet) -> bool {
         let (elements, word) = (reference.elements.len(), u64::BITS as usize);
         let padding =
@@ -119,7 +121,7 @@ impl<'a> SetDelta<'a> {
 }
 
 impl SetDelta<'_> {
-    /// Passes the elements to `each`, ascending.
+    /// Passes the elements of the set to `each`, ascending.
     pub(super) fn for_each(self, reference: &[u64], mut each: impl FnMut(u64)) {
         let mut new = self.new.iter().copied().peekable();
         for (elements, &bits) in reference.chunks(u64::BITS as usize).zip(self.bits) {
@@ -147,7 +149,7 @@ impl SetDelta<'_> {
         }
     }
 
-    /// Returns the number of common elements of two sets with the same reference, or `None` if it is below `min`.
+    /// Returns the size of the intersection of two sets with the same reference, or `None` if it is below `min`.
     pub(super) fn shared(self, other: Self, min: usize) -> Option<usize> {
         let bits = twindex_kernel::vectorized(
             #[inline(always)]
@@ -161,21 +163,21 @@ impl SetDelta<'_> {
     }
 }
 
-/// Buffers for the comparison of a set with a reference.
+/// Buffers for comparing a set with a reference.
 #[derive(Debug, Default)]
 struct DeltaBuffers {
-    /// Whether each element of the reference is in the set, with one extra entry.
+    /// For each element of the reference, 1 if the set has it, otherwise 0. Followed by one unused entry.
     marks: Vec<u8>,
     bits: Vec<u64>,
     new: Vec<u64>,
     distinct: Vec<u64>,
-    /// Number of elements in the set.
+    /// Number of distinct elements of the set.
     size: usize,
 }
 
 impl ReferenceSets {
-    /// The first half of [`ShingleSets::push_like`](super::ShingleSets::push_like): encodes the set of these hashes against
-    /// a similar reference set if there is one, and appends the words to store to `words`.
+    /// Encodes the set of these hashes against a similar reference set, if there is one, and appends the words to store to
+    /// `words`. This is the first half of [`ShingleSets::push_like`](super::ShingleSets::push_like).
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -202,7 +204,7 @@ impl ReferenceSets {
         })
     }
 
-    /// Delta-encodes a set against a similar candidate reference with the number `first` or higher; `None` if there is none.
+    /// Encodes a set against a similar reference with the number `first` or higher; `None` if no such reference is found.
     pub(super) fn encode_from(
         &self,
         first: u32,
@@ -232,13 +234,14 @@ impl ReferenceSets {
         self.all.get(number)
     }
 
-    /// Returns the number of bytes in use.
+    /// Returns the number of bytes used.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.0.load(Relaxed) + self.anchors_seen.bytes()
     }
 
-    /// Returns references that may be similar to a set with these anchors, the oldest first, which keeps families together.
-    /// If there are several anchors, two must point to the same reference.
+    /// Replaces `guesses` by references that may be similar to a set with these anchors, in the order in which they were
+    /// added. Preferring old references keeps families together. If there are several anchors, two must lead to the same
+    /// reference.
     fn guess(&self, anchors: &[u64], guesses: &mut Vec<u32>) {
         guesses.clear();
         guesses.extend(anchors.iter().filter_map(|&anchor| self.anchors_seen.reference(anchor)));
@@ -263,7 +266,8 @@ impl ReferenceSets {
         }
     }
 
-    /// Makes a set a reference and returns the reference's number; `None` if the set's size or distribution is unsuitable.
+    /// Adds a set as a reference and returns the number of the reference. Returns `None` if the set is too small or too
+    /// large, or its elements are not uniform.
     pub(super) fn make_reference(&self, set: u32, elements: &[u64]) -> Option<u32> {
         if !(ELEMENTS_MIN..ELEMENTS_MAX).contains(&elements.len()) {
             return None;
@@ -279,7 +283,7 @@ impl ReferenceSets {
             *end = below.max(*end);
             below = *end;
         }
-        // A set with more elements in a bucket does not consist of hashes.
+        // A set with more elements in a bucket does not consist of uniform hashes, so it is unsuitable as a reference.
         (max <= BUCKET_MAX).then(|| {
             let held = size_of_val(elements) + size_of_val(&*directory) + size_of::<ReferenceSet>();
             self.bytes.0.fetch_add(held, Relaxed);
@@ -289,11 +293,12 @@ impl ReferenceSets {
 }
 
 impl ReferenceSet {
-    /// Encodes `hashes` against this set. Returns false if the two differ in more than a third of all their elements, which
-    /// is a resemblance below 0.5. Hashes may be in any order, with repetitions.
+    /// Encodes the set of `hashes`, in any order and possibly repeated, against this reference. Returns false if the number
+    /// of elements in only one of the two sets exceeds a third of the sizes of both sets together, which means a
+    /// resemblance below 0.5.
     fn compare(&self, hashes: &[u64], sorting: &mut SortScratch, buffers: &mut DeltaBuffers) -> bool {
         let elements = self.elements.len();
-        // Fewer hashes cannot include half of the elements.
+        // With fewer hashes, the set cannot include half of the elements.
         if 2 * hashes.len() < elements {
             return false;
         }
@@ -319,7 +324,8 @@ impl ReferenceSet {
     }
 }
 
-/// Returns the number of bits of the directory's index, for at most two elements per bucket on average.
+/// Returns the number of leading bits of an element that select an entry of the directory. An entry covers at most two
+/// elements on average.
 fn directory_bits(elements: usize) -> u32 {
     (elements.next_power_of_two() / 2).ilog2()
 }
@@ -340,15 +346,15 @@ struct DeltaKernel<'a> {
 impl Kernel for DeltaKernel<'_> {
     type Output = Option<usize>;
 
-    /// Marks the elements that are found, and writes the other hashes to the front of `new`. Returns the number of the
-    /// others, or `None` if there are too many.
+    /// Marks the elements of the reference that are found, and writes the other hashes to the front of `new`. Returns the
+    /// number of other hashes, or `None` if there are too many.
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) -> Option<usize> {
         let Self { reference, hashes, max, buffers } = self;
         let mut count = 0;
         for (number, hashes) in hashes.chunks(STEP).enumerate() {
             count += look_up(simd, reference, hashes, &mut buffers.marks, &mut buffers.new[count..]);
-            // The first step fails if more than three in four hashes are new.
+            // The first chunk fails if more than three in four hashes are new.
             if count > max || number == 0 && 4 * count > 3 * STEP {
                 return None;
             }
@@ -357,14 +363,14 @@ impl Kernel for DeltaKernel<'_> {
     }
 }
 
-/// Packs `marks`, each 0 or 1, into `bits`, whose content is replaced.
+/// Packs `marks`, each 0 or 1, into the bits of `bits`, replacing its contents.
 fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     bits.clear();
     bits.extend(marks.chunks(u64::BITS as usize).map(|marks| {
         let (eights, rest) = marks.as_chunks();
         let mut last = [0; 8];
         last[..rest.len()].copy_from_slice(rest);
-        // Moves the first mark's bit to the lowest bit of the highest byte, the next one's to the second bit, and so on.
+        // Multiplication moves the first mark to the lowest bit of the highest byte, the second to the next bit, and so on.
         let byte = |eight: [u8; 8]| u64::from_le_bytes(eight).wrapping_mul(0x0102_0408_1020_4080) >> 56;
         let places = (0..u64::BITS).step_by(8);
         eights
@@ -375,10 +381,11 @@ fn pack(marks: &[u8], bits: &mut Vec<u64>) {
     }));
 }
 
-/// The reference of each anchor's first set, in lossy hash tables in which anchors overwrite others.
+/// Maps each anchor to the reference of the first set with this anchor. The hash tables are lossy: anchors overwrite
+/// others.
 #[derive(Debug, Default)]
 struct AnchorTable {
-    /// One table for the first anchors, a larger one for later anchors, the largest for all others.
+    /// One table for the first anchors, a larger one for later anchors, and the largest for all others.
     tables: [OnceLock<Box<[AtomicU64]>>; 3],
     used: CachePadded<AtomicUsize>,
 }
@@ -399,7 +406,7 @@ impl AnchorTable {
         let hash = Self::hash(anchor);
         self.tables.iter().map_while(OnceLock::get).find_map(|table| {
             let slot = table[hash as usize & (table.len() - 1)].load(Acquire);
-            // Reference numbers are stored plus one; 0 marks an empty slot.
+            // Slots store reference numbers plus one; 0 marks an empty slot.
             (slot >> 32 == hash).then(|| (slot as u32).checked_sub(1)).flatten()
         })
     }
@@ -408,7 +415,7 @@ impl AnchorTable {
         if self.reference(anchor).is_some() {
             return; // the oldest reference is kept
         }
-        // Continues with the next table when one is half full.
+        // Continues with the next table when the current one is half full.
         let used = self.used.0.load(Relaxed);
         let level = Self::BITS[..2].iter().filter(|&&bits| used > 1 << (bits - 1)).count();
         let empty = || (0..1 << Self::BITS[level]).map(|_| AtomicU64::new(0)).collect();
@@ -416,7 +423,8 @@ impl AnchorTable {
         let hash = Self::hash(anchor);
         let slot = &table[hash as usize & (table.len() - 1)];
         let is_filled = slot.load(Relaxed) != 0;
-        // Plain stores, because an exchange would wait for the cache line; if two threads insert, only a hint is lost.
+        // Plain stores, because an atomic exchange would wait for the cache line. If two threads insert, only a hint is
+        // lost.
         slot.store(hash << 32 | u64::from(reference + 1), Release);
         if !is_filled {
             self.used.0.store(self.used.0.load(Relaxed) + 1, Relaxed);
@@ -429,7 +437,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn oldest_reference_of_an_anchor_is_guessed_and_two_of_several_anchors_must_agree() {
+    fn oldest_reference_is_guessed_if_two_of_several_anchors_agree() {
         let references = ReferenceSets::default();
         let elements: Vec<u64> = (0..100_u64).map(|i| i << 57 | i).collect();
         for set in 0..3 {
@@ -448,7 +456,7 @@ mod tests {
         assert_eq!(guess(&[3, 1, 4, 10, 11, 12, 13, 14]), [1]);
         assert_eq!(references.make_reference(3, &[7; ELEMENTS_MIN - 1]), None);
         assert_eq!(references.make_reference(3, &vec![7; 100]), None, "no hashes");
-        // More anchors, which fill the other tables.
+        // Inserts more anchors, so that all three tables are used.
         for anchor in 100..200_000 {
             references.hint(&[anchor], 2);
         }

@@ -1,11 +1,12 @@
-//! Sorts data that may exceed the memory: the engine's external sorter, and a function to finish several sorters on threads.
+//! Sorts data that may exceed the memory: re-exports the external sorter of `twindex`, and finishes several sorters in
+//! parallel.
 
 use super::threads::on_each;
 use twindex::error::Result;
 pub use twindex::extsort::sorter::merge;
 pub use twindex::extsort::{NumberCount, Record, Sorted, Sorter};
 
-/// Finishes all sorters, each on a thread of its own.
+/// Finishes all sorters, each on its own thread.
 ///
 /// # Errors
 /// The first error of [`Sorter::finish`].
@@ -22,13 +23,13 @@ mod tests {
     use super::*;
     use twindex::error::Error;
 
-    /// A bijection that destroys any order.
+    /// Maps numbers one to one to numbers in a pseudo-random order.
     fn mix(i: u64) -> u64 {
         (i ^ 0x5555).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(32).wrapping_mul(0xD6E8_FEB8_6659_FD93)
     }
 
     #[test]
-    fn records_beyond_memory_are_returned_sorted_once_each_at_every_reading() {
+    fn records_beyond_memory_are_sorted_and_distinct_at_each_reading() {
         let dir = tempfile::tempdir().unwrap();
         // 1 MiB holds 65,536 records of 16 bytes.
         for (count, distinct, on_disk) in [(0, 1, false), (1000, 900, false), (300_000, 250_000, true)] {
@@ -58,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_add_up_to_the_same_in_memory_and_on_disk() {
+    fn summed_counts_are_equal_in_memory_and_on_disk() {
         let dir = tempfile::tempdir().unwrap();
         for (memory, on_disk) in [(0, true), (1 << 24, false)] {
             let mut sorter: Sorter<NumberCount> = Sorter::new(dir.path(), memory);
@@ -74,7 +75,7 @@ mod tests {
             };
             sorted.for_each(take).unwrap();
             assert!(all.is_sorted_by(|a, b| a.number < b.number), "each number once");
-            // 70,000 is even, so all entries of a number have its parity.
+            // 70,000 is even, so all entries of a number have the same parity.
             let mut wanted: Vec<NumberCount> = (0..70_000)
                 .map(|i| NumberCount {
                     number: mix(i),
@@ -87,14 +88,14 @@ mod tests {
     }
 
     #[test]
-    fn merged_runs_have_shared_records_once_in_memory_and_on_disk() {
+    fn merged_runs_contain_shared_records_once() {
         let dir = tempfile::tempdir().unwrap();
         for (count, on_disk) in [(1000, false), (100_000, true)] {
             for several in 0..5_u64 {
                 let mut sorters: Vec<Sorter<u128>> = Vec::new();
                 for number in 0..several {
                     let mut sorter = Sorter::new(dir.path(), 0);
-                    // The last sorters have more records than the first, and include the records of the previous one.
+                    // Later sorters get more records than the first, and overlap with the previous one.
                     for i in (number * count / 2..(number + 2) * count / 2 * (number + 1)).rev() {
                         sorter.push(mix(i).into()).unwrap();
                     }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn records_that_repeat_take_no_scratch_file() {
+    fn repeated_records_need_no_scratch_file() {
         let dir = tempfile::tempdir().unwrap();
         let mut sorter: Sorter<u64> = Sorter::new(dir.path(), 0);
         for i in 0..1_000_000_u64 {
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_failure_of_a_reader_ends_the_reading() {
+    fn first_error_of_the_callback_ends_the_reading() {
         let dir = tempfile::tempdir().unwrap();
         let mut sorter: Sorter<u64> = Sorter::new(dir.path(), 0);
         for i in 0..10_u64 {

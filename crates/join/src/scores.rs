@@ -1,10 +1,10 @@
-//! Scores of the pairs that share a bucket, band by band: they show whether bands are well chosen.
+//! Computes the scores of all pairs that share a block or a band, which show whether the bands are well chosen.
 //!
-//! Both tables follow Wu, *Near deduplication*, section 6. Fingerprints are split into four blocks of 16 bits; their score
-//! is 64 minus the distance. Minima are grouped into bands; their score is the number of equal minima. Identical documents
-//! share every band, so all bands have the same number of pairs with the highest score. The number of bands that the pairs
-//! of a score share shows how likely they are to share at least one, next to the S-curve of
-//! [`Banding`](twindex::planner::Banding::recall).
+//! Both tables follow Wu, *Near deduplication*, section 6. A fingerprint is split into four blocks of 16 bits; the score of
+//! a pair is 64 minus the Hamming distance. Minima are grouped into bands; the score of a pair is its number of equal
+//! minima. Identical documents share every band, so the number of pairs with the highest score is the same in all bands.
+//! The mean number of bands that pairs with a given score share gives the probability that such a pair shares at least one
+//! band. This probability can be compared with the S-curve of [`Banding`](twindex::planner::Banding::recall).
 
 use std::ops::Range;
 
@@ -28,16 +28,16 @@ pub const BLOCKS: usize = 4;
 /// Number of bits in a block.
 const BLOCK_BITS: u32 = u64::BITS / BLOCKS as u32;
 
-/// Pairs of documents that share a block or a band.
+/// Statistics of the pairs of documents that share a block or a band.
 #[derive(Clone, Debug, Default)]
 pub struct Scores {
-    /// For each block or band, the number of pairs of each score, from score 0.
+    /// For each block or band, the number of pairs by score, starting with score 0.
     pub pairs: Vec<Vec<u64>>,
-    /// Number of buckets in which only neighbours were compared, not all pairs.
+    /// Number of capped buckets, in which only members adjacent in sort order were compared.
     pub capped_buckets: u64,
-    /// Number of members of the largest bucket; equal members count once.
+    /// Number of distinct members of the largest bucket.
     pub largest_bucket: u64,
-    /// Number of buckets by size: entry `i` counts buckets of `2^i` to `2^(i + 1) - 1` members; equal members count once.
+    /// Number of buckets by size: entry `i` is the number of buckets with `2^i` to `2^(i + 1) - 1` distinct members.
     pub buckets: Vec<u64>,
 }
 
@@ -46,7 +46,7 @@ impl Scores {
         Self { pairs: vec![vec![0; max + 1]; bands], ..Self::default() }
     }
 
-    /// Records a bucket; returns true if all its pairs are to be compared.
+    /// Records a bucket of `members` members. Returns whether all its pairs are to be compared.
     fn bucket(&mut self, members: usize, max_bucket: usize) -> bool {
         let place = members.ilog2() as usize;
         if self.buckets.len() <= place {
@@ -64,7 +64,7 @@ impl Scores {
         *place = place.saturating_add(pairs);
     }
 
-    /// Adds the counts of other buckets.
+    /// Adds the counts of `others` to these counts.
     fn add_all(&mut self, others: &Self) {
         for (counts, more) in self.pairs.iter_mut().zip(&others.pairs) {
             counts.iter_mut().zip(more).for_each(|(count, more)| *count = count.saturating_add(*more));
@@ -76,19 +76,19 @@ impl Scores {
     }
 }
 
-/// A fingerprint, and the number of documents that have it.
+/// A fingerprint, and the number of live documents that have it.
 type Fingerprinted = [u64; 2];
 
-/// Returns the number of pairs of this number of documents.
+/// Returns the number of pairs that `documents` documents form.
 fn pairs_among(documents: u32) -> u64 {
     u64::from(documents) * u64::from(documents.saturating_sub(1)) / 2
 }
 
-/// Computes the scores of pairs that share one of the four blocks of their fingerprints. If more than `max_bucket` distinct
-/// fingerprints share a block, only neighbours in ascending order are compared.
+/// Computes the scores of the pairs that share at least one of the four blocks of their fingerprints. If more than
+/// `max_bucket` distinct fingerprints share a block, only adjacent fingerprints in ascending order are compared.
 ///
-/// Takes 16 bytes for each distinct fingerprint, in half of the memory of `resources` or in an unnamed file. `n` evenly
-/// distributed fingerprints take about `n^2 / 2^15` comparisons.
+/// Memory: 16 bytes per distinct fingerprint, in half of the memory of `resources`, then in an unnamed file. Time: about
+/// `n^2 / 2^15` comparisons for `n` evenly distributed fingerprints.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
@@ -137,34 +137,34 @@ pub fn block_scores(snapshot: &Snapshot, max_bucket: usize, resources: JoinResou
     Ok(scores)
 }
 
-/// Documents with equal signatures.
+/// A group of documents with equal signatures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub struct EqualSignatures {
-    /// Number of documents.
+    /// Number of documents in the group.
     pub documents: u32,
-    /// The segment of the first document, by its position in [`Snapshot::segments`].
+    /// The segment of the group's first document, as a position in [`Snapshot::segments`].
     pub segment: u32,
-    /// The ordinal of the first document in its segment.
+    /// The ordinal of the group's first document in its segment.
     pub ordinal: u32,
 }
 
 /// The result of [`band_scores`].
 #[derive(Debug)]
 pub struct BandScores {
-    /// The pairs of each band; their score is the number of equal minima.
+    /// The pairs of each band; the score of a pair is its number of equal minima.
     pub scores: Scores,
-    /// For each score, the number of distinct pairs of signatures that share a band, and the total number of bands that they
-    /// share.
+    /// For each score, the number of pairs of different signatures that share a band, and the sum of the numbers of bands
+    /// that these pairs share.
     pub shared: Vec<(u64, u64)>,
-    /// Documents grouped by signature.
+    /// The groups of documents with equal signatures.
     pub alike: Column<EqualSignatures>,
 }
 
 impl BandScores {
-    /// Estimates the fraction of pairs of this score that share at least one of `bands` bands. Only pairs that share one are
-    /// known: their mean number of shared bands is the mean of a zero-truncated binomial distribution, which is solved for
-    /// its probability. `None` if no pair has this score.
+    /// Estimates the fraction of pairs with this score that share at least one of `bands` bands. The counts include only
+    /// pairs that share a band, so the mean number of shared bands is the mean of a zero-truncated binomial distribution.
+    /// This equation is solved for the probability. Returns `None` if no pair has this score.
     #[must_use]
     pub fn accepted(&self, score: usize, bands: u16) -> Option<f64> {
         let &(pairs, shared) = self.shared.get(score)?;
@@ -172,7 +172,7 @@ impl BandScores {
             return None;
         }
         let (mean, bands) = (shared as f64 / pairs as f64, f64::from(bands));
-        // The mean, bands p / (1 - (1 - p)^bands), grows with p from 1 to `bands`.
+        // The mean, bands p / (1 - (1 - p)^bands), grows with p from 1 to `bands`, so bisection finds p.
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..60 {
             let p = f64::midpoint(low, high);
@@ -187,23 +187,24 @@ impl BandScores {
     }
 }
 
-/// Number of keys compared at once.
+/// Number of band keys compared at once.
 const LANES: usize = 16;
 
-/// The keys of all bands, in memory. For a pair that shares a bucket they show which other bands the pair shares, so that
-/// pairs need not be collected and sorted to be counted once.
+/// The keys of all bands, in memory. When a pair is found in one band, the keys show in which other bands it occurs. Each
+/// pair can thus be counted once, without collecting and sorting pairs.
 struct BandKeys {
     bands: usize,
-    /// For each band, the pairs of bucket key and number, ascending.
+    /// For each band, pairs of bucket key and signature number, ascending.
     entries: Vec<Column<BucketEntry>>,
-    /// Keys by number and band; the bands of a number are split into rows of [`LANES`].
+    /// For each signature number, its keys by band, in rows of [`LANES`] bands.
     keys: Vec<[u32; LANES]>,
-    /// Whether the documents of a number differ in a key: short signatures may be equal although features differ.
+    /// Whether the documents of a signature number have different keys in a band. This occurs if signatures are short: they
+    /// may be equal although features differ.
     mixed: Vec<bool>,
 }
 
 impl BandKeys {
-    /// Reads the keys; `None` if they take more than `memory` bytes, or if buckets must be capped.
+    /// Reads the keys of all bands. Returns `None` if they take more than `memory` bytes, or if buckets must be capped.
     fn read(
         sides: &[IndexSide<'_>],
         bands: usize,
@@ -231,7 +232,7 @@ impl BandKeys {
             for (&band, entries) in some.iter().zip(read) {
                 for &[key, number] in &entries[..] {
                     let number = number as usize;
-                    // Without mixed keys, a number has exactly one key in every band.
+                    // A number without mixed keys has exactly one key in every band.
                     all.mixed[number] |= known[number] != band;
                     known[number] = band + 1;
                     all.keys[number * rows + band / LANES][band % LANES] = key;
@@ -242,7 +243,8 @@ impl BandKeys {
                     }
                     work.bucket(bucket.len() as u64);
                 }
-                // With short signatures, many documents have the same signature but many different keys of a band.
+                // With short signatures, many documents may share one signature but have different keys, so entries can
+                // exceed the estimate.
                 held += size_of_val(&*entries);
                 if held > memory {
                     return Ok(None);
@@ -254,21 +256,21 @@ impl BandKeys {
         Ok(is_bounded.then_some(all))
     }
 
-    /// Returns the keys of a number, or `None` if its documents differ.
+    /// Returns the keys of a signature number, or `None` if its documents have different keys.
     #[inline(always)]
     fn of(&self, number: u32) -> Option<&[[u32; LANES]]> {
         (!self.mixed[number as usize]).then(|| self.row(number))
     }
 
-    /// Returns the band keys of the signature group `number`; if its documents differ in them, those of an arbitrary one.
+    /// Returns the keys of a signature number; if its documents have different keys, the keys of an arbitrary document.
     #[inline(always)]
     fn row(&self, number: u32) -> &[[u32; LANES]] {
         let rows = self.bands.div_ceil(LANES);
         &self.keys[number as usize * rows..][..rows]
     }
 
-    /// Splits the entries into pieces: a band, and a range of consecutive entries in it. A piece compares about [`PIECE`]
-    /// pairs, or the pairs of a single entry.
+    /// Splits the entries into pieces, each a band and a range of its entries. The entries of a piece form about [`PIECE`]
+    /// pairs, unless a single entry forms more.
     fn pieces(&self) -> Vec<(usize, Range<usize>)> {
         let mut pieces = Vec::new();
         for (band, entries) in self.entries.iter().enumerate() {
@@ -288,32 +290,32 @@ impl BandKeys {
     }
 }
 
-/// Number of pairs checked in a piece; each may take 12 bytes until the piece's results are passed on.
+/// Approximate number of pairs in a piece. Each pair may take 12 bytes until the piece's results are passed on.
 const PIECE: usize = 1 << 18;
-/// Number of pieces per thread that are checked before their results are passed on.
+/// Number of pieces per thread that are processed before their results are passed on.
 const PIECES: usize = 4;
 
-/// Number of members of a bucket compared with one member at once.
+/// Number of bucket members that are compared with one member in one step.
 const TOGETHER: usize = 64;
-/// Number of members ahead of the current one at which keys and signatures are prefetched.
+/// Number of members between the current member and the one whose keys and signature are prefetched.
 const AHEAD: usize = 8;
 
-/// Compares the signatures of pairs that share a bucket.
+/// The data for comparing signatures of pairs that share a bucket.
 struct BucketPairs<'a> {
     keys: &'a BandKeys,
     max_bucket: usize,
     minima: usize,
     bits: u8,
     documents: &'a [u32],
-    /// Signatures by number.
+    /// The signatures, by signature number.
     signatures: &'a [&'a [u8]],
 }
 
-/// The counts of one thread.
+/// Counts of one thread.
 struct ThreadCounts {
     scores: Scores,
-    /// Number of pairs to add to the scores, by score, and by band as in [`BandKeys::keys`]. All bands of a score are
-    /// adjacent, because they are added as vectors.
+    /// Number of pairs by score and band, with the bands in rows as in [`BandKeys::keys`]. Added to the scores at the end.
+    /// All bands of a score are adjacent, so that they can be added as vectors.
     pairs: Vec<[u64; LANES]>,
     /// Counts as in [`BandScores::shared`].
     shared: Vec<(u64, u64)>,
@@ -325,7 +327,7 @@ impl ThreadCounts {
         Self { scores: Scores::new(bands, minima), pairs, shared: vec![(0, 0); minima + 1] }
     }
 
-    /// Returns all counts.
+    /// Returns the scores, including `pairs`, and the counts of shared bands.
     fn finish(mut self) -> (Scores, Vec<(u64, u64)>) {
         let rows = self.scores.pairs.len().div_ceil(LANES);
         for (score, rows) in self.pairs.chunks_exact(rows.max(1)).enumerate() {
@@ -338,25 +340,25 @@ impl ThreadCounts {
     }
 }
 
-/// Adds `pairs` to the counts whose bits are set. Has no branch, so that the compiler generates vector code.
+/// Adds `pairs` to each count whose bit in `bits` is set. Branch-free, so that the compiler generates vector code.
 #[inline(always)]
 fn add_where(bits: u32, pairs: u64, counts: &mut [u64; LANES]) {
     for (place, count) in counts.iter_mut().enumerate() {
-        // 2^32 documents have fewer than 2^64 pairs, so this cannot overflow.
+        // 2^32 documents have fewer than 2^64 pairs, so this addition cannot overflow.
         *count = count.wrapping_add(if bits >> place & 1 == 0 { 0 } else { pairs });
     }
 }
 
-/// The pairs found in a piece.
+/// Pairs found in a piece that are processed further.
 #[derive(Default)]
 struct PieceResult {
-    /// If `HANDED`: pairs that share no earlier band, with their scores.
+    /// The pairs whose first shared band is the band of the piece, with their scores. Empty unless `HANDED`.
     pairs: Vec<(u32, u32, u32)>,
-    /// Pairs in which a document has [several keys](BandKeys::of).
+    /// Pairs in which at least one number has [different keys](BandKeys::of).
     mixed: Vec<(u32, u32)>,
 }
 
-/// The entries of a piece, each to be compared with all later entries of its bucket. Pairs are collected if `HANDED`.
+/// A piece of entries, each compared with all later entries of its bucket. Pairs are returned only if `HANDED`.
 struct Piece<'a, const HANDED: bool> {
     meeting: &'a BucketPairs<'a>,
     band: usize,
@@ -378,7 +380,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             let [key, a] = entries[at];
             if at == bucket_end {
                 bucket_end += entries[at..].iter().take_while(|entry| entry[0] == key).count();
-                // The piece with the bucket's first entry records the bucket.
+                // The piece that contains the first entry of a bucket records the bucket.
                 if at == 0 || entries[at - 1][0] != key {
                     counted.scores.bucket(bucket_end - at, max_bucket);
                 }
@@ -392,10 +394,11 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
             };
             let signature = signatures[a as usize];
             let row = band / LANES;
-            // The shared bands of a row, one bit each.
+            // Returns one bit for each band of a row: whether the pair shares the band.
             let meets = |row: usize, of_b: &[[u32; LANES]]| simd.equal16(&of_a[row], &of_b[row]);
             for others in others.chunks(TOGETHER) {
-                // Collects documents that share no earlier band, without a branch that would be mispredicted.
+                // Collects the numbers that share no earlier band with `a`. Branch-free, as a branch would often be
+                // mispredicted.
                 let (mut new, mut count) = ([0; TOGETHER], 0);
                 for (place, &[_, b]) in others.iter().enumerate() {
                     if let Some(&[_, ahead]) = others.get(place + AHEAD) {
@@ -420,7 +423,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
                     counted.shared[score].0 += 1;
                     let of_b = keys.row(b);
                     for later in row..of_a.len() {
-                        // Masks the lanes past the last band, which are always equal.
+                        // Masks the lanes after the last band; they are equal in all rows.
                         let rest = keys.bands - later * LANES;
                         let bands = meets(later, of_b) & (u32::MAX >> (u32::BITS - rest.min(LANES) as u32));
                         counted.shared[score].1 += u64::from(bands.count_ones());
@@ -436,7 +439,7 @@ impl<const HANDED: bool> Kernel for Piece<'_, HANDED> {
     }
 }
 
-/// Groups the documents by signature; also returns the documents with the numbers of their signatures.
+/// Groups the documents by signature. Returns the groups, and the group number of each document.
 fn by_signature<'s>(
     snapshot: &'s Snapshot,
     budget: &MemoryBudget,
@@ -473,13 +476,13 @@ fn by_signature<'s>(
     Ok((alike, IndexSide { snapshot, numbers: of_documents }))
 }
 
-/// Computes the scores of pairs that share a band; empty if no signatures are stored. Only neighbours are compared in a
-/// bucket of more than `max_bucket` different signatures, or of fewer if pairs would exceed
-/// [`PAIRS`](super::candidates::PAIRS) per document.
+/// Computes the scores of the pairs that share a band. The result is empty if the index stores no signatures. In a bucket
+/// of more than `max_bucket` distinct signatures, only adjacent ones are compared. The limit is lowered if the pairs would
+/// exceed [`PAIRS`](super::candidates::PAIRS) per document.
 ///
-/// Takes the memory of `resources`: half for the keys of bands (or, if these do not fit or buckets are capped, a quarter for
-/// pairs), and a quarter for 12 bytes per document and about 40 per different signature. The rest is written to unnamed
-/// files.
+/// Memory: half of the memory of `resources` for the keys of bands, or a quarter for pairs if the keys do not fit or
+/// buckets are capped. Another quarter is for 12 bytes per document and about 40 bytes per distinct signature. Data beyond
+/// the budget is written to unnamed files.
 ///
 /// # Errors
 /// [`Error::Corrupt`](twindex::Error::Corrupt), or [`Error::Io`](twindex::Error::Io) from the scratch file.
@@ -491,8 +494,8 @@ pub fn band_scores(
     scored::<false>(snapshot, max_bucket, resources, |_, _, _| Ok(()))
 }
 
-/// As [`band_scores`]; also passes each pair of different signatures, numbered as in [`BandScores::alike`], with its score
-/// to `each`: the smaller number first, each pair once, in no particular order.
+/// As [`band_scores`]. Also passes each pair of different signatures that share a band once to `each`, with its score: the
+/// smaller number first, in unspecified order. Signatures are numbered as in [`BandScores::alike`].
 ///
 /// # Errors
 /// As [`band_scores`], or the error of `each`.
@@ -505,7 +508,7 @@ pub fn scored_pairs(
     scored::<true>(snapshot, max_bucket, resources, each)
 }
 
-/// As [`scored_pairs`]; pairs are passed to `each` only if `HANDED`.
+/// As [`scored_pairs`], but passes pairs to `each` only if `HANDED`.
 fn scored<const HANDED: bool>(
     snapshot: &Snapshot,
     max_bucket: usize,

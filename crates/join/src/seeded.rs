@@ -1,4 +1,4 @@
-//! Hashing for tables of untrusted data.
+//! Hashes untrusted data for hash tables.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 

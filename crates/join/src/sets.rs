@@ -1,4 +1,4 @@
-//! Stores the shingle sets of documents, for exact resemblance.
+//! Stores the shingle sets of documents, and computes exact resemblances.
 
 use std::io;
 use std::ops::Range;
@@ -16,43 +16,46 @@ use twindex::sys::{Column, MemoryBudget, Spill};
 use twindex_sketch::nearness::{could_resemble, least_intersection, most_differences};
 use twindex_sketch::{Resemblance, intersection_from, jaccard};
 
-/// Shingle sets, numbered in the order in which they were added; sets beyond the memory budget are in a scratch file.
-/// Elements are 64-bit hashes, so "exact" is up to hash collisions: with a billion distinct shingles the probability of any
-/// collision is 3 %, and one collision changes one resemblance by one shingle.
+/// A collection of shingle sets, numbered in the order in which they were added. Sets beyond the memory budget are written
+/// to a scratch file. Elements are 64-bit hashes, so a resemblance is exact unless hashes collide: with a billion distinct
+/// shingles, the probability of any collision is 3 %, and one collision changes one resemblance by one shingle.
 ///
-/// A set that shares most of its elements with an earlier one is delta-encoded against it: see
+/// A set that shares most of its elements with an earlier set is delta-encoded against that set: see
 /// [`push_like`](Self::push_like).
 ///
-/// Beyond the budget, a set takes 32 bytes or more of a [`MemoryBudget`], in memory or in scratch files.
+/// In addition to the budget, each set takes at least 32 bytes of a [`MemoryBudget`], in memory or in scratch files.
 #[derive(Debug)]
 pub struct ShingleSets {
     dir: PathBuf,
     budget: usize,
-    /// The elements of each set, or its delta against its reference.
+    /// The words of the sets that are in memory: the elements of a set, or its delta against its reference.
     held: Vec<u64>,
     spill: Option<Spill>,
-    /// The end of each set, in words; sets past the end of `held` are in the scratch file.
+    /// The position, in words, at which each set ends. Sets that end after `held` are in the scratch file.
     ends: Column<u64>,
     sizes: Column<u32>,
     elements: u64,
-    /// The reference that each set is delta-encoded against, or is itself; [`NO_REFERENCE`] for sets stored plainly.
+    /// The reference against which each set is encoded (a reference set refers to itself); [`NO_REFERENCE`] for sets
+    /// without delta encoding.
     reference_of: Column<u32>,
     references: Arc<ReferenceSets>,
     odd: OddSketches,
     column_budget: MemoryBudget,
-    /// Scratch for [`push_like`](Self::push_like) and [`push_encoded`](Self::push_encoded).
+    /// Reusable buffers of [`push_like`](Self::push_like) and [`push_encoded`](Self::push_encoded).
     scratch: (DeltaScratch, Vec<u64>),
 }
 
 impl ShingleSets {
-    /// Holds up to `budget` bytes in memory; the rest is written to unnamed files in `dir`. An eighth of the budget is for
-    /// the columns of sets, another eighth for the sketches that [rule pairs out](Self::may_resemble).
+    /// Creates an empty collection that holds up to `budget` bytes in memory; the rest is written to unnamed files in
+    /// `dir`. An eighth of the budget is for the sizes and positions of sets, another eighth for the sketches that [rule
+    /// out pairs](Self::may_resemble).
     #[must_use]
     pub fn new(dir: &Path, budget: usize) -> Self {
         Self::within(&MemoryBudget::new(dir, budget / 4), budget)
     }
 
-    /// As [`new`](Self::new), with the columns of sets and the sketches in the memory of `column_budget`.
+    /// As [`new`](Self::new), but keeps the sizes and positions of sets, and the sketches, in the memory of
+    /// `column_budget`.
     #[must_use]
     pub fn within(column_budget: &MemoryBudget, budget: usize) -> Self {
         Self {
@@ -71,7 +74,7 @@ impl ShingleSets {
         }
     }
 
-    /// Adds a set, sorted and distinct, and returns its number.
+    /// Adds a set, sorted and without duplicates, and returns its number.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file; [`Error::Limit`] after 2^32 - 1 sets, and for a set of 2^32 or more elements.
@@ -83,10 +86,10 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Adds the set of these hashes, in any order and possibly with repetitions, and returns its number. If it shares most
-    /// of its elements with an earlier reference set, it takes one bit per element of the reference. *Anchors* are minima or
-    /// other hashes that similar sets tend to share; sets with equal anchors most likely resemble each other. Anchors do not
-    /// change which set is added.
+    /// Adds the set of these hashes and returns its number. The hashes may be in any order and repeated. If the set shares
+    /// most of its elements with an earlier reference set, it is stored with one bit per element of the reference.
+    /// `anchors` are minima or other hashes that similar sets tend to share; sets with equal anchors most likely resemble
+    /// each other. They are used only to find a reference, and do not change the set that is stored.
     ///
     /// ```
     /// # let dir = tempfile::tempdir().unwrap();
@@ -109,14 +112,15 @@ impl ShingleSets {
         pushed
     }
 
-    /// The reference sets, for threads that [encode](ReferenceSets::encode) new sets.
+    /// Returns the reference sets, for threads that [encode](ReferenceSets::encode) new sets.
     #[must_use]
     pub fn references(&self) -> Arc<ReferenceSets> {
         Arc::clone(&self.references)
     }
 
-    /// The second half of [`push_like`](Self::push_like): adds a set encoded by [`encode`](ReferenceSets::encode) with the
-    /// same anchors, and returns its number. Also tries references that were added after the call of `encode`.
+    /// Adds a set that [`encode`](ReferenceSets::encode) encoded with the same anchors, and returns its number; the second
+    /// half of [`push_like`](Self::push_like). If `encode` found no reference, also tries the references that were added
+    /// since.
     ///
     /// # Errors
     /// As [`push`](Self::push); [`Error::Invalid`] if `words` do not fit `header`.
@@ -145,7 +149,8 @@ impl ShingleSets {
             }
         }
         let fits = self.fits(2 * size_of_val(words));
-        // A reference in the scratch file would be read again for each set that is compared with it.
+        // A reference must be in memory: from the scratch file it would be read again for each set that is compared with
+        // it.
         let reference = if fits { self.references.make_reference(number, words) } else { None };
         self.append(if reference.is_some() { &[] } else { words })?;
         self.odd.push(words)?;
@@ -186,13 +191,13 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Whether `bytes` more bytes fit in memory.
+    /// Whether `bytes` more bytes fit in the memory budget.
     fn fits(&self, bytes: usize) -> bool {
         let held = size_of_val(self.held.as_slice()) + self.references.bytes();
         self.spill.is_none() && held + bytes <= self.budget
     }
 
-    /// Appends the words of a new set.
+    /// Appends the words of a new set, in memory or to the scratch file.
     fn append(&mut self, words: &[u64]) -> Result<()> {
         if self.spill.is_none() && !self.fits(size_of_val(words)) {
             let spill =
@@ -219,36 +224,36 @@ impl ShingleSets {
         self.ends.len()
     }
 
-    /// Returns the number of elements of all sets together.
+    /// Returns the total number of elements of all sets.
     #[must_use]
     pub fn elements(&self) -> u64 {
         self.elements
     }
 
-    /// Whether no set was added.
+    /// Whether the collection has no sets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Returns the nonempty sets, ordered by size, then by number.
+    /// Returns the numbers of all nonempty sets, sorted by size, then by number.
     pub(super) fn by_size(&self) -> Vec<u32> {
         let mut list: Vec<u32> = (0..self.len() as u32).filter(|&set| self.size(set) > 0).collect();
         list.sort_unstable_by_key(|&set| (self.size(set), set));
         list
     }
 
-    /// Returns the sketches that rule pairs out.
+    /// Returns the sketches with which [`may_resemble`](Self::may_resemble) rules out pairs.
     pub(super) fn sketches(&self) -> &OddSketches {
         &self.odd
     }
 
-    /// Returns the memory budget of the columns of sets.
+    /// Returns the memory budget for the sizes and positions of sets.
     pub(super) fn column_budget(&self) -> &MemoryBudget {
         &self.column_budget
     }
 
-    /// Returns the directory of scratch files.
+    /// Returns the directory in which scratch files are created.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
@@ -262,14 +267,15 @@ impl ShingleSets {
     /// Returns the number of elements of a set.
     ///
     /// # Panics
-    /// If [`push`](Self::push) did not return this number; so do all methods that take a set's number.
+    /// If `number` is not a number that [`push`](Self::push) returned. The same holds for all methods that take the number
+    /// of a set.
     #[must_use]
     pub fn size(&self, number: u32) -> u64 {
         self.sizes[number as usize].into()
     }
 
-    /// Returns false only if the resemblance of two sets is certainly below `threshold`, by their sizes or by a lower bound
-    /// of their difference. Reads no set.
+    /// Returns whether the resemblance of two sets may be at least `threshold`. Returns false only if their sizes, or a
+    /// lower bound of their difference, prove that it is below. Reads no set.
     #[must_use]
     pub fn may_resemble(&self, a: u32, b: u32, threshold: f64) -> bool {
         let (of_a, of_b) = (self.size(a), self.size(b));
@@ -297,8 +303,8 @@ impl ShingleSets {
         Ok(Resemblance::Exact { intersection, union })
     }
 
-    /// Returns the resemblance of two sets if it is at least `threshold`. Does not read sets whose resemblance is [ruled
-    /// out](Self::may_resemble).
+    /// Returns the resemblance of two sets if it is at least `threshold`, otherwise `None`. Does not read the sets if their
+    /// resemblance is [ruled out](Self::may_resemble).
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -312,8 +318,8 @@ impl ShingleSets {
         Ok(resemblance_from(left, right, threshold))
     }
 
-    /// Passes each pair of `pairs` whose resemblance is at least `threshold` to `each`, with its resemblance, in the order
-    /// of `pairs`. A set that is the first of several consecutive pairs is read once.
+    /// Passes each pair of `pairs` whose resemblance is at least `threshold`, with the resemblance, to `each`, in the order
+    /// of `pairs`. Reads a set only once if it is the first set of several consecutive pairs.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -340,7 +346,7 @@ impl ShingleSets {
         Ok(())
     }
 
-    /// Returns the words of a set that is in memory.
+    /// Returns the words of a set that is in memory; empty if it is in the scratch file.
     fn held_words(&self, number: u32) -> &[u64] {
         let range = self.range(number);
         self.held.get(range.start as usize..range.end as usize).unwrap_or(&[])
@@ -351,12 +357,13 @@ impl ShingleSets {
         self.range(number).end <= self.held.len() as u64
     }
 
-    /// Returns the reference that a set is delta-encoded against, or is itself.
+    /// Returns the reference against which a set is encoded, or the set itself if it is a reference. `None` for sets
+    /// without delta encoding.
     fn reference(&self, number: u32) -> Option<&ReferenceSet> {
         self.references.get(self.reference_of[number as usize])
     }
 
-    /// Returns the elements of a set if they are in memory without delta encoding.
+    /// Returns the elements of a set if they are in memory and not delta-encoded.
     fn held(&self, number: u32) -> Option<&[u64]> {
         match self.reference(number) {
             Some(reference) => (reference.number == number).then_some(&*reference.elements),
@@ -364,8 +371,8 @@ impl ShingleSets {
         }
     }
 
-    /// Releases the disk space of the sets before `number` in the scratch file, in large steps, if the file system supports
-    /// it. Reading a released set is an error. Sets in memory are not released.
+    /// Releases the disk space of all sets before `number` in the scratch file, in large steps, if the file system supports
+    /// it. Reading a released set returns an error. Sets in memory are not released.
     ///
     /// # Panics
     /// If `number` is greater than the number of sets.
@@ -375,7 +382,7 @@ impl ShingleSets {
         spill.release(words.saturating_sub(self.held.len() as u64) * size_of::<u64>() as u64);
     }
 
-    /// Returns the words of a set; appends them to `read` if they are in the scratch file.
+    /// Returns the words of a set. Words from the scratch file are appended to `read`.
     fn words<'a>(&'a self, number: u32, read: &'a mut Vec<u64>) -> Result<&'a [u64]> {
         if self.is_held(number) {
             return Ok(self.held_words(number));
@@ -385,7 +392,7 @@ impl ShingleSets {
         Ok(&read[start..])
     }
 
-    /// Appends these words, which are in the scratch file, to `read`.
+    /// Reads `words`, a range in the scratch file, and appends them to `read`.
     fn read_words(&self, words: Range<u64>, read: &mut Vec<u64>) -> Result<()> {
         let missing = || io::Error::other("a set beyond the budget without a scratch file");
         let io_error = |e| Error::io("read a scratch file in", &self.dir, e);
@@ -396,7 +403,8 @@ impl ShingleSets {
         spill.read_exact_at(read[start..].as_mut_bytes(), offset).map_err(io_error)
     }
 
-    /// Returns the elements of a set, ascending; appends them to `read` unless they are in memory without delta encoding.
+    /// Returns the elements of a set, ascending. Elements from the scratch file, and delta-encoded elements, are appended
+    /// to `read`.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -411,21 +419,21 @@ impl ShingleSets {
         Ok(&read[start..])
     }
 
-    /// Appends the elements of a set, delta-encoded as `words` against `reference`, to `read`.
+    /// Decodes the set `number` from its delta `words` against `reference`, and appends its elements to `read`.
     fn decode(&self, number: u32, reference: &ReferenceSet, words: &[u64], read: &mut Vec<u64>) {
         read.reserve(self.sizes[number as usize] as usize);
         SetDelta::of(reference, words).for_each(&reference.elements, |element| read.push(element));
     }
 
-    /// Whether two sets are encoded against the same reference, or one against the other, so that [`shared`](Self::shared)
-    /// can count their common elements.
+    /// Whether two sets have the same reference, or one is the reference of the other. If so, [`shared`](Self::shared) can
+    /// compute the size of their intersection.
     pub(super) fn are_of_one_family(&self, a: u32, b: u32) -> bool {
         let reference = self.reference_of[a as usize];
         reference != NO_REFERENCE && reference == self.reference_of[b as usize]
     }
 
-    /// Returns the number of common elements of two sets [of one family](Self::are_of_one_family), or `None` if it is below
-    /// `min`. Words that are not in memory are read into `read`.
+    /// Returns the size of the intersection of two sets with the [same reference](Self::are_of_one_family), or `None` if it
+    /// is below `min`. Words from the scratch file are read into `read`.
     pub(super) fn shared(
         &self,
         (a, b): (u32, u32),
@@ -449,18 +457,18 @@ impl ShingleSets {
     }
 }
 
-/// Number of words of the scratch file in one read: 1 MiB.
+/// Maximum number of words read from the scratch file at once: 1 MiB.
 const TOGETHER: u64 = 1 << 17;
 
-/// Reads sets one after the other; reading the same set again is free. Consecutive sets in the scratch file can be read
-/// [together](Self::ahead).
+/// Reads sets one after the other. Keeps the last set, so that reading it again is free. Consecutive sets in the scratch
+/// file can be read [together](Self::ahead).
 #[derive(Debug)]
 pub struct SetReader<'a> {
     sets: &'a ShingleSets,
-    /// The set that was read last, if it is in the scratch file.
+    /// The set whose elements are in `read`; `None` if there is none.
     last: Option<u32>,
     read: Vec<u64>,
-    /// Words that were read together; `first` is the position of the first one.
+    /// Words of consecutive sets that were read together. `first` is the position of the first word.
     together: Vec<u64>,
     first: u64,
 }
@@ -497,20 +505,20 @@ impl<'a> SetReader<'a> {
         Ok(&self.read)
     }
 
-    /// As [`set`](Self::set), for sets requested in ascending order: reads the following sets together with this one.
+    /// As [`set`](Self::set), for sets that are requested in ascending order. Reads the following sets in the same read.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
     pub fn next_set(&mut self, number: u32) -> Result<&[u64]> {
-        // A set in memory does not predict the next read from the scratch file.
+        // Only a set in the scratch file triggers a read of the following sets.
         if !self.sets.is_held(number) && self.words_together(number).is_none() {
             self.ahead(number..self.sets.len() as u32)?;
         }
         self.set(number)
     }
 
-    /// Reads the words of these sets in the scratch file together, at most 1 MiB or the first set if it is larger. Use it
-    /// when most of these sets are requested next.
+    /// Reads the words of `sets` from the scratch file in one read of at most 1 MiB, or of the first set if it is larger.
+    /// Useful if most of these sets are requested next.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.
@@ -521,7 +529,7 @@ impl<'a> SetReader<'a> {
         }
         let (one, last) = (self.sets.range(sets.start), self.sets.range(sets.end - 1));
         let start = one.start.max(self.sets.held.len() as u64);
-        // A first set above the limit is read as a whole.
+        // If the first set exceeds the limit, the whole set is read.
         let end = last.end.min((start + TOGETHER).max(one.end));
         if start < end {
             self.first = start;
@@ -530,7 +538,7 @@ impl<'a> SetReader<'a> {
         Ok(())
     }
 
-    /// Returns the range of a set's words in `together`, if all of its words are there.
+    /// Returns the range of a set's words in `together`, or `None` if not all of them are there.
     fn words_together(&self, number: u32) -> Option<Range<usize>> {
         let words = self.sets.range(number);
         let start = usize::try_from(words.start.checked_sub(self.first)?).ok()?;
@@ -552,7 +560,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
 
     #[test]
-    fn sets_on_disk_resemble_as_sets_in_memory_do() {
+    fn resemblances_are_equal_on_disk_and_in_memory() {
         let dir = tempfile::tempdir().unwrap();
         let sets: Vec<Vec<u64>> =
             (1..60_u64).map(|i| (0..i * 7).map(|x| x * (1 + i % 3)).collect()).collect();
@@ -586,7 +594,8 @@ mod tests {
     fn delta_encoded_sets_equal_plainly_stored_sets() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(3);
-        // Families of texts: each version changes a few positions of the previous sequence of hashes, with some repetitions.
+        // Builds families of texts: each version changes a few positions of the previous sequence of hashes. Some hashes
+        // are repeated.
         let mut texts: Vec<(u64, Vec<u64>)> = Vec::new();
         for number in 0..300_u64 {
             let size = [0, 1, 15, 16, 17, 63, 64, 65, 200, 1000, 3000, 70_000][(number % 12) as usize];
@@ -610,7 +619,7 @@ mod tests {
                 let mut set = text.clone();
                 set.sort_unstable();
                 set.dedup();
-                // Wrong anchors do no harm.
+                // Also passes anchors of another family, which must not change the result.
                 let family = if number % 10 == 9 { number % 24 + 1 } else { *family };
                 assert_eq!(encoded.push_like(text, &anchors(family)).unwrap(), number as u32);
                 assert_eq!(alone.push(&set).unwrap(), number as u32);
@@ -656,14 +665,15 @@ mod tests {
     }
 
     #[test]
-    fn sets_read_together_are_what_they_are_one_by_one() {
+    fn sets_read_together_equal_sets_read_one_by_one() {
         let dir = tempfile::tempdir().unwrap();
         let mut random = SplitMix(9);
         let text: Vec<u64> = std::iter::repeat_with(|| random.next()).take(5000).collect();
         for budget in [usize::MAX, 400_000, 0] {
             let mut sets = ShingleSets::new(dir.path(), budget);
             for number in 0..900_u64 {
-                // Some sets resemble the first text, some are unrelated, some are empty; one is larger than a single read.
+                // Some sets resemble the first text, some are unrelated, some are empty, and one is larger than a single
+                // read.
                 let hashes: Vec<u64> = match number % 7 {
                     0 => Vec::new(),
                     1..4 => text[number as usize..].iter().copied().chain([number]).collect(),
@@ -681,7 +691,7 @@ mod tests {
                 if number % 90 == 0 {
                     anywhere.ahead(number..number + 45).unwrap();
                 }
-                // Some of the other sets are among the sets read together, some are not.
+                // Also requests other sets, which may or may not be among the sets that were read together.
                 for other in [number, 899 - number, number] {
                     let mut read = Vec::new();
                     let expected = sets.set(other, &mut read).unwrap();
@@ -692,7 +702,7 @@ mod tests {
     }
 
     #[test]
-    fn released_sets_are_an_error_and_later_sets_are_unchanged() {
+    fn reading_released_sets_fails_and_later_sets_are_unchanged() {
         let dir = tempfile::tempdir().unwrap();
         let mut sets = ShingleSets::new(dir.path(), 0);
         let set = |number: u64| (number << 32..(number << 32) + 40_000).collect::<Vec<u64>>();

@@ -2,23 +2,23 @@
 
 use twindex_kernel::prefetch;
 
-/// Numbers, indexed by elements.
+/// Maps elements to the numbers that were added for them.
 ///
-/// An element is represented by 32 bits of its hash. Two elements with the same 32 bits share their numbers, which costs
-/// time, but changes no result if the results are compared.
+/// An element is represented by 32 bits of its hash. If two elements have the same 32 bits, lookups of either return the
+/// numbers of both. This costs time, but changes no result if the caller verifies the numbers.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// A hash table: each slot holds a tag and a number or chain, at a position given by the tag's first bits; 0 for a free
-    /// slot.
+    /// A hash table. A slot holds a tag, and either a number or the index of a list in `chains`; 0 marks a free slot. The
+    /// first bits of the tag select the slot.
     table: Vec<u64>,
     bits: u32,
     used: usize,
-    /// Lists of numbers that share a tag, ascending.
+    /// For each tag with several numbers, the list of these numbers, ascending.
     chains: Vec<Vec<u32>>,
     chain_bytes: usize,
 }
 
-/// The numbers of an element.
+/// The numbers that were added for an element, ascending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Postings<'i> {
     None,
@@ -27,7 +27,7 @@ pub(crate) enum Postings<'i> {
 }
 
 impl Postings<'_> {
-    /// Returns how many numbers there are.
+    /// Returns the number of postings.
     pub(crate) fn len(self) -> usize {
         match self {
             Self::None => 0,
@@ -37,11 +37,11 @@ impl Postings<'_> {
     }
 }
 
-/// Marks a slot that refers to a chain instead of a number.
+/// A bit of a slot that marks the index of a list instead of a number.
 const CHAIN: u32 = 1 << 31;
 /// Numbers must be below this limit.
 pub(crate) const NUMBERS: usize = CHAIN as usize - 1;
-/// Base-2 logarithm of the minimum number of slots.
+/// The initial number of slots, as a power of two.
 const BITS: u32 = 10;
 
 impl Slots {
@@ -50,12 +50,12 @@ impl Slots {
         Self { table: vec![0; 1 << BITS], bits: BITS, used: 0, chains: Vec::new(), chain_bytes: 0 }
     }
 
-    /// Returns the number of bytes in use.
+    /// Returns the number of bytes used.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&*self.table) + self.chain_bytes
     }
 
-    /// Returns the maximum number of bytes in use while this number of elements is added, including growth.
+    /// Returns the maximum number of bytes used while `elements` elements are added, including growth of the table.
     pub(crate) fn bytes_with(&self, elements: usize) -> usize {
         let grown = if self.needs_more(elements) { 2 * size_of_val(&*self.table) } else { 0 };
         self.bytes() + grown + 16 * elements
@@ -69,7 +69,7 @@ impl Slots {
         (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32
     }
 
-    /// Returns the slot of a tag, or the free slot to insert it into.
+    /// Returns the slot of a tag, or the free slot into which to insert it.
     #[inline(always)]
     fn slot(&self, tag: u32) -> usize {
         let mask = self.table.len() - 1;
@@ -86,7 +86,7 @@ impl Slots {
         prefetch(&self.table, (Self::tag(element) >> (u32::BITS - self.bits)) as usize);
     }
 
-    /// Returns the numbers of an element, ascending.
+    /// Returns the numbers that were added for an element, ascending.
     #[inline(always)]
     pub(crate) fn postings(&self, element: u64) -> Postings<'_> {
         let slot = self.table[self.slot(Self::tag(element))];
@@ -97,7 +97,7 @@ impl Slots {
         }
     }
 
-    /// Adds a number, greater than all before, for these elements.
+    /// Adds a number for each of these elements. It must be greater than all numbers added before.
     pub(crate) fn add(&mut self, number: u32, elements: &[u64]) {
         while self.needs_more(elements.len()) {
             self.grow();
@@ -111,7 +111,7 @@ impl Slots {
                     self.used += 1;
                 }
                 other if other & CHAIN == 0 => {
-                    // Two elements of one set may have the same tag.
+                    // Two elements of a set may have the same tag; the number is then stored once.
                     if other - 1 != number {
                         let chain = vec![other - 1, number];
                         self.chain_bytes += size_of::<Vec<u32>>() + size_of::<u32>() * chain.capacity();

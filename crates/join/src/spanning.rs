@@ -1,22 +1,23 @@
-//! Spanning forests of pairs of keys, in bounded memory. Workers of a cluster reduce their pairs to forests, forests are
-//! joined to one, and clusters are read from it.
+//! Computes spanning forests of pairs of keys, in bounded memory. The workers of a cluster reduce their pairs to forests;
+//! the forests are merged into one, which gives the clusters.
 //!
-//! The forest of a set of pairs is written as stars: each connected component has its smallest key as root, with an edge to
-//! each other key. It depends only on the components, not on the order, the repetition or the distribution of pairs over
-//! files. The forest of a forest is the same forest, and the forest of several forests is the forest of all their pairs. It
-//! has fewer edges than keys, however many pairs there were.
+//! The forest of a set of pairs consists of stars: the root of each connected component is its smallest key, with an edge
+//! to each other key. It depends only on the components, not on the order or repetition of pairs, or their distribution
+//! over files. The forest of a forest is the same forest, and the forest of several forests is the forest of all their
+//! pairs. A forest has fewer edges than keys, regardless of the number of pairs.
 //!
 //! Steps:
 //!
 //! 1. Pairs are added to a table of keys with a union-find structure. When the table is full, its components are written to
-//!    a scratch file as a *run*: the keys in order, each with the number of its component. Then the table is emptied.
-//! 2. At the end, without runs, the table holds the result. Otherwise all runs are merged by key: this ranks the distinct
-//!    keys, and turns each component of a run into a set of ranks.
-//! 3. The components of these sets are found by a union-find over ranks, 4 bytes per key, or by `stars` if that exceeds the
-//!    memory.
+//!    a scratch file as a *run*: all keys in order, each with the number of its component. Then the table is emptied.
+//! 2. If no run was written, the table holds the result. Otherwise all runs are merged by key. This assigns ranks to the
+//!    distinct keys, and turns each component of a run into a set of ranks.
+//! 3. The components of these sets are found with a union-find structure over ranks, 4 bytes per key, or with `stars` if
+//!    that exceeds the memory.
 //!
-//! Alternating large and small stars: Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected Components in
-//! Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a sort.
+//! The method of alternating large and small stars is from Kiveris, Lattanzi, Mirrokni, Rastogi, Vassilvitskii, *Connected
+//! Components in Map-Reduce and Beyond* (2014), sections 3 and 4. There each step is a round of a cluster; here it is a
+//! sort.
 
 use std::cmp::Ordering;
 use std::io;
@@ -31,15 +32,16 @@ use twindex::extsort::{Merge, Record, Runs, WordRecord};
 use twindex::key::KEY_BYTES_MAX;
 use twindex::sys::Spill;
 
-/// Minimum memory; with less, runs would be shorter than their read buffers.
+/// Minimum memory in bytes. With less, runs would be shorter than their read buffers.
 const LEAST: usize = 1 << 16;
-/// Bytes per key in the table in addition to the key itself: two to four slots, its end, its parent, and its position in a
-/// sort.
+/// Bytes per key in the table in addition to the key itself: two to four slots, the end of the key, its parent, and its
+/// position in the sort order.
 const KEY_COST: usize = 4 * size_of::<u32>() + size_of::<usize>() + 2 * size_of::<u32>();
-/// Minimum memory for the buffers of runs. Runs are merged early to keep at least 16 KiB per run.
+/// Minimum memory in bytes for the read buffers of runs. Runs are merged early so that each run has a buffer of at least 16
+/// KiB.
 const BUFFERS_LEAST: usize = 1 << 20;
 const BUFFER: usize = 1 << 14;
-/// Bytes of a run's record before the key: its component, and the key's length.
+/// Bytes of a run's record before the key: the component and the length of the key.
 const HEAD: usize = 8 + 2;
 
 /// A key of a run, and the number of its component.
@@ -73,7 +75,7 @@ impl Record for Member {
     }
 }
 
-/// Collects pairs of keys in any order, in about `memory` bytes, then in unnamed files in a directory.
+/// Collects pairs of keys in any order, in about `memory` bytes of memory, then in unnamed files in a directory.
 ///
 /// ```
 /// use twindex_join::SpanningForest;
@@ -102,10 +104,10 @@ pub struct SpanningForest {
 }
 
 impl SpanningForest {
-    /// Creates an empty forest. Takes about `memory` bytes, at least 64 KiB plus the minimum memory of a [`Sorter`].
+    /// Creates an empty forest. Uses about `memory` bytes, at least 64 KiB plus the minimum memory of a [`Sorter`].
     #[must_use]
     pub fn new(dir: &Path, memory: usize) -> Self {
-        // Read errors use the same words as all other errors of a merge of runs.
+        // Uses the same error text as all other errors of merging runs.
         let words = WordRecord { read: "use a scratch file in", ..WordRecord::default() };
         let buffers = (memory / 4).max(BUFFERS_LEAST);
         Self {
@@ -117,7 +119,7 @@ impl SpanningForest {
         }
     }
 
-    /// Adds a pair. A key paired with itself is a component of its own until another pair joins it.
+    /// Adds a pair. A key paired only with itself forms a component of one key.
     ///
     /// # Errors
     /// [`Error::Limit`] for a key of more than 65,535 bytes, [`Error::Io`] from the scratch file.
@@ -128,7 +130,7 @@ impl SpanningForest {
                 return Err(Error::Limit { what: "bytes of a key", limit, found });
             }
         }
-        // A growing table is copied once; limiting it to a third of the memory leaves enough for the copy.
+        // The table is copied when it grows. Limiting it to a third of the memory leaves space for the copy.
         if self.table.bytes() > self.memory / 3 {
             self.write_run()?;
         }
@@ -137,7 +139,7 @@ impl SpanningForest {
         Ok(())
     }
 
-    /// Writes the table's components as a run, and empties it.
+    /// Writes the components of the table as a run, and empties the table.
     #[cold]
     fn write_run(&mut self) -> Result<()> {
         let mut table = std::mem::take(&mut self.table);
@@ -190,7 +192,7 @@ impl SpanningForest {
     fn finish_held(mut self) -> Result<Stars> {
         let order = self.table.order();
         let mut members = Sorter::new(&self.dir, self.memory / 4);
-        // The first key of a component in key order is its smallest.
+        // In key order, the first key of a component is its smallest key.
         let mut roots = vec![u32::MAX; order.len()];
         for (rank, &number) in (0..).zip(&order) {
             let root = &mut roots[self.table.forest.root(number) as usize];
@@ -204,7 +206,7 @@ impl SpanningForest {
         Stars::new(Keys::Held { table: self.table, order }, members.finish()?)
     }
 
-    /// Returns the distinct keys of all runs, by rank, and the sets of connected ranks as pairs of component and rank.
+    /// Merges all runs. Returns the distinct keys by rank, and pairs of component number and rank, sorted.
     fn merge(&self) -> Result<(Keys, Sorted<u128>)> {
         let dir = self.dir.clone();
         let io_error = |e| Error::io("use a scratch file in", &dir, e);
@@ -233,14 +235,14 @@ impl SpanningForest {
     }
 }
 
-/// Distinct keys, numbered in order of first occurrence, and their connections.
+/// Distinct keys, numbered in order of first occurrence, and the components that they form.
 #[derive(Debug)]
 struct Table {
-    /// All keys, concatenated; `ends` holds the end of each.
+    /// All keys, concatenated. `ends` holds the end of each key.
     bytes: Vec<u8>,
     ends: Vec<usize>,
-    /// A hash table with linear probing of the numbers of keys, or [`EMPTY`]; its size is a power of two, at most half is
-    /// used.
+    /// A hash table with linear probing. Slots hold numbers of keys, or [`EMPTY`]. The size is a power of two, and at most
+    /// half of the slots are used.
     slots: Vec<u32>,
     forest: Forest,
 }
@@ -254,7 +256,7 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Returns the number of bytes in use, including the memory for sorting.
+    /// Returns the number of bytes used, including the memory for sorting keys.
     fn bytes(&self) -> usize {
         self.bytes.len() + self.ends.len() * KEY_COST
     }
@@ -265,7 +267,7 @@ impl Table {
         &self.bytes[start..self.ends[number]]
     }
 
-    /// Returns the number of a key, after adding the key if it is new.
+    /// Returns the number of a key. Adds the key if it is new.
     fn number(&mut self, key: &[u8]) -> u32 {
         let slot = self.slot(key);
         if self.slots[slot] != EMPTY {
@@ -285,7 +287,7 @@ impl Table {
         number
     }
 
-    /// Returns the slot of a key, or the slot into which to insert it.
+    /// Returns the slot that holds a key, or the empty slot into which to insert it.
     fn slot(&self, key: &[u8]) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = xxh3_64(key) as usize & mask;
@@ -295,16 +297,16 @@ impl Table {
         slot
     }
 
-    /// Returns the numbers of all keys, sorted by key; no lookups after this.
+    /// Returns the numbers of all keys, sorted by key. Drops the hash table, so keys can no longer be looked up.
     fn order(&mut self) -> Vec<u32> {
-        self.slots = Vec::new(); // no lookups after this
+        self.slots = Vec::new(); // keys are not looked up after this
         let mut order: Vec<u32> = (0..self.ends.len() as u32).collect();
         order.sort_unstable_by(|&a, &b| self.key(a).cmp(self.key(b)));
         order
     }
 }
 
-/// Encodes an edge as a number that sorts by its first end.
+/// Encodes an edge as an integer that sorts by the first end, then by the second.
 fn edge(first: u32, second: u32) -> u64 {
     u64::from(first) << 32 | u64::from(second)
 }
@@ -313,7 +315,7 @@ fn ends(edge: u64) -> (u32, u32) {
     ((edge >> 32) as u32, edge as u32)
 }
 
-/// Passes an edge between the first and each other member of each set to `each`, the smaller first.
+/// For each set, passes an edge between its first member and each other member to `each`, the smaller number first.
 fn for_each_edge(sets: &Sorted<u128>, mut each: impl FnMut(u32, u32) -> Result<()>) -> Result<()> {
     let mut first: Option<(u64, u32)> = None;
     sets.for_each(|one| {
@@ -328,12 +330,12 @@ fn for_each_edge(sets: &Sorted<u128>, mut each: impl FnMut(u32, u32) -> Result<(
     })
 }
 
-/// Finds the components of edges between numbers, as stars around the smallest number of each, in the memory of two sorters.
-/// Input edges have the larger end first, the returned stars the root first. O(log^2 n) sorts, in practice a few.
+/// Finds the components that these edges between numbers form. Returns them as stars around the smallest number of each
+/// component, sorted. Uses the memory of two sorters. Input edges have the larger end first, returned edges the root first.
+/// Takes O(log^2 n) sorts, in practice a few.
 fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64>> {
     loop {
-        // Large star: joins each larger neighbour of a number to the number's smallest neighbour, or to the number itself if
-        // it is smaller.
+        // Large star: joins each larger neighbour of a number to the smallest of the number and its neighbours.
         let mut both = Sorter::new(dir, memory);
         edges.for_each(|one| {
             let (large, small) = ends(one);
@@ -357,7 +359,7 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
             changed |= min != number;
             large_star.push(edge(neighbour, min))
         })?;
-        // Small star: joins a number and its smaller neighbours to the smallest of them.
+        // Small star: joins a number and its smaller neighbours to the smallest of these neighbours.
         let mut small_star = Sorter::new(dir, memory);
         let mut group: Option<(u32, u32)> = None;
         large_star.finish()?.for_each(|one| {
@@ -374,8 +376,8 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
             }
         })?;
         edges = small_star.finish()?;
-        // If nothing changed, a number with larger neighbours has no smaller ones, and a number with smaller neighbours has
-        // exactly one: the edges are stars.
+        // If nothing changed, the edges are stars: a number with larger neighbours has no smaller ones, and a number with
+        // smaller neighbours has exactly one.
         if !changed {
             let mut members = Sorter::new(dir, memory);
             edges.for_each(|one| {
@@ -387,19 +389,19 @@ fn stars(mut edges: Sorted<u64>, dir: &Path, memory: usize) -> Result<Sorted<u64
     }
 }
 
-/// Distinct keys, sorted.
+/// Distinct keys, sorted. The rank of a key is its position.
 #[derive(Debug)]
 enum Keys {
     Held { table: Table, order: Vec<u32> },
     Spilled { dir: PathBuf, keys: Spill, ends: Spill, count: u32, samples: Samples },
 }
 
-/// Maximum number of bytes of keys read at once in a lookup.
+/// Maximum number of bytes of keys that a lookup reads at once.
 const BLOCK_MAX: u64 = 1 << 20;
 
-/// Consecutive keys of the scratch file.
+/// A range of consecutive keys, read from the scratch file.
 struct KeyBlock {
-    /// The offset of each key in the scratch file, and the end of the last one.
+    /// The offset of each key in the scratch file, followed by the end of the last key.
     bounds: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -412,14 +414,14 @@ impl KeyBlock {
     }
 }
 
-/// An in-memory copy of every n-th key of the file. A lookup then takes two reads instead of O(log n).
+/// An in-memory copy of every n-th key in the scratch file, so that a lookup takes two reads instead of O(log n).
 #[derive(Debug)]
 struct Samples {
     keys: Vec<Vec<u8>>,
     bytes: usize,
     memory: usize,
     every: u32,
-    /// Number of keys since the last sample.
+    /// Number of keys added after the last sample.
     since: u32,
 }
 
@@ -428,7 +430,7 @@ impl Samples {
         Self { keys: Vec::new(), bytes: 0, memory, every: 64, since: 0 }
     }
 
-    /// Adds the next key in order. Removes every second sample if they exceed the memory.
+    /// Adds the next key in order. If the samples exceed the memory, removes every second one.
     fn push(&mut self, key: &[u8]) {
         if self.since == 0 {
             self.bytes += key.len() + size_of::<Vec<u8>>();
@@ -449,7 +451,7 @@ impl Samples {
         }
     }
 
-    /// Returns the range of ranks that contains a key, if the key exists.
+    /// Returns the range of ranks that contains `key` if the key exists. `count` is the number of keys.
     fn around(&self, key: &[u8], count: u32) -> (u32, u32) {
         let after = self.keys.partition_point(|sample| sample.as_slice() <= key) as u64;
         let bound = |samples: u64| (samples * u64::from(self.every)).min(count.into()) as u32;
@@ -465,11 +467,12 @@ impl Keys {
         }
     }
 
-    /// Reads the keys of these ranks at once; `None` if the keys are in memory, or take more than [`BLOCK_MAX`] bytes.
+    /// Reads the keys of ranks `low..high` at once. Returns `None` if the keys are in memory, or if they take more than
+    /// [`BLOCK_MAX`] bytes.
     fn block(&self, low: u32, high: u32) -> Result<Option<KeyBlock>> {
         let Self::Spilled { dir, keys, ends, .. } = self else { return Ok(None) };
         let io_error = |e| Error::io("read a scratch file in", dir, e);
-        // A key starts at the end of the previous key.
+        // Each key starts where the previous key ends.
         let before = low.saturating_sub(1);
         let mut bytes = vec![0; (high - before) as usize * 8];
         ends.read_exact_at(&mut bytes, u64::from(before) * 8).map_err(io_error)?;
@@ -486,7 +489,7 @@ impl Keys {
         Ok(Some(KeyBlock { bounds, bytes }))
     }
 
-    /// Replaces `key` by the key of this rank.
+    /// Replaces the contents of `key` by the key of this rank.
     fn read(&self, rank: u32, key: &mut Vec<u8>) -> Result<()> {
         key.clear();
         match self {
@@ -515,11 +518,11 @@ impl Keys {
     }
 }
 
-/// A spanning forest: each component as a star around its smallest key.
+/// A spanning forest: each connected component as a star around its smallest key.
 #[derive(Debug)]
 pub struct Stars {
     keys: Keys,
-    /// Pairs of root and member, by rank, ascending; a root is not a member of its own star.
+    /// Pairs of root rank and member rank, ascending. A root is not a member of its own star.
     members: Sorted<u64>,
     edges: u64,
     components: u64,
@@ -536,31 +539,31 @@ impl Stars {
         Ok(Self { keys, members, edges, components })
     }
 
-    /// Returns the number of edges: of keys that are not the smallest of their component.
+    /// Returns the number of edges, which is the number of keys that are not the smallest of their component.
     #[must_use]
     pub fn edges(&self) -> u64 {
         self.edges
     }
 
-    /// Returns the number of components of two or more keys.
+    /// Returns the number of components of at least two keys.
     #[must_use]
     pub fn components(&self) -> u64 {
         self.components
     }
 
-    /// Returns the number of distinct keys; their ranks begin at 0 and follow the order of keys.
+    /// Returns the number of distinct keys. Keys have ranks from 0 on, in the order of keys.
     #[must_use]
     pub fn keys(&self) -> u32 {
         self.keys.count()
     }
 
-    /// Whether the keys exceeded the memory and are on disk.
+    /// Whether the keys exceeded the memory and were written to disk.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         matches!(self.keys, Keys::Spilled { .. })
     }
 
-    /// Passes each edge to `each`: the smallest key of a component, and another key of it; ascending.
+    /// Passes each edge to `each`, in ascending order: the smallest key of a component, then another key of the component.
     ///
     /// # Errors
     /// [`Error::Io`] from scratch files, or the error of `each`.
@@ -578,7 +581,7 @@ impl Stars {
         })
     }
 
-    /// As [`for_each`](Self::for_each), by ranks.
+    /// As [`for_each`](Self::for_each), but passes the ranks of the keys.
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each).
@@ -592,7 +595,7 @@ impl Stars {
         })
     }
 
-    /// Replaces `key` by the key of a rank below [`keys`](Self::keys).
+    /// Replaces the contents of `key` by the key of rank `rank`.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file.
@@ -604,7 +607,8 @@ impl Stars {
         self.keys.read(rank, key)
     }
 
-    /// Returns the rank of a key, or `None` if it is unknown. Takes O(log n) comparisons, or two reads if keys are on disk.
+    /// Returns the rank of a key, or `None` if the key is unknown. Takes O(log n) comparisons, or two reads if the keys are
+    /// on disk.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file.
@@ -637,7 +641,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// At least the minimum memory of a sorter, so that only tests that ask for it write to disk.
+    /// More than the minimum memory of a sorter, so that forests with this memory are not written to disk.
     const ROOMY: usize = 64 << 20;
 
     fn edges_of(stars: &Stars) -> Vec<(Vec<u8>, Vec<u8>)> {
@@ -660,7 +664,7 @@ mod tests {
         forest.finish().unwrap()
     }
 
-    /// Finds the forest by a graph search.
+    /// Computes the expected edges with a graph search.
     fn slowly(pairs: &[(Vec<u8>, Vec<u8>)]) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut near: BTreeMap<&[u8], BTreeSet<&[u8]>> = BTreeMap::new();
         for (a, b) in pairs {
@@ -682,7 +686,7 @@ mod tests {
         edges
     }
 
-    /// Returns chains, stars and single pairs, with keys of many lengths in no order.
+    /// Returns pairs that form chains, stars and single pairs. Keys have various lengths and are in no order.
     fn pairs(seed: u64, count: u64) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut random = SplitMix(seed);
         let name = |number: u64| {
@@ -713,7 +717,7 @@ mod tests {
             assert!(!held.is_on_disk());
             assert_eq!(edges_of(&held), wanted, "{count} in memory");
             assert_eq!(held.edges(), wanted.len() as u64);
-            // The ranks alone of 30,000 keys exceed 64 KiB.
+            // With 30,000 keys, even the ranks alone exceed 64 KiB.
             let spilled = forest_of(&pairs, 0);
             assert_eq!(spilled.is_on_disk(), count >= 3000);
             assert!(count < 30_000 || spilled.keys() as usize > LEAST / 4 / 4, "{}", spilled.keys());
@@ -726,8 +730,8 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_as_long_as_all_keys_is_one_star() {
-        // Tests key orders in which neighbours are adjacent, and orders in which they are far apart.
+    fn chain_of_all_keys_becomes_one_star() {
+        // Tests orders in which neighbours of the chain are adjacent keys, and orders in which they are far apart.
         for step in [1_u64, 12_345, 39_999] {
             let name = |place: u64| format!("{:06}", place * step % 40_009).into_bytes();
             let pairs: Vec<_> = (0..40_000).map(|place| (name(place), name(place + 1))).collect();
@@ -741,14 +745,14 @@ mod tests {
     }
 
     #[test]
-    fn forests_of_parts_merged_in_any_order_equal_the_forest_of_all() {
+    fn forests_merged_in_any_order_equal_the_forest_of_all_pairs() {
         let pairs = pairs(9, 9000);
         let wanted = edges_of(&forest_of(&pairs, ROOMY));
         let parts: Vec<_> = pairs.chunks(2000).map(|part| edges_of(&forest_of(part, 0))).collect();
         assert!(parts.iter().zip(pairs.chunks(2000)).all(|(forest, part)| forest.len() < part.len()));
         let mut joined: Vec<_> = parts.iter().rev().flatten().cloned().collect();
         assert_eq!(edges_of(&forest_of(&joined, 0)), wanted);
-        // The left part, the right part, then both, with repetitions.
+        // Merges two parts, then their forests in another order, with repetitions.
         let left = edges_of(&forest_of(&parts[..2].concat(), 0));
         let right = edges_of(&forest_of(&parts[1..].concat(), ROOMY));
         joined = [right, left.clone(), left].concat();
@@ -774,7 +778,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_lead_to_the_block_of_each_key_however_often_they_were_halved() {
+    fn samples_find_the_block_of_each_key_after_halving() {
         for memory in [0, 1_000, 100_000] {
             let mut samples = Samples::new(memory);
             let name = |rank: u32| format!("{:06}", 2 * rank).into_bytes();
@@ -794,7 +798,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_index_holds_is_refused() {
+    fn key_above_the_length_limit_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let mut forest = SpanningForest::new(dir.path(), 0);
         let long = vec![b'x'; KEY_BYTES_MAX];

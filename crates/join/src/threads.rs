@@ -1,4 +1,4 @@
-//! Processes pieces of work on threads, with results in the order of the pieces.
+//! Processes pieces of work on several threads, and returns the results in the order of the pieces.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use twindex::error::Result;
 
-/// Splits items into consecutive pieces for threads: a piece ends when it has `items_most` items, or a weight of at least
+/// Splits items into consecutive pieces. A piece ends when it has `items_most` items, or a total weight of at least
 /// `weight_most`.
 pub(super) fn cut(
     items: Range<usize>,
@@ -25,11 +25,11 @@ pub(super) fn cut(
     })
 }
 
-/// Processes each of `pieces` on as many threads as there are `states`; each thread owns one state. Pieces are started in
-/// order, and their results are returned in order.
+/// Processes each of `pieces` on as many threads as there are `states`. Each thread uses one of the states. Pieces are
+/// started in order, and the results are in the order of the pieces.
 ///
 /// # Errors
-/// The error of the first failed piece in order; later pieces may not have been started.
+/// The error of the first piece, in order, that failed. Later pieces may not have been started.
 ///
 /// # Panics
 /// If there are no states, or if `work` panics.
@@ -66,11 +66,12 @@ pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
     made.into_iter().map(|(_, result)| result).collect()
 }
 
-/// As [`on_threads`], but passes each result to `take` as soon as all earlier results were taken, so that few results are
-/// held. A piece is started only if at most `ahead` pieces per thread before it are not yet taken. A break ends the work.
+/// As [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound the
+/// number of waiting results, a piece is started only if at most `ahead` earlier pieces per thread were not taken yet. If
+/// `take` returns a break, the work ends.
 ///
 /// # Errors
-/// The error of the first piece in order that failed, or for which `take` failed.
+/// The error of the first piece, in order, that failed or for which `take` failed.
 ///
 /// # Panics
 /// As [`on_threads`].
@@ -120,7 +121,7 @@ pub(super) fn in_order<S: Send, P: Sync, R: Send>(
 /// Passes results on in the order of their pieces.
 struct OrderedTurn<R, T> {
     taken: usize,
-    /// Results of pieces that finished before their turn.
+    /// Results that wait until the results of all earlier pieces are taken.
     waiting: BTreeMap<usize, Result<R>>,
     take: T,
     /// The reason to stop taking results, if any.
@@ -157,7 +158,7 @@ impl<R, T> Drop for EndsOnPanic<'_, R, T> {
     }
 }
 
-/// Processes each of `items` on a thread of its own; `work` also receives the item's number.
+/// Calls `work` for each of `items`, each on its own thread, with the index of the item.
 ///
 /// # Panics
 /// If `work` panics.
@@ -178,7 +179,7 @@ mod tests {
     use twindex::error::Error;
 
     #[test]
-    fn results_come_in_the_order_of_the_pieces_and_the_first_error_counts() {
+    fn results_are_in_piece_order_and_the_first_error_is_returned() {
         let pieces: Vec<u64> = (0..1000).collect();
         for threads in [1, 2, 7] {
             let mut sums = vec![0; threads];
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_handed_out_in_order_with_bounded_lead_until_a_break_or_an_error() {
+    fn results_are_taken_in_order_with_bounded_lead() {
         let pieces: Vec<usize> = (0..1000).collect();
         for threads in [1, 2, 7] {
             for (last, bad) in [(usize::MAX, usize::MAX), (500, usize::MAX), (usize::MAX, 500), (500, 501)] {
@@ -208,7 +209,7 @@ mod tests {
                     3,
                     |(), &piece| {
                         assert!(piece < taken.load(Ordering::Relaxed) + 3 * threads, "{piece} of {threads}");
-                        // Without a limit, the other threads would be far ahead meanwhile.
+                        // Without the limit, the other threads would get far ahead in the meantime.
                         if piece % 250 == 0 {
                             std::thread::sleep(std::time::Duration::from_millis(10));
                         }
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_of_one_thread_ends_the_others() {
+    fn panic_of_one_thread_ends_the_others() {
         let pieces: Vec<usize> = (0..1000).collect();
         let work = |(): &mut (), &piece: &usize| {
             assert!(piece != 100, "piece 100");

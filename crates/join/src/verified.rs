@@ -1,6 +1,8 @@
-//! Finds and verifies resembling pairs in one call: of sets, exactly; of documents of an index, by their signatures.
+//! Finds and verifies resembling pairs in one call: pairs of sets exactly, pairs of documents of an index by their
+//! signatures.
 //!
-//! Candidates arrive in batches, and each batch is verified on several threads. The resulting pairs depend on neither.
+//! Candidates arrive in batches, and each batch is verified on several threads. The resulting pairs do not depend on the
+//! batches or the number of threads.
 
 use std::path::Path;
 
@@ -18,10 +20,10 @@ use twindex::store::Snapshot;
 use twindex::store::snapshot::Place;
 use twindex_sketch::{Resemblance, matches};
 
-/// Minimum number of pairs per thread.
+/// Minimum number of items per thread.
 const WORTH_A_THREAD: usize = 512;
 
-/// Processes parts of `items` on several threads; the results are in the order of the parts.
+/// Splits `items` into parts and processes them on `threads` threads. Returns the results in the order of `items`.
 fn on_parts<T: Sync, R: Send>(
     items: &[T],
     threads: usize,
@@ -33,7 +35,7 @@ fn on_parts<T: Sync, R: Send>(
 }
 
 /// Passes candidate pairs of sets to `each`, as [`prefix_candidates`] does: all pairs whose resemblance is at least
-/// `threshold`, and others. Compares [all sketches](bitmap_candidates) if that is possible and faster, otherwise uses
+/// `threshold`, and some others. Compares [all sketches](bitmap_candidates) if this is possible and faster; otherwise uses
 /// prefixes. The choice depends only on the sets, the threshold and `max_bucket`.
 ///
 /// # Errors
@@ -52,9 +54,9 @@ pub fn set_candidates<E: From<Error>>(
     }
 }
 
-/// Passes each pair of sets whose resemblance is at least `threshold`, above 0, to `each`, with its exact resemblance. Only
-/// pairs through [`Prefixes::capped`] elements may be missing. Pairs are in no particular order; if elements are capped, a
-/// pair may be passed twice.
+/// Finds all pairs of sets whose resemblance is at least `threshold`, which must be above 0, and passes them with their
+/// exact resemblance to `each`. A pair may be missing only if all prefix elements that it shares are
+/// [capped](Prefixes::capped). The order of pairs is unspecified; if elements are capped, a pair may be passed twice.
 ///
 /// ```
 /// use twindex_join::{JoinResources, ShingleSets, resembling_sets};
@@ -105,7 +107,7 @@ pub fn resembling_sets<E: From<Error>>(
     })
 }
 
-/// Returns the live documents of a snapshot, in the order in which joins number them, as segment and ordinal.
+/// Returns the live documents of a snapshot as segment and ordinal, in the order in which joins number them.
 fn live(snapshot: &Snapshot) -> Vec<(u32, u32)> {
     let documents = (0..).zip(snapshot.segments()).flat_map(|(segment, (of, deleted))| {
         let live = (0..of.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal));
@@ -114,7 +116,7 @@ fn live(snapshot: &Snapshot) -> Vec<(u32, u32)> {
     documents.collect()
 }
 
-/// Returns a function that assigns consecutive numbers from `start` on.
+/// Returns a function that assigns consecutive numbers, beginning with `start`.
 fn counter(start: usize) -> impl FnMut(Place<'_>) -> Result<Option<u32>> {
     let mut next = start as u32;
     move |_| {
@@ -123,9 +125,10 @@ fn counter(start: usize) -> impl FnMut(Place<'_>) -> Result<Option<u32>> {
     }
 }
 
-/// Passes each pair of live documents whose shingle sets have a resemblance of at least `threshold`, above 0, to `each`,
-/// once, with its exact resemblance. With `right`, passes pairs of a document of `left` and one of `right`, in that order.
-/// Pairs are in the order of segments and ordinals; only pairs through [`Prefixes::capped`] elements may be missing.
+/// Finds all pairs of live documents whose shingle sets have a resemblance of at least `threshold`, which must be above 0.
+/// Passes each pair once to `each`, with its exact resemblance. With `right`, passes pairs of a document of `left` and a
+/// document of `right`, in this order. Pairs are ordered by segment and ordinal. A pair may be missing only if all prefix
+/// elements that it shares are [capped](Prefixes::capped).
 ///
 /// # Errors
 /// [`Error::ParamsMismatch`] if the two snapshots cannot be compared, [`Error::Invalid`] for an index without sets or a
@@ -174,9 +177,10 @@ pub fn counted_documents<E: From<Error>>(
     Ok(found)
 }
 
-/// Returns all pairs of sets whose resemblance is at least `threshold`, above 0, as [`resembling_sets`] finds them. With
-/// `first_right`, returns only pairs of a set below that number and one from it on. Each pair is returned once, as its
-/// smaller number, its larger number, the intersection and the union, 32 bits each, ascending.
+/// Returns all pairs of sets that [`resembling_sets`] finds for this `threshold`, which must be above 0. With
+/// `first_right`, returns only pairs of a set before `first_right` and a set from `first_right` on. Each pair is returned
+/// once, in ascending order, as four values of 32 bits: the smaller number, the larger number, the sizes of the
+/// intersection and of the union.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file.
@@ -202,9 +206,10 @@ pub fn sorted_pairs_of_sets(
     Ok((sorter.finish()?, found))
 }
 
-/// Passes each pair of live documents that share a band, and whose resemblance as estimated from the stored signatures is at
-/// least `threshold`, to `each`. With `right`, passes pairs of a document of `left` and one of `right`, in that order;
-/// within one index, either document may come first. Pairs are in no particular order. Returns the candidates.
+/// Finds all pairs of live documents that share a band and whose estimated resemblance, from the stored signatures, is at
+/// least `threshold`, and passes them to `each`. With `right`, passes pairs of a document of `left` and a document of
+/// `right`, in this order; within one index, either document may come first. The order of pairs is unspecified. Returns the
+/// candidate pairs and their statistics.
 ///
 /// # Errors
 /// [`Error::ParamsMismatch`] if the two snapshots cannot be compared, [`Error::Invalid`] for an index without signatures;

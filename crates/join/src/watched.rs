@@ -1,11 +1,11 @@
-//! Progress of a long job, visible to another thread, which can also stop it.
+//! Reports the progress of a long job to another thread, which can also stop the job.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use twindex::error::{Error, Result};
 
-/// Progress shared by the working threads and a thread that watches them.
+/// The progress of a job, shared by its threads and a thread that watches them.
 ///
 /// ```
 /// use twindex_join::SharedProgress;
@@ -21,24 +21,24 @@ use twindex::error::{Error, Result};
 #[derive(Debug, Default)]
 pub struct SharedProgress {
     stop: AtomicBool,
-    /// The current stage, and its number of parts.
+    /// The name of the current stage, and its number of parts.
     stage: Mutex<(&'static str, u64)>,
     done: AtomicU64,
 }
 
 impl SharedProgress {
-    /// Stops the work with an error, at the next [`check`](Self::check) of each of its threads.
+    /// Stops the job: the next [`check`](Self::check) on each of its threads returns an error.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the work was asked to stop.
+    /// Whether [`stop`](Self::stop) was called.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Returns an error after [`stop`](Self::stop).
+    /// Returns an error if [`stop`](Self::stop) was called.
     ///
     /// # Errors
     /// [`Error::Invalid`] if the work was stopped.
@@ -49,7 +49,7 @@ impl SharedProgress {
         Ok(())
     }
 
-    /// Begins a stage of `parts` parts, none of them done.
+    /// Begins a stage of `parts` parts. No part of it is done yet.
     pub fn begin(&self, stage: &'static str, parts: u64) {
         let mut now = self.stage.lock().unwrap_or_else(PoisonError::into_inner);
         self.done.store(0, Ordering::Relaxed);
@@ -74,7 +74,8 @@ impl SharedProgress {
         self.check()
     }
 
-    /// Returns the stage, its number of parts done, and its number of parts; the stage is empty before the first one.
+    /// Returns the name of the stage, the number of its parts that are done, and the number of all its parts. Before the
+    /// first stage, the name is empty.
     #[must_use]
     pub fn now(&self) -> (&'static str, u64, u64) {
         let (stage, parts) = *self.stage.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,24 +1,24 @@
-//! Classifies and lower-cases 64 bytes of text at a time: which bytes are ASCII word characters, and their lower case.
+//! Processes text in chunks of 64 bytes: finds the ASCII word characters and converts ASCII capitals to lower case.
 
-/// The classes of the bytes of a chunk, as bit masks: bit i for byte i.
+/// The classes of the bytes of a chunk, as bit masks: bit i describes byte i.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ByteClasses {
-    /// ASCII word characters: letters, digits, the underscore.
+    /// Bytes that are ASCII letters, digits or underscores.
     pub word: u64,
-    /// Bytes of characters beyond ASCII.
+    /// Bytes of non-ASCII characters.
     pub beyond: u64,
 }
 
-/// The high bit of each byte.
+/// A mask of the high bit of each byte.
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// A word with all eight bytes equal to `byte`.
+/// Returns a 64-bit word with all eight bytes equal to `byte`.
 const fn all(byte: u8) -> u64 {
     byte as u64 * 0x0101_0101_0101_0101
 }
 
-/// Classifies 64 bytes, and writes them to `lower` with ASCII capitals in lower case: the reference implementation, eight
-/// bytes at a time.
+/// Classifies 64 bytes and writes them to `lower`, with ASCII capitals converted to lower case. The reference
+/// implementation; processes eight bytes at a time.
 #[inline(always)]
 pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     let (mut word, mut beyond) = (0, 0);
@@ -27,11 +27,11 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
     for (i, (&eight, out)) in eights.iter().zip(lowers).enumerate() {
         let x = u64::from_le_bytes(eight);
         let high = x & HIGH;
-        // Without high bits, adding 0x80 - c carries into the high bit of a byte if and only if the byte is at least c.
+        // For a byte whose high bit is clear, adding 0x80 - c sets the high bit if and only if the byte is at least c.
         let low = x & !HIGH;
         let from = |c: u8| low + all(0x80 - c);
         let capital = from(b'A') & !from(b'Z' + 1) & HIGH & !high;
-        let small = x | capital >> 2; // 0x80 >> 2 is the bit that distinguishes the cases
+        let small = x | capital >> 2; // upper and lower case differ in bit 0x20 = 0x80 >> 2
         *out = small.to_le_bytes();
         let low = small & !HIGH;
         let from = |c: u8| low + all(0x80 - c);
@@ -48,17 +48,18 @@ pub(super) fn classes(bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
 /// Collects the high bits of eight bytes into one byte.
 #[inline(always)]
 fn gather(high: u64) -> u64 {
-    // Bit 8 i + 7 is shifted to 8 i and multiplied to bit 56 + i; no two products overlap.
+    // The shift moves bit 8 i + 7 to bit 8 i, and the multiplication moves it to bit 56 + i; no two products overlap.
     (high >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
-/// The indices of the set bits: the reference implementation.
+/// Writes `base` plus the index of each set bit of `mask` to `places`, and returns the number of set bits. The reference
+/// implementation.
 #[inline(always)]
 pub(super) fn places(mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
     let count = mask.count_ones() as usize;
     let mut rest = mask;
-    // Sixteen at a time: usually there are at most sixteen, so the branch is predictable. Values past the last are
-    // undefined.
+    // Writes sixteen indices at a time: most masks have at most sixteen set bits, so the branch is predictable. Values after
+    // the last index are undefined.
     let mut at = 0;
     loop {
         for i in 0..16 {
@@ -94,7 +95,8 @@ pub(super) mod x86 {
             // SAFETY: reads 32 bytes at offset 0 or 32 of the 64 bytes of `bytes`, at any alignment.
             let x = unsafe { _mm256_loadu_si256(bytes.as_ptr().add(32 * half).cast::<__m256i>()) };
             let set = _mm256_set1_epi8;
-            // lo <= x <= hi as signed numbers: the range is shifted so that it ends at the greatest number.
+            // Tests lo <= x <= hi with a signed comparison: adding 127 - hi shifts the range so that it ends at 127, the
+            // greatest signed byte.
             let within = |x, lo: u8, hi: u8| {
                 let shifted = _mm256_add_epi8(x, set((127 - hi).cast_signed()));
                 _mm256_cmpgt_epi8(shifted, set((127 - (hi - lo)).cast_signed() - 1))
@@ -135,7 +137,7 @@ pub(super) mod x86 {
         ByteClasses { word, beyond: _mm512_movepi8_mask(x) }
     }
 
-    /// The numbers 0 to 63.
+    /// The bytes 0 to 63, in order.
     static NUMBERS: [u8; 64] = {
         let mut numbers = [0; 64];
         let mut i = 0;
@@ -161,7 +163,7 @@ pub(super) mod x86 {
             );
         }
         let mut at = 0;
-        // The first sixteen unconditionally: usually there are at most sixteen.
+        // The first sixteen indices are written unconditionally, because most masks have at most sixteen set bits.
         loop {
             #[allow(unsafe_code, reason = "the intrinsics take pointers")]
             // SAFETY: `at` is 0, 16, 32 or 48, because `count` is at most 64. So this reads 16 of the 64 bytes of
@@ -187,7 +189,7 @@ mod tests {
     use super::super::{Kernel, Level, Simd};
     use super::*;
 
-    /// Classifies byte by byte.
+    /// Classifies and lower-cases the bytes one by one.
     fn naive(bytes: &[u8; 64]) -> (ByteClasses, [u8; 64]) {
         let (mut word, mut beyond) = (0, 0);
         for (i, byte) in bytes.iter().enumerate() {
@@ -225,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn every_level_classifies_every_byte_at_every_position_the_same() {
+    fn all_levels_classify_every_byte_at_every_position_correctly() {
         for level in Level::tested() {
             for byte in 0..=255 {
                 for at in 0..64 {
@@ -244,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn all_levels_find_the_set_bits_of_masks_with_any_number_of_bits() {
+    fn all_levels_find_all_set_bits_of_a_mask() {
         for level in Level::tested() {
             for bits in 0..=64_u32 {
                 let ones = if bits == 64 { u64::MAX } else { (1 << bits) - 1 };

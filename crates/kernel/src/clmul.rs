@@ -1,35 +1,35 @@
-//! Carry-less multiplication: polynomials over GF(2) and their residues, for Rabin's fingerprints.
+//! Carry-less multiplication: products and remainders of polynomials over GF(2), used for Rabin's fingerprints.
 //!
-//! Bit i of a number is the coefficient of x^i, so that addition is xor. [`Portable`] is the reference;
-//! [`Clmul`] uses the instruction PCLMULQDQ and gives the same results. [`fastest`] chooses between them at run time.
+//! Bit i of a number is the coefficient of x^i, so addition is xor. [`Portable`] is the reference implementation. [`Clmul`]
+//! uses the instruction PCLMULQDQ and gives the same results. [`fastest`] chooses one of the two at run time.
 //!
-//! PCLMULQDQ is separate from the [levels](super::Level), as no level includes it, not even x86-64-v3. Without it,
-//! callers should use a different algorithm (tables), which is faster than the same loop with [`Portable`]. So they
-//! check for the instruction first ([`available`], [`Clmul::detect`]), which a kernel that receives a
-//! [`Simd`](super::Simd) value cannot do. The scalar level disables PCLMULQDQ, so that one variable selects plain
-//! instructions everywhere.
+//! PCLMULQDQ is not part of any of the [levels](super::Level), because even x86-64-v3 does not include it. On a processor
+//! without PCLMULQDQ, an algorithm with tables is faster than a loop over [`Portable`] multiplications. So a caller checks
+//! for the instruction first ([`available`], [`Clmul::detect`]) and then chooses its algorithm. A kernel that receives a
+//! [`Simd`](super::Simd) value cannot do that. The scalar level disables PCLMULQDQ, so that one environment variable
+//! disables all special instructions.
 //!
-//! Residues are computed by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L
-//! with H and L of degrees below 64, and M = floor(x^128 / P) = x^64 + m. There are no carries, so floor(A +
-//! B) = floor(A) + floor(B), and L / P has no polynomial part: floor(T / P) = floor(H x^64 / P). The difference between
-//! M and x^128 / P has a negative degree, and so has its product with H / x^64: floor(T / P) = floor(H M / x^64) = H
-//! plus floor(H m / x^64), without error. The residue T - floor(T / P) P has a degree below 64, to which the x^64 of P
-//! contributes nothing: it is L + (floor(T / P) p mod x^64). This takes two multiplications, no loop and no table.
+//! Remainders are computed by Barrett's method (1986), which is exact over GF(2). Let P = x^64 + p, T = H x^64 + L with H
+//! and L of degrees below 64, and M = floor(x^128 / P) = x^64 + m. There are no carries, so floor(A + B) = floor(A) +
+//! floor(B), and L / P has no polynomial part: floor(T / P) = floor(H x^64 / P). M and x^128 / P differ by a term of
+//! negative degree, and so does their product with H / x^64. Therefore floor(T / P) = floor(H M / x^64) = H + floor(H m /
+//! x^64), without error. The remainder T - floor(T / P) P has a degree below 64, to which the term x^64 of P contributes
+//! nothing: the remainder is L + (floor(T / P) p mod x^64). This takes two multiplications, no loop and no table.
 //!
-//! Long strings are folded 64 bytes at a time, as Gopal, Ozturk and others do for cyclic redundancy checks
-//! (*Fast CRC computation for generic polynomials using PCLMULQDQ*, 2009). A lane of 128 bits, H x^64 + L,
-//! is multiplied by x^512 as H (x^576 mod P) + L (x^512 mod P), which again has a degree below 128.
+//! Long strings are folded 64 bytes at a time, as Gopal, Ozturk and others do for cyclic redundancy checks (*Fast CRC
+//! computation for generic polynomials using PCLMULQDQ*, 2009). A 128-bit lane H x^64 + L is multiplied by x^512 by
+//! computing H (x^576 mod P) + L (x^512 mod P), which again has a degree below 128.
 
 #[cfg(target_arch = "x86_64")]
 use super::Level;
 
-/// Multiplication of polynomials over GF(2) of degrees below 64.
+/// Multiplies polynomials over GF(2) of degrees below 64.
 pub trait Multiply: Copy {
     /// Multiplies `a` by `b`.
     fn multiply(self, a: u64, b: u64) -> u128;
 }
 
-/// Multiplication without special instructions, four bits of `b` at a time.
+/// Multiplies without special instructions, four bits of `b` at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Portable;
 
@@ -45,7 +45,7 @@ impl Multiply for Portable {
     }
 }
 
-/// True if the processor has carry-less multiplication and the level is not scalar ([`Level::chosen`]).
+/// Returns true if the processor has carry-less multiplication and the chosen level ([`Level::chosen`]) is not scalar.
 #[must_use]
 pub fn available() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -56,14 +56,14 @@ pub fn available() -> bool {
     false
 }
 
-/// Multiplication by PCLMULQDQ; values of this type exist only if [`available`] returned true.
+/// Multiplies with PCLMULQDQ. Values of this type exist only if [`available`] returned true.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub struct Clmul(());
 
 #[cfg(target_arch = "x86_64")]
 impl Clmul {
-    /// Returns `None` if the instruction is not available.
+    /// Returns a value if the instruction is available, otherwise `None`.
     #[inline]
     #[must_use]
     pub fn detect() -> Option<Self> {
@@ -76,17 +76,16 @@ impl Multiply for Clmul {
     #[inline(always)]
     fn multiply(self, a: u64, b: u64) -> u128 {
         #[allow(unsafe_code, reason = "calls a function compiled for instructions that were detected")]
-        // SAFETY: the only precondition of `x86::multiply` is that the processor has pclmulqdq and sse4.1.
-        // The field of `Clmul` is private to this module and only `detect` fills it, after `available` has
-        // found both.
+        // SAFETY: the only precondition of `x86::multiply` is that the processor has pclmulqdq and sse4.1. The field of
+        // `Clmul` is private to this module, and only `detect` creates a value, after `available` found both features.
         unsafe {
             x86::multiply(a, b)
         }
     }
 }
 
-/// Code that runs with either multiplication. Hot functions called by `run` must be `#[inline(always)]`; otherwise they
-/// are not compiled for the instruction.
+/// Code that is generic over the multiplication. Hot functions called by `run` must be `#[inline(always)]`; otherwise they
+/// are compiled without PCLMULQDQ.
 pub trait Body {
     /// The result of `run`.
     type Output;
@@ -100,8 +99,8 @@ pub fn fastest<B: Body>(body: B) -> B::Output {
     #[cfg(target_arch = "x86_64")]
     if let Some(clmul) = Clmul::detect() {
         #[allow(unsafe_code, reason = "calls a function compiled for instructions that were just detected")]
-        // SAFETY: the only precondition of `x86::run` is that the processor has pclmulqdq and sse4.1;
-        // `detect` has found both on the line above.
+        // SAFETY: the only precondition of `x86::run` is that the processor has pclmulqdq and sse4.1; `detect` found both on
+        // the line above.
         return unsafe { x86::run(body, clmul) };
     }
     body.run(Portable)
@@ -112,19 +111,20 @@ pub fn fastest<B: Body>(body: B) -> B::Output {
 pub struct Modulus {
     /// The coefficients of the polynomial below x^64.
     low: u64,
-    /// floor(x^128 / P) without its term x^64.
+    /// floor(x^128 / P) without its leading term x^64.
     inverse: u64,
-    /// The residues of x^512 and x^576, and of x^128 and x^192, by which the low and the high half of a lane are
-    /// multiplied.
+    /// The factors that multiply a lane by a power of x, for the low and the high half of the lane: x^512 and x^576 modulo P
+    /// for four lanes at a time, and x^128 and x^192 modulo P for one lane.
     #[cfg(target_arch = "x86_64")]
     up: [[u64; 2]; 2],
 }
 
 impl Modulus {
-    /// Creates the modulus x^64 plus the polynomial of degree below 64 whose coefficients are `low`.
+    /// Creates the modulus x^64 + `low`, where `low` has the coefficients below x^64.
     #[must_use]
     pub fn new(low: u64) -> Self {
-        // The quotient of x^128 begins with x^64, which leaves the remainder low * x^64: 64 steps of long division.
+        // Long division of x^128 by P. The first digit of the quotient is x^64, which leaves the remainder low * x^64; 64
+        // steps follow.
         let (mut inverse, mut rest) = (0, low);
         for _ in 0..64 {
             let carry = rest >> 63;
@@ -148,13 +148,13 @@ impl Modulus {
         modulus
     }
 
-    /// The coefficients of the polynomial below x^64.
+    /// Returns the coefficients below x^64.
     #[must_use]
     pub fn low(&self) -> u64 {
         self.low
     }
 
-    /// The residue of a polynomial of degree below 128.
+    /// Returns the remainder of a polynomial of degree below 128.
     #[inline(always)]
     pub fn residue(&self, multiply: impl Multiply, polynomial: u128) -> u64 {
         let high = (polynomial >> 64) as u64;
@@ -162,21 +162,20 @@ impl Modulus {
         polynomial as u64 ^ multiply.multiply(quotient, self.low) as u64
     }
 
-    /// The residue of the product of `a` and `b`.
+    /// Returns the product of `a` and `b` modulo this polynomial.
     #[inline(always)]
     pub fn times(&self, multiply: impl Multiply, a: u64, b: u64) -> u64 {
         self.residue(multiply, multiply.multiply(a, b))
     }
 
-    /// The residue of `state` times x^(512 n) plus the polynomial of `n` blocks. The highest coefficient of a block is
-    /// the highest bit of its first byte.
+    /// Returns `state` times x^(512 n) plus the polynomial of the `n` blocks, modulo this polynomial. The highest bit of the
+    /// first byte of a block is its highest coefficient.
     #[cfg(target_arch = "x86_64")]
     #[must_use]
     pub fn fold(&self, clmul: Clmul, state: u64, blocks: &[[u8; 64]]) -> u64 {
         #[allow(unsafe_code, reason = "calls a function compiled for instructions that were detected")]
-        // SAFETY: the only precondition of `x86::fold` is that the processor has pclmulqdq and sse4.1. The
-        // field of `Clmul` is private to this module and only `detect` fills it, after `available` has found
-        // both.
+        // SAFETY: the only precondition of `x86::fold` is that the processor has pclmulqdq and sse4.1. The field of `Clmul`
+        // is private to this module, and only `detect` creates a value, after `available` found both features.
         unsafe {
             x86::fold(self, clmul, state, blocks)
         }
@@ -218,7 +217,7 @@ mod x86 {
         _mm_set_epi64x(high.cast_signed(), low.cast_signed())
     }
 
-    /// The four lanes of a block; the first byte of a lane is its highest.
+    /// Returns the four lanes of a block; the first byte of a lane becomes its highest byte.
     #[inline]
     #[target_feature(enable = "sse4.1")]
     fn lanes(block: &[u8; 64]) -> [__m128i; 4] {
@@ -227,15 +226,14 @@ mod x86 {
         [0, 1, 2, 3].map(|i| {
             let quarter: &[u8; 16] = &quarters[i];
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: `_mm_loadu_si128` reads 16 bytes from the pointer and requires no alignment. The
-            // pointer is that of a live `[u8; 16]`, whose 16 bytes are initialised; any bits are a valid
-            // `__m128i`.
+            // SAFETY: `_mm_loadu_si128` reads 16 bytes from the pointer and requires no alignment. The pointer points to a
+            // live `[u8; 16]`, whose 16 bytes are initialised; every bit pattern is a valid `__m128i`.
             let bytes = unsafe { _mm_loadu_si128(quarter.as_ptr().cast()) };
             _mm_shuffle_epi8(bytes, reversed)
         })
     }
 
-    /// Multiplies a lane by a power of x; `by` has the factors of its low and of its high half.
+    /// Multiplies a lane by a power of x; `by` has the factors of the low and the high half of the lane.
     #[inline]
     #[target_feature(enable = "pclmulqdq,sse4.1")]
     fn up(lane: __m128i, by: __m128i) -> __m128i {
@@ -247,8 +245,8 @@ mod x86 {
         let Some((first, rest)) = blocks.split_first() else { return state };
         let [by_512, by_128] = modulus.up.map(|[low, high]| lane(low, high));
         let mut sums = lanes(first);
-        // The state before the first block is 64 bits above the high half of the first lane, so it is multiplied by
-        // x^64 = `low`.
+        // `state` precedes the first block, so it is 64 bits above the high half of the first lane: multiply it by x^64 =
+        // `low`.
         sums[0] = _mm_xor_si128(sums[0], lane(0, modulus.times(clmul, state, modulus.low)));
         for block in rest {
             let next = lanes(block);
@@ -270,12 +268,12 @@ mod tests {
 
     use super::*;
 
-    /// The reference for products, bit by bit.
+    /// Computes the expected products, bit by bit.
     fn product(a: u64, b: u64) -> u128 {
         (0..64).filter(|i| b >> i & 1 == 1).fold(0, |sum, i| sum ^ u128::from(a) << i)
     }
 
-    /// The reference for residues: long division.
+    /// Computes the expected remainders, by long division.
     fn residue(low: u64, polynomial: u128) -> u64 {
         let divisor = 1 << 64 | u128::from(low);
         (0..64)
@@ -284,13 +282,13 @@ mod tests {
             as u64
     }
 
-    /// The reference for `fold`, byte by byte.
+    /// Computes the expected results of `fold`, byte by byte.
     #[cfg(target_arch = "x86_64")]
     fn folded(low: u64, state: u64, bytes: &[u8]) -> u64 {
         bytes.iter().fold(state, |state, &byte| residue(low, u128::from(state) << 8 | u128::from(byte)))
     }
 
-    /// Numbers that test shifts, carries and empty halves, and random ones.
+    /// Generates numbers that test shifts, carries and empty halves, and random numbers.
     fn number() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),
@@ -302,7 +300,7 @@ mod tests {
         ]
     }
 
-    /// Compares a multiplication with the references.
+    /// Compares a multiplication, and the remainders computed with it, with the expected results.
     fn check(multiply: impl Multiply, a: u64, b: u64, low: u64) {
         assert_eq!(multiply.multiply(a, b), product(a, b), "{a:x} {b:x}");
         let modulus = Modulus::new(low);
@@ -327,14 +325,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn products_and_residues_are_those_of_the_schoolbook(a in number(), b in number(), low in number()) {
+        fn products_and_residues_equal_schoolbook_arithmetic(a in number(), b in number(), low in number()) {
             check(Portable, a, b, low);
             fastest(Check(a, b, low));
         }
 
         #[cfg(target_arch = "x86_64")]
         #[test]
-        fn folded_blocks_are_those_of_long_division(
+        fn folded_blocks_equal_long_division(
             state in number(),
             low in number(),
             words in proptest::collection::vec(number(), 0..48),

@@ -1,4 +1,4 @@
-//! The levels of instructions, and the only place where a level is chosen.
+//! The instruction-set levels, and the only code that chooses one.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -9,16 +9,17 @@ use super::bytes::{self, ByteClasses};
 use super::pairs::{Lanes, PairBuffer};
 use super::{equal, near, pairs, strings, weighted};
 
-/// The environment variable that selects a level by its name.
+/// The environment variable that sets the level, by the level's name.
 pub const KERNEL_VARIABLE: &str = "TWINDEX_KERNEL";
 
-/// A set of instructions for which loops are compiled, in ascending order.
+/// An instruction-set level, for which kernels are compiled. Levels are ordered: each includes the instructions of the
+/// previous ones.
 ///
-/// Processors other than x86-64 only have the scalar level, whose loops the compiler vectorizes with their baseline
-/// instructions, such as NEON on 64-bit ARM.
+/// Processors other than x86-64 only have the scalar level. The compiler vectorizes its loops with the baseline instructions
+/// of the target, such as NEON on 64-bit ARM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// The baseline of the target: the reference.
+    /// The baseline instructions of the target: the reference implementation.
     Scalar,
     /// AVX2, with POPCNT, LZCNT, BMI1 and BMI2 (x86-64-v3).
     Avx2,
@@ -27,10 +28,10 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels, ascending.
+    /// All levels, in ascending order.
     pub const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
-    /// The name of the level in `TWINDEX_KERNEL`.
+    /// Returns the name of the level, as used in `TWINDEX_KERNEL`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -40,20 +41,20 @@ impl Level {
         }
     }
 
-    /// Returns the level with this name; `None` if there is none.
+    /// Returns the level with this name, or `None` if no level has it.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|level| level.name() == name)
     }
 
-    /// Whether this processor supports the level. Levels are nested: it supports every level up to its best.
+    /// Returns true if this processor supports the level. A processor supports its best level and all levels below it.
     #[must_use]
     #[inline]
     pub fn is_available(self) -> bool {
         self <= Self::best()
     }
 
-    /// All levels that this processor supports, ascending; for tests, prints which levels it lacks.
+    /// Returns all levels that this processor supports, in ascending order, and prints the names of the others. For tests.
     #[doc(hidden)]
     #[must_use]
     pub fn tested() -> Vec<Self> {
@@ -65,7 +66,7 @@ impl Level {
         has
     }
 
-    /// The best level of this processor, detected once in a process.
+    /// Returns the best level that this processor supports. It is detected once per process.
     #[must_use]
     #[inline]
     pub fn best() -> Self {
@@ -73,7 +74,7 @@ impl Level {
         *BEST.get_or_init(Self::detect)
     }
 
-    /// Detects the best level: checks the processor for the features for which the function of each level is compiled.
+    /// Detects the best level: checks that the processor has all CPU features for which a level is compiled.
     fn detect() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -101,10 +102,10 @@ impl Level {
         Self::Scalar
     }
 
-    /// Returns the level in `TWINDEX_KERNEL`; `None` if the variable is not set.
+    /// Returns the level set by `TWINDEX_KERNEL`, or `None` if the variable is not set.
     ///
     /// # Errors
-    /// A message for an invalid value: no level has the name, or this processor does not support the level.
+    /// A message if no level has the name in the variable, or if this processor does not support that level.
     pub fn from_environment() -> Result<Option<Self>, String> {
         let Some(name) = std::env::var_os(KERNEL_VARIABLE) else { return Ok(None) };
         let level = name.to_str().and_then(Self::named).ok_or_else(|| {
@@ -117,8 +118,8 @@ impl Level {
         }
     }
 
-    /// The level in use: the one in `TWINDEX_KERNEL` if it is valid and available, otherwise the best. It is determined
-    /// once in a process. Results do not depend on it.
+    /// Returns the level in use: the level set by `TWINDEX_KERNEL` if it is valid and supported, otherwise the best level.
+    /// It is determined once per process. Results do not depend on the level.
     #[must_use]
     #[inline]
     pub fn chosen() -> Self {
@@ -126,9 +127,9 @@ impl Level {
         *CHOSEN.get_or_init(|| Self::from_environment().ok().flatten().unwrap_or_else(Self::best))
     }
 
-    /// Runs `body`, compiled for this level, or for the best available level below it if the processor does not
-    /// support it. Hot functions called by `body` must be `#[inline(always)]`; otherwise they are compiled for the
-    /// baseline instructions.
+    /// Runs `body`, compiled for this level. If the processor does not support this level, uses the best supported level
+    /// below it. Hot functions called by `body` must be `#[inline(always)]`; otherwise they are compiled for the baseline
+    /// instructions.
     #[inline]
     pub fn run<R>(self, body: impl FnOnce() -> R) -> R {
         struct BodyKernel<F>(F);
@@ -142,7 +143,8 @@ impl Level {
         self.dispatch(BodyKernel(body))
     }
 
-    /// As [`run`](Self::run), for kernels that need more than compiler vectorization.
+    /// As [`run`](Self::run), for kernels that use the operations of [`Simd`], which the compiler cannot generate from plain
+    /// loops.
     #[inline]
     pub fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
@@ -153,9 +155,8 @@ impl Level {
                     unsafe_code,
                     reason = "calls a function compiled for instructions that were detected"
                 )]
-                // SAFETY: the only precondition of `avx2` is that the processor has the features that it is compiled
-                // for. The level is at most `best`, which is `Avx2` or better only if `detect` found all of
-                // them.
+                // SAFETY: the only precondition of `avx2` is that the processor has the features for which it is compiled.
+                // The level is at most `best`, which is `Avx2` or better only if `detect` found all these features.
                 return unsafe { x86::avx2(kernel) };
             }
             Self::Avx512 => {
@@ -163,8 +164,8 @@ impl Level {
                     unsafe_code,
                     reason = "calls a function compiled for instructions that were detected"
                 )]
-                // SAFETY: as above: `best` is `Avx512` only if `detect` found the features of `avx512`, which are
-                // those of both levels.
+                // SAFETY: as above: `best` is `Avx512` only if `detect` found the features of both levels, for which
+                // `avx512` is compiled.
                 return unsafe { x86::avx512(kernel) };
             }
         }
@@ -178,7 +179,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// A loop that is compiled once for each level.
+/// A loop that is compiled once for each instruction-set level.
 pub trait Kernel {
     /// The result of the kernel.
     type Output;
@@ -187,52 +188,53 @@ pub trait Kernel {
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// The operations of a level that the compiler cannot generate from plain loops. A value of a type with this trait is
-/// proof that the processor has the instructions.
+/// The operations that the compiler cannot generate from plain loops. A value of a type that implements this trait proves
+/// that the processor has the instructions of the type's level.
 pub trait Simd: Copy {
-    /// Classes and lower-cases 64 bytes of text; see [`ByteClasses`].
+    /// Classifies 64 bytes of text and writes them to `lower` in lower case; see [`ByteClasses`].
     fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses;
 
-    /// Writes `base` plus the index of each set bit of `mask`, ascending, to the front of `places`, and
-    /// returns their number; later entries are undefined.
+    /// Writes `base` plus the index of each set bit of `mask`, ascending, to the front of `places`, and returns the number
+    /// of set bits. Later entries of `places` are undefined.
     fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize;
 
-    /// Copies 64 bytes, and returns the mask of the bytes that equal one of the two in `either`: bit i for byte i.
+    /// Copies 64 bytes and returns a mask: bit i is set if byte i equals one of the two bytes in `either`.
     fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64;
 
-    /// The mask of the lanes that differ from `query` in at most `radius` bits, for any radius: bit i
-    /// for lane i. Only the first 64 lanes are checked; bits without a lane are 0.
+    /// Returns a mask: bit i is set if lane i differs from `query` in at most `radius` bits. Any radius is valid. Only the
+    /// first 64 lanes are compared; bits for which there is no lane are 0.
     fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64;
 
     /// As [`near16`](Self::near16), for lanes of 32 bits.
     fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64;
 
-    /// As [`near16`](Self::near16), for lanes of 48 bits: the upper 16 in `high` and the lower 32 in `low`. Only the
-    /// low 48 bits of `query` are used. If the slices have different lengths, the excess lanes of the longer are
-    /// ignored.
+    /// As [`near16`](Self::near16), for lanes of 48 bits: `high` has their upper 16 bits and `low` their lower 32. Only the
+    /// low 48 bits of `query` are used. If the slices have different lengths, the extra lanes of the longer one are ignored.
     fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
 
-    /// The mask of the entries of `numbers` that are equal to `number`: bit i for entry i.
+    /// Returns a mask: bit i is set if `numbers[i]` equals `number`.
     fn equal8(self, numbers: &[u64; 8], number: u64) -> u32;
 
-    /// The mask of the positions at which two rows have equal numbers: bit i for position i.
+    /// Returns a mask: bit i is set if `left[i]` equals `right[i]`.
     fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32;
 
-    /// The number of positions at which two strings have equal bytes; the excess bytes of the longer are ignored.
+    /// Returns the number of positions at which two strings have equal bytes. The extra bytes of the longer string are
+    /// ignored.
     fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize;
 
-    /// Adds to `sums[i]` the weights of the hashes that have bit i set; see [`ones`](weighted::ones), which limits
-    /// the number of hashes. With more, sums wrap around.
+    /// Adds to `sums[i]` the weights of the hashes in which bit i is set. The number of hashes is limited as in
+    /// [`ones`](weighted::ones); with more, sums wrap around.
     fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]);
 
-    /// Adds the pairs of near lanes; see [`pairs32`](super::pairs32).
+    /// Appends to `found` the pairs of lanes that differ in at most `radius` bits; see [`pairs32`](super::pairs32).
     fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer);
 
-    /// Adds the pairs of a left and a right lane that are near; see [`across32`](super::across32).
+    /// Appends to `found` the pairs of a left and a right lane that differ in at most `radius` bits; see
+    /// [`across32`](super::across32).
     fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer);
 }
 
-/// The scalar level.
+/// The scalar level, whose operations are the reference implementations.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scalar;
 
@@ -307,11 +309,11 @@ mod x86 {
     use super::super::{equal, near, pairs, strings, weighted};
     use super::{Kernel, Simd};
 
-    /// Proof that the features of [`avx2`] are available; only that function creates one.
+    /// Proof that the CPU features of [`avx2`] are available. Only that function creates a value of this type.
     #[derive(Clone, Copy)]
     struct Avx2(());
 
-    /// Proof that the features of [`avx512`] are available; only that function creates one.
+    /// Proof that the CPU features of [`avx512`] are available. Only that function creates a value of this type.
     #[derive(Clone, Copy)]
     struct Avx512(());
 
@@ -331,8 +333,8 @@ mod x86 {
         #[inline(always)]
         fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: an `Avx2` is created only by `avx2`, which runs only if its features, which include those of
-            // this function, were detected.
+            // SAFETY: only `avx2` creates an `Avx2`, and it runs only if its features were detected. They include the
+            // features of the function that is called here.
             unsafe {
                 x86::classes_avx2(bytes, lower)
             }
@@ -346,7 +348,7 @@ mod x86 {
         #[inline(always)]
         fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 strings::x86::copy_either_avx2(bytes, copy, either)
             }
@@ -355,7 +357,7 @@ mod x86 {
         #[inline(always)]
         fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 near::x86::near16_avx2(lanes, query, radius)
             }
@@ -364,7 +366,7 @@ mod x86 {
         #[inline(always)]
         fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 near::x86::near32_avx2(lanes, query, radius)
             }
@@ -373,7 +375,7 @@ mod x86 {
         #[inline(always)]
         fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 near::x86::near48_avx2(high, low, query, radius)
             }
@@ -382,7 +384,7 @@ mod x86 {
         #[inline(always)]
         fn equal8(self, numbers: &[u64; 8], number: u64) -> u32 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 equal::x86::equal8_avx2(numbers, number)
             }
@@ -391,7 +393,7 @@ mod x86 {
         #[inline(always)]
         fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 equal::x86::equal16_avx2(left, right)
             }
@@ -410,7 +412,7 @@ mod x86 {
         #[inline(always)]
         fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 pairs::x86::pairs32_avx2(lanes, radius, found);
             }
@@ -419,7 +421,7 @@ mod x86 {
         #[inline(always)]
         fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx2` proves that the CPU features were detected.
             unsafe {
                 pairs::x86::across32_avx2(left, right, radius, found);
             }
@@ -430,8 +432,8 @@ mod x86 {
         #[inline(always)]
         fn classes(self, bytes: &[u8; 64], lower: &mut [u8; 64]) -> ByteClasses {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: an `Avx512` is created only by `avx512`, which runs only if its features, which include those of
-            // this function, were detected.
+            // SAFETY: only `avx512` creates an `Avx512`, and it runs only if its features were detected. They include the
+            // features of the function that is called here.
             unsafe {
                 x86::classes_avx512(bytes, lower)
             }
@@ -440,7 +442,7 @@ mod x86 {
         #[inline(always)]
         fn places(self, mask: u64, base: u32, places: &mut [u32; 64]) -> usize {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 x86::places_avx512(mask, base, places)
             }
@@ -449,7 +451,7 @@ mod x86 {
         #[inline(always)]
         fn copy_either(self, bytes: &[u8; 64], copy: &mut [u8; 64], either: [u8; 2]) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 strings::x86::copy_either_avx512(bytes, copy, either)
             }
@@ -458,7 +460,7 @@ mod x86 {
         #[inline(always)]
         fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 near::x86::near16_avx512(lanes, query, radius)
             }
@@ -467,7 +469,7 @@ mod x86 {
         #[inline(always)]
         fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 near::x86::near32_avx512(lanes, query, radius)
             }
@@ -476,7 +478,7 @@ mod x86 {
         #[inline(always)]
         fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 near::x86::near48_avx512(high, low, query, radius)
             }
@@ -485,7 +487,7 @@ mod x86 {
         #[inline(always)]
         fn equal8(self, numbers: &[u64; 8], number: u64) -> u32 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 equal::x86::equal8_avx512(numbers, number)
             }
@@ -494,7 +496,7 @@ mod x86 {
         #[inline(always)]
         fn equal16(self, left: &[u32; 16], right: &[u32; 16]) -> u32 {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 equal::x86::equal16_avx512(left, right)
             }
@@ -503,7 +505,7 @@ mod x86 {
         #[inline(always)]
         fn equal_bytes(self, left: &[u8], right: &[u8]) -> usize {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 equal::x86::equal_bytes_avx512(left, right)
             }
@@ -512,7 +514,7 @@ mod x86 {
         #[inline(always)]
         fn ones(self, hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 weighted::ones_avx512(hashes, weights, sums);
             }
@@ -521,7 +523,7 @@ mod x86 {
         #[inline(always)]
         fn pairs32(self, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 pairs::x86::pairs32_avx512(lanes, radius, found);
             }
@@ -530,7 +532,7 @@ mod x86 {
         #[inline(always)]
         fn across32(self, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
             #[allow(unsafe_code, reason = "calls a function compiled for instructions that are there")]
-            // SAFETY: as above.
+            // SAFETY: as in `classes`: an `Avx512` proves that the CPU features were detected.
             unsafe {
                 pairs::x86::across32_avx512(left, right, radius, found);
             }
@@ -543,7 +545,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn levels_have_names_and_the_plain_one_is_always_available() {
+    fn levels_have_names_and_scalar_is_always_available() {
         for level in Level::ALL {
             assert_eq!(Level::named(level.name()), Some(level));
             assert_eq!(level.run(|| 7), 7, "{level}");
@@ -555,8 +557,8 @@ mod tests {
     }
 
     #[test]
-    fn level_runs_if_available_and_otherwise_the_best_below() {
-        /// Returns the type name of the witness that a kernel receives.
+    fn unavailable_level_runs_the_best_level_below_it() {
+        /// Returns the name of the [`Simd`] type with which a kernel is run.
         struct Witness;
         impl Kernel for Witness {
             type Output = &'static str;
@@ -572,8 +574,8 @@ mod tests {
     }
 
     #[test]
-    fn level_set_by_the_variable_is_used() {
-        // The level that this run of the tests was started with; CI sets each level in turn.
+    fn level_set_in_the_environment_is_used() {
+        // The test run may set the variable; CI sets each level in turn.
         match Level::from_environment() {
             Ok(Some(level)) => assert_eq!(Level::chosen(), level),
             Ok(None) => assert_eq!(Level::chosen(), Level::best()),

@@ -1,4 +1,4 @@
-//! Vector kernels, and the selection of the processor's vector instructions.
+//! Vector kernels, and the selection of the instruction-set level for which they are compiled.
 //!
 //! ```text
 //! Level::chosen() --+-- scalar   the definition: a plain loop
@@ -6,10 +6,10 @@
 //!                   +-- avx512   likewise, for AVX-512
 //! ```
 //!
-//! A kernel is a plain loop, and this loop is its definition. [`Level::run`] compiles a caller's loop once for each
-//! [`Level`] of instructions, and calls the version for the processor. Where plain Rust cannot express an instruction (a
-//! mask of 64 bytes, in `bytes.rs`), there is a version for each level. It takes a [`Simd`] value as proof that the
-//! processor has the instructions. All versions are tested against the plain one.
+//! A kernel is a plain loop, which defines its result. [`Level::run`] takes a loop of the caller, compiles it once for each
+//! [`Level`] and calls the version for the processor. A few operations cannot be written in plain Rust, such as a comparison
+//! of 64 bytes that returns a mask (`bytes.rs`). These have a separate version for each level. They take a [`Simd`] value as
+//! proof that the processor has the instructions. All versions are tested against the plain loop.
 //!
 //! ```
 //! use twindex_kernel::Level;
@@ -20,10 +20,10 @@
 //! ```
 //!
 //! The result of a kernel never depends on the level. The environment variable `TWINDEX_KERNEL` (`scalar`, `avx2` or
-//! `avx512`) sets a level, for tests and measurements; see [`Level::chosen`].
+//! `avx512`) sets the level for tests and measurements; see [`Level::chosen`].
 //!
-//! This crate serves the other crates of twindex, which depend on its exact version: its interface is exempt from
-//! semantic versioning.
+//! This crate serves the other crates of twindex, which depend on its exact version. Its interface is exempt from semantic
+//! versioning.
 
 mod bytes;
 pub mod clmul;
@@ -43,20 +43,20 @@ pub use near::{for_each_near16, for_each_near32, for_each_near48};
 pub use pairs::{Lanes, PairBuffer, across32, near_lanes, pairs32};
 pub use strings::{Unescaped, simple_escape};
 
-/// Size of a cache line in bytes on common processors.
+/// The size of a cache line on common processors, in bytes.
 pub const CACHE_LINE: usize = 64;
 
-/// Prefetches the cache line of `items[at]` without waiting for it; does nothing if there is no such item. Only a hint:
-/// results never depend on it.
+/// Prefetches the cache line of `items[at]` and does not wait for it. Does nothing useful if `at` is out of range. This is
+/// only a hint: results never depend on it.
 #[inline(always)]
 pub fn prefetch<T>(items: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has. It reads nothing that the program
-        // could observe and faults on no address, so the address need not be that of an item. It is computed
-        // by wrapping addition, which is defined for any pointer.
+        // SAFETY: `_mm_prefetch` is part of SSE, which every x86-64 processor has. It reads nothing that the program could
+        // observe and faults on no address, so the address need not point to an item. It is computed with `wrapping_add`,
+        // which is defined for any pointer.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(items.as_ptr().wrapping_add(at).cast());
         }
@@ -65,21 +65,21 @@ pub fn prefetch<T>(items: &[T], at: usize) {
     let _ = (items, at);
 }
 
-/// As [`prefetch`], for all cache lines of `bytes`.
+/// Prefetches all cache lines of `bytes`; see [`prefetch`].
 #[inline(always)]
 pub fn prefetch_all(bytes: &[u8]) {
     prefetch_ahead(bytes, 0, bytes.len());
 }
 
-/// As [`prefetch`], for all cache lines of the `length` bytes that start `ahead` bytes after the start of `bytes`;
-/// they may be past its end. Useful for sequential reads, too: a hardware prefetcher stops at the end of a page.
+/// Prefetches all cache lines of `length` bytes, beginning `ahead` bytes after the start of `bytes`; see [`prefetch`]. The
+/// range may exceed `bytes`. Also useful for sequential reads, because a hardware prefetcher stops at the end of a page.
 #[inline(always)]
 pub fn prefetch_ahead(bytes: &[u8], ahead: usize, length: usize) {
     (0..length).step_by(CACHE_LINE).for_each(|at| prefetch(bytes, ahead + at));
 }
 
-/// Runs `body`, compiled for the best instructions that the processor has. Hot functions called by `body` must be
-/// `#[inline(always)]`; otherwise they are compiled for the baseline instructions.
+/// Runs `body`, compiled for the best instructions of the processor (see [`Level::chosen`]). Hot functions called by `body`
+/// must be `#[inline(always)]`; otherwise they are compiled for the baseline instructions.
 #[inline]
 pub fn vectorized<R>(body: impl FnOnce() -> R) -> R {
     Level::chosen().run(body)

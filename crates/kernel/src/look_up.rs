@@ -4,10 +4,10 @@ use std::hint::select_unpredictable;
 
 use super::Simd;
 
-/// Number of elements that are compared at once.
+/// Number of elements that are compared with a hash at once.
 pub(super) const WINDOW: usize = 8;
 
-/// A sorted set of hashes, with a directory of the position at which the hashes of each prefix start.
+/// A sorted set of hashes, with a directory that maps each hash prefix to the position of its first hash.
 #[derive(Clone, Copy, Debug)]
 pub struct SortedSet<'a> {
     elements: &'a [u64],
@@ -17,9 +17,9 @@ pub struct SortedSet<'a> {
 
 impl<'a> SortedSet<'a> {
     /// Creates a set of `elements`, which must be ascending. `directory[i]` must be the number of elements whose first
-    /// `bits` bits are less than i; its last entry, at 2^`bits`, is the number of all elements. Returns `None` if
-    /// there are fewer than 8 elements or the directory has another length. Other violations make results wrong, but
-    /// are memory-safe.
+    /// `bits` bits are less than i. So the last entry, at index 2^`bits`, is the number of all elements. Returns `None` if
+    /// there are fewer than 8 elements or if the length of the directory is not 2^`bits` + 1. Other wrong values give wrong
+    /// results but are memory-safe.
     #[must_use]
     pub fn new(elements: &'a [u64], directory: &'a [u16], bits: u32) -> Option<Self> {
         let fits = (1..u64::BITS).contains(&bits)
@@ -29,13 +29,13 @@ impl<'a> SortedSet<'a> {
     }
 }
 
-/// Sets the mark to 1 for each element of the set that occurs in `hashes`, and writes the hashes that are not in the set
-/// to the front of `new`, in order. Returns the number of these hashes. Marks past the elements are undefined.
+/// Sets the mark of each element that occurs in `hashes` to 1. Writes the hashes that are not in the set to the front of
+/// `new`, in order, and returns their number. The last entry of `marks`, which belongs to no element, is undefined.
 ///
-/// No branch depends on whether a hash is found, because that is unpredictable.
+/// No branch depends on whether a hash is found, because the processor could not predict it.
 ///
 /// # Panics
-/// Unless there is one more mark than there are elements, and `new` is as long as `hashes`.
+/// Panics unless `marks` has one entry more than the set has elements and `new` is at least as long as `hashes`.
 #[inline(always)]
 pub fn look_up<S: Simd>(
     simd: S,
@@ -51,25 +51,26 @@ pub fn look_up<S: Simd>(
     for &hash in hashes {
         let bucket = (hash >> shift) as usize;
         #[allow(unsafe_code, reason = "checks of bounds took a third of the time")]
-        // SAFETY: `bits` is below 64 and not 0, so that `bucket` is below 2^bits, and the directory has 2^bits + 1
-        // entries, which `SortedSet::new` has checked; its fields are private and never change.
+        // SAFETY: `SortedSet::new` checked that `bits` is 1 to 63, so `bucket` is below 2^bits, and that the directory has
+        // 2^bits + 1 entries. The fields of the set are private and never change.
         let (start, end) =
             unsafe { (*directory.get_unchecked(bucket), *directory.get_unchecked(bucket + 1)) };
         let mut from = usize::from(start).min(last);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `from` is at most the number of elements minus `WINDOW`, which is not negative, as `SortedSet::new` has
-        // checked. So `WINDOW` elements follow, and they are aligned as elements.
+        // SAFETY: `from` is at most `last`, the number of elements minus `WINDOW`, which is not negative because
+        // `SortedSet::new` checked the number of elements. So at least `WINDOW` elements start at `from`. An array of
+        // elements has the alignment of an element.
         let window = unsafe { &*elements.as_ptr().add(from).cast::<[u64; WINDOW]>() };
         let mut mask = simd.equal8(window, hash);
-        // Larger buckets are rare, so this branch is predictable.
+        // This branch is predictable, because buckets of more than `WINDOW` elements are rare.
         if usize::from(start) + WINDOW < usize::from(end) {
             (from, mask) = in_large_bucket(simd, elements, usize::from(start)..usize::from(end), hash);
         }
         let place = select_unpredictable(mask == 0, none, from + mask.trailing_zeros() as usize);
         #[allow(unsafe_code, reason = "as above")]
-        // SAFETY: `place` is at most `none`, for which there is a mark: it is `none`, or `from`, which is at most
-        // `none - WINDOW`, plus the index of a bit in a mask of `WINDOW` bits. `count` is below the number of hashes,
-        // as it grows by at most one for each hash, and `new` is as long as `hashes`.
+        // SAFETY: `marks` has `none + 1` entries, and `place` is at most `none`: it is either `none`, or `from`, which is at
+        // most `none - WINDOW`, plus the index of a bit in a mask of `WINDOW` bits. `count` grows by at most one for each
+        // hash, so it is below the number of hashes, and `new` is at least as long as `hashes`.
         unsafe {
             *marks.get_unchecked_mut(place) = 1;
             *new.get_unchecked_mut(count) = hash;
@@ -79,7 +80,8 @@ pub fn look_up<S: Simd>(
     count
 }
 
-/// Returns the start of the window that contains a hash, and its mask; the mask is 0 if no window contains it.
+/// Finds a hash in a bucket of more than `WINDOW` elements. Returns the start of the window that contains the hash and its
+/// mask of equal elements; the mask is 0 if the hash is not found.
 #[cold]
 #[inline(never)]
 fn in_large_bucket<S: Simd>(
@@ -122,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_in_the_set_are_marked_and_others_are_written_at_all_levels() {
+    fn look_up_marks_known_hashes_and_writes_unknown_ones() {
         let mut random = SplitMix(5);
         for (size, bits, crowded) in
             [(8, 1, 0), (9, 3, 0), (100, 6, 0), (1000, 9, 0), (500, 3, 0), (300, 8, 40)]
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_and_directory_that_do_not_match_are_refused() {
+    fn set_with_mismatched_directory_is_refused() {
         let elements: Vec<u64> = (0..8).map(|i| i << 60).collect();
         let right = directory(&elements, 2);
         assert!(SortedSet::new(&elements, &right, 2).is_some());
@@ -168,7 +170,7 @@ mod tests {
         for bits in [0, 1, 3, 63, 64, 65] {
             assert!(SortedSet::new(&elements, &right, bits).is_none(), "{bits}");
         }
-        // Wrong directory entries never lead to an element out of range.
+        // Wrong directory entries never cause an access out of bounds.
         let wrong = [u16::MAX; 5];
         let set = SortedSet::new(&elements, &wrong, 2).unwrap();
         for level in Level::tested() {

@@ -1,14 +1,14 @@
-//! The Hamming filter: finds the elements of a column that are near a query.
+//! The Hamming filter: finds the elements of a column that differ from a query in at most `radius` bits (are *near* it).
 //!
-//! Columns hold fingerprints split into pieces of 16 and 32 bits. A filter reads one column, or a piece of 48 bits
-//! that is stored in two columns. It returns a mask for up to [`CHUNK`] elements, so that elements that are not
-//! near, which is nearly all of them, cost no branch.
+//! Columns hold fingerprints, split into pieces of 16 and 32 bits. A filter reads one column, or two columns that together
+//! hold pieces of 48 bits. It returns a mask for up to [`CHUNK`] elements, so that there is no branch for elements that are
+//! not near, which are almost all.
 //!
-//! The plain version is the reference. The AVX2 version looks up the number of set bits of each half byte in a
-//! register, as Mula, Kurz and Lemire do (*Faster population counts using AVX2 instructions*, 2018). AVX-512 has
-//! population-count instructions for words and double words. Buckets of a table usually have about 16 elements, and
-//! can end at any element. So AVX-512 loads the last elements under a mask; AVX2 loads the last eight elements, some
-//! of them a second time.
+//! The plain version is the reference implementation. The AVX2 version uses a register as a table of the number of set bits
+//! of each half byte (Mula, Kurz and Lemire, *Faster population counts using AVX2 instructions*, 2018). AVX-512 has
+//! instructions that count the set bits of 16-bit and 32-bit words. Buckets of a table usually have about 16 elements and
+//! can end at any element. So AVX-512 loads the last elements with a mask. AVX2 loads the last eight elements, and
+//! some of them twice.
 
 use zerocopy::little_endian::{U16, U32};
 
@@ -17,14 +17,13 @@ use super::Simd;
 /// Number of elements covered by one mask.
 const CHUNK: usize = 64;
 
-/// Number of elements that the plain version tests together before branching.
+/// Number of elements that the plain version compares before it branches.
 const STEP: usize = 16;
 
 /// Calls `each`, in ascending order, with the index of every element of `plane` that differs from `query` in at most
 /// `radius` bits.
 ///
-/// Cost: a few instructions for every 32 elements with AVX-512, or for every 16 with AVX2, and one call for each near
-/// element.
+/// Cost: a few instructions for every 32 elements with AVX-512, or every 16 with AVX2, and one call for each near element.
 #[inline(always)]
 pub fn for_each_near16<S: Simd>(
     simd: S,
@@ -38,7 +37,7 @@ pub fn for_each_near16<S: Simd>(
     }
 }
 
-/// As [`for_each_near16`], for elements of 32 bits; AVX-512 processes 16 at a time, AVX2 eight.
+/// As [`for_each_near16`], for elements of 32 bits. AVX-512 processes 16 elements at a time, AVX2 eight.
 #[inline(always)]
 pub fn for_each_near32<S: Simd>(
     simd: S,
@@ -52,10 +51,8 @@ pub fn for_each_near32<S: Simd>(
     }
 }
 
-/// As [`for_each_near32`], for elements of 48 bits: the plane `high` has their upper 16 bits, and the plane `low` the
-/// lower
-/// 32. Only the low 48 bits of `query` are used. If the planes have different lengths, the excess of the longer is
-///     ignored.
+/// As [`for_each_near32`], for elements of 48 bits: `high` has their upper 16 bits and `low` their lower 32. Only the low 48
+/// bits of `query` are used. If the planes have different lengths, the extra elements of the longer one are ignored.
 #[inline(always)]
 pub fn for_each_near48<S: Simd>(
     simd: S,
@@ -71,7 +68,7 @@ pub fn for_each_near48<S: Simd>(
     }
 }
 
-/// Calls `each`, in ascending order, with `first` plus the index of each set bit.
+/// Calls `each`, in ascending order, with `first` plus the index of each set bit of `mask`.
 #[inline(always)]
 fn for_each_bit(mut mask: u64, first: usize, each: &mut impl FnMut(usize)) {
     while mask != 0 {
@@ -80,19 +77,19 @@ fn for_each_bit(mut mask: u64, first: usize, each: &mut impl FnMut(usize)) {
     }
 }
 
-/// The reference for [`Simd::near16`].
+/// The reference implementation of [`Simd::near16`].
 #[inline(always)]
 pub(super) fn near16(lanes: &[U16], query: u16, radius: u32) -> u64 {
     mask_of(lanes, |lane| (lane.get() ^ query).count_ones() <= radius)
 }
 
-/// The reference for [`Simd::near32`].
+/// The reference implementation of [`Simd::near32`].
 #[inline(always)]
 pub(super) fn near32(lanes: &[U32], query: u32, radius: u32) -> u64 {
     mask_of(lanes, |lane| (lane.get() ^ query).count_ones() <= radius)
 }
 
-/// The reference for [`Simd::near48`].
+/// The reference implementation of [`Simd::near48`].
 #[inline(always)]
 pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 {
     let (query_high, query_low) = ((query >> 32) as u16, query as u32);
@@ -102,7 +99,7 @@ pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 
     let n = high.len().min(low.len()).min(CHUNK);
     let steps = high[..n].chunks(STEP).zip(low[..n].chunks(STEP));
     steps.zip((0..).step_by(STEP)).fold(0, |mask, ((high, low), first)| {
-        // No branch inside the loop, so that the compiler vectorizes it.
+        // The loop has no branch, so that the compiler vectorizes it.
         let mut near = false;
         for lane in high.iter().zip(low) {
             near |= is_near(lane);
@@ -111,12 +108,12 @@ pub(super) fn near48(high: &[U16], low: &[U32], query: u64, radius: u32) -> u64 
     })
 }
 
-/// The mask of the near lanes among the first [`CHUNK`].
+/// Returns the mask of the near lanes among the first [`CHUNK`] lanes.
 #[inline(always)]
 fn mask_of<T>(lanes: &[T], is_near: impl Fn(&T) -> bool) -> u64 {
     let lanes = &lanes[..lanes.len().min(CHUNK)];
     lanes.chunks(STEP).zip((0..).step_by(STEP)).fold(0, |mask, (step, first)| {
-        // No branch inside the loop, so that the compiler vectorizes it.
+        // The loop has no branch, so that the compiler vectorizes it.
         let mut near = false;
         for lane in step {
             near |= is_near(lane);
@@ -125,7 +122,7 @@ fn mask_of<T>(lanes: &[T], is_near: impl Fn(&T) -> bool) -> u64 {
     })
 }
 
-/// Converts at most 64 booleans to bits, the first to the lowest bit.
+/// Converts at most 64 booleans to a mask; the first becomes the lowest bit.
 #[inline(always)]
 fn bits(answers: impl Iterator<Item = bool>) -> u64 {
     answers.zip(0..).fold(0, |bits, (answer, place)| bits | u64::from(answer) << place)
@@ -150,36 +147,36 @@ pub(super) mod x86 {
 
     use super::CHUNK;
 
-    /// Number of lanes that AVX2 loads at once; planes with fewer lanes use the plain version.
+    /// Number of lanes that AVX2 loads at once. Planes with fewer lanes use the plain version.
     const EIGHT: usize = 8;
 
-    /// Loads eight lanes from `at` on.
+    /// Loads the eight 16-bit lanes that start at index `at`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn eight_of_16(lanes: &[U16], at: usize) -> __m128i {
         let eight: &[U16] = &lanes[at..at + EIGHT];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 16 bytes at any alignment; `eight` is a live slice of eight numbers of two bytes, and any
-        // bits are a valid `__m128i`.
+        // SAFETY: reads 16 bytes at any alignment; `eight` is a live slice of eight 2-byte numbers, and every bit pattern is
+        // a valid `__m128i`.
         unsafe {
             _mm_loadu_si128(eight.as_ptr().cast())
         }
     }
 
-    /// Loads eight lanes from `at` on.
+    /// Loads the eight 32-bit lanes that start at index `at`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn eight_of_32(lanes: &[U32], at: usize) -> __m256i {
         let eight: &[U32] = &lanes[at..at + EIGHT];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight numbers of four bytes, and any
-        // bits are a valid `__m256i`.
+        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight 4-byte numbers, and every bit pattern is
+        // a valid `__m256i`.
         unsafe {
             _mm256_loadu_si256(eight.as_ptr().cast())
         }
     }
 
-    /// The number of set bits of each byte.
+    /// Counts the set bits of each byte.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn ones_of_bytes(x: __m256i) -> __m256i {
@@ -193,7 +190,7 @@ pub(super) mod x86 {
         _mm256_add_epi8(_mm256_shuffle_epi8(ones_of, low), _mm256_shuffle_epi8(ones_of, high))
     }
 
-    /// Sets all bits of each 16-bit word that is less than `limit`.
+    /// Counts the set bits of each 16-bit word, and returns a word of ones if the count is less than `limit`, otherwise 0.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn words_below(limit: __m256i, x: __m256i) -> __m256i {
@@ -201,7 +198,7 @@ pub(super) mod x86 {
         _mm256_cmpgt_epi16(limit, ones_of_words)
     }
 
-    /// The mask of the double words whose four bytes add up to less than `limit`.
+    /// Returns a mask with one bit for each 32-bit word: whether the counts in its four bytes add up to less than `limit`.
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn sums_below(limit: __m256i, ones_of_bytes: __m256i) -> u64 {
@@ -226,7 +223,7 @@ pub(super) mod x86 {
                 let x = _mm256_set_m128i(eight_of_16(lanes, at + EIGHT), eight_of_16(lanes, at));
                 words_below(limit, _mm256_xor_si256(x, query))
             });
-            // Packing works on halves of registers, in the order low, high, low, high.
+            // The pack instruction interleaves the 128-bit halves of its operands; the permutation restores their order.
             let below = _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packs_epi16(low, high));
             mask |= u64::from(_mm256_movemask_epi8(below).cast_unsigned()) << at;
             at += 4 * EIGHT;
@@ -254,7 +251,7 @@ pub(super) mod x86 {
         let query = _mm256_set1_epi32(query.cast_signed());
         let (mut mask, mut at) = (0, 0);
         while at < n {
-            // Two registers at a time, so that the branch is predictable for buckets of up to 16 elements.
+            // Processes two registers at a time, so that the branch is predictable for buckets of up to 16 elements.
             for at in [at.min(n - EIGHT), (at + EIGHT).min(n - EIGHT)] {
                 let differing = _mm256_xor_si256(eight_of_32(lanes, at), query);
                 mask |= sums_below(limit, ones_of_bytes(differing)) << at;
@@ -287,29 +284,31 @@ pub(super) mod x86 {
         mask
     }
 
-    /// The mask of the lanes below `n` in a register that begins at lane `at`.
+    /// Returns the mask of the lanes below `n` in a register whose first lane is lane `at`.
     #[target_feature(enable = "bmi2")]
     #[inline]
     fn lanes_left(n: usize, at: usize) -> u32 {
-        // `n` is at most 64 here, and an index of 32 or more keeps all bits.
+        // `n` is at most 64, and `_bzhi_u32` keeps all bits if its index is 32 or more.
         _bzhi_u32(u32::MAX, n.saturating_sub(at) as u32)
     }
 
-    /// Loads lane `at + i` for each set bit i of `mask`. The other lanes are 0 and are not read.
+    /// Loads lane `at + i` for each set bit i of `mask`. The other lanes of the register are 0, and their memory is not
+    /// read.
     ///
     /// # Safety
-    /// For each set bit i of `mask`, `lanes` has a lane `at + i`.
+    /// `lanes` must have a lane `at + i` for each set bit i of `mask`.
     #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     unsafe fn lanes_of_16(mask: u32, lanes: &[U16], at: usize) -> __m512i {
-        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for
-        // the others, wherever they are. The caller guarantees that `lanes`, which is borrowed, has the lanes of the
-        // mask; a `U16` is two bytes. The address may be past the slice if the mask is 0, hence `wrapping_add`.
+        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for the
+        // others, wherever they are. The caller guarantees that `lanes`, which is borrowed here, has a lane for each set bit
+        // of the mask, and a `U16` is two bytes. If the mask is 0, the address may be past the end of the slice, so it is
+        // computed with `wrapping_add`.
         unsafe { _mm512_maskz_loadu_epi16(mask, lanes.as_ptr().wrapping_add(at).cast()) }
     }
 
-    /// As [`lanes_of_16`], for 16 lanes that are widened to 32 bits.
+    /// As [`lanes_of_16`], for 16 lanes; widens each lane to 32 bits.
     ///
     /// # Safety
     /// As [`lanes_of_16`].
@@ -317,7 +316,7 @@ pub(super) mod x86 {
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
     unsafe fn lanes_of_16_widened(mask: u16, lanes: &[U16], at: usize) -> __m512i {
-        // SAFETY: as in `lanes_of_16`.
+        // SAFETY: as in `lanes_of_16`; the caller guarantees the same.
         let narrow = unsafe { _mm256_maskz_loadu_epi16(mask, lanes.as_ptr().wrapping_add(at).cast()) };
         _mm512_cvtepu16_epi32(narrow)
     }
@@ -330,7 +329,7 @@ pub(super) mod x86 {
     #[target_feature(enable = "avx512f")]
     #[inline]
     unsafe fn lanes_of_32(mask: u16, lanes: &[U32], at: usize) -> __m512i {
-        // SAFETY: as in `lanes_of_16`; a `U32` is four bytes.
+        // SAFETY: as in `lanes_of_16`; the caller guarantees the same, and a `U32` is four bytes.
         unsafe { _mm512_maskz_loadu_epi32(mask, lanes.as_ptr().wrapping_add(at).cast()) }
     }
 
@@ -343,7 +342,7 @@ pub(super) mod x86 {
         let half = |at| {
             let there = lanes_left(n, at);
             #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
-            // SAFETY: `there` has only bits of lanes below `n`, counted from `at`, and `lanes` has at least `n`.
+            // SAFETY: bit i of `there` is set only if lane `at + i` is below `n`, and `lanes` has at least `n` lanes.
             let x = unsafe { lanes_of_16(there, lanes, at) };
             let ones = _mm512_popcnt_epi16(_mm512_xor_si512(x, query));
             u64::from(_mm512_mask_cmple_epu16_mask(there, ones, radius)) << at
@@ -360,12 +359,12 @@ pub(super) mod x86 {
         let quarter = |at| {
             let there = lanes_left(n, at) as u16;
             #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
-            // SAFETY: `there` has only bits of lanes below `n`, counted from `at`, and `lanes` has at least `n`.
+            // SAFETY: bit i of `there` is set only if lane `at + i` is below `n`, and `lanes` has at least `n` lanes.
             let x = unsafe { lanes_of_32(there, lanes, at) };
             let ones = _mm512_popcnt_epi32(_mm512_xor_si512(x, query));
             u64::from(_mm512_mask_cmple_epu32_mask(there, ones, radius)) << at
         };
-        // Two registers unconditionally: a branch at 16 would be unpredictable for buckets of about 16 elements.
+        // Always processes two registers: for buckets of about 16 elements, a branch at 16 would be unpredictable.
         let half = |at| quarter(at) | quarter(at + 16);
         if n <= 32 { half(0) } else { half(0) | half(32) }
     }
@@ -380,7 +379,7 @@ pub(super) mod x86 {
         let quarter = |at| {
             let there = lanes_left(n, at) as u16;
             #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
-            // SAFETY: `there` has only bits of lanes below `n`, counted from `at`, and both planes have at least `n`.
+            // SAFETY: bit i of `there` is set only if lane `at + i` is below `n`, and both planes have at least `n` lanes.
             let (high, low) = unsafe { (lanes_of_16_widened(there, high, at), lanes_of_32(there, low, at)) };
             let high = _mm512_popcnt_epi32(_mm512_xor_si512(high, query_high));
             let low = _mm512_popcnt_epi32(_mm512_xor_si512(low, query_low));
@@ -399,7 +398,7 @@ mod tests {
     use super::super::{Kernel, Level};
     use super::*;
 
-    /// The indices found in planes of each width, and the mask of the first chunk.
+    /// For each width of lanes, the indices that were found and the mask of the first chunk.
     #[derive(Debug, Default, PartialEq)]
     struct PlaneHits {
         narrow: (Vec<usize>, u64),
@@ -407,7 +406,8 @@ mod tests {
         both: (Vec<usize>, u64),
     }
 
-    /// One query of 48 bits against a plane of its upper 16 bits, one of its lower 32, and both.
+    /// A 48-bit query, a plane of upper 16-bit parts and a plane of lower 32-bit parts. Each plane is searched alone, and
+    /// then both together.
     #[derive(Clone, Copy)]
     struct Planes<'a> {
         high: &'a [U16],
@@ -417,7 +417,7 @@ mod tests {
     }
 
     impl Planes<'_> {
-        /// The expected result, by the definition.
+        /// Computes the expected result lane by lane.
         fn defined(self) -> PlaneHits {
             let places = |len: usize, distance: &dyn Fn(usize) -> u32| {
                 let places: Vec<usize> = (0..len).filter(|&place| distance(place) <= self.radius).collect();
@@ -443,7 +443,7 @@ mod tests {
             for_each_near16(simd, high, (query >> 32) as u16, radius, |place| found.narrow.0.push(place));
             for_each_near32(simd, low, query as u32, radius, |place| found.wide.0.push(place));
             for_each_near48(simd, high, low, query, radius, |place| found.both.0.push(place));
-            // Lanes past the first 64 are ignored.
+            // The masks cover only the first 64 lanes.
             found.narrow.1 = simd.near16(high, (query >> 32) as u16, radius);
             found.wide.1 = simd.near32(low, query as u32, radius);
             found.both.1 = simd.near48(high, low, query, radius);
@@ -464,7 +464,7 @@ mod tests {
         }
     }
 
-    /// Values, many of them near the query: the query xored with a number of up to 48 bits with few bits set.
+    /// Generates differences to be xored with the query: random numbers, most of them with few set bits.
     fn near_and_far() -> impl Strategy<Value = u64> {
         prop_oneof![
             any::<u64>(),
@@ -477,11 +477,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_level_finds_what_the_definition_finds(
+        fn every_level_finds_the_near_lanes_of_the_definition(
             differences in proptest::collection::vec(near_and_far(), 0..=200),
-            // The offsets at which the planes begin in the bytes and lanes, and the difference of their lengths.
+            // `odd` and `skipped` are the offsets at which the planes begin in the bytes and in the lanes; `cut` is the
+            // difference of their lengths.
             odd in 0_usize..4, skipped in 0_usize..8, cut in prop_oneof![Just(0_usize), 0_usize..70],
-            // Bits beyond 48 are ignored.
+            // Bits of the query above the lowest 48 must be ignored.
             query: u64, radius in 0_u32..=49, huge: bool,
         ) {
             let mut high = vec![0_u8; odd];
@@ -504,10 +505,10 @@ mod tests {
     }
 
     #[test]
-    fn every_lane_of_every_length_is_tested_at_the_edge_of_the_radius() {
+    fn distances_at_the_radius_are_exact_for_every_length() {
         let query = 0x1234_5678_9abc_def0_u64;
         for len in 0..=130 {
-            // Lanes that differ in 0 to 16, 0 to 32 and 0 to 48 bits, at different positions for each length.
+            // The lanes differ from the query in 0 to 16, 0 to 32 and 0 to 48 bits, at other positions for each length.
             let ones = |place: usize, bits: u64| (1_u64 << ((place + len) as u64 % (bits + 1))) - 1;
             let high: Vec<U16> = (0..len).map(|p| U16::new(((query >> 32) ^ ones(p, 16)) as u16)).collect();
             let low: Vec<U32> = (0..len).map(|p| U32::new((query ^ ones(p, 32)) as u32)).collect();
@@ -518,8 +519,8 @@ mod tests {
     }
 
     #[test]
-    fn loads_end_where_a_plane_ends() {
-        // A separate allocation for each length, so that a sanitizer detects a load past its end.
+    fn loads_stay_within_the_plane() {
+        // Each length has its own allocation, so that a sanitizer detects a load past the end.
         for len in 0..=70_usize {
             let high: Box<[U16]> = (0..len).map(|place| U16::new(place as u16)).collect();
             let low: Box<[U32]> = (0..len).map(|place| U32::new(place as u32)).collect();

@@ -1,29 +1,29 @@
-//! Finds the pairs of near lanes: the inner loop of joins.
+//! Finds all pairs of near lanes, that is, lanes that differ in at most `radius` bits: the inner loop of joins.
 //!
-//! Lanes are 32 bits of fingerprints in the same bucket of a table. For each vector of lanes, comparing pairs costs an
-//! exclusive or, a population count and a comparison; there is one branch for every few vectors. Near pairs are few, and
-//! are collected in a buffer. The plain version is the reference.
+//! A lane holds 32 bits of a fingerprint; the fingerprints are in the same bucket of a table. Comparing a lane with a vector
+//! of lanes takes an exclusive or, a population count and a comparison, and there is one branch for every few vectors. Near
+//! pairs are rare, and are collected in a buffer. The plain version is the reference implementation.
 //!
-//! The AVX-512 version keeps up to 64 lanes in registers and compares the other lanes with them. It notes, without a
-//! branch, which of the other lanes are near any of the 64, and processes those lanes again: a branch that is taken for
-//! one pair in ten costs more than the pairs. Sixteen lanes are compared with each other as one register and its
-//! rotations. The near pairs are the set bits of a word; one instruction compresses their indices, so that no loop over
-//! the bits is needed. The AVX2 version counts the set bits of half bytes in a register (Mula, Kurz and Lemire 2018, as
-//! [`near`](super::near) does).
+//! The AVX-512 version keeps up to 64 lanes, the *columns*, in registers and compares the other lanes, the *rows*, with
+//! them. It first records, without a branch, the rows that are near any column, and then compares only these rows again. A
+//! branch that is taken for one pair in ten would cost more than the second comparison. To compare sixteen lanes with each
+//! other, the register is compared with its own rotations. The near pairs are the set bits of a 64-bit word. One instruction
+//! compresses their indices, so that no loop over the bits is needed. The AVX2 version counts set bits with a table of half
+//! bytes in a register, as [`near`](super::near) does (Mula, Kurz and Lemire 2018).
 
 use super::{Kernel, Level, Simd};
 
-/// Lanes with consecutive ids.
+/// Lanes whose ids are consecutive numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes<'a> {
-    /// 32 bits of each fingerprint.
+    /// The values of the lanes: 32 bits of each fingerprint.
     pub lanes: &'a [u32],
     /// The id of the first lane.
     pub first: u32,
 }
 
 impl<'a> Lanes<'a> {
-    /// The lanes in `start..end`, or to the last lane if `end` is greater.
+    /// Returns the lanes at positions `start..end`, or up to the last lane if `end` is greater than the number of lanes.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     fn part(self, start: usize, end: usize) -> Self {
@@ -38,16 +38,17 @@ impl<'a> Lanes<'a> {
 }
 
 impl<'a> From<&'a [u32]> for Lanes<'a> {
-    /// Lanes with ids from 0.
+    /// Returns lanes whose ids start at 0.
     fn from(lanes: &'a [u32]) -> Self {
         Self { lanes, first: 0 }
     }
 }
 
-/// A buffer of found pairs. Capacity is reserved in advance, so that the loops that add pairs call no function.
+/// A buffer for the pairs that were found. Callers reserve capacity in advance, so that the loops that add pairs call no
+/// function.
 #[derive(Debug, Default)]
 pub struct PairBuffer {
-    /// Entries past `len` are undefined.
+    /// The first `len` entries are pairs; later entries are undefined.
     items: Vec<[u32; 2]>,
     len: usize,
 }
@@ -59,14 +60,14 @@ impl PairBuffer {
         self.len = 0;
     }
 
-    /// The pairs, in no particular order.
+    /// Returns the pairs, in no particular order.
     #[must_use]
     #[inline(always)]
     pub fn pairs(&self) -> &[[u32; 2]] {
         &self.items[..self.len]
     }
 
-    /// Reserves capacity for `more` further pairs.
+    /// Reserves capacity for `more` additional pairs.
     #[inline(always)]
     fn reserve(&mut self, more: usize) {
         if self.items.len() - self.len < more {
@@ -79,7 +80,7 @@ impl PairBuffer {
         self.items.resize((self.len + more).max(2 * self.items.len()), [0; 2]);
     }
 
-    /// Adds a pair; there must be capacity.
+    /// Appends a pair. Capacity for it must have been reserved.
     #[inline(always)]
     fn add(&mut self, i: u32, j: u32) {
         self.items[self.len] = [i, j];
@@ -87,25 +88,25 @@ impl PairBuffer {
     }
 }
 
-/// Adds the ids `[i, j]`, `i < j`, of all pairs of lanes that differ in at most `radius` bits, in no particular
-/// order.
+/// Appends to `found` the ids `[i, j]`, `i < j`, of all pairs of lanes that differ in at most `radius` bits, in no
+/// particular order.
 ///
-/// Cost: n^2 / 2 comparisons, 16 at a time with AVX-512, 8 with AVX2.
+/// Cost: n^2 / 2 comparisons for n lanes, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
 pub fn pairs32<S: Simd>(simd: S, lanes: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     simd.pairs32(lanes, radius, found);
 }
 
-/// Adds the ids `[i, j]` of all pairs of a lane of `left` and a lane of `right` that differ in at most `radius`
-/// bits, in no particular order.
+/// Appends to `found` the ids `[i, j]` of all pairs of a lane of `left` and a lane of `right` that differ in at most
+/// `radius` bits, in no particular order.
 ///
-/// Cost: `left` x `right` comparisons, 16 at a time with AVX-512, 8 with AVX2.
+/// Cost: one comparison for each pair of a left and a right lane, 16 at a time with AVX-512, 8 with AVX2.
 #[inline(always)]
 pub fn across32<S: Simd>(simd: S, left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     simd.across32(left, right, radius, found);
 }
 
-/// Adds the near pairs of lanes by the instructions of `level`: as [`across32`], or as [`pairs32`] if `others` is `None`.
+/// Calls [`across32`], or [`pairs32`] if `others` is `None`, compiled for `level`.
 pub fn near_lanes(
     level: Level,
     lanes: Lanes<'_>,
@@ -127,7 +128,7 @@ pub fn near_lanes(
     level.dispatch(NearLanes(lanes, others, radius, found));
 }
 
-/// The reference for [`Simd::pairs32`].
+/// The reference implementation of [`Simd::pairs32`].
 #[inline(always)]
 pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (at, (i, lane)) in (1..).zip(all.numbered()) {
@@ -135,7 +136,7 @@ pub(super) fn pairs32_portable(all: Lanes<'_>, radius: u32, found: &mut PairBuff
     }
 }
 
-/// The reference for [`Simd::across32`].
+/// The reference implementation of [`Simd::across32`].
 #[inline(always)]
 pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (i, lane) in left.numbered() {
@@ -143,14 +144,14 @@ pub(super) fn across32_portable(left: Lanes<'_>, right: Lanes<'_>, radius: u32, 
     }
 }
 
-/// Number of lanes that the plain version tests together before branching.
+/// Number of lanes that the plain version compares before it branches.
 const STEP: usize = 16;
 
-/// Adds `[i, j]` for each lane of `others` that is near `lane`, where j is its id.
+/// Appends `[i, j]` for each lane of `others` that is near `lane`; i is the id of `lane`, and j the id of the other lane.
 #[inline(always)]
 fn row_portable(i: u32, lane: u32, others: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
     for (step, at) in others.lanes.chunks(STEP).zip((others.first..).step_by(STEP)) {
-        // No branch inside the loop, so that the compiler vectorizes it.
+        // The loop has no branch, so that the compiler vectorizes it.
         let mut near = false;
         for other in step {
             near |= (lane ^ other).count_ones() <= radius;
@@ -184,12 +185,13 @@ pub(super) mod x86 {
     const EIGHT: usize = 8;
     /// Number of lanes in an AVX-512 register.
     const SIXTEEN: usize = 16;
-    /// Number of columns in a tile.
+    /// Number of columns in a tile: the lanes that are kept in registers.
     const TILE: usize = 4 * SIXTEEN;
-    /// Number of rows that are compared with sixteen columns together, so that there is one bit of a word for each pair.
+    /// Number of rows that are compared with sixteen columns before the results are stored: the 64 pairs are the bits of one
+    /// word.
     const FOUR: usize = 4;
 
-    /// Adds `[i, first + j]` for each set bit `j`.
+    /// Appends `[i, first + j]` for each set bit j of `mask`.
     #[inline(always)]
     fn add(mut mask: u32, i: u32, first: u32, found: &mut PairBuffer) {
         found.reserve(32);
@@ -199,20 +201,20 @@ pub(super) mod x86 {
         }
     }
 
-    /// Loads eight lanes from `at` on.
+    /// Loads the eight lanes that start at index `at`.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn eight(lanes: &[u32], at: usize) -> __m256i {
         let eight: &[u32] = &lanes[at..at + EIGHT];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight numbers of four bytes, and any
-        // bits are a valid `__m256i`.
+        // SAFETY: reads 32 bytes at any alignment; `eight` is a live slice of eight 4-byte numbers, and every bit pattern is
+        // a valid `__m256i`.
         unsafe {
             _mm256_loadu_si256(eight.as_ptr().cast())
         }
     }
 
-    /// Adds the pairs of `lane` and the lanes from position `from` on that are near it.
+    /// Appends the pairs of `lane`, whose id is `i`, and the near lanes of `others` from position `from` to the end.
     #[target_feature(enable = "avx2,popcnt")]
     #[inline]
     fn row_avx2(i: u32, lane: u32, others: Lanes<'_>, from: usize, radius: u32, found: &mut PairBuffer) {
@@ -235,7 +237,7 @@ pub(super) mod x86 {
             at += EIGHT;
         }
         if at < n && n >= EIGHT {
-            // The last eight lanes; the bits of those already processed are shifted out.
+            // Loads the last eight lanes, and shifts out the bits of the lanes that were already compared.
             let last = n - EIGHT;
             add(mask(last) >> (at - last), i, first + at as u32, found);
         } else if at < n {
@@ -264,31 +266,30 @@ pub(super) mod x86 {
         }
     }
 
-    /// The mask of the existing lanes in a register that begins `left` lanes before the end.
+    /// Returns the mask of the lanes that exist in a register, if `left` lanes remain from its first lane on.
     #[target_feature(enable = "bmi2")]
     #[inline]
     fn lanes_left(left: usize) -> u16 {
-        // An index of 16 or more keeps all bits.
+        // `_bzhi_u32` keeps all bits if its index is 16 or more.
         _bzhi_u32(0xffff, left.min(SIXTEEN) as u32) as u16
     }
 
-    /// Loads up to 16 lanes from `at` on; lanes past the end are 0.
+    /// Loads up to 16 lanes that start at index `at`. Lanes past the end are 0.
     #[target_feature(enable = "avx512f,bmi2")]
     #[inline]
     fn sixteen(lanes: &[u32], at: usize) -> __m512i {
         let rest: &[u32] = lanes.get(at..).unwrap_or_default();
         let there = lanes_left(rest.len());
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for
-        // the others. `there` has as many bits as `rest`, a live slice of numbers of four bytes, has lanes, or 16 if
-        // it has more.
+        // SAFETY: a masked load reads only the lanes whose mask bits are set, at any alignment, and does not fault for the
+        // others. `rest` is a live slice of 4-byte numbers, and `there` has one set bit for each of them, at most 16.
         unsafe {
             _mm512_maskz_loadu_epi32(there, rest.as_ptr().cast())
         }
     }
 
-    /// For each number of lanes, the lanes of a register to compare with its rotations by 1 to 8 lanes, bit i for lane
-    /// i, so that each pair is compared once.
+    /// For each number of lanes and each rotation by 1 to 8 lanes: the mask of the lanes to compare with the rotated
+    /// register, so that each pair is compared once. Bit i is lane i.
     static ROTATED: [[u16; 8]; SIXTEEN + 1] = {
         let mut all = [[0; 8]; SIXTEEN + 1];
         let mut count = 0;
@@ -296,7 +297,7 @@ pub(super) mod x86 {
             let there = ((1_u32 << count) - 1) as u16;
             let mut turn = 1;
             while turn <= 8 {
-                // A rotation by half of the lanes pairs each lane twice.
+                // The rotation by 8 lanes contains each pair twice, so only half of its lanes are compared.
                 let once = if turn == 8 { 0xff } else { 0xffff };
                 all[count][turn - 1] = there & there.rotate_right(turn as u32) & once;
                 turn += 1;
@@ -306,14 +307,15 @@ pub(super) mod x86 {
         all
     };
 
-    /// For each bit of a word, the indices of its pair, each relative to the first lane of its side.
+    /// For each bit of a word of results: the positions of the two lanes of its pair, `i` relative to the first lane of one
+    /// side and `j` relative to the first lane of the other.
     struct PairBits {
         i: [u8; 64],
         j: [u8; 64],
     }
 
     impl PairBits {
-        /// The bits are lanes of one side.
+        /// Bit k is lane k.
         const LANES: [u8; 64] = {
             let mut lanes = [0; 64];
             let mut bit = 0;
@@ -323,11 +325,11 @@ pub(super) mod x86 {
             }
             lanes
         };
-        /// The pairs of a row with the lanes after it.
+        /// The pairs of one row with the columns that come after it.
         const AFTER_A_ROW: Self = Self { i: [0; 64], j: Self::LANES };
-        /// The pairs of a row with the lanes before it.
+        /// The pairs of one row with the columns that come before it.
         const BEFORE_A_ROW: Self = Self { i: Self::LANES, j: [0; 64] };
-        /// The pairs of four rows with the sixteen lanes before each.
+        /// The pairs of four rows with the sixteen columns that come before them.
         const BEFORE_FOUR: Self = {
             let (mut i, mut j) = ([0; 64], [0; 64]);
             let mut bit = 0;
@@ -339,11 +341,11 @@ pub(super) mod x86 {
             Self { i, j }
         };
 
-        /// The pairs of sixteen lanes with their rotations.
+        /// The pairs of a register of sixteen lanes with its rotations by 1 to 4 lanes.
         const ROTATED_BY_1_TO_4: Self = Self::rotated(1);
         const ROTATED_BY_5_TO_8: Self = Self::rotated(5);
 
-        /// The pairs for rotations by `first` lanes, and by up to three more.
+        /// Returns the pairs of a register with its rotations by `first` to `first + 3` lanes.
         const fn rotated(first: usize) -> Self {
             let (mut i, mut j) = ([0; 64], [0; 64]);
             let mut bit = 0;
@@ -361,13 +363,14 @@ pub(super) mod x86 {
     #[inline]
     fn load(bytes: &[u8; 64]) -> __m512i {
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: reads 64 bytes at any alignment; `bytes` is a live array of 64 bytes, and any bits are valid.
+        // SAFETY: reads 64 bytes at any alignment; `bytes` is a live array of 64 bytes, and every bit pattern is valid.
         unsafe {
             _mm512_loadu_si512(bytes.as_ptr().cast())
         }
     }
 
-    /// Adds a pair for each set bit of `near`; `bits` has the ids of each pair relative to the ids of the first lanes.
+    /// Appends a pair for each set bit of `near`. `bits` has the positions of its two lanes, to which the ids `i` and `j` of
+    /// the first lanes are added.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_bits(near: u64, bits: &PairBits, (i, j): (u32, u32), found: &mut PairBuffer) {
@@ -378,14 +381,14 @@ pub(super) mod x86 {
         let [mut i, mut j] = [&bits.i, &bits.j].map(|bytes| _mm512_maskz_compress_epi8(near, load(bytes)));
         let mut at = found.len;
         found.len += count;
-        // Rarely repeated.
+        // There are usually at most eight pairs, so the loop rarely runs twice.
         loop {
             let to: &mut [[u32; 2]] = &mut found.items[at..at + TOGETHER];
             let both = _mm_unpacklo_epi8(_mm512_castsi512_si128(i), _mm512_castsi512_si128(j));
             let eight = _mm512_add_epi32(firsts, _mm512_cvtepu8_epi32(both));
             #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-            // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight times two numbers of four bytes,
-            // and any bits are valid numbers.
+            // SAFETY: writes 64 bytes at any alignment; `to` is a live slice of eight pairs of 4-byte numbers, and every bit
+            // pattern is a valid number.
             unsafe {
                 _mm512_storeu_si512(to.as_mut_ptr().cast(), eight);
             }
@@ -397,7 +400,7 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds the near pairs among the first 16 lanes.
+    /// Appends the near pairs among the first 16 lanes of `block`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn among(block: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
@@ -414,13 +417,13 @@ pub(super) mod x86 {
             u64::from(a) | u64::from(b) << 16 | u64::from(c) << 32 | u64::from(d) << 48
         };
         add_bits(word(near!(1 2 3 4)), &PairBits::ROTATED_BY_1_TO_4, (block.first, block.first), found);
-        // Rotations by 1 to 4 already compare all pairs of up to five lanes.
+        // With up to five lanes, the rotations by 1 to 4 already contain all pairs.
         if block.lanes.len() > 5 {
             add_bits(word(near!(5 6 7 8)), &PairBits::ROTATED_BY_5_TO_8, (block.first, block.first), found);
         }
     }
 
-    /// Adds the near pairs of up to 16 columns with the rows after them.
+    /// Appends the near pairs of up to 16 columns with the rows, which come after the columns.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn few(columns: Lanes<'_>, rows: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
@@ -429,7 +432,7 @@ pub(super) mod x86 {
         for (four, first) in rows.lanes.chunks(FOUR).zip((rows.first..).step_by(FOUR)) {
             let mut near = 0;
             for k in 0..FOUR {
-                // A missing row is replaced by the first, and its results are dropped.
+                // If fewer than four rows remain, the first row is used again, and its extra results are masked out below.
                 let row = _mm512_set1_epi32(four.get(k).unwrap_or(&four[0]).cast_signed());
                 let ones = _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
                 near |= u64::from(_mm512_cmple_epu32_mask(ones, limit)) << (k * SIXTEEN);
@@ -439,8 +442,8 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds the near pairs of any number of rows and up to `16 R` columns. The id of the row is the first of the pair,
-    /// or the second if `AFTER`, that is, if rows come after columns.
+    /// Appends the near pairs of any number of rows with up to `16 R` columns. The id of the row comes first in a pair, or
+    /// second if `AFTER`, that is, if the rows come after the columns.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile<const R: usize, const AFTER: bool>(
@@ -451,7 +454,7 @@ pub(super) mod x86 {
     ) {
         let Lanes { lanes: columns, first } = columns;
         for (rows, from) in rows.lanes.chunks(TILE).zip((rows.first..).step_by(TILE)) {
-            // No function is called from here on, so that the columns stay in registers.
+            // No function is called after this reservation, so that the columns stay in registers.
             found.reserve(TILE * TILE);
             let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(columns, at * SIXTEEN));
             let there = _bzhi_u64(u64::MAX, columns.len() as u32);
@@ -463,13 +466,14 @@ pub(super) mod x86 {
                 noted[count % TILE] = i;
                 count += usize::from(_mm512_cmple_epu32_mask(min, limit) != 0);
             }
-            // Rows may have been noted because they are near lanes past the end, which `there` excludes.
+            // A row may have been recorded only because it is near the zeros past the last column; the mask `there` excludes
+            // them.
             add_noted::<R, AFTER>(&noted[..count], (rows, from), (lanes, first), |_| there, limit, found);
         }
     }
 
-    /// Adds the near pairs of the noted rows, given by their positions, with the columns in the mask `counted`. The id
-    /// of the row is the first of the pair, or the second if `AFTER`.
+    /// Appends the near pairs of the recorded rows with the columns. `noted` has the positions of the rows, and `counted`
+    /// returns the mask of the columns to pair with a row. The id of the row comes first in a pair, or second if `AFTER`.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn add_noted<const R: usize, const AFTER: bool>(
@@ -497,12 +501,12 @@ pub(super) mod x86 {
         }
     }
 
-    /// Adds the near pairs among the lanes of a full tile.
+    /// Appends the near pairs among the 64 lanes of a full tile.
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn triangle(all: &[u32; TILE], first: u32, limit: __m512i, found: &mut PairBuffer) {
         const R: usize = TILE / SIXTEEN;
-        // No function is called from here on, so that the columns stay in registers.
+        // No function is called after this reservation, so that the columns stay in registers.
         found.reserve(TILE * TILE / 2);
         let lanes: [__m512i; R] = std::array::from_fn(|at| sixteen(all, at * SIXTEEN));
         let (mut noted, mut count) = ([0_u8; TILE], 0);
@@ -511,7 +515,7 @@ pub(super) mod x86 {
                 for i in 0..SIXTEEN {
                     let row = _mm512_set1_epi32(all[$block * SIXTEEN + i].cast_signed());
                     let ones = |lanes| _mm512_popcnt_epi32(_mm512_xor_si512(lanes, row));
-                    // The lanes after this row, in its own register and in the later ones.
+                    // Only lanes after this row are compared: the later lanes of its own register, and the later registers.
                     let mut near = _mm512_cmple_epu32_mask(ones(lanes[$block]), limit) & 0xfffe << i;
                     let others = lanes[$block + 1..].iter().map(|&lanes| ones(lanes));
                     if let Some(min) = others.reduce(|a, b| _mm512_min_epu32(a, b)) {
@@ -526,7 +530,7 @@ pub(super) mod x86 {
         add_noted::<R, false>(&noted[..count], (all, first), (lanes, first), |i| !1 << i, limit, found);
     }
 
-    /// Calls the smallest tile that has enough columns, up to [`TILE`].
+    /// Calls `tile` with the smallest number of registers that holds all columns, at most [`TILE`].
     #[target_feature(enable = "avx512f,avx512bw,avx512vbmi2,avx512vpopcntdq,bmi1,bmi2,popcnt")]
     #[inline]
     fn tile_of(rows: Lanes<'_>, columns: Lanes<'_>, limit: __m512i, found: &mut PairBuffer) {
@@ -544,7 +548,7 @@ pub(super) mod x86 {
     pub(in super::super) fn pairs32_avx512(all: Lanes<'_>, radius: u32, found: &mut PairBuffer) {
         let limit = _mm512_set1_epi32(radius.min(32).cast_signed());
         let count = all.lanes.len();
-        // Usually there are few lanes; the loops below would cost more than the comparisons.
+        // Most buckets have few lanes, for which the loops below would cost more than the comparisons.
         if count <= 2 * SIXTEEN {
             let [one, two] = [all.part(0, SIXTEEN), all.part(SIXTEEN, count)];
             among(one, limit, found);
@@ -554,7 +558,8 @@ pub(super) mod x86 {
             }
             return;
         }
-        // Registers are full wherever possible; the remaining lanes are compared with them.
+        // Compares full tiles of columns with all later rows. The lanes after the last full tile are compared in blocks of
+        // sixteen.
         for start in (0..count).step_by(TILE) {
             let columns = all.part(start, start + TILE);
             if let Ok(full) = columns.lanes.try_into() {
@@ -596,11 +601,11 @@ mod tests {
     use super::*;
     use crate::splitmix::SplitMix;
 
-    /// The ids of the first lanes.
+    /// The ids of the first left and of the first right lane.
     const LEFT: u32 = 1 << 31;
     const RIGHT: u32 = 70_000;
 
-    /// The near pairs among the left lanes, and across left and right.
+    /// The near pairs among the left lanes, and the near pairs of a left and a right lane.
     type PairsKernel = [Vec<[u32; 2]>; 2];
 
     struct BothOrders<'a>(&'a [u32], &'a [u32], u32, &'a mut [PairBuffer; 2]);
@@ -623,7 +628,7 @@ mod tests {
         }
     }
 
-    /// The expected result, by the definition.
+    /// Computes the expected pairs by comparing all lanes one by one.
     fn defined(left: &[u32], right: &[u32], radius: u32) -> PairsKernel {
         let near = |a: &u32, b: &u32| (a ^ b).count_ones() <= radius;
         let all = |from: &dyn Fn(usize) -> usize, (right, first): (&[u32], u32)| {
@@ -638,18 +643,19 @@ mod tests {
     }
 
     #[test]
-    fn each_level_finds_the_pairs_of_the_definition_for_any_lengths() {
+    fn every_level_finds_all_near_pairs_for_any_lengths() {
         let mut random = SplitMix(11);
         let mut pairs = 0;
         let sizes = (0..70)
             .chain([127, 128, 129, 200])
             .flat_map(|left| [0, 1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 100].map(|right| (left, right)));
-        // Several tiles of columns, the last one partly filled, for several tiles of rows.
+        // The columns fill several tiles, the last one partly, and so do the rows.
         let large = [(129, 200), (200, 129), (300, 1)];
-        // One buffer for all sizes, as in joins: previous pairs must be cleared.
+        // The buffers are reused for all sizes, as in joins: pairs of the previous call must be removed.
         let mut both = [PairBuffer::default(), PairBuffer::default()];
         for (left, right) in sizes.chain(large) {
-            // Few set bits, so that some lanes are near and some are not; 0 is also the value of absent lanes.
+            // Lanes with few set bits, so that some are near each other and some are not. The value 0 must occur, because
+            // absent lanes are 0 too.
             let mut lanes = |count: usize| -> Vec<u32> {
                 let mut few = || [random.next(), random.next(), random.next()].iter().fold(!0, |a, b| a & b);
                 (0..count).map(|_| few() as u32).collect()

@@ -1,11 +1,12 @@
-//! Pseudorandom numbers from a seed, identical on every platform.
+//! Pseudorandom numbers from a seed, the same on every platform.
 
-/// Splitmix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014); any seed is valid.
+/// The generator Splitmix64 (Steele, Lea and Flood, *Fast splittable pseudorandom number generators*, 2014). Any seed is
+/// valid.
 #[derive(Clone, Debug)]
 pub struct SplitMix(pub u64);
 
 impl SplitMix {
-    /// Returns the next 64 bits.
+    /// Returns the next 64-bit number.
     #[expect(clippy::should_implement_trait, reason = "the sequence has no end")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -15,7 +16,7 @@ impl SplitMix {
         z ^ (z >> 31)
     }
 
-    /// Returns a number below `n`: the upper half of a product, as uniform as 64 bits allow.
+    /// Returns a number less than `n`: the upper half of a 128-bit product, which is as uniform as 64 random bits allow.
     pub fn below(&mut self, n: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(n)) >> 64) as u64
     }
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_reference() {
+    fn numbers_equal_the_reference_implementation() {
         let mut random = SplitMix(1_234_567);
         let first = [(); 3].map(|()| random.next());
         assert_eq!(first, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);

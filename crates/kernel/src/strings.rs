@@ -1,18 +1,18 @@
-//! Unescapes JSON strings: the text between their quotes.
+//! Unescapes the text of JSON strings.
 
 use super::{Kernel, Level, Simd};
 
-/// Number of bytes that are checked at once.
+/// Number of bytes that are compared at once.
 const BLOCK: usize = 64;
-/// Number of bytes that are copied at once: two blocks, as most texts have a line end within two blocks, while the number
-/// of blocks to the next one is unpredictable.
+/// Number of bytes that are copied between two branches: two blocks. In most texts the next escaped line end is at most two
+/// blocks away, and whether it is in the first or the second one is unpredictable.
 const STEP: usize = 2 * BLOCK;
 
-/// The bytes that end a run of literal bytes.
+/// The bytes that end a run of literal bytes: quote and backslash.
 const SPECIALS: [u8; 2] = *b"\"\\";
 
-/// The characters of simple escapes by their letters (RFC 8259, section 7); 0 for all other letters. A table, because the
-/// next letter is unpredictable.
+/// Maps the letter of a simple escape to its character (RFC 8259, section 7); other letters map to 0. A table avoids a
+/// branch on the letter, which is unpredictable.
 const ESCAPED: [u8; 256] = {
     let mut table = [0; 256];
     table[b'n' as usize] = b'\n';
@@ -26,14 +26,14 @@ const ESCAPED: [u8; 256] = {
     table
 };
 
-/// The character of a backslash followed by this letter; `None` for `u`, and for letters that are not escapes.
+/// Returns the character that a backslash followed by `letter` means. `None` for `u`, and for letters that form no escape.
 #[must_use]
 pub fn simple_escape(letter: u8) -> Option<char> {
     let simple = ESCAPED[usize::from(letter)];
     (simple != 0).then_some(char::from(simple))
 }
 
-/// An unescaped JSON string; its memory can be reused.
+/// An unescaped JSON string. Its buffer can be reused.
 ///
 /// ```
 /// let (mut string, line) = (twindex_kernel::Unescaped::default(), r#""a\nb\u0041c""#);
@@ -45,7 +45,7 @@ pub fn simple_escape(letter: u8) -> Option<char> {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Unescaped {
-    /// The first `len` bytes are UTF-8; the others are undefined.
+    /// The first `len` bytes are the text, in UTF-8; later bytes are undefined.
     bytes: Vec<u8>,
     len: usize,
 }
@@ -57,20 +57,20 @@ impl From<String> for Unescaped {
 }
 
 impl Unescaped {
-    /// Removes the text.
+    /// Removes the text and keeps the buffer.
     pub fn clear(&mut self) {
         self.len = 0;
     }
 
-    /// The text appended so far.
+    /// Returns the text appended so far.
     #[must_use]
     pub fn as_str(&self) -> &str {
         #[allow(unsafe_code, reason = "it would be checked once more for each text")]
-        // SAFETY: the first `len` bytes are UTF-8. At first and after `clear` there are none, or they are those of a
-        // `String`. `push` appends the bytes of a `char`. `append` appends runs of bytes of a `str`, from a character
-        // boundary to an ASCII character, which are whole characters. Between the runs it appends single ASCII
-        // characters: quotes and backslashes are ASCII, and so are the letters after backslashes that are not 0 in
-        // `ESCAPED` and the characters that they mean. No other code writes to `bytes` or `len`.
+        // SAFETY: the first `len` bytes are UTF-8. Initially they are empty or the bytes of a `String`, and after `clear`
+        // they are empty. `push` appends the bytes of a `char`. `append` appends runs of bytes of a `str` that begin at a
+        // character boundary and end before an ASCII character, so they are whole characters. Between the runs it appends
+        // entries of `ESCAPED`, which are ASCII, and skips a backslash and a letter, which are ASCII too. No other code
+        // writes to `bytes` or `len`.
         unsafe {
             std::str::from_utf8_unchecked(&self.bytes[..self.len])
         }
@@ -88,14 +88,14 @@ impl Unescaped {
         self.len = end;
     }
 
-    /// Appends the unescaped bytes of a line of JSON from byte `at` up to a quote, or up to a backslash that does not
-    /// begin a [simple escape](simple_escape), and returns the offset of that quote or backslash. Returns `None`, and
-    /// appends nothing, if there is neither, or if `at` is not on a character boundary.
+    /// Appends the text of a JSON string in `line`, from byte `at` up to a quote or up to a backslash that does not begin a
+    /// [simple escape](simple_escape). Returns the offset of that quote or backslash. Returns `None` and appends nothing if
+    /// there is none, or if `at` is not on a character boundary.
     pub fn append(&mut self, line: &str, at: usize) -> Option<usize> {
         if !line.is_char_boundary(at) {
             return None;
         }
-        // Unescaping never makes a string longer, and at most `STEP` bytes are written at once.
+        // Unescaping never lengthens a string, and at most `STEP` bytes are written at once.
         let needed = self.len + line.len() - at + STEP;
         if self.bytes.len() < needed {
             self.bytes.resize(needed, 0);
@@ -107,7 +107,7 @@ impl Unescaped {
     }
 }
 
-/// The kernel that unescapes the bytes from `at` on into the front of `to`.
+/// The kernel of [`Unescaped::append`]: unescapes `bytes` from `at` and writes the result to the front of `to`.
 struct Unescape<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -115,7 +115,7 @@ struct Unescape<'a> {
 }
 
 impl Kernel for Unescape<'_> {
-    /// The offset at which the string ends, and the number of bytes written.
+    /// The offset of the byte that ends the string, and the number of bytes written.
     type Output = Option<(usize, usize)>;
 
     #[inline(always)]
@@ -140,7 +140,7 @@ impl Kernel for Unescape<'_> {
             let before = specials.trailing_zeros() as usize;
             (at, length) = (at + before, length + before);
             if specials == 0 {
-                continue; // past the end of the line there are none
+                continue; // all bytes are literal; after the end of the line, `bytes.get` ends the loop
             }
             let simple = match bytes.get(at..)? {
                 [b'\\', letter, ..] => ESCAPED[usize::from(*letter)],
@@ -155,7 +155,7 @@ impl Kernel for Unescape<'_> {
     }
 }
 
-/// The reference for [`Simd::copy_either`].
+/// The reference implementation of [`Simd::copy_either`].
 #[inline(always)]
 pub(super) fn copy_either(bytes: &[u8; BLOCK], copy: &mut [u8; BLOCK], either: [u8; 2]) -> u64 {
     *copy = *bytes;
@@ -174,7 +174,7 @@ pub(super) mod x86 {
 
     use super::BLOCK;
 
-    /// As the reference.
+    /// The AVX2 version of [`copy_either`](super::copy_either).
     #[target_feature(enable = "avx2")]
     #[inline]
     pub(in super::super) fn copy_either_avx2(
@@ -199,7 +199,7 @@ pub(super) mod x86 {
         mask
     }
 
-    /// As the reference.
+    /// The AVX-512 version of [`copy_either`](super::copy_either).
     #[target_feature(enable = "avx512f,avx512bw")]
     #[inline]
     pub(in super::super) fn copy_either_avx512(
@@ -225,7 +225,7 @@ mod tests {
 
     use super::*;
 
-    /// Unescapes character by character.
+    /// Unescapes one character at a time.
     fn naive(line: &str, at: usize) -> Option<(usize, String)> {
         let mut text = String::new();
         let mut characters = line.get(at..)?.char_indices().peekable();
@@ -257,7 +257,7 @@ mod tests {
         }
     }
 
-    /// Compares all levels, starting at each offset of a line.
+    /// Compares the results of all levels with `naive`, for each start offset in a line.
     #[track_caller]
     fn check(line: &str, before: &str) {
         for at in 0..=line.len() + 1 {
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn all_levels_find_quotes_and_backslashes_at_every_place() {
+    fn all_levels_find_quotes_and_backslashes_at_every_position() {
         for level in Level::tested() {
             for byte in 0..=255 {
                 for at in 0..BLOCK {
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn strings_of_every_length_end_at_their_quote_wherever_blocks_end() {
+    fn strings_of_every_length_end_at_their_quote() {
         for length in 0..300 {
             for (end, escape) in
                 [("\"", ""), ("\"}", "\\n"), ("\\u00e4\"", "\\\""), ("\\", "\\\\"), ("", "ü")]
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn pushed_characters_are_between_appended_bytes() {
+    fn push_and_append_keep_their_order() {
         let mut string = Unescaped::from("left".to_owned());
         string.clear();
         string.push('ü');
@@ -328,7 +328,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn lines_are_unescaped_as_character_by_character(
+        fn unescaping_equals_the_character_by_character_version(
             pieces in proptest::collection::vec(
                 prop_oneof![
                     3 => "[a-z ü\u{1f600}]{0,40}",

@@ -1,23 +1,23 @@
-//! Weighted votes: for each of 64 bits, the sum of the weights of the hashes that have it set.
+//! Weighted votes: for each of 64 bits, sums the weights of the hashes in which the bit is set.
 //!
-//! [`ones`] takes weights of 16 bits, such as those of an IDF table. Sums of a few weights fit in 16 bits, so that 64
-//! counters are 128 bytes: four AVX2 registers, or two AVX-512 registers, where the hash itself is the mask of an
-//! addition. Before the counters could overflow, they are added to sums of 32 bits. [`ones_wide`] takes weights of up to
-//! [`WIDE_MAX`] and has sums of 64 bits.
+//! [`ones`] takes weights of 16 bits, such as those of an IDF table. The sum of a few such weights fits in 16 bits, so that
+//! 64 counters take 128 bytes: four AVX2 registers or two AVX-512 registers. With AVX-512, the hash itself is the mask of an
+//! addition. Before a counter can overflow, the counters are added to sums of 32 bits. [`ones_wide`] takes weights of up to
+//! [`WIDE_MAX`] and computes sums of 64 bits.
 //!
-//! Both have a reference implementation in plain Rust; [`Simd::ones`] for AVX-512 gives the same results.
+//! Both have a reference implementation in plain Rust. [`Simd::ones`] for AVX-512 gives the same results.
 
 use super::{Kernel, Level, Simd, vectorized};
 
-/// Maximum number of items in one call; the sums cannot overflow even if all weights have the greatest value.
+/// Maximum number of hashes in one call. With this number, the sums cannot overflow, even if all weights are the maximum.
 pub const ITEMS_MAX: usize = 256;
-/// Maximum weight of [`ones_wide`].
+/// Maximum weight that [`ones_wide`] accepts.
 pub const WIDE_MAX: u64 = u64::MAX / ITEMS_MAX as u64;
 
-/// Adds to `sums[i]` the weights of the hashes that have bit i set.
+/// Adds to `sums[i]` the weights of the hashes in which bit i is set.
 ///
 /// # Panics
-/// If there are more than [`ITEMS_MAX`] items, or if there is not exactly one weight for each hash.
+/// Panics if there are more than [`ITEMS_MAX`] hashes, or if `hashes` and `weights` have different lengths.
 #[inline]
 pub fn ones(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     assert!(
@@ -43,14 +43,14 @@ impl Kernel for OnesKernel<'_> {
     }
 }
 
-/// The number of these weights whose sum is guaranteed to be less than 2^16.
+/// Returns the number of weights that can be added before a 16-bit counter could overflow.
 #[inline(always)]
 fn period(weights: &[u16]) -> usize {
     let max = weights.iter().copied().fold(1, u16::max);
     usize::from(u16::MAX / max)
 }
 
-/// The reference for [`Simd::ones`].
+/// The reference implementation of [`Simd::ones`].
 #[inline(always)]
 pub(super) fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64]) {
     let period = period(weights);
@@ -60,7 +60,7 @@ pub(super) fn ones_portable(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64
             for (part, few) in few.as_chunks_mut::<16>().0.iter_mut().enumerate() {
                 let bits = (hash >> (16 * part)) as u16;
                 for (bit, sum) in few.iter_mut().enumerate() {
-                    // The sum of `period` weights cannot overflow.
+                    // Does not overflow: at most `period` weights are added.
                     *sum = sum.wrapping_add(if bits & 1 << bit == 0 { 0 } else { weight });
                 }
             }
@@ -97,8 +97,8 @@ pub(super) fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64])
     for (wide, sums) in wide.into_iter().zip(sums.as_chunks_mut::<16>().0) {
         let mut added = [0_i32; 16];
         #[allow(unsafe_code, reason = "the intrinsic takes a pointer")]
-        // SAFETY: `_mm512_storeu_epi32` writes 16 numbers of 4 bytes at any alignment; `added` has 16, and is only
-        // borrowed here.
+        // SAFETY: `_mm512_storeu_epi32` writes sixteen 4-byte numbers at any alignment; `added` has sixteen and is not
+        // borrowed elsewhere.
         unsafe {
             _mm512_storeu_epi32(added.as_mut_ptr(), wide);
         }
@@ -111,7 +111,7 @@ pub(super) fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64])
 /// As [`ones`], for weights of up to [`WIDE_MAX`].
 ///
 /// # Panics
-/// As [`ones`].
+/// As for [`ones`].
 #[inline]
 pub fn ones_wide(hashes: &[u64], weights: &[u64], sums: &mut [u64; 64]) {
     assert!(
@@ -139,7 +139,7 @@ mod tests {
 
     use super::*;
 
-    /// The expected sums, by the definition.
+    /// Computes the expected sums from the definition.
     fn naive(hashes: &[u64], weights: &[u64]) -> [u64; 64] {
         std::array::from_fn(|bit| {
             hashes
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_kernel_sums_what_the_definition_sums(
+        fn every_kernel_sums_weights_as_defined(
             items in proptest::collection::vec((any::<u64>(), any::<u64>()), 0..=ITEMS_MAX), narrow in 0_u32..=16,
         ) {
             let hashes: Vec<u64> = items.iter().map(|item| item.0).collect();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_weights_do_not_overflow() {
+    fn greatest_weights_do_not_overflow() {
         for n in [0, 1, 2, 7, 8, 255, 256] {
             for weight in [0, 1, 255, 257, 8448, 9362, 9363, 32_767, 32_768, u16::MAX] {
                 check(&vec![u64::MAX; n], &vec![weight; n]);

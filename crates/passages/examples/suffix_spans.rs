@@ -1,11 +1,11 @@
-//! Computes the spans of `twindex passages` with a suffix array, for comparison: reads JSON lines with `id` and `text`, and
-//! prints a table in the format of `spans.tsv`.
+//! Computes the same spans as `twindex passages` with a suffix array, for comparison. Reads JSON lines with `id` and
+//! `text`, and prints a table in the format of `spans.tsv`.
 //!
 //! ```sh
 //! cargo run --release -p twindex-passages --example suffix_spans -- documents.jsonl 50 > spans.tsv
 //! ```
 //!
-//! All words are held in memory, about 40 bytes each.
+//! Holds all words in memory, about 40 bytes each.
 
 #[path = "../tests/support/suffixes.rs"]
 mod suffixes;

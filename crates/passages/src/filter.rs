@@ -1,29 +1,29 @@
-//! A counting filter of fixed size that reports which fingerprints recur.
+//! A counting filter of fixed size that finds the fingerprints that occur more than once.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use twindex::{Error, Result};
 
-/// Number of words in a block; a block fills one cache line.
+/// Number of words in a block. A block fills one cache line.
 const BLOCK: usize = 8;
-/// Number of counters in a word.
+/// Number of 2-bit counters in a word.
 const COUNTERS: u64 = 32;
 
 /// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with 2-bit counters that saturate at two.
 ///
-/// Each fingerprint has two counters in one block of 64 bytes. Several threads may count at the same time; the result does
-/// not depend on their order. A fingerprint that was counted at least twice is always reported. A fingerprint that was
-/// counted once is reported if others share both of its counters; this costs time but changes no result. With `n`
-/// fingerprints and `m` counters its probability is about (1 - exp(-2 n / m))^2.
+/// Each fingerprint has two counters, in the same block of 64 bytes. Several threads may count at the same time; the result
+/// does not depend on their order. A fingerprint that was counted at least twice is always reported. A fingerprint that was
+/// counted once is reported if others share both of its counters. Such false positives cost time but change no result. With
+/// `n` fingerprints and `m` counters, their probability is about (1 - exp(-2 n / m))^2.
 #[derive(Debug)]
 pub struct Recurring {
-    /// Bit 2 c of a word is set if counter c is at least one, bit 2 c + 1 if it is at least two.
+    /// Two bits per counter c: bit 2 c is set if the counter is at least one, bit 2 c + 1 if it is at least two.
     words: Vec<AtomicU64>,
     blocks: u64,
 }
 
-/// Returns the block of a fingerprint. Selected fingerprints are minima of windows, so their upper bits are small and would
-/// select only a small part of the blocks; multiplying by an odd number spreads the lower bits over all blocks.
+/// Returns the block of a fingerprint. Selected fingerprints are minima of windows, so their upper bits are mostly zero and
+/// would select only a few of the blocks. Multiplying by an odd number spreads the lower bits over all blocks.
 #[inline]
 pub(crate) fn block_of(fingerprint: u64, blocks: u64) -> usize {
     let spread = fingerprint.wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -52,11 +52,11 @@ impl Recurring {
         8 * self.words.len()
     }
 
-    /// Returns the two counters of a fingerprint: for each, the index of its word and its lower bit in the word.
+    /// Returns the two counters of a fingerprint, each as the index of its word and the mask of its lower bit.
     #[inline]
     fn counters(&self, fingerprint: u64) -> [(usize, u64); 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // Uses the low bits, which are random even in the minimum of several fingerprints.
+        // Uses the low bits, because they are random even if the fingerprint is the minimum of several.
         let counter = |bits: u64| {
             let at = bits % (BLOCK as u64 * COUNTERS);
             (block + (at / COUNTERS) as usize, 1 << (2 * (at % COUNTERS)))
@@ -65,7 +65,7 @@ impl Recurring {
         [first, if first == second { counter((fingerprint >> 8) ^ 1) } else { second }]
     }
 
-    /// Counts a fingerprint: the minimum of several random 64-bit fingerprints.
+    /// Counts a fingerprint, which is the minimum of several random 64-bit fingerprints.
     #[inline]
     pub fn count(&self, fingerprint: u64) {
         for (word, once) in self.counters(fingerprint) {
@@ -75,7 +75,7 @@ impl Recurring {
         }
     }
 
-    /// Whether a fingerprint was counted at least twice; false positives are possible.
+    /// Whether a fingerprint may have been counted at least twice. May be a false positive, but never a false negative.
     #[inline]
     #[must_use]
     pub fn recurs(&self, fingerprint: u64) -> bool {
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn repeated_fingerprints_are_found_and_few_others_with_any_number_of_threads() {
+    fn filter_finds_all_repeated_fingerprints_and_few_others() {
         let mut state = 1;
         let all: Vec<u64> = std::iter::repeat_with(|| random(&mut state)).take(20_000).collect();
         let one = Recurring::new(1 << 16).unwrap();
@@ -121,9 +121,10 @@ mod tests {
         assert_eq!(bits(&together), bits(&one));
     }
 
-    /// Counted fingerprints are minima of windows, so their upper bits are small; they must use all blocks.
+    /// Counted fingerprints are minima of windows, so their upper bits are mostly zero. They must nevertheless use all
+    /// blocks.
     #[test]
-    fn smallest_fingerprints_of_windows_fill_all_blocks_and_few_seem_to_recur() {
+    fn window_minima_use_all_blocks_with_few_false_positives() {
         let mut state = 7;
         let mut smallest = || (0..26).map(|_| random(&mut state)).min().unwrap();
         let all: Vec<u64> = std::iter::repeat_with(&mut smallest).take(20_000).collect();
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn smallest_filter_is_one_block_and_loses_nothing() {
+    fn smallest_filter_is_one_block_without_false_negatives() {
         let filter = Recurring::new(0).unwrap();
         assert_eq!(filter.bytes(), 64);
         for fingerprint in [0, 1, u64::MAX, 1 << 32] {

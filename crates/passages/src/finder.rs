@@ -7,11 +7,11 @@ use crate::winnow::Winnowing;
 /// Maximum number of units in a t-gram.
 pub const WIDTH_MAX: usize = 65_535;
 
-/// The number of units of a run, `t`, and of the fingerprints that find runs, `k`.
+/// The number of units in a run, `t`, and in the fingerprints that find runs, `k`.
 ///
-/// Fingerprints of k units in windows of w = t - k + 1 are selected with a density of 2 / (w + 1). With a larger k, a
-/// fingerprint recurs less often without its t-gram; with a smaller k, fewer fingerprints are selected.
-/// [`words`](Self::words) uses k = t / 2, rounded up.
+/// One fingerprint of k units is selected in each window of w = t - k + 1 fingerprints, a fraction of about 2 / (w + 1) of
+/// all fingerprints. The larger k is, the less often a fingerprint recurs without its t-gram. The smaller k is, the fewer
+/// fingerprints are selected. [`words`](Self::words) uses k = t / 2, rounded up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     t: usize,
@@ -21,7 +21,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Runs of `t` words, 1 to [`WIDTH_MAX`], found by fingerprints of half this number of words, rounded up.
+    /// Returns the shape for runs of `t` words, 1 to [`WIDTH_MAX`], with fingerprints of half this number of words, rounded
+    /// up.
     #[must_use]
     pub fn words(t: usize) -> Self {
         let t = t.clamp(1, WIDTH_MAX);
@@ -35,7 +36,7 @@ impl Shape {
         Self { k: k.clamp(1, words.t), ..words }
     }
 
-    /// Single units, such as lines, of `min_words` words or more.
+    /// Returns the shape for single units, such as lines, of at least `min_words` words.
     #[must_use]
     pub fn units(min_words: u32) -> Self {
         Self { t: 1, k: 1, min_words }
@@ -63,19 +64,19 @@ impl Shape {
 /// A t-gram of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gram {
-    /// Equal for equal t-grams; different t-grams have different hashes, except for collisions.
+    /// The hash. Equal t-grams have equal hashes; different t-grams have different hashes, except for collisions.
     pub hash: [u64; 2],
-    /// The number of the t-gram's first unit.
+    /// The index of the t-gram's first unit in the document.
     pub position: u32,
-    /// The byte offset of its start in the text.
+    /// The byte offset in the text at which the t-gram starts.
     pub start: u32,
-    /// The byte offset of its end in the text.
+    /// The byte offset in the text at which the t-gram ends.
     pub end: u32,
 }
 
 /// Number of low bits of a hash's second half that store the number of words, if units may have several words.
 const WORD_BITS: u32 = 24;
-/// Maximum stored number of words in a unit; longer units are stored with this number.
+/// Maximum number of words that a hash can store. Longer units are stored with this number.
 pub(crate) const WORDS_MAX: u64 = (1 << WORD_BITS) - 1;
 
 /// The hasher and the working memory of one thread: 8 bytes for each unit of a document.
@@ -87,12 +88,12 @@ pub struct FinderScratch {
     fingerprints: Vec<u64>,
     selected: Vec<u64>,
     powers: [[u64; 2]; 2],
-    /// The run lengths, in numbers, for which `powers` were computed.
+    /// The numbers of hashed values per fingerprint and per run for which `powers` were computed.
     powers_of: (usize, usize),
 }
 
 impl FinderScratch {
-    /// Creates the working memory for documents hashed with `hasher`, and runs of this shape.
+    /// Creates the working memory for documents that are hashed with `hasher`, and for runs of this shape.
     #[must_use]
     pub fn new(shape: Shape, hasher: Hasher) -> Self {
         let winnowing = Winnowing::new(shape.window());
@@ -100,7 +101,7 @@ impl FinderScratch {
         Self { shape, hasher, winnowing, fingerprints, selected, powers: [[1; 2]; 2], powers_of: (0, 0) }
     }
 
-    /// Computes the fingerprints of a document.
+    /// Computes the fingerprints of a document, into `fingerprints`.
     fn fingerprint(&mut self, hashed: &Hashed) {
         let Shape { t, k, .. } = self.shape;
         let lengths = (hashed.numbers(k), hashed.numbers(t));
@@ -116,7 +117,8 @@ impl FinderScratch {
         self.fingerprints.extend((0..count).map(|first| hashed.fingerprint(first, k, powers)));
     }
 
-    /// Passes each fingerprint that the document selects to `each`, with its position: each position once, in order.
+    /// Passes each fingerprint that the document selects to `each`, with its position, in order. Each position is passed
+    /// once.
     pub fn for_each_selected(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, u64)) {
         self.fingerprint(hashed);
         let Self { winnowing, fingerprints, .. } = self;
@@ -130,7 +132,7 @@ impl FinderScratch {
     }
 
     /// First pass: counts the fingerprints that the document selects. With `within`, a fingerprint is counted each time it
-    /// is selected; otherwise once per document.
+    /// is selected, otherwise once per document.
     pub fn count(&mut self, hashed: &Hashed, recurring: &Recurring, within: bool) {
         if within {
             self.for_each_selected(hashed, |_, fingerprint| recurring.count(fingerprint));
@@ -139,7 +141,7 @@ impl FinderScratch {
         }
     }
 
-    /// Passes each distinct fingerprint that the document selects to `each`, once.
+    /// Passes each distinct fingerprint that the document selects to `each`.
     pub fn for_each_distinct_selected(&mut self, hashed: &Hashed, each: impl FnMut(u64)) {
         let mut selected = std::mem::take(&mut self.selected);
         selected.clear();
@@ -150,13 +152,14 @@ impl FinderScratch {
         self.selected = selected;
     }
 
-    /// Second pass: passes each t-gram whose selected fingerprint recurs to `each`, in order. These include all t-grams that
-    /// occur twice.
+    /// Second pass: passes each t-gram whose selected fingerprint may recur to `each`, in order. These include all t-grams
+    /// that occur at least twice.
     pub fn for_each_recurring(&mut self, hashed: &Hashed, recurring: &Recurring, each: impl FnMut(Gram)) {
         self.for_each_gram(hashed, |fingerprint| recurring.recurs(fingerprint), each);
     }
 
-    /// Passes each t-gram whose selected fingerprint is `wanted` to `each`. Calls `wanted` once for each selected position.
+    /// Passes each t-gram for whose selected fingerprint `wanted` returns true to `each`, in order. Calls `wanted` once for
+    /// each selected position.
     pub fn for_each_gram(
         &mut self,
         hashed: &Hashed,
@@ -177,15 +180,16 @@ impl FinderScratch {
         self.winnowing = winnowing;
     }
 
-    /// Passes each window to `each`: its position, the position that it selects, and the fingerprint at that position.
+    /// Passes each window to `each`: its position, the position that it selects, and the fingerprint at the selected
+    /// position.
     pub(crate) fn for_each_window(&mut self, hashed: &Hashed, mut each: impl FnMut(usize, usize, u64)) {
         self.fingerprint(hashed);
         let Self { winnowing, fingerprints, .. } = self;
         winnowing.for_each_window(fingerprints, |position, at| each(position, at, fingerprints[at]));
     }
 
-    /// Returns the t-gram at a position of the document whose fingerprints were computed last, or `None` if it has fewer
-    /// than `min_words` words.
+    /// Returns the t-gram at a position of the document whose fingerprints were computed last. Returns `None` if the t-gram
+    /// has fewer than `min_words` words.
     pub(crate) fn gram(&self, hashed: &Hashed, position: usize) -> Option<Gram> {
         let Shape { t, min_words, .. } = self.shape;
         let mut hash = hashed.hash(position, t, self.powers[1]);
@@ -194,7 +198,7 @@ impl FinderScratch {
             if words < min_words {
                 return None;
             }
-            // Equal units have equal numbers of words, so the number may replace bits of the hash.
+            // Equal units have equal numbers of words, so storing this number in the hash keeps equal hashes equal.
             hash[1] = hash[1] >> (61 - (64 - WORD_BITS)) << WORD_BITS | u64::from(words).min(WORDS_MAX);
         }
         let place = hashed.place(position, t);

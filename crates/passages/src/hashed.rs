@@ -1,4 +1,4 @@
-//! A document as hashes of its units. The hash of any run of units is computed in constant time.
+//! Represents a document by hashes of its units, from which the hash of any run of units is computed in constant time.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ fn reduced(number: u64) -> u64 {
     if number >= PRIME { number - PRIME } else { number }
 }
 
-/// Mixes the bits of a run hash, so that all are uniform (the finaliser of `SplitMix64`).
+/// Mixes the bits of a run hash, so that all bits are uniform (the finaliser of `SplitMix64`).
 #[inline]
 pub(crate) fn mixed(mut x: u64) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -28,21 +28,21 @@ pub(crate) fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Whether runs are compared by tokens or by bytes.
+/// Whether runs are compared by their tokens or by their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exact {
-    /// By their tokens.
+    /// Runs are equal if their tokens are equal.
     #[default]
     Tokens,
-    /// By the bytes of the text, from the start of the first token to the end of the last.
+    /// Runs are equal if the bytes of the text are equal, from the start of the first token to the end of the last token.
     Bytes,
 }
 
-/// A keyed family of hashes of runs.
+/// A keyed hash function for runs of units.
 ///
-/// A unit is hashed to two numbers below the prime 2^61 - 1. A run of units is hashed to two polynomials in these numbers,
-/// evaluated at points derived from the seed. Two different runs of `n` units have equal hashes with a probability of about
-/// (n / 2^61)^2 (Karp and Rabin, *Efficient randomized pattern-matching algorithms*, 1987).
+/// A unit is hashed to two numbers below the prime 2^61 - 1. A run of units is hashed to two polynomials with these numbers
+/// as coefficients, evaluated at points that are derived from the seed. Two different runs of `n` units have equal hashes
+/// with a probability of about (n / 2^61)^2 (Karp and Rabin, *Efficient randomized pattern-matching algorithms*, 1987).
 #[derive(Clone, Copy, Debug)]
 pub struct Hasher {
     seed: u64,
@@ -50,10 +50,10 @@ pub struct Hasher {
 }
 
 impl Hasher {
-    /// Creates the family with this seed.
+    /// Creates the hash function with this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        // Above 2^32, so that runs of few units do not have small hashes.
+        // Points are above 2^32, so that runs of few units do not have small hashes.
         let base = |salt: u64| mixed(seed ^ salt) % (PRIME - (1 << 33)) + (1 << 32);
         Self { seed, bases: [base(0x7061_7373_6167_6573), base(0x7477_696E_6465_7831)] }
     }
@@ -65,7 +65,8 @@ impl Hasher {
         [reduced(hash as u64 & PRIME), reduced((hash >> 64) as u64 & PRIME)]
     }
 
-    /// Returns the factors by which the prefix hash before a run of `length` numbers is multiplied.
+    /// Returns the factors by which the hash of a prefix is multiplied to remove it from the hash of a run of `length`
+    /// numbers.
     pub(crate) fn powers(&self, length: usize) -> [u64; 2] {
         self.bases.map(|base| {
             let (mut power, mut square, mut left) = (1, base, length);
@@ -81,20 +82,20 @@ impl Hasher {
     }
 }
 
-/// The units of a document as hashes, and their byte spans in its text. Takes 24 bytes per unit, or 40 if bytes are
-/// compared. The memory is reused for the next document.
+/// The units of a document, as hashes, and their byte ranges in the text. Takes 24 bytes per unit, or 40 if runs are
+/// compared by bytes. The memory is reused for the next document.
 #[derive(Clone, Debug, Default)]
 pub struct Hashed {
-    /// Hashes of all prefixes of the document's numbers, from the empty one on.
+    /// The hashes of all prefixes of the document's sequence of numbers, beginning with the empty prefix.
     before: Vec<[u64; 2]>,
     places: Vec<(u32, u32)>,
-    /// Number of words in each unit; empty if units are single words.
+    /// Number of words in each unit. Empty if units are single words.
     words: Vec<u32>,
     is_bytes: bool,
 }
 
 impl Hashed {
-    /// Removes all units, and sets how the next document is compared.
+    /// Removes all units, and sets how runs of the next document are compared.
     pub fn clear(&mut self, exact: Exact) {
         self.before.clear();
         self.before.push([0, 0]);
@@ -103,15 +104,16 @@ impl Hashed {
         self.is_bytes = exact == Exact::Bytes;
     }
 
-    /// Adds a token of `text` with this byte span, which must not begin before the last one.
+    /// Adds a token of `text` with its byte range, which must not begin before the previous token.
     ///
-    /// Offsets must fit in 32 bits; the caller refuses texts of 4 GiB or more.
+    /// Offsets must fit in 32 bits; the caller must refuse texts of 4 GiB or more.
     #[inline]
     pub fn push_token(&mut self, hasher: &Hasher, text: &str, place: Range<usize>, token: &[u8]) {
         if self.is_bytes {
             let last = self.places.last().map(|&(_, end)| end as usize);
             if let Some(end) = last {
-                // Tokens of one character have the same span, with nothing between them.
+                // Several tokens may come from one character and have the same byte range, so there may be no bytes between
+                // them.
                 self.push_number(
                     hasher,
                     hasher.unit(text.as_bytes().get(end..place.start).unwrap_or_default()),
@@ -124,7 +126,7 @@ impl Hashed {
         self.places.push((place.start as u32, place.end as u32));
     }
 
-    /// Adds a unit of several words with this byte span. Units are equal if their `identity` is.
+    /// Adds a unit of several words with its byte range. Two units are equal if their `identity` is equal.
     pub fn push_unit(&mut self, hasher: &Hasher, place: Range<usize>, identity: &[u8], words: u32) {
         if self.is_bytes && !self.places.is_empty() {
             self.push_number(hasher, [0, 0]);
@@ -148,7 +150,7 @@ impl Hashed {
         self.places.len()
     }
 
-    /// Returns the number of words in all units.
+    /// Returns the total number of words in all units.
     #[must_use]
     pub fn words_of_all(&self) -> u32 {
         self.words(0, self.len())
@@ -160,7 +162,7 @@ impl Hashed {
         self.places.is_empty()
     }
 
-    /// Returns a 32-bit hash of a unit, if tokens are compared.
+    /// Returns a 32-bit hash of a unit. Only valid if runs are compared by tokens.
     #[inline]
     pub(crate) fn unit_hash(&self, hasher: &Hasher, unit: usize) -> u32 {
         let [base, _] = hasher.bases;
@@ -168,7 +170,7 @@ impl Hashed {
         (mixed(reduced(all + PRIME - times(before, base)) ^ 0x756E_6974) >> 32) as u32
     }
 
-    /// Returns the byte span of a run of units in the text.
+    /// Returns the byte range in the text of a run of `width` units from `first` on.
     ///
     /// # Panics
     ///
@@ -178,7 +180,7 @@ impl Hashed {
         self.places[first].0..self.places[first + width - 1].1
     }
 
-    /// Returns the number of words in a run of units.
+    /// Returns the number of words in a run of `width` units from `first` on.
     ///
     /// # Panics
     ///
@@ -196,7 +198,8 @@ impl Hashed {
         !self.words.is_empty()
     }
 
-    /// Returns how many numbers a run of units has.
+    /// Returns the number of hashed numbers in a run of `width` units: one per unit and, if bytes are compared, one per
+    /// gap.
     #[inline]
     pub(crate) fn numbers(&self, width: usize) -> usize {
         if self.is_bytes { 2 * width - 1 } else { width }
@@ -208,14 +211,15 @@ impl Hashed {
         (self.before[start], self.before[start + self.numbers(width)])
     }
 
-    /// Returns a 64-bit hash of a run of units; `powers` must be those of its [numbers](Self::numbers).
+    /// Returns a 64-bit hash of a run of units. `powers` must have been computed for its number of
+    /// [numbers](Self::numbers).
     #[inline]
     pub(crate) fn fingerprint(&self, first: usize, width: usize, powers: [u64; 2]) -> u64 {
         let ([before, _], [all, _]) = self.ends(first, width);
         mixed(reduced(all + PRIME - times(before, powers[0])))
     }
 
-    /// Returns the hash of a run of units, as two numbers of 61 bits.
+    /// Returns the hash of a run of units, as two numbers of 61 bits. `powers` as for [`fingerprint`](Self::fingerprint).
     #[inline]
     pub(crate) fn hash(&self, first: usize, width: usize, powers: [u64; 2]) -> [u64; 2] {
         let (before, all) = self.ends(first, width);
@@ -237,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_at_any_position_have_equal_hashes_exactly_if_their_tokens_are_equal() {
+    fn run_hashes_are_equal_exactly_if_tokens_are_equal() {
         let hasher = Hasher::new(7);
         let text = "a rose, is a Rose: is a rose; a  rose is";
         let words = ["a", "rose", "is", "a", "rose", "is", "a", "rose", "a", "rose", "is"];

@@ -2,10 +2,10 @@
 //!
 //! # The definition
 //!
-//! Documents have an order. A *t-gram* is a run of `t` tokens. Position `i` of a document is *repeated* if its t-gram occurs
-//! in an earlier document or, with the option `within`, earlier in the same document. Its *source* is the first occurrence
-//! of the t-gram. A [`Line`] is a maximal run of repeated positions whose sources advance by one; it covers the tokens from
-//! the first position to the last plus `t`. A suffix array gives the same lines.
+//! Documents have an order. A *t-gram* is a run of `t` tokens. Position `i` of a document is *repeated* if its t-gram
+//! occurs in an earlier document or, with the option `within`, earlier in the same document. The *source* of a repeated
+//! position is the first occurrence of its t-gram. A [`Line`] is a maximal run of repeated positions whose sources advance
+//! by one position. It covers all tokens of these t-grams. The lines are the same as those computed with a suffix array.
 //!
 //! # How they are found
 //!
@@ -55,11 +55,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A window of `w = t - k + 1` k-grams is a t-gram. Winnowing (Schleimer, Wilkerson and Aiken, *Winnowing: local algorithms
-//! for document fingerprinting*, SIGMOD 2003) selects the minimal fingerprint of each window, the rightmost if several are
-//! equal. Equal t-grams select equal fingerprints, so a t-gram that occurs twice has a fingerprint that occurs twice. The
-//! first pass therefore counts only selected fingerprints, about 2 / (w + 1) of all. The second pass hashes and sorts only
-//! t-grams whose fingerprint recurs: no text is held in memory, and no pairs of documents are formed.
+//! A window of `w = t - k + 1` k-grams corresponds to a t-gram. Winnowing (Schleimer, Wilkerson and Aiken, *Winnowing:
+//! local algorithms for document fingerprinting*, SIGMOD 2003) selects the minimal fingerprint of each window, the
+//! rightmost one if several are equal. Equal t-grams select equal fingerprints, so a t-gram that occurs twice has a
+//! fingerprint that is selected twice. The first pass therefore counts only selected fingerprints, a fraction of about 2 /
+//! (w + 1) of all. The second pass hashes and sorts only t-grams whose fingerprint recurs. Texts are not held in memory,
+//! and no pairs of documents are formed.
 
 pub mod boilerplate;
 mod filter;

@@ -1,5 +1,5 @@
-//! From t-grams to lines: one external sort finds the first occurrence of each t-gram, a second one sorts the repeated
-//! positions in document order.
+//! Computes lines from t-grams. One external sort finds the first occurrence of each t-gram; a second one sorts the
+//! repeated positions by document and position.
 
 use std::path::Path;
 
@@ -13,21 +13,22 @@ use crate::finder::{Gram, WORDS_MAX};
 pub struct Line {
     /// The number of the document that repeats the source.
     pub document: u32,
-    /// The byte offset of the line's start in the document's text: the start of its first token.
+    /// The byte offset in the document's text at which the line starts: the start of its first token.
     pub start: u32,
-    /// The byte offset of the line's end: the end of its last token.
+    /// The byte offset in the document's text at which the line ends: the end of its last token.
     pub end: u32,
-    /// The number of the source's document.
+    /// The number of the document that contains the source.
     pub first_document: u32,
-    /// The unit of the source's document at which the source starts.
+    /// The position in this document at which the source starts.
     pub first_position: u32,
-    /// The byte offset of the source's start in its text; 0 if the source was [found elsewhere](Grams::push_sourced).
+    /// The byte offset in this document's text at which the source starts; 0 if the source was given to
+    /// [`push_sourced`](Grams::push_sourced).
     pub first_start: u32,
-    /// Number of tokens, or of words if units have several words.
+    /// Number of tokens in the line, or of words if units have several words.
     pub words: u32,
 }
 
-/// The t-grams of documents that may recur, 32 bytes each, sorted by their hashes out of core.
+/// Collects the t-grams that may recur, 32 bytes each, and sorts them by their hashes out of core.
 #[derive(Debug)]
 pub struct Grams {
     sorter: Sorter<[u64; 4]>,
@@ -39,14 +40,15 @@ pub struct Grams {
 /// How the words of a line are counted.
 #[derive(Clone, Copy, Debug)]
 enum WordCounting {
-    /// Lines are runs of tokens; the first t-gram has this number of words.
+    /// Lines are runs of tokens. A line has this number of words for its first t-gram, and one more for each further
+    /// t-gram.
     Run(u32),
-    /// Lines are runs of units; the number of words is stored in the hash of each unit.
+    /// Lines are runs of units. The hash of each unit contains its number of words.
     Units,
 }
 
 impl WordCounting {
-    /// Returns the number of words that the next t-gram of a line adds to it.
+    /// Returns the number of words that a further t-gram adds to a line.
     #[inline]
     fn of_hash(self, hash: u64) -> u32 {
         match self {
@@ -67,8 +69,8 @@ fn halves(pair: u64) -> (u32, u32) {
 }
 
 impl Grams {
-    /// Creates an empty collection for runs of `width` words. Each of its two sorts uses up to `memory` bytes, then scratch
-    /// files in `folder`.
+    /// Creates an empty collection for runs of `width` words. There are two sorts, which use up to `memory` bytes each,
+    /// then scratch files in `folder`.
     #[must_use]
     pub fn of_words(folder: &Path, memory: usize, width: usize) -> Self {
         Self::of(folder, memory, WordCounting::Run(width as u32))
@@ -95,7 +97,7 @@ impl Grams {
         self.sorter.push([a, b, pair(document, gram.position), pair(gram.start, gram.end)])
     }
 
-    /// Adds a t-gram of a document whose first occurrence `source` is known: its document, and the position in it.
+    /// Adds a t-gram of a document. `source` is its known first occurrence, as document number and position.
     ///
     /// # Errors
     ///
@@ -106,8 +108,8 @@ impl Grams {
         self.repeats.push([pair(document, gram.position), pair(gram.start, gram.end), source, words.into()])
     }
 
-    /// Finds the first occurrence of each t-gram, and the positions that repeat it. With `within`, a document may repeat
-    /// itself.
+    /// Finds the first occurrence of each t-gram, and the positions that repeat it. With `within`, positions may also
+    /// repeat earlier positions of the same document.
     ///
     /// # Errors
     ///
@@ -116,10 +118,10 @@ impl Grams {
         self.finish_by_rank(within, |document| document)
     }
 
-    /// As [`finish`](Self::finish), for t-grams that were pushed with the rank of their document instead of its number: the
-    /// first occurrence is the one in the document with the lowest rank. `document` maps a rank to the number of its
-    /// document. Lines have document numbers and are sorted by them. T-grams with a source must be pushed with document
-    /// numbers.
+    /// As [`finish`](Self::finish), if t-grams were pushed with the rank of their document instead of its number. The first
+    /// occurrence of a t-gram is then the one in the document with the lowest rank. `document` maps a rank to the number of
+    /// the document. Lines contain document numbers and are sorted by them. T-grams with a known source must be pushed with
+    /// document numbers.
     ///
     /// ```
     /// use twindex_passages::{Gram, Grams};
@@ -172,11 +174,11 @@ pub struct Repeats {
     shape: WordCounting,
 }
 
-/// A line that may still be extended.
+/// A line that later positions may still extend.
 #[derive(Clone, Copy)]
 struct OpenLine {
     line: Line,
-    /// The next position that extends the line, and the next position of its source.
+    /// The position that would extend the line, and the position that its source must have.
     next: (u32, u32),
 }
 

@@ -1,15 +1,16 @@
 //! Winnowing: selects the fingerprints that represent a text.
 
-/// Selects one fingerprint of each window of `w` consecutive ones: the minimal one, the rightmost if several are equal.
+/// Selects one fingerprint in each window of `w` consecutive fingerprints: the minimum, or the rightmost one of several
+/// equal minima.
 ///
-/// - Equal windows select equal fingerprints. So two texts that share a run of `t = w + k - 1` tokens share a selected
-///   fingerprint of `k` tokens.
+/// - Equal windows select equal fingerprints. If two texts share a run of `t = w + k - 1` tokens, they therefore share a
+///   selected fingerprint of `k` tokens.
 /// - Shared runs shorter than `k` tokens are not found.
-/// - The windows of a random text select a fraction of 2 / (w + 1) of its fingerprints (the *density*).
+/// - In a random text, a fraction of 2 / (w + 1) of the fingerprints is selected (the *density*).
 ///
-/// *Robust* winnowing keeps the selection of the previous window if it is also minimal. It selects fewer fingerprints of
-/// repetitive texts, but its selection depends on the preceding text, so equal windows may select different fingerprints. It
-/// is not used here.
+/// *Robust* winnowing, which is not used here, keeps the selection of the previous window if it is still minimal. It
+/// selects fewer fingerprints in repetitive texts. But its selection depends on the preceding text, so equal windows may
+/// select different fingerprints.
 ///
 /// ```
 /// use twindex_passages::Winnowing;
@@ -23,28 +24,28 @@ pub struct Winnowing {
     width: usize,
     /// Positions of fingerprints that may still be the minimum of a window, ascending in position and in value.
     waiting: Vec<u32>,
-    /// Number of leading entries of `waiting` that have left the window.
+    /// Number of leading entries of `waiting` that are before the current window.
     gone: usize,
 }
 
 impl Winnowing {
-    /// Creates a selection with windows of `width` fingerprints; 0 means 1.
+    /// Creates a selection with windows of `width` fingerprints; a width of 0 means 1.
     #[must_use]
     pub fn new(width: usize) -> Self {
         Self { width: width.max(1), waiting: Vec::new(), gone: 0 }
     }
 
-    /// Passes each window to `each`: its first position and the position of the fingerprint that it selects. Without a full
-    /// window, passes nothing. Positions begin at 0 and fit in 32 bits.
+    /// Passes each window to `each`: its first position, and the position of the fingerprint that it selects. Passes
+    /// nothing if there are fewer fingerprints than a window has. Positions are counted from 0 and fit in 32 bits.
     ///
-    /// Takes linear time for any input. Memory: 4 bytes for each fingerprint of a window, reused.
+    /// Takes linear time for any input. Memory: 4 bytes for each fingerprint of a window, reused by the next call.
     #[inline]
     pub fn for_each_window(&mut self, fingerprints: &[u64], mut each: impl FnMut(usize, usize)) {
         let Self { width, waiting, gone } = self;
         waiting.clear();
         *gone = 0;
         for (at, &new) in fingerprints.iter().enumerate() {
-            // An earlier fingerprint that is not smaller cannot be the rightmost minimum any more.
+            // An earlier fingerprint that is not smaller than the new one can no longer be the rightmost minimum.
             while waiting.len() > *gone
                 && waiting.last().is_some_and(|&last| fingerprints[last as usize] >= new)
             {
@@ -58,7 +59,7 @@ impl Winnowing {
             let Some(window) = (at + 1).checked_sub(*width) else { continue };
             if (waiting[*gone] as usize) < window {
                 *gone += 1;
-                // Keeps memory within twice the window.
+                // Limits the memory to twice the window.
                 if *gone > *width {
                     waiting.drain(..*gone);
                     *gone = 0;
@@ -99,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_random_fingerprints_select_two_of_w_plus_one() {
+    fn windows_select_random_fingerprints_at_the_expected_density() {
         let mut state = 1_u64;
         let fingerprints: Vec<u64> = std::iter::repeat_with(|| {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn ascending_and_equal_fingerprints_take_linear_time_and_the_memory_of_a_window() {
+    fn ascending_and_equal_fingerprints_take_linear_time_and_bounded_memory() {
         for fingerprints in [(0..1_000_000).collect::<Vec<u64>>(), vec![7; 1_000_000]] {
             let mut winnowing = Winnowing::new(100);
             let mut windows = 0;

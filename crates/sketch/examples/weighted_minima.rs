@@ -1,5 +1,5 @@
-//! Compares methods for minima of weighted sets, to decide which one to use: bias and variance relative to the
-//! weighted resemblance, and time for each element relative to minima without weights.
+//! Compares methods that compute minima of weighted sets, to decide which one to use. Prints the bias and variance of each
+//! method as an estimate of weighted resemblance, and its time for each element relative to unweighted minima.
 //!
 //! ```sh
 //! cargo run --release -p twindex-sketch --example weighted_minima
@@ -12,7 +12,7 @@ use twindex_sketch::MinHasher;
 use twindex_sketch::darts::{WEIGHT_ONE, WeightedMinHasher, weighted_jaccard};
 
 type Weighted = Vec<(u64, u64)>;
-/// A method that computes minima.
+/// A method that computes `t` minima of a set of elements and weights.
 type Way = fn(&[(u64, u64)], usize) -> Vec<u64>;
 
 fn mix(x: u64) -> u64 {
@@ -25,7 +25,7 @@ fn uniform(x: u64) -> f64 {
     ((mix(x) >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
 }
 
-/// Consistent weighted sampling (Ioffe, 2010): t steps for each element.
+/// Consistent weighted sampling (Ioffe, 2010): `t` steps for each element.
 fn consistent(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
     let minimum = |j: u64| {
         let values = elements.iter().map(|&(element, weight)| {
@@ -42,7 +42,8 @@ fn consistent(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
     (0..t as u64).map(minimum).collect()
 }
 
-/// The minima that `ProbMinHash` computes faster: the least of exponential random numbers, whose rates are the weights.
+/// Minima with the same distribution as those of `ProbMinHash`, which computes them faster. Each element draws exponential
+/// random numbers whose rate is its weight; a minimum is the least number of all elements.
 fn exponential(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
     let minimum = |j: u64| {
         let values = elements
@@ -60,7 +61,7 @@ fn darts(elements: &[(u64, u64)], t: usize) -> Vec<u64> {
     signature.into_iter().map(u64::from).collect()
 }
 
-/// Returns one of two documents whose elements have different weights.
+/// Returns one of two documents that have the same elements with different weights.
 fn document(trial: u64, which: u64) -> Weighted {
     let weights = [0, 4096, 40_000, 65_536, 131_072, 300_000, 1_000_000];
     let of = |number: u64| weights[((number * 3 + which * (number % 3 / 2)) % 7) as usize];
@@ -68,7 +69,7 @@ fn document(trial: u64, which: u64) -> Weighted {
     all.filter(|one| one.1 > 0).collect()
 }
 
-/// The least time of several runs, in nanoseconds for each element.
+/// Returns the least time of several runs, in nanoseconds per element.
 fn nanoseconds(elements: usize, mut run: impl FnMut()) -> f64 {
     let mut min = f64::MAX;
     for _ in 0..40 {

@@ -1,16 +1,17 @@
-//! Weighted resemblance, and minima of weighted sets by which it is estimated.
+//! Computes weighted resemblance, and the minima of weighted sets from which it is estimated.
 //!
-//! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)`, where a and b are the weights
-//! of an element in each document: term frequencies, inverse document frequencies, or any others.
-//! [`WeightedMinHasher`] makes signatures for which the fraction of equal minima of two documents is an unbiased
-//! estimate. They are those of Christiani, *`DartMinHash`: Fast sketching for weighted sets* (2020), with all
-//! constants defined here.
+//! The weighted resemblance of two documents is `sum of min(a, b) / sum of max(a, b)`, where a and b are the weights of an
+//! element in the two documents: term frequencies, inverse document frequencies, or any others. [`WeightedMinHasher`]
+//! computes signatures. The fraction of equal minima in two signatures is an unbiased estimate of the weighted resemblance.
+//! The method is that of Christiani, *`DartMinHash`: Fast sketching for weighted sets* (2020); all constants are defined
+//! here.
 //!
-//! Darts fall on the plane of weight and rank, on average one for each unit of area. The darts of an element are the same
-//! in all documents; a document has the darts below the element's weight in it. The hash of a dart assigns it to one of t
-//! positions, and the dart of least rank is the minimum of its position. The least dart in the union of two documents
-//! falls uniformly on the union's area, so the probability that it is in both documents is their weighted resemblance.
-//! Positions are independent, so that the variance of the estimate is `J (1 - J) / t`.
+//! An element has random points, the *darts*, in the plane of weight and rank: on average one for each unit of area, and the
+//! same darts in all documents. A document has the darts whose weight is below the weight of their element in the document.
+//! The hash of a dart assigns it to one of t positions of the signature, and the dart of least rank is the minimum of its
+//! position. Of all darts in the union of two documents, the one of least rank is at a uniformly random point of the union's
+//! area. So it is in both documents with a probability equal to their weighted resemblance. Positions are independent, so
+//! the variance of the estimate is `J (1 - J) / t`.
 //!
 //! ```text
 //! weight   in units of 2^-16, 2^12 to 2^40 - 1: 1/16 to 2^24
@@ -31,14 +32,14 @@ use std::cmp::Ordering;
 use crate::error::{Error, Result};
 use crate::params::MINIMA_MAX;
 
-/// The weight 1: weights are in units of 2^-16.
+/// The weight 1, in units of 2^-16.
 pub const WEIGHT_ONE: u64 = 1 << 16;
-/// The least weight, 1/16: a lower weight would make a document of one element scan too many cells.
+/// The least weight, 1/16. With a lower weight, a document of one element would have to search too many cells.
 pub const WEIGHT_MIN: u64 = 1 << 12;
 /// The greatest weight, a little less than 2^24.
 pub const WEIGHT_MAX: u64 = (1 << 40) - 1;
 
-/// The probabilities of at most n darts in a cell with 1 on average, for n from 0, times 2^64.
+/// The probabilities, times 2^64, that a cell has at most n darts, for n from 0. A cell has 1 dart on average.
 const POISSON: [u64; 20] = [
     0x5E2D_58D8_B3BC_DF1A,
     0xBC5A_B1B1_6779_BE35,
@@ -76,7 +77,7 @@ fn mix(x: u64) -> u64 {
 /// [`Error::Invalid`] unless `value` is a number from 1/16 to 2^24.
 pub fn weight(value: f64) -> Result<u64> {
     let units = (value * WEIGHT_ONE as f64).round();
-    // NaN is in no range.
+    // NaN is not in the range.
     #[allow(clippy::cast_sign_loss, reason = "it is in the range")]
     if (WEIGHT_MIN as f64..=WEIGHT_MAX as f64).contains(&units) {
         return Ok(units as u64);
@@ -91,8 +92,8 @@ pub(crate) fn weight_out_of_range(weight: i128) -> String {
     format!("a weight of {weight} / 65536: expected 4096 to {WEIGHT_MAX}; multiply all weights by one number")
 }
 
-/// Writes to `out` the distinct shingles of a document, ascending, each with its number of occurrences as its weight.
-/// Sorts `shingles`.
+/// Writes to `out` the distinct shingles of a document, ascending, each with its number of occurrences as the weight. Sorts
+/// `shingles`.
 pub fn term_frequencies(shingles: &mut [u64], out: &mut Vec<(u64, u64)>) {
     shingles.sort_unstable();
     out.clear();
@@ -102,8 +103,9 @@ pub fn term_frequencies(shingles: &mut [u64], out: &mut Vec<(u64, u64)>) {
     }));
 }
 
-/// The sum of the lesser and the sum of the greater weights of two documents, whose elements must be ascending and
-/// distinct. The weighted resemblance is the first sum divided by the second. Exact; linear time.
+/// Returns the sum of the lesser weights and the sum of the greater weights of two documents, whose elements must be
+/// ascending and distinct. The weighted resemblance is the first sum divided by the second. The sums are exact. Takes linear
+/// time.
 ///
 /// ```
 /// use twindex_sketch::darts::weighted_jaccard;
@@ -131,8 +133,8 @@ pub fn weighted_jaccard(a: &[(u64, u64)], b: &[(u64, u64)]) -> (u128, u128) {
     }
 }
 
-/// Makes signatures of weighted sets, with a fixed number of minima. [`matches`](crate::matches) and
-/// [`Resemblance::of_signatures`](crate::Resemblance::of_signatures) compare them like signatures of sets.
+/// Computes signatures of weighted sets, with a fixed number of minima. [`matches`](crate::matches) and
+/// [`Resemblance::of_signatures`](crate::Resemblance::of_signatures) compare them like the signatures of sets.
 ///
 /// ```
 /// use twindex_sketch::Resemblance;
@@ -164,11 +166,11 @@ impl WeightedMinHasher {
         Err(Error::Invalid(format!("{minima} minima: expected 1 to {MINIMA_MAX}")))
     }
 
-    /// Writes to `out` the minima of a document, given as elements with their weights in units of 2^-16. Elements are
-    /// distinct, well-mixed hashes, in any order. Without elements there are no minima.
+    /// Writes to `out` the minima of a document, given as elements and their weights in units of 2^-16. Elements are
+    /// distinct, well-mixed hashes, in any order. `out` is empty if there are no elements.
     ///
-    /// Takes about one step for an element of weight 1, log2 of the weight for others, and some t ln t steps; more if the
-    /// total weight is less than the number of elements.
+    /// Takes about one step for an element of weight 1, log2 of the weight for other elements, and some t ln t steps in
+    /// total. Takes more if the total weight is less than the number of elements.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a weight out of range.
@@ -183,7 +185,7 @@ impl WeightedMinHasher {
         Ok(())
     }
 
-    /// Creates a hasher for a number of minima that was already checked with the parameters.
+    /// Creates a hasher for a number of minima that was checked with the parameters.
     pub(crate) fn of_minima(minima: usize) -> Self {
         Self { minima }
     }
@@ -192,8 +194,8 @@ impl WeightedMinHasher {
         self.minima
     }
 
-    /// As [`signature`](Self::signature), for elements whose weights were already checked. An element that is repeated
-    /// with the same weight changes nothing.
+    /// As [`signature`](Self::signature), for elements whose weights were already checked. Repeating an element with the
+    /// same weight does not change the result.
     pub(crate) fn minima_of<I: Iterator<Item = (u64, u64)>>(
         &self,
         elements: impl Fn() -> I,
@@ -206,8 +208,8 @@ impl WeightedMinHasher {
             return;
         }
         let mut min = vec![(u128::MAX, u32::MAX); t];
-        // The rank below which somewhat more than t ln t darts are expected, in units of 2^-64; below 2^40 because of the
-        // minimum weight.
+        // The rank, in units of 2^-64, below which somewhat more than t ln t darts are expected. The rank itself is below
+        // 2^40, because weights have a minimum.
         let darts = t as u128 * (7 * u128::from(t.ilog2()) + 20) / 10;
         let step = ((darts << 80) / total).max(1);
         let mut from = 0_u128;
@@ -216,7 +218,7 @@ impl WeightedMinHasher {
             for (element, weight) in elements() {
                 throw(element, weight, (from, to), &mut min);
             }
-            // All darts of ranks below `to` are known.
+            // All darts of ranks below `to` were processed.
             if min.iter().all(|&(rank, _)| rank < to) {
                 break;
             }
@@ -226,7 +228,7 @@ impl WeightedMinHasher {
     }
 }
 
-/// Updates the minima with the darts of an element in the cells whose ranks begin in `from..to`.
+/// Updates the minima with the darts of an element, in the cells whose ranks begin in `from..to`.
 fn throw(element: u64, weight: u64, (from, to): (u128, u128), min: &mut [(u128, u32)]) {
     let t = min.len() as u128;
     for level in 0..24_u32 {
@@ -234,7 +236,7 @@ fn throw(element: u64, weight: u64, (from, to): (u128, u128), min: &mut [(u128, 
         if base >= weight {
             return;
         }
-        // The first cell that begins at or after the given rank.
+        // Returns the first cell that begins at or after the given rank.
         let cell = |rank: u128| ((rank << level) + u128::from(u64::MAX)) >> 64;
         for at in cell(from) as u64..cell(to) as u64 {
             let hash = mix(element ^ mix(u64::from(level) << 56 | (at + 1)));
@@ -279,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn share_of_equal_minima_has_no_bias_and_the_variance_of_independent_ones() {
+    fn equal_minima_are_unbiased_with_the_variance_of_independent_minima() {
         const TRIALS: u64 = 20_000;
         const MINIMA: usize = 16;
         let hasher = WeightedMinHasher::new(MINIMA).unwrap();
@@ -310,9 +312,9 @@ mod tests {
         assert!((variance / expected - 1.0).abs() < 0.05, "{variance} instead of {expected}");
     }
 
-    /// Compares with the resemblance of vectors that are computed weight by weight.
+    /// Compares with weights that are added one by one.
     #[test]
-    fn weighted_resemblance_is_that_of_brute_force() {
+    fn weighted_resemblance_equals_brute_force() {
         for trial in 0..200 {
             let [a, b] = pair(trial);
             let b: Vec<_> = b.into_iter().filter(|&(element, _)| (element ^ trial) % 5 > 0).collect();
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn minima_are_those_of_the_second_implementation() {
+    fn minima_match_the_second_implementation() {
         let golden = include_str!("../../../tests/golden/weighted-minima.tsv");
         let mut rows = 0;
         for row in golden.lines().skip(1) {
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_in_their_range_and_frequencies_are_counted() {
+    fn weights_out_of_range_are_refused_and_frequencies_are_counted() {
         assert_eq!((weight(1.0), weight(0.0625)), (Ok(WEIGHT_ONE), Ok(WEIGHT_MIN)));
         for bad in [0.0, -1.0, 0.06, f64::NAN, f64::INFINITY, 16_777_216.0] {
             assert!(weight(bad).unwrap_err().to_string().contains("expected 1/16 to 2^24"), "{bad}");

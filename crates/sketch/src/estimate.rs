@@ -1,15 +1,15 @@
-//! The resemblance of two documents: computed exactly from their sets of shingles, or estimated from minima.
+//! Computes the resemblance of two documents exactly from their sets of shingles, or estimates it from minima.
 //!
-//! Resemblance (the Jaccard coefficient) and containment are those of Broder, *On the resemblance and
-//! containment of documents*, 1997, section 2. Estimates from b stored bits of each minimum follow Li and
-//! König, *b-bit minwise hashing*, 2010, for sets that are small in their universe: different minima agree by
-//! chance in 2^-b of cases.
+//! Resemblance (the Jaccard coefficient) and containment are defined by Broder, *On the resemblance and containment of
+//! documents*, 1997, section 2. Estimates from b stored bits of each minimum follow Li and König, *b-bit minwise hashing*,
+//! 2010, for sets that are small compared with the universe of hashes: different minima have equal bits with a probability
+//! of 2^-b.
 
 use std::fmt;
 
-/// The sizes of the intersection and of the union of two sets, given as ascending slices without duplicates.
+/// Returns the sizes of the intersection and of the union of two sets, given as ascending slices without duplicates.
 ///
-/// Exact; linear in the sum of the lengths.
+/// The result is exact. Takes time linear in the sum of the lengths.
 ///
 /// ```
 /// use twindex_sketch::jaccard;
@@ -23,17 +23,17 @@ pub fn jaccard(a: &[u64], b: &[u64]) -> (usize, usize) {
     (both, a.len() + b.len() - both)
 }
 
-/// Number of runs that are merged in parallel.
+/// Number of merges that are interleaved.
 const LANES: usize = 4;
-/// Number of steps of all lanes between two checks whether `min` can still be reached.
+/// Number of steps of each merge between two checks of whether `min` can still be reached.
 const STRIDE: usize = 8;
 
-/// The size of the intersection of two sets, as in [`jaccard`], if it is at least `min`. Returns `None` as soon as it is
-/// known to be less.
+/// Returns the size of the intersection of two sets, given as in [`jaccard`], if it is at least `min`. Returns `None` as
+/// soon as the intersection is known to be smaller.
 ///
-/// Each step of a merge waits for the loads of the previous step. So both sets are split at the same values into four
-/// runs, and four merges are interleaved. Hashes are uniformly distributed, which makes the runs about equally long;
-/// other distributions cost time, but give the same result.
+/// In a single merge, each step waits for the loads of the previous step. So both sets are split at the same values into
+/// four runs, and four merges are interleaved. Hashes are uniformly distributed, so the runs have about the same length.
+/// Other distributions take more time but give the same result.
 ///
 /// ```
 /// use twindex_sketch::intersection_from;
@@ -42,7 +42,8 @@ const STRIDE: usize = 8;
 /// ```
 #[must_use]
 pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
-    // The elements that may be missing from both sets together: 2 * both = |a| + |b| - missing.
+    // The maximum number of elements that are in only one of the sets if the intersection has `min` elements:
+    // |a| + |b| = 2 * min + spare.
     let spare = (a.len() + b.len()).checked_sub(min.checked_mul(2)?)?;
     let mut at = [[0; 2]; LANES];
     let mut end = [[a.len(), b.len()]; LANES];
@@ -61,7 +62,7 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
             let (mut i, mut j) = ([0; LANES], [0; LANES]);
             for _ in 0..STRIDE {
                 for lane in 0..LANES {
-                    // Each index advances at most once a step; the mask lets the compiler omit the bounds check.
+                    // No index advances by more than one in a step. The mask lets the compiler omit the bounds check.
                     let (x, y) = (x[lane][i[lane] & (STRIDE - 1)], y[lane][j[lane] & (STRIDE - 1)]);
                     both += usize::from(x == y);
                     i[lane] += usize::from(x <= y);
@@ -80,13 +81,13 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
             }
         }
     } else {
-        // All elements in the first lane.
+        // All remaining elements are merged in the first lane.
         at[1..].copy_from_slice(&end[1..]);
     }
     for lane in 0..LANES {
         let ([mut i, mut j], [i_end, j_end]) = (at[lane], end[lane]);
         while i < i_end && j < j_end {
-            // Branch-free, because the comparison is unpredictable.
+            // There is no branch, because the result of the comparison is unpredictable.
             let (x, y) = (a[i], b[j]);
             both += usize::from(x == y);
             i += usize::from(x <= y);
@@ -96,14 +97,14 @@ pub fn intersection_from(a: &[u64], b: &[u64], min: usize) -> Option<usize> {
     (both >= min).then_some(both)
 }
 
-/// The `STRIDE` elements from `at` on.
+/// Returns the `STRIDE` elements from `at` on, or zeros if the set has fewer.
 #[inline(always)]
 fn window(set: &[u64], at: usize) -> &[u64; STRIDE] {
     set[at..].first_chunk().unwrap_or(&[0; STRIDE])
 }
 
-/// The containment of `a` in `b`: the sizes of the intersection and of `a`. Both slices must be ascending and without
-/// duplicates.
+/// Returns the containment of `a` in `b` as two numbers: the size of the intersection and the size of `a`. Both slices must
+/// be ascending and without duplicates.
 ///
 /// ```
 /// assert_eq!(twindex_sketch::containment(&[2, 3], &[1, 2, 3, 4]), (2, 2));
@@ -113,12 +114,12 @@ pub fn containment(a: &[u64], b: &[u64]) -> (usize, usize) {
     (jaccard(a, b).0, a.len())
 }
 
-/// The expected standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` minima when `bits` bits of
-/// each are compared. Uses formulas only; needs no sketches.
+/// Returns the expected standard deviation of an estimate of `resemblance`, 0 to 1, from `minima` minima if `bits` bits of
+/// each are compared. Uses formulas only and needs no sketches.
 ///
-/// Whole minima: `sqrt(J (1 - J) / t)`. With fewer than 32 bits, different minima agree by chance in c = 2^-b of cases;
-/// with `p = J + (1 - J) c` the deviation is `sqrt(p (1 - p) / t) / (1 - c)`. Without minima or bits, it is 1.
-/// [`Resemblance::from_matches`] uses the same formula with the observed fraction of matches instead of p.
+/// For whole minima it is `sqrt(J (1 - J) / t)`. With fewer than 32 bits, different minima have equal bits with the
+/// probability c = 2^-b. With `p = J + (1 - J) c`, the deviation is `sqrt(p (1 - p) / t) / (1 - c)`. Without minima or bits,
+/// it is 1. [`Resemblance::from_matches`] uses the same formula, with the observed fraction of matches instead of p.
 ///
 /// ```
 /// use twindex_sketch::standard_error;
@@ -136,12 +137,12 @@ pub fn standard_error(resemblance: f64, minima: usize, bits: u8) -> f64 {
     error_of_rate(matching, minima as f64, by_chance)
 }
 
-/// The probability that different minima agree in `bits` bits; 0 for all 32.
+/// Returns the probability that different minima agree in `bits` bits; 0 for all 32 bits.
 fn by_chance(bits: u8) -> f64 {
     if bits < 32 { (-f64::from(bits)).exp2() } else { 0.0 }
 }
 
-/// The standard deviation of an estimate from t minima if the fraction `matching` of them matches.
+/// Returns the standard deviation of an estimate from t minima if the fraction `matching` of them matches.
 fn error_of_rate(matching: f64, t: f64, by_chance: f64) -> f64 {
     (matching * (1.0 - matching) / t).sqrt() / (1.0 - by_chance)
 }
@@ -161,11 +162,12 @@ fn error_of_rate(matching: f64, t: f64, by_chance: f64) -> f64 {
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Resemblance {
-    /// Counted from the shingles.
+    /// Exact: counted from all shingles.
     Exact {
-        /// Number of shingles in both documents.
+        /// Number of shingles that are in both documents.
         intersection: usize,
-        /// Number of shingles in at least one of them; 0 for two empty documents, which do not resemble each other.
+        /// Number of shingles that are in at least one of the documents. It is 0 for two empty documents, which do not
+        /// resemble each other.
         union: usize,
     },
     /// Estimated from minima.
@@ -178,19 +180,19 @@ pub enum Resemblance {
 }
 
 impl Resemblance {
-    /// The exact resemblance of two sets of shingles, ascending and without duplicates.
+    /// Returns the exact resemblance of two sets of shingles, given as ascending slices without duplicates.
     #[must_use]
     pub fn of_sets(a: &[u64], b: &[u64]) -> Self {
         let (intersection, union) = jaccard(a, b);
         Self::Exact { intersection, union }
     }
 
-    /// The estimate from `matches` equal values among `minima`, when `bits` bits of each were compared.
+    /// Returns the estimate if `matches` of `minima` values are equal and `bits` bits of each minimum were compared.
     ///
-    /// With `b = bits` and `m/t` the fraction that matches, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped
-    /// to 0 and 1. With all 32 bits, there is no correction for chance: 96 of 120 whole minima give exactly 0.8. The
-    /// standard error uses `(m + 1) / (t + 2)` as the probability of a match, so that it is not zero if all or none of
-    /// a few minima match. Without minima or bits, the value is 0 and the standard error 1.
+    /// With `b = bits` and the matching fraction `m/t`, the value is `(m/t - 2^-b) / (1 - 2^-b)`, clamped to 0 and 1. With
+    /// all 32 bits, there is no correction for chance: 96 of 120 whole minima give exactly 0.8. The standard error uses the
+    /// probability of a match `(m + 1) / (t + 2)`, so that it is not zero if all or none of a few minima match. Without
+    /// minima or bits, the value is 0 and the standard error 1.
     #[must_use]
     #[inline]
     pub fn from_matches(matches: usize, minima: usize, bits: u8) -> Self {
@@ -205,14 +207,15 @@ impl Resemblance {
         }
     }
 
-    /// The estimate from two signatures of the same [`MinHasher`](super::MinHasher), with all bits of each minimum.
+    /// Returns the estimate from two signatures of the same [`MinHasher`](super::MinHasher), comparing all bits of each
+    /// minimum.
     #[must_use]
     pub fn of_signatures(a: &[u32], b: &[u32]) -> Self {
         let matches = a.iter().zip(b).filter(|(a, b)| a == b).count();
         Self::from_matches(matches, a.len().max(b.len()), 32)
     }
 
-    /// The resemblance as a number, 0 to 1.
+    /// Returns the resemblance as a number, 0 to 1.
     #[must_use]
     pub fn value(&self) -> f64 {
         match *self {
@@ -222,7 +225,7 @@ impl Resemblance {
         }
     }
 
-    /// The standard deviation of [`value`](Self::value): 0 if the resemblance is exact.
+    /// Returns the standard deviation of [`value`](Self::value), which is 0 if the resemblance is exact.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
         match *self {
@@ -231,20 +234,20 @@ impl Resemblance {
         }
     }
 
-    /// True if the resemblance was counted from the shingles.
+    /// Returns true if the resemblance was counted from all shingles.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         matches!(self, Self::Exact { .. })
     }
 
-    /// Whether the value reaches `threshold`, which is usually a short decimal number; two empty documents
-    /// reach no threshold.
+    /// Returns true if the value reaches `threshold`, which is usually a short decimal number. Two empty documents reach no
+    /// threshold.
     ///
-    /// An exact fraction reaches the threshold if it equals the *decimal* that was written: 8 of 10 reach 0.8, 7 of 10
-    /// reach 0.7. No tolerance is needed for that. Both the division and the parsing of the decimal round to the
-    /// nearest double; equal numbers round to the same double, and rounding never swaps unequal ones. A fraction just
-    /// below the threshold is accepted only if both round to the same double. That needs a union of more than 2^52
-    /// divided by the power of ten of the threshold's decimals: 10^11 shingles for thresholds of four decimals.
+    /// An exact fraction reaches the threshold if it is at least the *decimal number* that was written: 8 of 10 reach 0.8,
+    /// and 7 of 10 reach 0.7. No tolerance is needed for that. The division and the parsing of the decimal both round to the
+    /// nearest double: equal numbers give the same double, and rounding never reverses the order of unequal numbers. A
+    /// fraction just below the threshold is accepted only if both round to the same double. For this, the union must have
+    /// more than 2^52 divided by 10^d shingles if the threshold has d decimals: 10^11 shingles for four decimals.
     #[must_use]
     pub fn at_least(&self, threshold: f64) -> bool {
         match *self {
@@ -255,7 +258,7 @@ impl Resemblance {
 }
 
 impl fmt::Display for Resemblance {
-    /// A fraction if exact, otherwise the value and its standard error.
+    /// Formats an exact resemblance as a fraction, and an estimate as its value and standard error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Exact { intersection, union } => write!(f, "{intersection}/{union}"),
@@ -286,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn intersection_equals_that_of_sets_of_any_distribution_and_is_none_below_the_minimum() {
+    fn intersection_is_exact_or_none_if_below_the_minimum() {
         use std::collections::BTreeSet;
         let mut state = 7_u64;
         let mut random = || {
@@ -316,8 +319,8 @@ mod tests {
     }
 
     #[test]
-    fn a_fraction_reaches_the_decimal_it_equals_and_no_higher_one() {
-        // Every threshold of two decimals, with every union up to 2,000 for which threshold times union is an integer.
+    fn fraction_reaches_the_decimal_it_equals_and_no_higher_one() {
+        // Tests every threshold of two decimals with every union up to 2,000 for which threshold times union is an integer.
         for hundredths in 1..=100_usize {
             let threshold: f64 = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
             for union in (1..=2000).filter(|union| hundredths * union % 100 == 0) {
@@ -340,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn an_estimate_is_corrected_for_values_equal_by_chance() {
+    fn estimate_is_corrected_for_bits_equal_by_chance() {
         let value = |m, t, bits| Resemblance::from_matches(m, t, bits).value();
         assert!((value(60, 120, 1) - 0.0).abs() < 1e-12);
         assert!((value(90, 120, 1) - 0.5).abs() < 1e-12);
@@ -350,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_error_grows_as_bits_and_minima_get_fewer_and_is_never_zero() {
+    fn standard_error_is_positive_and_grows_with_fewer_bits() {
         let error = |m, t, bits| Resemblance::from_matches(m, t, bits).standard_error();
         assert!((error(100, 200, 32) - 0.5 / 200_f64.sqrt()).abs() < 1e-12);
         assert!(error(100, 120, 1) > error(100, 120, 8));
@@ -359,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn predicted_error_equals_the_reported_one_at_the_expected_number_of_matches() {
+    fn predicted_error_equals_reported_error_at_expected_matches() {
         for (bits, of) in [(1, 2), (2, 4), (4, 16), (8, 256), (32, usize::MAX)] {
             for tenths in [3, 5, 9] {
                 let (minima, equal) = (1_000_000, 100_000 * tenths);

@@ -1,22 +1,21 @@
-//! Computes features from a signature: one 64-bit number for each group of minima.
+//! Computes features from a signature: one 64-bit hash of each group of minima.
 //!
-//! Broder, *Identifying and filtering near-duplicate documents*, 2000: t = k groups x s minima, each group
-//! reduced to one fingerprint, a *feature* (super-shingle). Documents of resemblance p share a given feature
-//! with probability p^s. Indyk and Motwani's locality-sensitive hashing calls a group a *band* of s *rows*;
-//! the bands of an index are looked up by their features.
+//! Broder, *Identifying and filtering near-duplicate documents*, 2000: a signature of t = k groups x s minima, in which each
+//! group is reduced to one fingerprint, a *feature* (super-shingle). Two documents of resemblance p have the same feature in
+//! a given group with probability p^s. In Indyk and Motwani's locality-sensitive hashing, a group is a *band* of s *rows*.
+//! An index looks up bands by their features.
 //!
-//! Departure: the fingerprint of a group is xxh3-64 (Broder: Rabin) of its minima as little-endian bytes,
-//! seeded with `0x082efa98ec4e6c89 + the number of the group`, from 0, so that equal minima in different
+//! Departure from the paper: the feature of a group is xxh3-64 (Broder: Rabin's fingerprint) of its minima as little-endian
+//! bytes. The seed is `0x082efa98ec4e6c89` plus the number of the group, counted from 0, so that equal minima in different
 //! groups give different features.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// The seed of the first group: the fourth 64 bits of the fraction of pi.
+/// The seed for group 0: the fourth 64 bits of the fraction of pi.
 const GROUPS: u64 = 0x082e_fa98_ec4e_6c89;
 
-/// Replaces `features` with one feature for each group of `rows` minima of `signature`. An incomplete last group gives
-/// no feature; `rows == 0` gives none at all. `scratch` is working memory; it grows to the size of the signature in
-/// bytes.
+/// Replaces `features` with one feature for each group of `rows` minima of `signature`. An incomplete last group gives no
+/// feature, and `rows == 0` gives no features. `scratch` is scratch memory and grows to the size of the signature in bytes.
 ///
 /// ```
 /// let mut features = Vec::new();
@@ -44,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feature_depends_on_its_group_and_on_nothing_else() {
+    fn feature_depends_only_on_its_group() {
         let signature: Vec<u32> = (0..84).collect();
         let whole = of(&signature, 14);
         assert_eq!(whole.len(), 6);
@@ -58,13 +57,13 @@ mod tests {
     }
 
     #[test]
-    fn equal_groups_at_different_places_have_different_features() {
+    fn equal_groups_at_different_positions_have_different_features() {
         let found = of(&[7; 12], 3);
         assert!((1..4).all(|group| found[group] != found[0]));
     }
 
     #[test]
-    fn no_minima_and_no_rows_give_no_features() {
+    fn no_features_without_minima_or_rows() {
         assert_eq!(of(&[], 3), []);
         assert_eq!(of(&[1, 2], 3), []);
         assert_eq!(of(&[1, 2], 0), []);

@@ -1,8 +1,8 @@
-//! Names and values of parameters in text form.
+//! Parameters as names and values, and their text form.
 
 use std::fmt::Write as _;
 
-/// Names and values, in the order of the text form.
+/// The names and values of parameters, in the order of the text form.
 pub type Fields = Vec<(&'static str, String)>;
 
 /// Formats each field as a line `name=value`.

@@ -1,10 +1,11 @@
-//! Compares the features of two documents: how many agree, and whether they reach a threshold.
+//! Counts the equal features of two documents and compares the count with a threshold.
 //!
-//! Broder calls documents *fungible* if they share r features or more; the planner of the crate `twindex` computes the
-//! probability for each resemblance. For small collections, one byte of each feature is enough: 8 bytes a document, but
-//! two bytes agree by chance in 1 of 256 cases.
+//! Broder calls documents *fungible* if they share r features or more. The planner of the crate `twindex` computes the
+//! probability of this for each resemblance. For small collections, one byte of each feature is enough, which takes 8 bytes
+//! for a document with 8 features. However, the bytes of different features are equal with a probability of 1 in 256.
 
-/// The number of positions at which the features of `a` and `b` agree: 64-bit features, or bytes of [`small_features`].
+/// Returns the number of positions at which `a` and `b` have equal features. Features are 64-bit, or bytes computed by
+/// [`small_features`].
 ///
 /// ```
 /// assert_eq!(twindex_sketch::agreeing(&[1_u64, 2, 3], &[1, 3, 3]), 2);
@@ -14,7 +15,7 @@ pub fn agreeing<T: PartialEq>(a: &[T], b: &[T]) -> usize {
     a.iter().zip(b).filter(|(a, b)| a == b).count()
 }
 
-/// Whether at least `threshold` features agree. Documents without features are fungible with no document, unless the
+/// Returns true if at least `threshold` features agree. A document without features is fungible with no document, unless the
 /// threshold is 0.
 ///
 /// ```
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn features_agree_at_their_place_only() {
+    fn features_agree_only_at_the_same_position() {
         assert_eq!(agreeing(&[1_u8, 2, 3], &[3, 2, 1]), 1);
         assert_eq!(agreeing(&[1_u64, 2], &[1, 2, 3]), 2);
         assert!(fungible(&[1_u8, 2], &[1, 3], 1) && !fungible(&[1_u8, 2], &[1, 3], 2));

@@ -1,17 +1,17 @@
-//! The shingle hash `fast`: maps tokens to 64 bits by folded multiplications, and shingles by a cyclic polynomial.
-//! [`shingle`](super::shingle) defines the hash and gives the reasons.
+//! The shingle hash `fast`: hashes tokens to 64 bits by folded multiplications, and combines them by a cyclic polynomial.
+//! [`shingle`](super::shingle) defines the hash and explains the choice.
 
-/// The first 128 bits of the fraction of pi: nothing-up-my-sleeve numbers.
+/// The first 128 bits of the fraction of pi: constants without a hidden structure.
 const PI: [u64; 2] = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344];
 
-/// Distinguishes shingles of different numbers of tokens; the fraction of the golden ratio, made odd.
+/// Makes shingles of different numbers of tokens differ: the fraction of the golden ratio, made odd.
 pub(crate) const COUNT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Mixes the bits of `x`: every bit of the result depends on every bit of `x`. A bijection.
+/// Mixes the bits of `x`: every bit of the result depends on every bit of `x`. The function is a bijection.
 ///
-/// Shifts and multipliers are Stafford's variant 13 of the finalizer of `MurmurHash3`, as in Steele, Lea and
-/// Flood, *Fast splittable pseudorandom number generators*, 2014. They use only the low halves of products, which
-/// vector instructions can compute.
+/// Shifts and multipliers are variant 13 by Stafford of the finalizer of `MurmurHash3`, as in Steele, Lea and Flood, *Fast
+/// splittable pseudorandom number generators*, 2014. Only the low halves of products are used, which vector instructions can
+/// compute.
 #[inline(always)]
 #[must_use]
 pub const fn mix(mut x: u64) -> u64 {
@@ -26,7 +26,7 @@ fn fold(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The hash, keyed with one seed.
+/// The hash with the keys of one seed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fast {
     keys: [u64; 2],
@@ -37,13 +37,13 @@ impl Fast {
         Self { keys: PI.map(|pi| mix(seed ^ pi)) }
     }
 
-    /// Hashes the shingle whose only token is `token`.
+    /// Returns the hash of the shingle whose only token is `token`.
     #[inline]
     pub(crate) fn single(&self, token: &[u8]) -> u64 {
         mix(self.token(token) ^ COUNT)
     }
 
-    /// Hashes one token.
+    /// Returns the hash of one token.
     #[inline]
     pub(crate) fn token(&self, token: &[u8]) -> u64 {
         let mut state = self.keys[0];
@@ -58,7 +58,8 @@ impl Fast {
         self.step(state, halves(&last), token.len() as u64)
     }
 
-    /// Hashes the token `bytes[start..end]`. At least 16 more bytes, of any value, must follow it in `bytes`.
+    /// Returns the hash of the token `bytes[start..end]`. At least 16 more bytes, of any value, must follow the token in
+    /// `bytes`.
     #[inline(always)]
     pub(crate) fn token_within(&self, bytes: &[u8], start: usize, end: usize) -> u64 {
         let length = end - start;
@@ -84,7 +85,7 @@ fn halves(piece: &[u8; 16]) -> (u64, u64) {
     (u64::from_le_bytes(eights[0]), u64::from_le_bytes(eights[1]))
 }
 
-/// Masks that keep the lowest `index` bytes of a 16-byte piece, as two numbers of eight bytes.
+/// Masks that keep the lowest `index` bytes of a 16-byte piece, each as two numbers of eight bytes.
 static KEEP: [[u64; 2]; 17] = {
     let mut keep = [[u64::MAX; 2]; 17];
     let mut bytes = 0;
@@ -96,18 +97,18 @@ static KEEP: [[u64; 2]; 17] = {
     keep
 };
 
-/// Number of shingles computed together, so that the compiler can use vector instructions.
+/// Number of shingles that are computed together, so that the compiler can use vector instructions.
 const LANES: usize = 16;
 
-/// Replaces the token hashes at the front of `hashes` with hashes of shingles of `width` tokens. Fewer than `width`
-/// tokens make one shingle of all tokens. Returns the number of shingles.
+/// Replaces the token hashes at the front of `hashes` with the hashes of shingles of `width` tokens, and returns the number
+/// of shingles. Fewer than `width` tokens make one shingle of all tokens.
 ///
-/// Each shingle is computed from its token hashes and not from the previous shingle, so that there is no dependency
-/// chain.
+/// Each shingle is computed from its token hashes and not from the previous shingle, so that no computation waits for the
+/// previous one.
 #[inline(always)]
 pub(crate) fn join(hashes: &mut [u64], width: usize) -> usize {
     match width {
-        // The common widths are constants, so that the loop over the tokens is unrolled.
+        // The common widths are passed as constants, so that the loop over the tokens is unrolled.
         1 => join_width(hashes, 1),
         2 => join_width(hashes, 2),
         3 => join_width(hashes, 3),
@@ -131,7 +132,7 @@ fn join_width(hashes: &mut [u64], width: usize) -> usize {
     let shingles = hashes.len() - width + 1;
     let mut at = 0;
     while at + LANES <= shingles {
-        // The hashes overwritten here are not used by later shingles.
+        // Later shingles do not use the token hashes that are overwritten here.
         let mut joined = [count; LANES];
         for (i, turn) in (0..width).rev().enumerate() {
             let tokens: &[u64; LANES] = hashes[at + i..][..LANES].try_into().expect("as many as taken");
@@ -150,7 +151,7 @@ fn join_width(hashes: &mut [u64], width: usize) -> usize {
     shingles
 }
 
-/// Hashes the shingle of the tokens with these hashes, by the definition.
+/// Returns the hash of the shingle of the tokens with these hashes, computed from the definition.
 #[inline(always)]
 fn shingle(tokens: &[u64]) -> u64 {
     let count = COUNT.wrapping_mul(tokens.len() as u64);

@@ -1,11 +1,11 @@
-//! Inverse document frequencies: a shingle weighs more the fewer documents of a collection contain it.
+//! Inverse document frequencies: the fewer documents of a collection contain a shingle, the greater its weight.
 //!
-//! Spärck Jones, *A statistical interpretation of term specificity and its application in retrieval*, 1972. In a simhash
-//! whose shingles vote with these weights (occurrences in the document x inverse document frequency), the shingles that
-//! distinguish a document decide, and not those that are in every document.
+//! Spärck Jones, *A statistical interpretation of term specificity and its application in retrieval*, 1972. In a simhash,
+//! shingles can vote with these weights: occurrences in the document x inverse document frequency. Then the shingles that
+//! distinguish a document decide its bits, not the shingles that are in every document.
 //!
-//! **Weight.** The weight of a shingle that is in d of N documents is 256 (1 + log2((N + 1) / (d + 1))), rounded down: a
-//! fixed-point number of 8 fractional bits. It is computed in integers, so that it is the same on every machine:
+//! **Weight.** The weight of a shingle that is in d of N documents is 256 (1 + log2((N + 1) / (d + 1))), rounded down. It is
+//! a fixed-point number with 8 fractional bits, computed in integers, so that it is the same on every machine:
 //!
 //! ```text
 //! a = N + 1;   b = d + 1                             0 <= d <= N < 2^32
@@ -17,19 +17,19 @@
 //! weight = 256 + 256 e + f                           256 to 8448
 //! ```
 //!
-//! The logarithm is computed bit by bit by squaring a mantissa that is rounded down to 63 fractional bits. These steps,
-//! and not the real logarithm, are the definition. Adding 1 to N and d avoids a division by zero for shingles that no
+//! Each step squares a mantissa with 63 fractional bits, rounded down, and yields one bit of the logarithm. The weight is
+//! defined by these steps and not by the real logarithm. Adding 1 to N and d avoids a division by zero for shingles that no
 //! document contains.
 //!
-//! **Absent shingles.** A table need not have an entry for every shingle. Rare shingles can be omitted, as they are the
-//! majority and have nearly equal weights. A shingle without an entry is assigned the least frequency that was omitted,
-//! or 0 if none was.
+//! **Absent shingles.** A table need not have an entry for every shingle. Rare shingles can be omitted, because they are the
+//! majority and have nearly equal weights. A shingle without an entry is assigned the least frequency among the omitted
+//! shingles, or 0 if none was omitted.
 //!
-//! **Look-up.** In addition to its columns, the table has 64-bit slots in the order of the hashes, each with the low 48
-//! bits of a hash and its weight, and a directory over the upper bits. The directory has about as many prefixes as there
-//! are entries, and at least 2^16, so that a prefix and 48 bits identify a hash. A look-up reads two numbers of the
-//! directory and, without a branch, the first four slots of the prefix. The few prefixes with more slots are searched by
-//! bisection.
+//! **Look-up.** In addition to its columns, the table has one 64-bit slot for each entry, in the order of the hashes, with
+//! the low 48 bits of the hash and its weight. A directory maps a prefix, the upper bits of a hash, to its first slot. It
+//! has about as many prefixes as there are entries, and at least 2^16, so that a prefix and 48 bits identify a hash. A
+//! look-up reads two numbers of the directory and, without a branch, the first four slots of the prefix. A prefix with more
+//! slots is rare and is searched by bisection.
 
 use twindex_kernel::weighted::ITEMS_MAX;
 
@@ -38,9 +38,9 @@ use crate::params::{Shingling, SimhashWeights, SketchParams};
 use crate::simhash::Fingerprint;
 use crate::weighted::{Votes, weighted};
 
-/// The weight of a shingle that is in `frequency` of `documents` documents: 256 (1 + log2((documents + 1) /
-/// (frequency + 1))), rounded down by the steps that the [module](self) defines. A frequency above `documents` is treated
-/// as `documents`, which gives the least weight, 256.
+/// Returns the weight of a shingle that is in `frequency` of `documents` documents: 256 (1 + log2((documents + 1) /
+/// (frequency + 1))), rounded down by the steps that the [module](self) defines. A frequency greater than `documents` is
+/// treated as `documents`, which gives the least weight, 256.
 ///
 /// ```
 /// use twindex_sketch::idf::weight;
@@ -52,7 +52,7 @@ use crate::weighted::{Votes, weighted};
 #[must_use]
 pub fn weight(documents: u32, frequency: u32) -> u16 {
     let (a, b) = (u128::from(documents) + 1, u128::from(frequency.min(documents)) + 1);
-    // The greatest e with b * 2^e <= a is the difference of the logarithms rounded down, or one less.
+    // The greatest e with b * 2^e <= a is the difference of the two rounded-down logarithms, or one less.
     let mut exponent = a.ilog2() - b.ilog2();
     if b << exponent > a {
         exponent -= 1;
@@ -61,7 +61,7 @@ pub fn weight(documents: u32, frequency: u32) -> u16 {
     let mut fraction = 0;
     for _ in 0..8 {
         let square = (mantissa * mantissa) >> 63;
-        let over = square >> 64; // 1 where the square of the mantissa is 2 or more
+        let over = square >> 64; // 1 if the square of the mantissa is 2 or more
         fraction = fraction << 1 | over as u16;
         mantissa = square >> over;
     }
@@ -70,14 +70,14 @@ pub fn weight(documents: u32, frequency: u32) -> u16 {
 
 /// The document frequencies of shingles in a collection, and the weights computed from them.
 ///
-/// Built from counted columns, and immutable; the crate `twindex` counts documents (`IdfBuilder`) and stores the files.
-/// The [`digest`](Self::digest) of the table is in the parameters of an index ([`SimhashWeights::Idf`]), so that
-/// fingerprints made with different tables are never compared.
+/// The table is created from columns of counts and cannot be changed. The crate `twindex` counts documents (`IdfBuilder`)
+/// and stores the files. The parameters of an index contain the [`digest`](Self::digest) of the table
+/// ([`SimhashWeights::Idf`]), so that fingerprints made with different tables are never compared.
 ///
 /// Takes 24 to 28 bytes of memory for each entry, plus 256 KiB.
 #[derive(Clone, PartialEq, Eq)]
 pub struct IdfTable {
-    /// Shingles, ascending.
+    /// The hashes of the shingles, ascending.
     hashes: Vec<u64>,
     /// The number of documents that contain each shingle.
     frequencies: Vec<u32>,
@@ -86,23 +86,25 @@ pub struct IdfTable {
     absent: u32,
     shingling: Shingling,
     absent_weight: u16,
-    /// For each prefix the start of its slots; last, the number of slots.
+    /// For each prefix, the index of its first slot; the last entry is the number of slots.
     directory: Vec<u32>,
     /// Number of bits of a hash after its prefix.
     shift: u32,
-    /// Low 48 bits of a hash, then 16 bits of its weight; followed by [`AT_ONCE`] unused slots.
+    /// The low 48 bits of a hash in the upper bits, and its weight in the lower 16. [`AT_ONCE`] unused slots follow the last
+    /// one.
     slots: Vec<u64>,
 }
 
-/// Number of slots that a look-up always reads, even if they belong to another prefix.
+/// Number of slots that a look-up always reads, even if some of them belong to another prefix.
 const AT_ONCE: usize = 4;
-/// Minimum number of bits of a prefix; a slot has the other 48 bits of a hash.
+/// Minimum number of bits of a prefix. A slot has the other 48 bits of a hash.
 const PREFIX_MIN: u32 = 16;
 
 impl IdfTable {
-    /// Creates a table from its columns: `hashes`, ascending, and for each of them in `frequencies` the number of the
-    /// `documents` that contain it. `digest` identifies the table, and `absent` is the frequency of a shingle without an
-    /// entry.
+    /// Creates a table from two columns: `hashes`, ascending, and `frequencies`, the number of documents that contain each
+    /// of them. `documents` is the number of all documents, `digest` identifies the table, and `absent` is the frequency of
+    /// a shingle without an entry.
+    ///
     /// # Errors
     /// [`Error::Invalid`] for columns of different lengths, and for hashes that are not ascending.
     pub fn new(
@@ -157,61 +159,61 @@ impl IdfTable {
         })
     }
 
-    /// The digest that identifies the table: tables with the same digest give the same weights.
+    /// Returns the digest that identifies the table. Tables with the same digest give the same weights.
     #[must_use]
     pub fn digest(&self) -> u128 {
         self.digest
     }
 
-    /// The parameter value for a simhash weighted by this table.
+    /// Returns the parameter value for a simhash that is weighted by this table.
     #[must_use]
     pub fn weights(&self) -> SimhashWeights {
         SimhashWeights::Idf { table: self.digest }
     }
 
-    /// Number of documents that were counted, without those that have no shingles.
+    /// Returns the number of documents that were counted. Documents without shingles are not included.
     #[must_use]
     pub fn documents(&self) -> u32 {
         self.documents
     }
 
-    /// The frequency assigned to a shingle without an entry.
+    /// Returns the frequency that is assigned to a shingle without an entry.
     #[must_use]
     pub fn absent(&self) -> u32 {
         self.absent
     }
 
-    /// The shingling of the counted documents; parameters that use the table must have the same.
+    /// Returns the shingling of the counted documents. Parameters that use the table must have the same shingling.
     #[must_use]
     pub fn shingling(&self) -> &Shingling {
         &self.shingling
     }
 
-    /// The number of entries.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.hashes.len()
     }
 
-    /// True for a table without entries, in which all shingles have the same weight.
+    /// Returns true if the table has no entries, so that all shingles have the same weight.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hashes.is_empty()
     }
 
-    /// The columns: shingles, ascending, and the number of documents that contain each of them.
+    /// Returns the columns: the hashes of the shingles, ascending, and the number of documents that contain each of them.
     #[must_use]
     pub fn columns(&self) -> (&[u64], &[u32]) {
         (&self.hashes, &self.frequencies)
     }
 
-    /// The shingles and their frequencies, ascending by hash.
+    /// Returns the shingles and their frequencies, ascending by hash.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (u64, u32)> {
         self.hashes.iter().copied().zip(self.frequencies.iter().copied())
     }
 
-    /// The weight of an occurrence of this shingle: [`weight`] of its frequency.
+    /// Returns the weight of one occurrence of this shingle: the [`weight`] of its frequency.
     #[must_use]
     #[inline]
     pub fn weight(&self, shingle: u64) -> u16 {
@@ -220,7 +222,7 @@ impl IdfTable {
         if end - start > AT_ONCE {
             return self.search(shingle, start, end);
         }
-        // Slots after the end may belong to another prefix with the same 48 bits; they are masked out.
+        // Slots from `end` on may belong to another prefix and have the same 48 bits, so they are masked out.
         let mut found = 0;
         for (place, slot) in (start..).zip(&self.slots[start..start + AT_ONCE]) {
             let same = (slot ^ shingle << 16) >> 16 == 0 && place < end;
@@ -239,10 +241,10 @@ impl IdfTable {
         }
     }
 
-    /// The fingerprint of a document with these shingles, in which each occurrence votes with its
-    /// [`weight`](Self::weight): [`weighted`] by term frequency times inverse document frequency.
+    /// Returns the fingerprint of a document with these shingles. Each occurrence votes with its [`weight`](Self::weight),
+    /// so the result is that of [`weighted`] with weights of term frequency times inverse document frequency.
     ///
-    /// Linear time, no allocation; the order of the shingles does not matter.
+    /// Takes linear time and allocates nothing. The order of the shingles does not matter.
     #[must_use]
     pub fn simhash(&self, shingles: &[u64]) -> Fingerprint {
         let mut votes = Votes::default();
@@ -257,10 +259,10 @@ impl IdfTable {
         votes.fingerprint()
     }
 
-    /// The fingerprint of a vector whose weights are multiplied by the weights of the table.
+    /// Returns the fingerprint of a vector. The weights of the vector are multiplied by the weights of the table.
     #[must_use]
     pub fn vector(&self, features: &[(u64, i64)]) -> Fingerprint {
-        // Weights of the table are below 2^14.
+        // Products cannot overflow: the weights of the table are below 2^14.
         if features.iter().all(|(_, value)| value.unsigned_abs() < 1 << 49) {
             return weighted(
                 features.iter().map(|&(hash, value)| (hash, value * i64::from(self.weight(hash)))),
@@ -274,7 +276,7 @@ impl IdfTable {
         votes.fingerprint()
     }
 
-    /// Refuses parameters that use another table or none, or that cut text differently.
+    /// Returns an error for parameters that use another table or none, or that split text into shingles differently.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -291,9 +293,10 @@ impl IdfTable {
         }
     }
 
-    /// Refuses a shingling that differs from the table's, naming the first line that differs. A table that counted full
-    /// texts can be used with any [list of spans](Shingling::boilerplate), because it has a weight for every shingle that
-    /// the list leaves in a text. A table that was counted without the spans of a list can be used with that list only.
+    /// Returns an error for a shingling that differs from the table's; the error names the first line that differs. A table
+    /// that was counted on full texts can be used with any [list of spans](Shingling::boilerplate), because it has a weight
+    /// for every shingle that remains after the spans are removed. A table that was counted without the spans of a list can
+    /// be used with that list only.
     ///
     /// # Errors
     /// [`Error::Invalid`].
@@ -323,7 +326,7 @@ impl IdfTable {
 }
 
 impl std::fmt::Debug for IdfTable {
-    /// The digest and the counts, without the entries.
+    /// Formats the digest and the counts, without the entries.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("IdfTable")
             .field("digest", &format_args!("{:032x}", self.digest))
@@ -340,7 +343,7 @@ mod tests {
     use crate::params::Folding;
 
     #[test]
-    fn table_of_all_words_goes_with_any_list_of_spans_and_one_without_the_spans_with_its_own() {
+    fn table_of_full_texts_accepts_any_list_of_spans() {
         let plain = Shingling::words(2, 0);
         let [one, other] = [1, 2].map(|list| Shingling { boilerplate: Some(list), ..plain.clone() });
         let folded = Shingling { folding: Folding { invisible: true, marks: None }, ..plain.clone() };
@@ -363,14 +366,14 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_the_logarithm_rounded_down() {
+    fn weights_equal_the_rounded_down_logarithm() {
         let real = |n: u32, df: u32| 256.0 * (1.0 + ((f64::from(n) + 1.0) / (f64::from(df) + 1.0)).log2());
         for n in (0..300).chain([999, 1000, 65_535, 1 << 20, 12_345_678, u32::MAX - 1, u32::MAX]) {
             let some =
                 [0, 1, 2, 3, 5, 7, 100, 1 << 10, 1 << 31, u32::MAX].into_iter().chain([n / 3, n / 2, n]);
             for df in some.filter(|&df| df <= n) {
                 let (exact, found) = (real(n, df), f64::from(weight(n, df)));
-                // If the logarithm is an integer within the precision of doubles, both neighbours are accepted.
+                // If the logarithm is within rounding error of an integer, both neighbouring integers are accepted.
                 let close = (exact - exact.round()).abs() < 1e-9 && (found - exact).abs() < 1.0 + 1e-9;
                 assert!(
                     (found - exact.floor()).abs() < 0.5 || close,
@@ -385,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rarer_shingle_never_weighs_less() {
+    fn rarer_shingle_never_weighs_less() {
         for n in [1, 2, 10, 1000, 70_000] {
             let weights: Vec<u16> = (0..=n).map(|df| weight(n, df)).collect();
             assert!(weights.is_sorted_by(|a, b| a >= b), "N = {n}");

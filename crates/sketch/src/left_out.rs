@@ -1,10 +1,10 @@
-//! Text left out before shingling: spans that many documents share, such as a menu or a licence.
+//! Removes text before shingling: spans that many documents share, such as a menu or a licence.
 
 use std::fmt;
 
 use crate::error::Result;
 
-/// The amount of text that was left out.
+/// The amount of text that was removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
     /// Number of words of the text that are in a span of the list.
@@ -13,9 +13,8 @@ pub struct LeftOut {
     pub is_all: bool,
 }
 
-/// A list of spans that are left out of texts, used by
-/// [`Sketcher::with_boilerplate`](crate::Sketcher::with_boilerplate). Parameters refer to it by its digest
-/// ([`Shingling::boilerplate`](crate::params::Shingling::boilerplate)).
+/// A list of spans to remove from texts, used by [`Sketcher::with_boilerplate`](crate::Sketcher::with_boilerplate).
+/// Parameters contain the digest of the list ([`Shingling::boilerplate`](crate::params::Shingling::boilerplate)).
 ///
 /// ```
 /// use std::sync::Arc;
@@ -46,11 +45,11 @@ pub struct LeftOut {
 /// # Ok::<(), twindex_sketch::Error>(())
 /// ```
 pub trait LeavesOut: fmt::Debug + Send + Sync {
-    /// The digest that identifies the list: lists that leave out different spans have different digests.
+    /// Returns the digest that identifies the list. Lists that remove different spans must have different digests.
     fn digest(&self) -> u128;
 
-    /// Replaces `rest` with the text without the spans of the list. If the text has no such span, `rest` may be left
-    /// unchanged. Must be deterministic: the same text gives the same rest, on any thread.
+    /// Replaces `rest` with the text without the spans of the list. If the text contains no such span, `rest` may be left
+    /// unchanged. Must be deterministic: the same text gives the same `rest` on any thread.
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) for a text that is too long for the list.

@@ -1,4 +1,4 @@
-//! Computes sketches of texts: small numeric summaries by which documents are compared.
+//! Computes sketches of texts: small numeric summaries that can be compared instead of the texts.
 //!
 //! ```text
 //! text --token--> words --shingle--> hashes of w words --+--simhash--> fingerprint
@@ -26,11 +26,11 @@
 //! ```
 //!
 //! [`Sketcher`] computes all of these sketches with one set of parameters, and is enough for most programs. The modules
-//! below are for programs with their own tokens, sets or signatures. Each module names the paper that it follows, lists
+//! below are for programs that have their own tokens, sets or signatures. Each module names the paper that it follows, lists
 //! its departures from the paper, and defines all its constants.
 //!
-//! The same text and parameters give the same sketch on every machine and with every version, because sketches are
-//! stored in files. Nothing in this crate reads files, clocks or random numbers, or starts threads.
+//! The same text and parameters give the same sketch on every machine and with every version of this crate, because sketches
+//! are stored in files. Nothing in this crate reads files, the clock or random numbers, or starts threads.
 
 mod classic;
 pub mod cut;

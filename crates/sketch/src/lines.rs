@@ -1,5 +1,5 @@
-//! Parameters as text: lines `name=value` in a fixed order, with one spelling for each value. The parameters of the
-//! engine are encoded with the same functions.
+//! Encodes and decodes parameters as text: lines `name=value` in a fixed order, with one spelling for each value. The
+//! parameters of the engine use the same functions.
 
 use crate::error::{Error, Result};
 pub use crate::fields::{Fields, text_of};
@@ -10,7 +10,7 @@ use crate::params::{
 use crate::whole::WeightUnit;
 
 impl Shingling {
-    /// Encodes the shingling: the lines `tokens` to `seed` of the encoded parameters.
+    /// Encodes the shingling as the lines `tokens` to `seed` of the encoded parameters.
     #[must_use]
     pub fn encode(&self) -> String {
         text_of(&self.fields())
@@ -19,7 +19,7 @@ impl Shingling {
     /// Decodes the output of [`encode`](Self::encode).
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the invalid line.
     pub fn decode(text: &str) -> Result<Self> {
         let shingling = Lines::new(text).shingling()?;
         shingling.check()?;
@@ -27,7 +27,7 @@ impl Shingling {
         Ok(shingling)
     }
 
-    /// The names and values of [`encode`](Self::encode), in its order.
+    /// Returns the names and values of [`encode`](Self::encode), in the same order.
     #[must_use]
     pub fn fields(&self) -> Vec<(&'static str, String)> {
         let Self {
@@ -67,10 +67,10 @@ impl Shingling {
     }
 }
 
-/// Refuses a text that is not in canonical form, that is, not equal to `expected`.
+/// Checks that a text is in canonical form, that is, equal to `expected`.
 ///
 /// # Errors
-/// [`Error::Invalid`].
+/// [`Error::Invalid`] if it is not.
 pub fn canonical(expected: &str, text: &str) -> Result<()> {
     if expected == text { Ok(()) } else { Err(Error::Invalid("parameters: not in canonical form".into())) }
 }
@@ -87,10 +87,10 @@ impl<'a> Lines<'a> {
         Self { rest: text.lines() }
     }
 
-    /// The value of the next line, whose name must be `name`.
+    /// Returns the value of the next line, whose name must be `name`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the line that was found.
     pub fn value(&mut self, name: &'static str) -> Result<&'a str> {
         let line = self.rest.next().unwrap_or("");
         line.strip_prefix(name).and_then(|rest| rest.strip_prefix('=')).ok_or_else(|| {
@@ -101,10 +101,10 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// The value of the next line if its name is `name`; otherwise `None`, and the line is not consumed.
+    /// Returns the value of the next line if its name is `name`. Otherwise returns `None` and does not consume the line.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the line if its value is invalid.
     pub fn optional<T>(
         &mut self,
         name: &'static str,
@@ -118,19 +118,20 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// The number on the next line, whose name must be `name`.
+    /// Returns the number on the next line, whose name must be `name`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the line if it has another name or is not a number.
     pub fn number<T: std::str::FromStr>(&mut self, name: &'static str) -> Result<T> {
         let value = self.value(name)?;
         value.parse().map_err(|_| unknown(name, value))
     }
 
-    /// The value of the next line, converted by `named`, which returns `None` for an unknown value.
+    /// Returns the value of the next line, whose name must be `name`, converted by `named`. `named` returns `None` for an
+    /// unknown value.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the line if it has another name or an unknown value.
     pub fn choice<T>(&mut self, name: &'static str, named: impl Fn(&str) -> Option<T>) -> Result<T> {
         let value = self.value(name)?;
         named(value).ok_or_else(|| unknown(name, value))
@@ -139,7 +140,7 @@ impl<'a> Lines<'a> {
     /// Parses the lines `tokens` to `seed`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the first invalid line.
     pub fn shingling(&mut self) -> Result<Shingling> {
         let (tokens, unicode) = self.choice("tokens", |value| {
             let (name, version) = value.split_once('/')?;
@@ -167,7 +168,7 @@ impl<'a> Lines<'a> {
     /// Parses the lines `simhash` and `idf`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the first invalid line.
     pub fn simhash_weights(&mut self) -> Result<Option<SimhashWeights>> {
         Ok(Some(match self.value("simhash")? {
             "none" => return Ok(None),
@@ -181,7 +182,7 @@ impl<'a> Lines<'a> {
     /// Parses the lines `minhash` to `minhash-unit`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the line.
+    /// [`Error::Invalid`] names the first invalid line.
     pub fn minhash(&mut self) -> Result<Option<MinhashParams>> {
         let family = self.choice("minhash", |value| match value {
             "none" => Some(None),
@@ -216,12 +217,12 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Parses the digest of an IDF table or of a list of spans: 32 hexadecimal digits.
+/// Parses the digest of an IDF table or of a list of spans: 32 hexadecimal digits. `None` if it is invalid.
 fn digest(value: &str) -> Option<u128> {
     (value.len() == 32).then(|| u128::from_str_radix(value, 16).ok()).flatten()
 }
 
-/// The error for an unknown value.
+/// Returns the error for an unknown value of a parameter.
 #[must_use]
 pub fn unknown(name: &str, value: &str) -> Error {
     Error::Invalid(format!("parameters: {name} has the unknown value `{}`", value.escape_debug()))

@@ -1,7 +1,7 @@
-//! Decides exactly, from counts of shingles, whether a document is near another one.
+//! Decides exactly, from numbers of shingles, whether a document is near another one.
 //!
 //! Batches, streams and single queries all use this module. Nothing is rounded: a fraction is compared with the decimal
-//! that was written, as [`Resemblance::at_least`] describes.
+//! number that was written, as described at [`Resemblance::at_least`].
 
 use super::estimate::{Resemblance, intersection_from};
 
@@ -10,21 +10,22 @@ use super::estimate::{Resemblance, intersection_from};
 /// ```
 /// use twindex_sketch::Nearness;
 ///
-/// // 8 shingles of one document of 9 are in another one, of 19.
+/// // The documents have 9 and 19 shingles and share 8.
 /// assert!(!Nearness::Resemblance(0.8).is_met(8, 9, 19)); // 8/20
 /// assert!(Nearness::Containment(0.8).is_met(8, 9, 19)); // 8/9
 /// assert!(!Nearness::Containment(0.8).is_met(8, 19, 9), "only in a larger one, or one of the same size");
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Nearness {
-    /// The resemblance, shared shingles divided by the union of shingles, is at least this.
+    /// The resemblance is at least the threshold: the number of shared shingles divided by the number of shingles in the
+    /// union.
     Resemblance(f64),
-    /// At least this share of the document's shingles is in the other document, which has at least as many shingles.
+    /// The other document contains at least this fraction of the document's shingles, and has at least as many shingles.
     Containment(f64),
 }
 
 impl Nearness {
-    /// The threshold.
+    /// Returns the threshold.
     #[must_use]
     pub fn threshold(self) -> f64 {
         match self {
@@ -32,8 +33,8 @@ impl Nearness {
         }
     }
 
-    /// Whether a document of `size` shingles is near another one of `other` shingles with which it shares `shared`.
-    /// A document without shingles is near no document.
+    /// Returns true if a document of `size` shingles is near a document of `other` shingles with which it shares `shared`. A
+    /// document without shingles is near no document.
     #[must_use]
     #[inline]
     pub fn is_met(self, shared: usize, size: usize, other: usize) -> bool {
@@ -48,8 +49,8 @@ impl Nearness {
         }
     }
 
-    /// The least number of shingles that a document of `size` shingles must share with one of `other` shingles to be near
-    /// it. `None` if it is near no document of that size.
+    /// Returns the least number of shingles that a document of `size` shingles must share with a document of `other`
+    /// shingles to be near it. `None` if it is near no document of that size.
     #[must_use]
     #[inline]
     pub fn least_shared(self, size: usize, other: usize) -> Option<usize> {
@@ -61,15 +62,15 @@ impl Nearness {
         (min <= size.min(other)).then_some(min)
     }
 
-    /// The length of the prefix that a document of `size` shingles has to look up. With one order for all shingles, this
-    /// prefix has a shingle in common with every document that the document is near.
+    /// Returns how many of its first shingles a document of `size` shingles has to look up, if the shingles of all documents
+    /// are in the same order. Each document that it is near shares at least one of these shingles.
     #[must_use]
     pub fn prefix(self, size: usize) -> usize {
         (size + 1).saturating_sub(least_part(size, self.threshold()))
     }
 
-    /// The length of the prefix, in the same order, that a document of `size` shingles has to index to be found by all
-    /// documents that are near it.
+    /// Returns how many of its first shingles, in the same order, a document of `size` shingles has to index, so that every
+    /// document that is near it finds it.
     #[must_use]
     pub fn indexed(self, size: usize) -> usize {
         match self {
@@ -78,8 +79,8 @@ impl Nearness {
         }
     }
 
-    /// The number of shingles that `document` shares with `other` if it is near it, otherwise `None`. Both slices must be
-    /// ascending and without duplicates.
+    /// Returns the number of shingles that `document` shares with `other` if `document` is near `other`, otherwise `None`.
+    /// Both slices must be ascending and without duplicates.
     #[must_use]
     pub fn shared(self, document: &[u64], other: &[u64]) -> Option<usize> {
         let min = self.least_shared(document.len(), other.len())?;
@@ -88,20 +89,21 @@ impl Nearness {
     }
 }
 
-/// Whether two sets of these sizes can have a resemblance of `threshold`: at best, the smaller is part of the larger.
+/// Returns true if two sets of these sizes can have a resemblance of `threshold`: at best, the larger set contains the
+/// smaller.
 #[must_use]
 pub fn could_resemble(small: u64, large: u64, threshold: f64) -> bool {
     Resemblance::Exact { intersection: small as usize, union: large as usize }.at_least(threshold)
 }
 
-/// The least intersection at which two sets with `sum` elements in total have a resemblance of at least `threshold`.
-/// More than half of `sum` if there is none.
+/// Returns the least intersection with which two sets of `sum` elements in total have a resemblance of at least `threshold`.
+/// Returns more than half of `sum` if no intersection is large enough.
 #[must_use]
 pub fn least_intersection(sum: usize, threshold: f64) -> usize {
     let reaches = |both: usize| {
         Resemblance::Exact { intersection: both, union: sum.saturating_sub(both) }.at_least(threshold)
     };
-    // Start near the result by a formula, then apply the definition with its own rounding.
+    // A formula gives a start value near the result, and the exact comparison corrects it.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
     let mut min = ((threshold / (1.0 + threshold) * sum as f64) as usize).min(sum / 2);
     while min > 0 && reaches(min - 1) {
@@ -113,18 +115,18 @@ pub fn least_intersection(sum: usize, threshold: f64) -> usize {
     min
 }
 
-/// The maximum number of elements that are in only one of two sets with `sum` elements in total, if their resemblance
-/// is at least `threshold`. `None` if there are no such sets.
+/// Returns the maximum number of elements that are in only one of two sets with `sum` elements in total, if the resemblance
+/// of the sets is at least `threshold`. `None` if there are no such sets.
 #[must_use]
 pub fn most_differences(sum: usize, threshold: f64) -> Option<usize> {
     sum.checked_sub(2 * least_intersection(sum, threshold))
 }
 
-/// The least size of a set that can resemble one of `size` elements; more than `size` if there is none.
+/// Returns the least size of a set that can resemble a set of `size` elements. Returns more than `size` if there is none.
 #[must_use]
 pub fn least_part(size: usize, threshold: f64) -> usize {
     let resembles = |part: usize| could_resemble(part as u64, size as u64, threshold);
-    // As in `least_intersection`: start near the result, then apply the definition.
+    // As in `least_intersection`, the exact comparison corrects the start value.
     #[allow(clippy::cast_sign_loss, reason = "thresholds are positive, and any start will do")]
     let mut min = ((threshold * size as f64) as usize).min(size);
     while min > 0 && resembles(min - 1) {
@@ -141,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_intersection_is_the_first_that_reaches_the_threshold() {
+    fn least_intersection_is_the_first_to_reach_the_threshold() {
         for hundredths in 1..=100_usize {
             let threshold = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
             for sum in 0..400_usize {
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn near_sets_share_enough_elements_and_one_of_the_prefix() {
+    fn near_sets_share_an_element_of_their_prefixes() {
         for hundredths in [5, 33, 50, 78, 80, 90, 95, 100_usize] {
             let threshold: f64 = format!("{}.{:02}", hundredths / 100, hundredths % 100).parse().unwrap();
             for size in 0..40_usize {
@@ -175,7 +177,7 @@ mod tests {
                         for shared in 0..=size.min(other) {
                             assert_eq!(near.is_met(shared, size, other), by_fractions(shared)[which].1);
                         }
-                        // Sets without a common element in their prefixes share fewer elements than needed.
+                        // If two sets have no common element in their prefixes, they share fewer elements than needed.
                         if let Some(min) = first {
                             assert!(size - near.prefix(size) < min, "{near:?} {size} {other}");
                             assert!(other - near.indexed(other) < min, "{near:?} {size} {other}");

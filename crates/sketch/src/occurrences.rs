@@ -1,9 +1,9 @@
-//! Documents as sets of occurrences, so that weighted resemblance can be counted exactly.
+//! Represents documents as sets of occurrences, so that weighted resemblance can be counted exactly.
 //!
-//! A shingle that occurs n times becomes n different elements: its hash, and n - 1 hashes computed from it and the number
-//! of the occurrence. If it occurs m times in one document and n times in another, min(m, n) elements are in the
-//! intersection and max(m, n) in the union. So the resemblance of the two sets is the sum of the lesser frequencies
-//! divided by the sum of the greater ones, and all code that counts or samples sets works for frequencies unchanged.
+//! A shingle that occurs n times becomes n different elements: its hash, and n - 1 hashes computed from it and the number of
+//! the occurrence. If it occurs m times in one document and n times in another, the intersection has min(m, n) of its
+//! elements and the union max(m, n). So the resemblance of the two sets is the sum of the lesser frequencies divided by the
+//! sum of the greater ones. Code that counts or samples sets needs no changes to take frequencies into account.
 //!
 //! ```text
 //! element(x, 0) = x                                   the first occurrence of a shingle hash x
@@ -12,8 +12,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Replaces the shingle hashes of a document, one for each occurrence and in any order, with as many different elements.
-/// Sorts the hashes; the elements are in no particular order.
+/// Replaces the shingle hashes of a document, one for each occurrence and in any order, with the same number of distinct
+/// elements. Sorts the hashes first; the resulting elements are in no particular order.
 ///
 /// ```
 /// use twindex_sketch::occurrences::set_apart;
@@ -34,7 +34,7 @@ pub fn set_apart(hashes: &mut [u64]) {
     }
 }
 
-/// The element for the `nth` occurrence of a shingle, counted from 0.
+/// Returns the element of the `nth` occurrence of a shingle, counted from 0.
 pub(crate) fn element(hash: u64, nth: u64) -> u64 {
     if nth == 0 { hash } else { xxh3_64_with_seed(&hash.to_le_bytes(), nth) }
 }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_in_common_by_all_are_the_weighted_resemblance_of_frequencies() {
+    fn resemblance_of_occurrences_equals_weighted_resemblance() {
         let mut drawn = 7_u64;
         let mut draw = |end: u64| {
             drawn = drawn.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! The parameters of sketches: how text is cut into shingles, and which sketches are computed.
+//! The parameters of sketches: how text is split into shingles, and which sketches are computed.
 
 use std::fmt;
 
@@ -14,30 +14,30 @@ pub use crate::shingling::{
     UnicodeVersion, Widths, in_range,
 };
 
-/// Maximum number of minima in a signature: `bands * rows`.
+/// Maximum number of minima in a signature, which is `bands * rows`.
 pub const MINIMA_MAX: u32 = 4096;
 /// Maximum number of bands.
 pub const BANDS_MAX: u16 = 1024;
-/// The allowed widths of a stored minimum, in bits; with 0, no signature is stored.
+/// The allowed numbers of bits that are stored of each minimum. With 0, no signature is stored.
 pub const SIGNATURE_BITS: [u8; 7] = [0, 1, 2, 4, 8, 16, 32];
-/// Number of bits in a band key: the maximum, and the default, number of bits kept of each feature.
+/// Number of bits in a band key: the maximum and the default number of bits kept of each feature.
 pub const KEY_BITS: u32 = 32;
-/// Maximum number of bits that an index may keep of each feature, and the default.
+/// Maximum, and default, number of bits that an index keeps of each feature.
 pub const FEATURE_BITS_MAX: u8 = KEY_BITS as u8;
 /// Number of bits in a hash of a bottom-t or 0-mod-m sketch.
 pub const HASH_BITS: u32 = 48;
 /// Maximum number of hashes in a bottom-t sketch.
 pub const BOTTOM_MAX: u16 = 4096;
-/// Maximum number of hashes in a 0-mod-m sketch; if a document has more, the least are kept.
+/// Maximum number of hashes in a 0-mod-m sketch. If a document has more, the least are kept.
 pub const MODULAR_MAX: usize = 65_535;
 
-/// The votes of a shingle of a document in its simhash.
+/// How many votes a shingle has in the simhash of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SimhashWeights {
-    /// Every occurrence votes: weight = term frequency.
+    /// Every occurrence of a shingle has one vote, so the weight of a shingle is its frequency.
     Occurrences,
-    /// Each distinct shingle votes once.
+    /// Each distinct shingle has one vote.
     Distinct,
     /// Every occurrence votes with the shingle's inverse document frequency, from the table with this digest
     /// ([`IdfTable`](crate::IdfTable)).
@@ -48,67 +48,67 @@ pub enum SimhashWeights {
 }
 
 named! {
-    /// The family of hash functions whose minima are taken; [`sketch::minhash`](crate::minhash) defines them.
+    /// The family of hash functions that compute minima; [`sketch::minhash`](crate::minhash) defines them.
     Family {
-        /// One permutation, divided into bins, each with one minimum; empty bins are filled by further hash functions.
+        /// One permutation, divided into bins with one minimum each; other hash functions fill the empty bins.
         OnePermutationFilled = "one-permutation-filled",
         /// `a x + b` modulo a prime.
         Linear = "linear",
         /// The upper half of `a x + b` modulo 2^64.
         MultiplyShift = "multiply-shift",
-        /// A random matrix over GF(2), and a random vector.
+        /// A random matrix over GF(2) plus a random vector.
         Matrix = "matrix",
-        /// Darts of a random process on the plane of weight and rank ([`sketch::darts`](crate::darts)): the only
-        /// family that accepts fractional weights.
+        /// Random darts in the plane of weight and rank ([`sketch::darts`](crate::darts)): the only family that accepts
+        /// fractional weights.
         Darts = "darts",
     }
 }
 
-/// The weight of a shingle of a document in minima, samples and sets: the weights by which resemblance is measured.
+/// The weight of a shingle in minima, samples and sets: the weights with which resemblance is measured.
 ///
-/// The weighted resemblance of two documents is the sum over all shingles of the lesser of the two weights, divided by
-/// the sum of the greater.
+/// The weighted resemblance of two documents is the sum, over all shingles, of the lesser of the two weights, divided by the
+/// sum of the greater weights.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MinhashWeights {
-    /// Each distinct shingle weighs the same.
+    /// All distinct shingles have the same weight.
     #[default]
     Distinct,
-    /// The weight of a shingle is the number of its occurrences. The weight of a feature that the caller supplies is
-    /// given by the caller, 1/16 to 2^24; such weights need [`Family::Darts`] or a [unit](MinhashParams::unit).
+    /// The weight of a shingle is its number of occurrences. For features supplied by the caller, the caller specifies the
+    /// weight, 1/16 to 2^24; such weights require [`Family::Darts`] or a [unit](MinhashParams::unit).
     Frequencies,
-    /// The weight by [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this
-    /// digest ([`IdfTable`](crate::IdfTable)). Needs [`Family::Darts`] or a [unit](MinhashParams::unit).
+    /// The weight of [`Frequencies`](Self::Frequencies), times the inverse document frequency from the table with this
+    /// digest ([`IdfTable`](crate::IdfTable)). Requires [`Family::Darts`] or a [unit](MinhashParams::unit).
     Idf {
         /// The table's digest.
         table: u128,
     },
 }
 
-/// The `MinHash` signature, its bands (features) and the bits stored to estimate resemblance.
+/// The parameters of a `MinHash` signature, of its bands (features), and of the bits stored to estimate resemblance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct MinhashParams {
-    /// The family of hash functions whose minima are kept.
+    /// The family of hash functions that compute the minima.
     pub family: Family,
-    /// Number of LSH bands, 1 to [`BANDS_MAX`]. Each band is a group of minima and gives one feature.
+    /// Number of LSH bands, 1 to [`BANDS_MAX`]. Each band is a group of minima with one feature.
     pub bands: u16,
     /// Number of minima in a band.
     pub rows: u16,
-    /// Number of bits kept of each minimum to estimate resemblance, one of [`SIGNATURE_BITS`].
+    /// Number of bits stored of each minimum to estimate resemblance, one of [`SIGNATURE_BITS`].
     pub signature_bits: u8,
-    /// Number of bits kept of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches always contain all 64.
+    /// Number of bits an index keeps of each feature, 1 to [`FEATURE_BITS_MAX`]. Sketches always contain all 64.
     pub feature_bits: u8,
     /// The weights of shingles.
     pub weights: MinhashWeights,
-    /// The unit to which weights are rounded: a weight of n units becomes n elements ([`whole`](crate::whole)), for any
-    /// family, and also in samples and sets. `None` does not round weights.
+    /// The unit to which weights are rounded: a weight of n units becomes n elements ([`whole`](crate::whole)), with any
+    /// family, and also in samples and sets. With `None`, weights are not rounded.
     pub unit: Option<WeightUnit>,
 }
 
 impl MinhashParams {
-    /// Returns parameters with `bands` bands of `rows` minima each, by [`Family::OnePermutationFilled`], with 8 bits
-    /// kept of each minimum and all bits of each feature.
+    /// Returns parameters for `bands` bands of `rows` minima each, with [`Family::OnePermutationFilled`], 8 bits stored of
+    /// each minimum, and all bits kept of each feature.
     #[must_use]
     pub fn new(bands: u16, rows: u16) -> Self {
         let family = Family::OnePermutationFilled;
@@ -116,7 +116,7 @@ impl MinhashParams {
         Self { family, bands, rows, signature_bits: 8, feature_bits: FEATURE_BITS_MAX, weights, unit: None }
     }
 
-    /// Checks the ranges of all parameters.
+    /// Checks that all parameters are in range.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -149,23 +149,23 @@ impl MinhashParams {
         Ok(())
     }
 
-    /// The number of minima, `bands * rows`.
+    /// Returns the number of minima, `bands * rows`.
     #[must_use]
     pub fn minima(&self) -> usize {
         usize::from(self.bands) * usize::from(self.rows)
     }
 
-    /// The size in bytes of a document's stored signature: its minima at [`signature_bits`](Self::signature_bits) each,
-    /// rounded up to a byte.
+    /// Returns the size in bytes of the stored signature of a document: [`signature_bits`](Self::signature_bits) for each
+    /// minimum, rounded up to whole bytes.
     #[must_use]
     pub fn signature_bytes(&self) -> usize {
         (self.minima() * usize::from(self.signature_bits)).div_ceil(8)
     }
 
-    /// Refuses a number of feature bits to compare that is 0 or more than the number kept.
+    /// Checks that `bits`, the number of feature bits to compare, is at least 1 and at most the number of bits kept.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] if it is not.
     pub fn check_feature_bits(&self, bits: u32) -> Result<()> {
         let kept = u32::from(self.feature_bits);
         if (1..=kept).contains(&bits) {
@@ -177,7 +177,7 @@ impl MinhashParams {
     }
 }
 
-/// The parameters of a [`Sketcher`](crate::Sketcher): the subset of an index's parameters that determines sketches.
+/// The parameters of a [`Sketcher`](crate::Sketcher): those parameters of an index that determine its sketches.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -189,40 +189,40 @@ impl MinhashParams {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SketchParams {
-    /// How text becomes shingles.
+    /// How text is split into shingles.
     pub shingling: Shingling,
-    /// The votes of shingles in the fingerprint; `None` computes no fingerprint.
+    /// The votes of shingles in the fingerprint. With `None`, no fingerprint is computed.
     pub simhash: Option<SimhashWeights>,
-    /// The minima and bands; `None` computes none.
+    /// The minima and bands. With `None`, none are computed.
     pub minhash: Option<MinhashParams>,
-    /// Number of least hashes kept (a bottom-t sketch), 0 to [`BOTTOM_MAX`]; 0 keeps none.
+    /// Number of least hashes in the bottom-t sketch, 0 to [`BOTTOM_MAX`]. With 0, there is no such sketch.
     pub bottom: u16,
-    /// The hashes divisible by this number are kept (a 0-mod-m sketch); 0 keeps none.
+    /// The number m of the 0-mod-m sketch, which keeps the hashes divisible by m. With 0, there is no such sketch.
     pub modulus: u32,
-    /// Whether all distinct shingle hashes of a document are kept, for exact comparisons.
+    /// Whether the set of all distinct shingle hashes of a document is kept, for exact comparisons.
     pub sets: bool,
 }
 
 impl SketchParams {
-    /// Returns parameters that cut text by `shingling` and compute no sketch yet.
+    /// Returns parameters that split text by `shingling` and do not yet include any sketch.
     #[must_use]
     pub fn new(shingling: Shingling) -> Self {
         Self { shingling, simhash: None, minhash: None, bottom: 0, modulus: 0, sets: false }
     }
 
-    /// Adds a fingerprint with these votes.
+    /// Adds a simhash fingerprint in which shingles have these votes.
     #[must_use]
     pub fn with_simhash(self, weights: SimhashWeights) -> Self {
         Self { simhash: Some(weights), ..self }
     }
 
-    /// Adds `bands` bands of `rows` minima each, by [`Family::OnePermutationFilled`].
+    /// Adds `bands` bands of `rows` minima each, with [`Family::OnePermutationFilled`].
     #[must_use]
     pub fn with_minhash(self, bands: u16, rows: u16) -> Self {
         Self { minhash: Some(MinhashParams::new(bands, rows)), ..self }
     }
 
-    /// Checks the ranges of all parameters, and that they can be combined.
+    /// Checks that all parameters are in range and can be combined.
     ///
     /// # Errors
     /// [`Error::Invalid`] names the parameter and its range.
@@ -239,7 +239,7 @@ impl SketchParams {
         Ok(())
     }
 
-    /// Refuses sketches that do not support the weights of the minima, and the use of two IDF tables.
+    /// Returns an error for sketches that do not support the weights of the minima, and for the use of two IDF tables.
     fn check_weights(&self) -> Result<()> {
         if !matches!(self.minhash_weights(), MinhashWeights::Idf { .. }) {
             return Ok(());
@@ -255,13 +255,13 @@ impl SketchParams {
         self.idf_table().map(drop)
     }
 
-    /// The weights of shingles in minima, samples and sets.
+    /// Returns the weights of shingles in minima, samples and sets.
     #[must_use]
     pub fn minhash_weights(&self) -> MinhashWeights {
         self.minhash.map_or(MinhashWeights::Distinct, |minhash| minhash.weights)
     }
 
-    /// The digest of the IDF table that weights fingerprints, minima or both; `None` if no table is used.
+    /// Returns the digest of the IDF table that weights fingerprints, minima or both. `None` if no table is used.
     ///
     /// # Errors
     /// [`Error::Invalid`] if fingerprints and minima use different tables.
@@ -282,7 +282,7 @@ impl SketchParams {
         }
     }
 
-    /// The names and values of the parameters, in the order of `format-spec.md`.
+    /// Returns the names and values of the parameters, in the order of `format-spec.md`.
     #[must_use]
     pub fn fields(&self) -> Fields {
         let mut fields = self.shingling.fields();
@@ -294,26 +294,26 @@ impl SketchParams {
         fields
     }
 
-    /// The digest that identifies the parameters: xxh3-128 of their lines `name=value`.
+    /// Returns the digest that identifies the parameters: xxh3-128 of their lines `name=value`.
     #[must_use]
     pub fn digest(&self) -> u128 {
         xxh3_128(text_of(&self.fields()).as_bytes())
     }
 
-    /// Refuses parameters that would change sketches, naming the first that differs. The number of feature bits that
-    /// an index keeps may differ, and so may [`sets`](Self::sets).
+    /// Checks that `given` produces the same sketches as these parameters. The number of feature bits that an index keeps
+    /// may differ, and so may [`sets`](Self::sets).
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same(&self, given: &Self) -> Result<()> {
         check_same_fields(&self.fields(), &given.fields(), &["feature-bits", "sets"])
     }
 
-    /// Refuses parameters that would change minima or bands, naming the first that differs. Fingerprints and samples
-    /// may differ, and so may the number of bits kept of each minimum.
+    /// Checks that `given` produces the same minima and bands as these parameters. Fingerprints and samples may differ, and
+    /// so may the number of bits stored of each minimum.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`].
+    /// [`Error::ParamsMismatch`] names the first parameter that differs.
     pub fn check_same_bands(&self, given: &Self) -> Result<()> {
         let free = ["feature-bits", "simhash", "idf", "signature-bits", "bottom", "modulus", "sets"];
         check_same_fields(&self.fields(), &given.fields(), &free)
@@ -326,7 +326,7 @@ impl From<&SketchParams> for SketchParams {
     }
 }
 
-/// The fields of a simhash: its weights, and the digest of their table.
+/// Returns the fields of a simhash: its weights, and the digest of their IDF table.
 #[must_use]
 pub fn simhash_fields(weights: Option<SimhashWeights>) -> Fields {
     let of = |name: &str| vec![("simhash", name.to_string())];
@@ -340,7 +340,7 @@ pub fn simhash_fields(weights: Option<SimhashWeights>) -> Fields {
     }
 }
 
-/// The fields of a `MinHash`.
+/// Returns the fields of a `MinHash`.
 #[must_use]
 pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     let Some(minhash) = minhash else { return vec![("minhash", "none".to_string())] };
@@ -350,7 +350,7 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
         ("rows", minhash.rows.to_string()),
         ("signature-bits", minhash.signature_bits.to_string()),
     ];
-    // Defaults have no line, so that digests made before these lines were added stay valid.
+    // Default values have no line, so that digests made before these lines were introduced stay valid.
     if minhash.feature_bits != FEATURE_BITS_MAX {
         fields.push(("feature-bits", minhash.feature_bits.to_string()));
     }
@@ -366,16 +366,17 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     fields
 }
 
-/// The field for sets, if they are kept. `None` otherwise, so that digests made before this line was added stay valid.
+/// Returns the field for sets if they are kept, otherwise `None`, so that digests made before this field was introduced stay
+/// valid.
 #[must_use]
 pub fn sets_field(kept: bool) -> Option<(&'static str, String)> {
     kept.then(|| ("sets", "kept".to_string()))
 }
 
-/// Refuses fields that differ, naming the first that does; fields named in `free` may differ.
+/// Checks that two lists of fields are equal, except for the fields named in `free`.
 ///
 /// # Errors
-/// [`Error::ParamsMismatch`].
+/// [`Error::ParamsMismatch`] names the first field that differs.
 pub fn check_same_fields(
     index: &[(&'static str, String)],
     given: &[(&'static str, String)],
@@ -387,7 +388,7 @@ pub fn check_same_fields(
             .find(|(n, _)| *n == name)
             .map_or_else(|| "absent".to_string(), |(_, value)| value.clone())
     };
-    // Some fields are in only one of the two lists.
+    // A field may be in only one of the two lists.
     for (name, _) in index.iter().chain(given) {
         let (mine, other) = (of(index, name), of(given, name));
         if !free.contains(name) && mine != other {

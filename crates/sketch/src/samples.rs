@@ -1,42 +1,41 @@
-//! Samples the hashes of shingles, to estimate resemblance *and containment*.
+//! Samples the shingle hashes of a document, to estimate resemblance *and containment*.
 //!
-//! Broder, *On the resemblance and containment of documents*, 1997, section 3, has two sketches that need only one
-//! permutation, in addition to the t independent minima of [`minhash`](super::minhash):
+//! Broder, *On the resemblance and containment of documents*, 1997, section 3, describes two sketches that need only one
+//! permutation, unlike the t independent minima of [`minhash`](super::minhash):
 //!
-//! - **bottom-t** (his `MIN_t`): the t least hashes of a document. Its size is fixed. The t least hashes of
-//!   the union of two documents can be computed from both sketches, and are a sample of the union without
-//!   replacement.
-//! - **0 mod m** (his `MOD_m`): all hashes divisible by m. Its size is proportional to the document's length, which is a
-//!   disadvantage, but lets it estimate the containment of a short document in a long one. Bottom-t cannot: among the t
-//!   least hashes of the union, hardly any belong to the short document.
+//! - **bottom-t** (`MIN_t` in the paper): the t least hashes of a document. Its size is fixed. The t least hashes of the
+//!   union of two documents can be computed from both sketches, and are a sample of the union without replacement.
+//! - **0 mod m** (`MOD_m` in the paper): all hashes divisible by m. Its size is proportional to the length of the document.
+//!   This is a disadvantage, but it makes it possible to estimate the containment of a short document in a long one. A
+//!   bottom-t sketch cannot do that: among the t least hashes of the union, hardly any belong to the short document.
 //!
-//! **Hashes.** A shingle hash x is sampled by
+//! **Hashes.** The sampled hash of a shingle hash x is
 //!
 //! ```text
 //! s(x) = mix(x ^ 0xbe5466cf34e90c6c) >> 16
 //! ```
 //!
-//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection that makes s, for
-//! all practical purposes, independent of the minima and of the fingerprint, for every shingle hash, including affine
-//! ones. Only 48 bits are kept, which saves a quarter of the space: when n and t hashes of two documents are compared,
-//! two different shingles have equal hashes in less than one comparison in `2^48 / (n t)`, which is 1 in 3 * 10^7 for a
-//! million shingles and t = 10.
+//! with `mix` of [`shingle`](super::shingle) and a constant from the digits of pi. `mix` is a bijection. It makes s, for all
+//! practical purposes, independent of the minima and of the fingerprint, for every shingle hash, including affine ones. Only
+//! 48 bits are kept, which saves a quarter of the space. When n hashes of one document are compared with t hashes of
+//! another, a wrong match of two different shingles occurs in less than one comparison in `2^48 / (n t)`, which is 1 in 3 *
+//! 10^7 for a million shingles and t = 10.
 //!
-//! - The bottom-t sketch of a document is the t least distinct values of s, ascending; all of them if there
-//!   are fewer.
-//! - The 0-mod-m sketch is all distinct values of s divisible by m, ascending; if there are more than
-//!   [`MODULAR_MAX`], only the least [`MODULAR_MAX`].
+//! - The bottom-t sketch of a document is the t least distinct values of s, ascending, or all of them if there are fewer.
+//! - The 0-mod-m sketch is all distinct values of s that are divisible by m, ascending. If there are more than
+//!   [`MODULAR_MAX`], it has only the least [`MODULAR_MAX`].
 //!
-//! **Departures.** Broder samples the Rabin fingerprints directly. If a document is so long that its 0-mod-m
-//! sketch is truncated, the sketch is a bottom sketch of the multiples of m, and is compared only up to its last value:
-//! the estimate stays unbiased, and its sample is the [`MODULAR_MAX`] least hashes.
+//! **Departures from the paper.** Broder samples the Rabin fingerprints directly. The 0-mod-m sketch of a very long document
+//! is truncated. It is then a bottom sketch of the multiples of m, and is compared only up to its last value: the estimate
+//! stays unbiased, and its sample is the [`MODULAR_MAX`] least hashes.
 //!
-//! **Estimates.** Compare n hashes that are in A or B: the t least of the union, or all multiples of m in it. Let a of
-//! them be in A and c in both. Resemblance is estimated by c / n and the containment of A in B by c / a. Given n or a,
-//! each set of sampled shingles has the same probability, so both estimates are unbiased if the sample is not empty. With
-//! p = (c + 1) / (n + 2), which is never 0 or 1, and the share f of all hashes that was compared, the standard error is
-//! `sqrt(p (1 - p) (1 - f) / n)`. The factor 1 - f is there because shingles are drawn without replacement. f is 1 / m,
-//! or for bottom-t the last compared hash as a fraction of 2^48.
+//! **Estimates.** Let n be the number of compared hashes of the union of A and B: the t least hashes of the union, or all
+//! its multiples of m. Let a of them be in A, and c in both. Resemblance is estimated as c / n, and the containment of A in
+//! B as c / a. Given n or a, each set of sampled shingles has the same probability, so both estimates are unbiased if the
+//! sample is not empty. Let p = (c + 1) / (n + 2), which is never 0 or 1, and let f be the share of all hashes that was
+//! compared. The standard error is `sqrt(p (1 - p) (1 - f) / n)`; for containment, a replaces n in both formulas. The factor
+//! 1 - f is there because shingles are drawn without replacement. f is 1 / m, or for bottom-t the last compared hash as a
+//! fraction of 2^48.
 
 use std::fmt;
 
@@ -44,22 +43,22 @@ use super::estimate::Resemblance;
 use super::hash::mix;
 use crate::params::{HASH_BITS, MODULAR_MAX};
 
-/// Makes sampled hashes independent of shingle hashes: the sixth 64 bits of the fraction of pi.
+/// The sixth 64 bits of the fraction of pi. It makes sampled hashes independent of shingle hashes.
 const SAMPLES: u64 = 0xbe54_66cf_34e9_0c6c;
 
-/// Computes the 48-bit hash by which a shingle is sampled; see the [module](self).
+/// Returns the 48-bit sampled hash of a shingle hash; see the [module](self).
 #[inline]
 #[must_use]
 pub const fn hash(shingle: u64) -> u64 {
     mix(shingle ^ SAMPLES) >> (64 - HASH_BITS)
 }
 
-/// Writes to `out`, ascending, the `t` least distinct sampled hashes of a set of shingle hashes: its bottom-t sketch.
-/// Order and repetitions do not matter. `scratch` is working memory.
+/// Writes to `out`, ascending, the `t` least distinct sampled hashes of a set of shingle hashes: the bottom-t sketch. The
+/// order and repetitions of the shingle hashes do not matter. `scratch` is scratch memory.
 ///
-/// Linear in the number of hashes, plus the sorting of little more than t hashes: hashes above a threshold are discarded
-/// at once, and the threshold is chosen so that about t are expected below it. If many hashes are repeated, there are a
-/// second and a third pass.
+/// Takes time linear in the number of hashes, and sorts little more than t of them: hashes above a threshold are discarded
+/// at once, and the threshold is chosen so that somewhat more than t hashes are expected below it. If many hashes are
+/// repeated, a second and a third pass may follow.
 ///
 /// ```
 /// use twindex_sketch::samples::{bottom, hash};
@@ -75,9 +74,9 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
     if t == 0 || shingles.is_empty() {
         return;
     }
-    // At most the number of hashes, so that no sum below overflows and memory is bounded by the document.
+    // At most the number of hashes, so that no sum below overflows and memory is limited by the size of the document.
     let t = t.min(shingles.len());
-    // A margin over t of some standard deviations, which also allows for a few repetitions.
+    // A margin over t of several standard deviations, which also allows for a few repetitions.
     let wanted = t as u64 + t as u64 / 4 + 4 * u64::from(t.ilog2()) + 16;
     let share = (1_u64 << HASH_BITS) / shingles.len() as u64;
     let first = share.saturating_mul(wanted);
@@ -92,7 +91,7 @@ pub fn bottom(shingles: &[u64], t: usize, scratch: &mut Vec<u64>, out: &mut Vec<
 
 /// Collects in `scratch`, ascending, the `t` least distinct sampled hashes below a threshold.
 fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>) {
-    /// Number of candidates beyond 3 t that are collected before all but the t least are dropped.
+    /// Number of candidates, in addition to 3 t, that are collected before all but the t least are removed.
     const ROOM: usize = 1024;
     let capacity = (3 * t + ROOM).min(shingles.len());
     scratch.resize(capacity, 0);
@@ -100,7 +99,7 @@ fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>)
     loop {
         let (now, later) = rest.split_at(rest.len().min(capacity - kept));
         for &shingle in now {
-            // Branch-free, because the comparison is unpredictable.
+            // There is no branch, because the result of the comparison is unpredictable.
             let hash = hash(shingle);
             scratch[kept] = hash;
             kept += usize::from(hash < threshold);
@@ -124,10 +123,10 @@ fn below(shingles: &[u64], mut threshold: u64, t: usize, scratch: &mut Vec<u64>)
     }
 }
 
-/// Writes to `out`, ascending, the distinct sampled hashes of a set of shingle hashes that are divisible by `modulus`:
-/// its 0-mod-m sketch. If there are more than [`MODULAR_MAX`], only the least are kept. Empty if `modulus` is 0.
+/// Writes to `out`, ascending, the distinct sampled hashes of a set of shingle hashes that are divisible by `modulus`: the
+/// 0-mod-m sketch. If there are more than [`MODULAR_MAX`], only the least are kept. `out` is empty if `modulus` is 0.
 ///
-/// Linear in the number of hashes, plus the sorting of the hashes kept, about one in `modulus`.
+/// Takes time linear in the number of hashes, and sorts the hashes that are kept, about one in `modulus`.
 ///
 /// ```
 /// use twindex_sketch::samples::{hash, modular};
@@ -142,7 +141,8 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     let Some(divisor) = Divisor::new(modulus) else { return };
     out.extend(shingles.iter().map(|&shingle| hash(shingle)).filter(|&hash| divisor.divides(hash)));
     if out.len() > 2 * MODULAR_MAX {
-        // Hashes far above the largest that can be kept are not sorted, unless the lower part consists of repetitions.
+        // Hashes far above the largest one that can be kept are not sorted, unless there are too many repetitions in the
+        // lower part.
         let (lower, ..) = out.select_nth_unstable(2 * MODULAR_MAX);
         lower.sort_unstable();
         let distinct = lower.chunk_by(|a, b| a == b).count();
@@ -155,9 +155,9 @@ pub fn modular(shingles: &[u64], modulus: u32, out: &mut Vec<u64>) {
     out.truncate(MODULAR_MAX);
 }
 
-/// Tests divisibility without a division (Granlund and Montgomery, *Division by invariant integers using
-/// multiplication*, 1994, section 9): x is a multiple of `2^k d`, with d odd, if and only if `x / d` modulo 2^64,
-/// rotated right by k, is at most `(2^64 - 1) / (2^k d)`.
+/// Tests divisibility without a division (Granlund and Montgomery, *Division by invariant integers using multiplication*,
+/// 1994, section 9). Let d be odd. x is a multiple of `2^k d` if and only if `x / d` modulo 2^64, rotated right by k, is at
+/// most `(2^64 - 1) / (2^k d)`.
 #[derive(Clone, Copy, Debug)]
 struct Divisor {
     inverse: u64,
@@ -166,13 +166,13 @@ struct Divisor {
 }
 
 impl Divisor {
-    /// Returns `None` for 0, whose only multiple is 0.
+    /// Returns `None` for the divisor 0.
     fn new(divisor: u32) -> Option<Self> {
         let divisor = u64::from(divisor);
         let greatest = u64::MAX.checked_div(divisor)?;
         let shift = divisor.trailing_zeros();
         let odd = divisor >> shift;
-        // Newton's iteration doubles the number of correct bits: 3 at first, as odd^2 is 1 modulo 8.
+        // Newton's iteration doubles the number of correct bits. It starts with 3 correct bits, because odd^2 is 1 modulo 8.
         let mut inverse = odd;
         for _ in 0..5 {
             inverse = inverse.wrapping_mul(2_u64.wrapping_sub(odd.wrapping_mul(inverse)));
@@ -186,7 +186,7 @@ impl Divisor {
     }
 }
 
-/// The sampled hashes of a document and the rule that selected them.
+/// The sampled hashes of a document, and the rule by which they were selected.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -198,7 +198,7 @@ impl Divisor {
 /// let a = sketcher.sketch("a white cat sat on the mat")?;
 /// let b = sketcher.sketch("a white cat sat on the mat, and on a black cat")?;
 /// let (a, b) = (Sample::bottom(a.bottom(), 100), Sample::bottom(b.bottom(), 100));
-/// // Documents of fewer than 100 shingles are known whole.
+/// // The samples of documents of fewer than 100 shingles contain all hashes.
 /// assert_eq!(a.resemblance(&b).unwrap().to_string(), "7/9");
 /// assert_eq!(a.containment(&b).unwrap().to_string(), "7/7");
 /// assert_eq!(b.containment(&a).unwrap().to_string(), "7/9");
@@ -212,24 +212,24 @@ pub struct Sample<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Choice {
-    /// The least hashes, at most this number of them.
+    /// The least hashes, at most this number.
     Bottom(usize),
     /// The hashes divisible by this number.
     Modular(u32),
 }
 
-/// The counts of two samples.
+/// The numbers of hashes counted when two samples are compared.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     in_first: usize,
     in_both: usize,
     in_union: usize,
-    /// The last hash compared.
+    /// The greatest hash that was compared.
     last: u64,
 }
 
 impl<'a> Sample<'a> {
-    /// Returns the first `t` hashes of a bottom sketch that [`bottom`] computed for at least `t`.
+    /// Returns a sample of the first `t` hashes of a bottom-t sketch that [`bottom`] computed for `t` or a greater number.
     #[must_use]
     pub fn bottom(hashes: &'a [u64], t: usize) -> Self {
         Self { hashes: &hashes[..hashes.len().min(t)], choice: Choice::Bottom(t) }
@@ -241,11 +241,11 @@ impl<'a> Sample<'a> {
         Self { hashes, choice: Choice::Modular(modulus) }
     }
 
-    /// The resemblance of the two documents: exact if both samples hold all hashes, otherwise estimated. If two bottom
-    /// samples have different t, the larger one is truncated to the lesser t.
+    /// Returns the resemblance of the two documents. It is exact if both samples have all hashes of their documents,
+    /// otherwise estimated. If two bottom samples have different t, the larger one is truncated to the lesser t.
     ///
-    /// `None` if the samples are not comparable (of different kinds or moduli) or if no hash of either document was
-    /// sampled. Linear in the samples.
+    /// Returns `None` if the samples are of different kinds or moduli, or if no hash of either document was sampled. Takes
+    /// time linear in the size of the samples.
     #[must_use]
     pub fn resemblance(&self, other: &Sample<'_>) -> Option<Resemblance> {
         let (common, sampled, share) = self.common(other)?;
@@ -256,17 +256,17 @@ impl<'a> Sample<'a> {
         Some(Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() })
     }
 
-    /// The numbers of compared hashes in both documents and in their union, and the share of all hashes that was
-    /// compared. `None` as for [`resemblance`](Self::resemblance).
+    /// Returns the number of compared hashes that are in both documents, the number of compared hashes of the union, and the
+    /// share of all hashes that was compared. `None` as for [`resemblance`](Self::resemblance).
     #[must_use]
     pub fn common(&self, other: &Sample<'_>) -> Option<(usize, usize, f64)> {
         let (counts, share) = self.compare(other)?;
         (counts.in_union > 0 || share >= 1.0).then_some((counts.in_both, counts.in_union, share))
     }
 
-    /// The containment of this document in the other one.
+    /// Returns the containment of this document in the other one.
     ///
-    /// `None` as for [`resemblance`](Self::resemblance), and if no hash of this document is among the compared hashes.
+    /// Returns `None` as [`resemblance`](Self::resemblance) does, and if no hash of this document was compared.
     #[must_use]
     pub fn containment(&self, other: &Sample<'_>) -> Option<Containment> {
         let (counts, share) = self.compare(other)?;
@@ -274,7 +274,7 @@ impl<'a> Sample<'a> {
         (counts.in_first > 0 || share >= 1.0).then_some(known)
     }
 
-    /// Counts compared hashes, and returns the counts with the share of all hashes that was compared.
+    /// Compares the hashes. Returns the numbers of hashes counted, and the share of all hashes that was compared.
     fn compare(&self, other: &Sample<'_>) -> Option<(Counts, f64)> {
         let all = (1_u64 << HASH_BITS) as f64;
         match (self.choice, other.choice) {
@@ -288,7 +288,7 @@ impl<'a> Sample<'a> {
                     return Some((count(a, b, usize::MAX, u64::MAX), 1.0));
                 }
                 let counts = count(a, b, t, u64::MAX);
-                // If not all hashes were compared, the share must be less than 1, which would mean exact.
+                // A share of 1 would mean that the result is exact, but not all hashes were compared.
                 let share = (counts.last as f64 / all).min(1.0 - f64::EPSILON);
                 Some((counts, share))
             }
@@ -307,7 +307,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Counts the first `max` hashes of the union that are not above `end`.
+/// Counts the first `max` hashes of the union that are at most `end`.
 fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     let up_to_end = |hashes: &[u64]| hashes.partition_point(|&hash| hash <= end);
     let (a, b) = (&a[..up_to_end(a)], &b[..up_to_end(b)]);
@@ -315,14 +315,14 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     while counts.in_union < max
         && let (Some(&x), Some(&y)) = (a.get(i), b.get(j))
     {
-        // Branch-free, because the comparison is unpredictable.
+        // There is no branch, because the result of the comparison is unpredictable.
         i += usize::from(x <= y);
         j += usize::from(y <= x);
         counts.in_both += usize::from(x == y);
         counts.in_union += 1;
         counts.last = x.min(y);
     }
-    // Here one of the samples is used up, or `max` hashes were counted.
+    // At this point all hashes of one sample were counted, or `max` hashes of the union.
     let mut count_rest = |rest: &[u64]| {
         let more = rest.len().min(max - counts.in_union);
         counts.in_union += more;
@@ -334,7 +334,7 @@ fn count(a: &[u64], b: &[u64], max: usize, end: u64) -> Counts {
     Counts { in_first, ..counts }
 }
 
-/// How much of one document is contained in another, counted on a sample of its shingles or on all of them.
+/// The containment of one document in another, counted on a sample of its shingles or on all of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Containment {
@@ -347,7 +347,7 @@ pub struct Containment {
 }
 
 impl Containment {
-    /// Exact containment: `common` of `all` shingles are also in the other document.
+    /// Returns an exact containment: `common` of `all` shingles are also in the other document.
     ///
     /// ```
     /// let contained = twindex_sketch::Containment::counted(3, 4);
@@ -358,21 +358,21 @@ impl Containment {
         Self { common, sampled: all, share: 1.0 }
     }
 
-    /// Estimated containment: `common` of the `sampled` hashes are also in the other document, and the sample covers
-    /// `share` of all shingles.
+    /// Returns an estimated containment: `common` of the `sampled` hashes are also in the other document, and the sample
+    /// contains the fraction `share` of all shingles.
     #[must_use]
     pub fn estimated(common: usize, sampled: usize, share: f64) -> Self {
         Self { common, sampled, share }
     }
 
-    /// Containment as a number, 0 to 1; 0 for a document without shingles.
+    /// Returns the containment as a number, 0 to 1; 0 for a document without shingles.
     #[must_use]
     pub fn value(&self) -> f64 {
         if self.sampled == 0 { 0.0 } else { self.common as f64 / self.sampled as f64 }
     }
 
-    /// The standard deviation of [`value`](Self::value): 0 if it is exact, otherwise positive. An overestimate if few
-    /// shingles were sampled or the documents are equal.
+    /// Returns the standard deviation of [`value`](Self::value): 0 if the value is exact, otherwise positive. It is an
+    /// overestimate if few shingles were sampled or if the documents are equal.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
         let n = self.sampled.max(1) as f64;
@@ -380,7 +380,7 @@ impl Containment {
         (p * (1.0 - p) * (1.0 - self.share).max(0.0) / n).sqrt()
     }
 
-    /// True if all shingles of both documents were compared.
+    /// Returns true if all shingles of both documents were compared.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         self.share >= 1.0
@@ -388,7 +388,7 @@ impl Containment {
 }
 
 impl fmt::Display for Containment {
-    /// A fraction if exact, otherwise the value and its standard error.
+    /// Formats an exact containment as a fraction, and an estimate as its value and standard error.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_exact() {
             write!(f, "{}/{}", self.common, self.sampled)
@@ -427,7 +427,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bottom_sketch_is_the_head_of_all_sorted() {
+    fn bottom_sketch_has_the_least_hashes_in_order() {
         for (count, distinct) in
             [(0, 1), (1, 1), (7, 7), (100, 100), (101, 101), (1000, 1000), (5000, 4000), (20_000, 150)]
         {
@@ -438,14 +438,14 @@ mod tests {
             }
             assert_eq!(bottom_of(&shingles, 0), []);
         }
-        // Covers a few values repeated a hundred thousand times, and hashes that are not uniformly distributed.
+        // A few values that are repeated many times, and hashes of consecutive numbers.
         assert_eq!(bottom_of(&shingles(100_000, 3), 100), sampled(&shingles(3, 3)));
         let near: Vec<u64> = (0..100_000).collect();
         assert_eq!(bottom_of(&near, 64), sampled(&near)[..64]);
     }
 
     #[test]
-    fn a_bottom_sketch_takes_memory_for_the_document_and_not_for_any_t() {
+    fn bottom_sketch_memory_is_bounded_by_the_document() {
         let some = shingles(500, 300);
         for t in [500, 501, usize::MAX >> 12, usize::MAX / 3, usize::MAX - 1, usize::MAX] {
             assert_eq!(bottom_of(&some, t), sampled(&some), "{t}");
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn multiples_are_recognised_without_a_division() {
+    fn divisor_test_equals_division() {
         let divisors = [1, 2, 3, 4, 5, 7, 10, 12, 64, 100, 1000, 0xFFFF, 1 << 31, u32::MAX - 1, u32::MAX];
         for divisor in divisors {
             let by = Divisor::new(divisor).unwrap();
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn the_modular_sketch_is_every_multiple_once() {
+    fn modular_sketch_has_every_multiple_once() {
         for (count, distinct) in [(0, 1), (1, 1), (1000, 1000), (5000, 700)] {
             let shingles = shingles(count, distinct);
             for modulus in [1, 2, 7, 10, 100, u32::MAX] {
@@ -492,7 +492,7 @@ mod tests {
             let kept = &all[..all.len().min(MODULAR_MAX)];
             assert_eq!(modular_of(&shingles, 1), kept, "{count} / {distinct}");
         }
-        // Truncated at different hashes: compared up to the lesser of the two last hashes.
+        // The sketches were truncated at different hashes, so they are compared up to the lesser of their last hashes.
         let (a, b): (Vec<u64>, Vec<u64>) = ((0..200_000).collect(), (0..100_000).collect());
         let (a, b) = (modular_of(&a, 1), modular_of(&b, 1));
         let (a, b) = (Sample::modular(&a, 1), Sample::modular(&b, 1));
@@ -503,14 +503,14 @@ mod tests {
     }
 
     #[test]
-    fn documents_known_whole_are_compared_exactly() {
+    fn complete_samples_are_compared_exactly() {
         let (a, b): (Vec<u64>, Vec<u64>) = ((0..60).collect(), (20..95).collect());
         let (x, y) = (bottom_of(&a, 100), bottom_of(&b, 100));
         let (x, y) = (Sample::bottom(&x, 100), Sample::bottom(&y, 100));
         assert_eq!(x.resemblance(&y), Some(Resemblance::Exact { intersection: 40, union: 95 }));
         assert_eq!(x.containment(&y).unwrap().to_string(), "40/60");
         assert_eq!(y.containment(&x).unwrap().to_string(), "40/75");
-        // Complete at 100 hashes, but not at 70.
+        // With t = 70 or 60, a sample does not have all hashes of its document.
         assert!(!Sample::bottom(x.hashes, 70).containment(&y).unwrap().is_exact());
         assert!(!y.containment(&Sample::bottom(x.hashes, 60)).unwrap().is_exact());
         let (x, y) = (modular_of(&a, 1), modular_of(&b, 1));
@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn unsampled_resemblance_is_unknown_and_not_zero() {
+    fn resemblance_without_sampled_hashes_is_none() {
         let some = bottom_of(&shingles(500, 500), 20);
         let (bottom, none) = (Sample::bottom(&some, 20), Sample::bottom(&[], 20));
         assert_eq!(none.containment(&bottom), None, "an empty document is contained in no other");

@@ -1,21 +1,21 @@
-//! Computes shingles from tokens: one 64-bit hash for each run of w tokens.
+//! Computes shingles from tokens: one 64-bit hash for each sequence of w consecutive tokens.
 //!
-//! Shingling is Broder's (*On the resemblance and containment of documents*, 1997, section 2): a document is
-//! the set of its runs of w tokens. A document of at least one and fewer than w tokens is a single shingle of all its
-//! tokens; a document without tokens has no shingle.
+//! Shingling was introduced by Broder (*On the resemblance and containment of documents*, 1997, section 2): a document is
+//! the set of its sequences of w consecutive tokens. A document of at least one but fewer than w tokens is a single shingle
+//! of all its tokens. A document without tokens has no shingles.
 //!
-//! Three hashes can be chosen ([`ShingleHash`]). Broder fingerprints shingles with Rabin's polynomials over their bytes:
-//! that is `rabin`. `rabin-karp` uses the polynomials modulo a prime of Karp and Rabin instead. The bytes of a shingle
-//! run from the start of its first token to the end of its last, with one space between two words. Its hash is
+//! There are three hashes ([`ShingleHash`]). `rabin` is Broder's choice: Rabin's fingerprints, polynomials of the bytes of a
+//! shingle. `rabin-karp` uses the polynomials modulo a prime of Karp and Rabin instead. The bytes of a shingle are those
+//! from the start of its first token to the end of its last, with one space between two words. Its hash is
 //!
 //! ```text
 //! mix(fingerprint of the byte 1 and the shingle's bytes)
 //! ```
 //!
-//! with the fingerprint of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), whose collision probabilities
-//! have proven bounds, and `mix` as below. The rest of this page defines `fast`, the default, which departs from the
-//! paper: each token is hashed once, in a few instructions, and the hash of a shingle is computed from the hashes of
-//! its tokens, so that its cost does not depend on the length of words. All arithmetic is on 64-bit words, wrapping.
+//! with the fingerprint of [`rabin`](super::rabin) or [`rabin_karp`](super::rabin_karp), whose collision probabilities have
+//! proven bounds, and with `mix` as below. The rest of this page defines `fast`, the default, which departs from the paper.
+//! Each token is hashed once, in a few instructions, and the hash of a shingle is computed from the hashes of its tokens. So
+//! its cost does not depend on the length of the words. All arithmetic is on 64-bit words and wraps around.
 //!
 //! **Keys.** `key[i] = mix(seed ^ PI[i])`, where every bit of `mix(x)` depends on every bit of `x`:
 //!
@@ -26,16 +26,16 @@
 //! `PI` is `[0x243f6a8885a308d3, 0x13198a2e03707344]`, and `COUNT` further down is `0x9e3779b97f4a7c15`:
 //! digits of pi and of the golden ratio.
 //!
-//! **Token.** `fold(a, b)` is the low half of the 128-bit product `a * b`, xored with its high half. A token
-//! of n bytes is divided into pieces of 16; the last has 1 to 16 bytes, padded with zeros. `lo` and `hi` are the
-//! two little-endian halves of a piece. Starting from `state = key[0]`,
+//! **Token.** `fold(a, b)` is the low half of the 128-bit product `a * b`, xored with its high half. A token of n bytes is
+//! divided into pieces of 16 bytes; the last piece has 1 to 16 bytes and is padded with zeros. `lo` and `hi` are the two
+//! little-endian halves of a piece. Starting from `state = key[0]`,
 //!
 //! ```text
 //! state = fold(state ^ lo, key[1] ^ hi)           for every piece but the last
 //! hash  = fold(state ^ lo, key[1] ^ hi ^ n)       for the last
 //! ```
 //!
-//! Most words are one piece: two loads and one multiplication.
+//! Most words are a single piece, which takes two loads and one multiplication.
 //!
 //! **Shingle.** The token hashes `h[0] .. h[n-1]` are combined by a cyclic polynomial (Cohen, *Recursive
 //! hashing functions for n-grams*, 1997), which can be computed as a rolling hash or in parallel lanes, and then mixed
@@ -45,10 +45,10 @@
 //! shingle = mix(rotl(h[0], n-1) ^ rotl(h[1], n-2) ^ .. ^ h[n-1] ^ n * COUNT)
 //! ```
 //!
-//! The polynomials are taken modulo x^64 + 1 = (x + 1)^64; one of degree w - 1 has at most w - 1 factors x + 1.
-//! If token hashes were random, two different shingles would therefore collide with a probability of at most
-//! 2^-(65 - w): 2^-60 for w = 5 and 2^-49 for w = 16. Shingles such as `a b a b` and `b a b a` reach this bound. `mix`
-//! is a bijection and adds no collisions.
+//! The polynomials are taken modulo x^64 + 1 = (x + 1)^64. A polynomial of degree w - 1 has at most w - 1 factors x + 1. So
+//! if token hashes were random, two different shingles would collide with a probability of at most 2^-(65 - w): 2^-60 for w
+//! = 5 and 2^-49 for w = 16. Shingles such as `a b a b` and `b a b a` reach this bound. `mix` is a bijection and adds no
+//! collisions.
 
 use crate::error::Result;
 use crate::params::{ShingleHash, Shingling, Widths};
@@ -81,7 +81,7 @@ pub struct Shingler {
     hash: Hash,
 }
 
-/// The shingle hash, initialized with its seed.
+/// A shingle hash with its seed.
 #[derive(Clone, Debug)]
 enum Hash {
     Fast(Fast),
@@ -89,7 +89,7 @@ enum Hash {
     RabinKarp(RabinKarpBytes),
 }
 
-/// Working memory of a [`Shingler`], reused from document to document.
+/// The scratch memory of a [`Shingler`], reused for each document.
 #[derive(Clone, Debug, Default)]
 pub struct Buffers {
     words: Words,
@@ -100,7 +100,7 @@ pub struct Buffers {
 }
 
 impl Buffers {
-    /// The number of tokens of the text that was shingled last, repetitions included.
+    /// Returns the number of tokens, including repetitions, of the last text that was shingled.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.tokens
@@ -112,7 +112,7 @@ impl Shingler {
     ///
     /// # Errors
     /// [`Error::Invalid`](crate::Error::Invalid) if this build has no Unicode tables for this shingling, or has tables of
-    /// another version.
+    /// another version of Unicode.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         let hash = match shingling.hash {
             ShingleHash::Fast => Hash::Fast(Fast::new(shingling.seed)),
@@ -122,8 +122,8 @@ impl Shingler {
         Ok(Self { level: Level::chosen(), cutter: Cutter::new(shingling)?, widths: shingling.widths, hash })
     }
 
-    /// Returns the same shingler using the instructions of `level`, for tests and measurements. Its shingles are the
-    /// same.
+    /// Returns the same shingler using the instructions of `level`, for tests and measurements. The level does not change
+    /// the shingles.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
@@ -132,7 +132,7 @@ impl Shingler {
     /// Replaces `shingles` with the shingle hashes of `text`: every occurrence, in text order. With several widths, the
     /// narrowest shingles come first.
     ///
-    /// Linear time; `shingles` grows to one hash for each token and width.
+    /// Takes linear time. `shingles` grows to one hash for each token and width.
     pub fn occurrences(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         shingles.clear();
         let Buffers { words, units, hashes, prefixes, tokens } = buffers;
@@ -170,7 +170,7 @@ impl Shingler {
         }
     }
 
-    /// Replaces the token hashes from `start` on with hashes of shingles.
+    /// Replaces the token hashes from `start` on with the hashes of shingles.
     fn join(&self, hashes: &mut Vec<u64>, start: usize, width: usize) {
         let shingles = self.level.run(
             #[inline(always)]
@@ -179,7 +179,7 @@ impl Shingler {
         hashes.truncate(start + shingles);
     }
 
-    /// Replaces `shingles` with the set of the text's shingle hashes, ascending: the document as Broder defines it. Exact
+    /// Replaces `shingles` with the set of shingle hashes of the text, ascending: Broder's definition of a document. Exact
     /// resemblance is computed from these sets, see [`jaccard`](super::estimate::jaccard).
     pub fn distinct(&self, text: &str, buffers: &mut Buffers, shingles: &mut Vec<u64>) {
         self.occurrences(text, buffers, shingles);
@@ -210,7 +210,7 @@ mod tests {
         shingles
     }
 
-    /// The hash as the module defines it, computed literally.
+    /// Computes the hashes literally from the definition of the module.
     fn naive(width: u8, seed: u64, text: &str) -> Vec<u64> {
         let keys = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344].map(|pi| mix(seed ^ pi));
         let fold = |a: u64, b: u64| {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rose_is_a_rose_is_a_rose_has_three_shingles_of_four() {
+    fn a_rose_is_a_rose_has_three_distinct_shingles() {
         let text = "a rose is a rose is a rose";
         let found = occurrences(4, text);
         assert_eq!(found.len(), 5);
@@ -255,16 +255,16 @@ mod tests {
     }
 
     #[test]
-    fn a_short_document_is_one_shingle_and_an_empty_one_none() {
+    fn short_document_has_one_shingle_and_empty_document_none() {
         assert_eq!(occurrences(5, "one two three").len(), 1);
         assert_eq!(occurrences(5, "one two three four five").len(), 1);
         assert_eq!(occurrences(5, "one two three four five six").len(), 2);
         assert_eq!(occurrences(1, "one").len(), 1);
         assert_eq!(occurrences(5, " ... "), []);
-        // The hash is not a prefix of the hash of a longer text, and depends on the order of tokens.
+        // The hash is not the hash of the first tokens of a longer text, and it depends on the order of tokens.
         assert_ne!(occurrences(5, "one two"), occurrences(5, "one two one"));
         assert_ne!(occurrences(5, "one two"), occurrences(5, "two one"));
-        // With fewer than w tokens, the hash does not depend on w.
+        // If there are fewer than w tokens, the hash does not depend on w.
         assert_eq!(occurrences(5, "one two"), occurrences(9, "one two"));
     }
 
@@ -287,12 +287,12 @@ mod tests {
     }
 
     #[test]
-    fn only_tokens_matter() {
+    fn case_and_separators_do_not_change_shingles() {
         assert_eq!(occurrences(3, "Red, green -- BLUE; red!"), occurrences(3, "red green blue\nred"));
     }
 
     #[test]
-    fn the_rolled_hash_of_overlapping_loads_is_the_definition() {
+    fn shingle_hashes_equal_the_definition() {
         let letters: String = ('a'..='z').cycle().take(100).collect();
         let words: Vec<&str> = (1..70).map(|n| &letters[n % 26..][..n]).collect();
         let text = words.join(" ") + " Ünïcödé łódź 東京 ที่นี่";
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_that_differ_in_one_byte_or_in_length_have_different_hashes() {
+    fn similar_tokens_have_different_hashes() {
         let hash = |token: &[u8]| Fast::new(0).token(token);
         for n in 1..50 {
             let token = vec![b'a'; n];
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn another_seed_gives_other_shingles() {
+    fn different_seed_gives_different_shingles() {
         let mut other = Vec::new();
         let shingler = Shingler::new(&Shingling::words(2, 1)).unwrap();
         shingler.occurrences("a b c", &mut Buffers::default(), &mut other);

@@ -1,5 +1,5 @@
-//! The parameters of shingling, by which text becomes a set of shingles: their names and ranges. Other modules of this
-//! crate define and implement their effect on a text.
+//! The parameters of shingling, which turns text into a set of shingles: their names, values and ranges. Other modules of
+//! this crate implement them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 /// Maximum width of a shingle, in tokens.
 pub const SHINGLE_WIDTH_MAX: u8 = 16;
 
-/// Refuses a value outside `lo..=hi`.
+/// Checks that a value is in `lo..=hi`.
 ///
 /// # Errors
 /// [`Error::Invalid`] names the parameter and its range.
@@ -23,12 +23,12 @@ pub fn in_range(name: &str, value: u64, lo: u64, hi: u64) -> Result<()> {
     }
 }
 
-/// A version of Unicode, whose tables are used to cut and fold text.
+/// A version of Unicode, with tables for splitting and folding text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UnicodeVersion(pub u8, pub u8, pub u8);
 
 impl UnicodeVersion {
-    /// The version of the tables of word characters and lower case.
+    /// The version of the tables of word characters and of lower case.
     pub const OWN: Self = Self(14, 0, 0);
 
     /// The version of the tables of word and sentence boundaries.
@@ -71,7 +71,7 @@ macro_rules! named {
             /// All values, in the order of the specification.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// The name that is used in files and on the command line.
+            /// Returns the name that is used in files and on the command line.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -79,7 +79,7 @@ macro_rules! named {
                 }
             }
 
-            /// Returns the value with this name; `None` if there is none.
+            /// Returns the value with this name, or `None` if no value has it.
             #[must_use]
             pub fn named(name: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.name() == name)
@@ -98,27 +98,28 @@ pub(crate) use named;
 named! {
     /// The kind of tokens.
     Tokens {
-        /// Runs of word characters, lower-cased. In scripts without spaces, each character is a token.
+        /// Runs of word characters, lower-cased. In scripts without spaces, each letter is a token.
         Words = "words",
-        /// Words by the boundaries of UAX #29, lower-cased: `don't` and `3.14` are one token each. Slow.
+        /// Words by the word boundaries of UAX #29, lower-cased: `don't` and `3.14` are one token each. Slow.
         UnicodeWords = "unicode-words",
-        /// Each character of each word; characters between words are ignored.
+        /// Each character of each word. Characters between words are ignored.
         WordCharacters = "word-characters",
         /// Each character of each word, and one space between words.
         Characters = "characters",
-        /// Whole sentences by the boundaries of UAX #29, each the sequence of its words. Slow.
+        /// Sentences by the sentence boundaries of UAX #29; a token is the sequence of a sentence's words. Slow.
         Sentences = "sentences",
-        /// Words, and as a token of its own each other character that is not white space, such as `+`, `=` or an emoji.
+        /// Words, and each other character that is not white space, such as `+`, `=` or an emoji, as a separate token.
         WordsSymbols = "words-symbols",
-        /// Each character of the text unchanged, including its case; a run of white space becomes one space.
+        /// Each character of the text, unchanged and with its case. A run of white space becomes one space.
         Raw = "raw",
-        /// No text is cut: callers supply their own sets or weighted vectors.
+        /// Not computed from text: callers supply their own sets or weighted vectors.
         Features = "features",
     }
 }
 
 impl Tokens {
-    /// The version of Unicode by which this build cuts tokens of this kind; `None` if the build does not support them.
+    /// Returns the version of Unicode with which this build computes this kind of tokens; `None` if the build does not
+    /// support it.
     #[must_use]
     pub fn unicode(self) -> Option<UnicodeVersion> {
         match self {
@@ -137,7 +138,7 @@ impl Tokens {
 }
 
 impl Tokens {
-    /// Whether these tokens contain words, which can be left out as stop words or reduced to stems.
+    /// Returns true if these tokens contain words, so that stop words can be removed and words reduced to stems.
     #[must_use]
     pub fn have_words(self) -> bool {
         match self {
@@ -146,7 +147,8 @@ impl Tokens {
         }
     }
 
-    /// The characters that these tokens ignore, as half a sentence; `None` if no text is cut.
+    /// Describes the characters that these tokens ignore, as part of a sentence; `None` if tokens are not computed from
+    /// text.
     #[must_use]
     pub fn dropped(self) -> Option<&'static str> {
         Some(match self {
@@ -161,18 +163,18 @@ impl Tokens {
     }
 }
 
-/// The normal form that text is converted to before any other step.
+/// The normal form to which text is converted before any other step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum NormalForm {
     /// No conversion.
     None,
-    /// NFKC, by the tables of this version: composed and compatibility characters become equal.
+    /// NFKC, with the tables of this version of Unicode: composed and compatibility characters become equal to their NFKC.
     Nfkc(UnicodeVersion),
 }
 
 impl NormalForm {
-    /// NFKC by the tables of this build; `None` if the build has no such tables.
+    /// Returns NFKC with the tables of this build; `None` if the build has no such tables.
     #[must_use]
     pub fn nfkc() -> Option<Self> {
         #[cfg(feature = "languages")]
@@ -184,19 +186,19 @@ impl NormalForm {
     }
 }
 
-/// The characters that are removed before a text is cut (line `fold` of the parameters); none by default.
+/// The characters that are removed before a text is split into tokens (line `fold` of the parameters). None by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Folding {
     /// Soft hyphens and zero-width characters: U+00AD, U+200B to U+200D, U+2060 and U+FEFF.
     pub invisible: bool,
-    /// Marks of the general category Mn, by the tables of this version: accents, vowel points, harakat. `None` keeps
-    /// them.
+    /// Marks of the general category Mn, with the tables of this version of Unicode: accents, vowel points, harakat. With
+    /// `None`, marks are kept.
     pub marks: Option<UnicodeVersion>,
 }
 
 impl Folding {
-    /// The version of this build's tables of marks; `None` if the build has no such tables.
+    /// Returns the version of this build's tables of marks; `None` if the build has no such tables.
     #[must_use]
     pub fn marks_here() -> Option<UnicodeVersion> {
         #[cfg(feature = "languages")]
@@ -207,13 +209,13 @@ impl Folding {
         None
     }
 
-    /// True if no characters are removed.
+    /// Returns true if no characters are removed.
     #[must_use]
     pub fn is_empty(self) -> bool {
         self == Self::default()
     }
 
-    /// Parses the output of [`fmt::Display`] for a folding that is not empty.
+    /// Parses the output of [`fmt::Display`]. `None` for an empty or invalid text.
     pub(crate) fn decode(text: &str) -> Option<Self> {
         let mut folding = Self::default();
         for one in text.split('+') {
@@ -228,7 +230,7 @@ impl Folding {
 }
 
 impl fmt::Display for Folding {
-    /// `invisible`, `marks/18.0.0`, or both with `+` between.
+    /// Formats the folding as `invisible`, `marks/18.0.0`, or both with `+` between them.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.invisible {
             f.write_str("invisible")?;
@@ -289,26 +291,26 @@ named! {
     ShingleHash {
         /// Folded multiplications of 16 bytes, joined by a cyclic polynomial.
         Fast = "fast",
-        /// Rabin's fingerprint, a residue of polynomials over GF(2).
+        /// Rabin's fingerprint, a remainder of polynomials over GF(2).
         Rabin = "rabin",
-        /// The rolling hash of Rabin and Karp, a residue of integers.
+        /// The rolling hash of Rabin and Karp, a remainder of integers.
         RabinKarp = "rabin-karp",
     }
 }
 
-/// Words that are left out of a text before it is cut into shingles: none by default.
+/// Words that are removed from a text before shingles are computed. None by default.
 ///
-/// They are compared with lower-cased tokens, before stemming.
+/// Stop words are compared with lower-cased tokens, before stemming.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StopWords(Arc<BTreeSet<String>>);
 
 impl StopWords {
     /// Maximum number of words in a list.
     pub const WORDS_MAX: usize = 4096;
-    /// Maximum number of bytes in a list, including a separator for each word.
+    /// Maximum number of bytes in a list, including one separator for each word.
     pub const BYTES_MAX: usize = 1 << 15;
 
-    /// Creates a list of these words, in any order; duplicates are dropped.
+    /// Creates a list of these words, in any order. Duplicates are removed.
     ///
     /// # Errors
     /// [`Error::Invalid`] for an empty word, for a word with white space or control characters, and for a list of more
@@ -338,19 +340,19 @@ impl StopWords {
         Ok(Self(Arc::new(list)))
     }
 
-    /// True if the list contains no words.
+    /// Returns true if the list has no words.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the list contains `token`, so that it is left out.
+    /// Returns true if the list contains `token`, so that the token is removed.
     #[must_use]
     pub fn contains(&self, token: &str) -> bool {
         self.0.contains(token)
     }
 
-    /// The words, ascending.
+    /// Returns the words, ascending.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
@@ -362,7 +364,7 @@ impl StopWords {
 }
 
 impl fmt::Display for StopWords {
-    /// The words, ascending, separated by spaces.
+    /// Formats the words, ascending and separated by spaces.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, word) in self.iter().enumerate() {
             if i > 0 {
@@ -374,12 +376,12 @@ impl fmt::Display for StopWords {
     }
 }
 
-/// The number of tokens in a shingle: usually one width, or several for the union of their shingles.
+/// The numbers of tokens in a shingle: usually one width, or several widths, whose shingles are combined in one set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Widths(u16);
 
 impl Widths {
-    /// Shingles of `width` tokens, 1 to [`SHINGLE_WIDTH_MAX`].
+    /// Returns one width, 1 to [`SHINGLE_WIDTH_MAX`] tokens.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a width out of range.
@@ -388,7 +390,7 @@ impl Widths {
         Ok(Self(1 << (width - 1)))
     }
 
-    /// Shingles of any of these widths: `[1, 2]` gives single words and pairs of words.
+    /// Returns the union of several widths: `[1, 2]` gives single words and pairs of words.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a width out of range, and for an empty slice.
@@ -403,31 +405,31 @@ impl Widths {
         Ok(Self(all))
     }
 
-    /// The widths, ascending.
+    /// Returns the widths, ascending.
     pub fn iter(self) -> impl Iterator<Item = usize> {
         (0..usize::from(SHINGLE_WIDTH_MAX)).filter(move |bit| self.0 >> bit & 1 == 1).map(|bit| bit + 1)
     }
 
-    /// The widths of the shingles of a document of `units` units: the widths up to `units`, or `units` itself if all
-    /// widths are greater. None if `units` is 0.
+    /// Returns the widths of the shingles of a document of `units` units: all widths up to `units`, or `units` itself if all
+    /// widths are greater. Empty if `units` is 0.
     pub(crate) fn of_document(self, units: usize) -> impl Iterator<Item = usize> {
         let all = (units > 0 && units < self.narrowest()).then_some(units);
         self.iter().filter(move |&width| width <= units).chain(all)
     }
 
-    /// The least width.
+    /// Returns the least width.
     #[must_use]
     pub fn narrowest(self) -> usize {
         self.0.trailing_zeros() as usize + 1
     }
 
-    /// The greatest width.
+    /// Returns the greatest width.
     #[must_use]
     pub fn widest(self) -> usize {
         self.0.ilog2() as usize + 1
     }
 
-    /// The width, if there is only one; `None` for a union.
+    /// Returns the width if there is only one; `None` for a union.
     #[must_use]
     pub fn single(self) -> Option<usize> {
         self.0.is_power_of_two().then(|| self.widest())
@@ -435,7 +437,7 @@ impl Widths {
 }
 
 impl fmt::Display for Widths {
-    /// `5`, or `1+2` for a union.
+    /// Formats one width as `5`, and a union as `1+2`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, width) in self.iter().enumerate() {
             if i > 0 {
@@ -462,26 +464,26 @@ impl FromStr for Widths {
     }
 }
 
-/// How text becomes a set of shingles (Broder 1997: w-shingling).
+/// How text is turned into a set of shingles (w-shingling, Broder 1997).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Shingling {
     /// The kind of the tokens.
     pub tokens: Tokens,
-    /// The version of the Unicode tables that cut the tokens.
+    /// The version of the Unicode tables with which tokens are computed.
     pub unicode: UnicodeVersion,
-    /// The normal form that the text is converted to.
+    /// The normal form to which the text is converted.
     pub normal_form: NormalForm,
     /// The characters that are removed from the text.
     pub folding: Folding,
-    /// The digest of the list of spans that are left out of a text before it is cut
-    /// ([`LeavesOut`](crate::LeavesOut)); `None` leaves nothing out.
+    /// The digest of the list of spans that are removed from a text before it is split into tokens
+    /// ([`LeavesOut`](crate::LeavesOut)). With `None`, nothing is removed.
     pub boilerplate: Option<u128>,
-    /// Tokens that are left out.
+    /// Tokens that are removed.
     pub stop_words: StopWords,
     /// The stemmer that reduces words to stems.
     pub stemming: Stemming,
-    /// Number of tokens in a shingle.
+    /// The numbers of tokens in a shingle.
     pub widths: Widths,
     /// The hash function that maps a shingle to 64 bits.
     pub hash: ShingleHash,
@@ -507,8 +509,8 @@ impl Shingling {
         }
     }
 
-    /// Replaces the kind of tokens, which are cut by the tables of this build: sets [`tokens`](Self::tokens) and the
-    /// matching [`unicode`](Self::unicode).
+    /// Replaces the kind of tokens: sets [`tokens`](Self::tokens), and sets [`unicode`](Self::unicode) to the version of
+    /// this build's tables for them.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, Tokens};
@@ -519,7 +521,7 @@ impl Shingling {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for tokens that this build, without the feature `languages`, cannot cut.
+    /// [`Error::Invalid`] for tokens that this build cannot compute because it lacks the feature `languages`.
     pub fn with_tokens(self, tokens: Tokens) -> Result<Self> {
         let unicode = tokens.unicode().ok_or_else(|| {
             Error::Invalid(format!(
@@ -529,16 +531,16 @@ impl Shingling {
         Ok(Self { tokens, unicode, ..self })
     }
 
-    /// Whether texts are converted to a normal form, or folded, before they are cut.
+    /// Returns true if texts are converted to a normal form, or folded, before they are split into tokens.
     #[must_use]
     pub fn normalises(&self) -> bool {
         self.normal_form != NormalForm::None || !self.folding.is_empty()
     }
 
-    /// Refuses meaningless combinations of parameters.
+    /// Checks that the parameters can be combined.
     ///
     /// # Errors
-    /// [`Error::Invalid`].
+    /// [`Error::Invalid`] for a meaningless combination.
     pub fn check(&self) -> Result<()> {
         let refuse = |why: &str| Err(Error::Invalid(format!("parameters: {why}")));
         let own = !matches!(self.tokens, Tokens::UnicodeWords | Tokens::Sentences);

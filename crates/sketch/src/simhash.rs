@@ -1,16 +1,16 @@
-//! Computes a 64-bit fingerprint from shingles; the Hamming distance of two fingerprints measures how much the
-//! documents differ.
+//! Computes a 64-bit fingerprint from shingles. The Hamming distance of two fingerprints measures how much the documents
+//! differ.
 //!
-//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: every shingle
-//! votes on every bit of the fingerprint, for 1 where its hash has a 1 and for 0 elsewhere, and the majority
-//! decides. If the angle between two documents is a, each bit differs with probability a / pi.
+//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: every shingle votes on every
+//! bit of the fingerprint, for 1 if that bit of its hash is 1, otherwise for 0. The majority determines the bit. If the
+//! angle between two documents is a, each bit differs with probability a / pi.
 //!
-//! Departures: the hyperplanes are the bits of one hash, as in Manku, Jain and Das Sarma, WWW 2007; a tie
+//! Departures from the paper: the hyperplanes are the bits of one hash, as in Manku, Jain and Das Sarma, WWW 2007, and a tie
 //! gives 0.
 //!
-//! Unweighted votes are counted bit-sliced: a *plane* holds one binary digit of all 64 counters. Adding a
-//! hash is a carry that ripples through the planes. A tree of full adders (Harley and Seal's bit count, in Warren,
-//! *Hacker's Delight*) adds eight hashes at a time, so that the upper planes are updated once in eight hashes.
+//! Unweighted votes are counted in bit-sliced form: a *plane* holds one binary digit of all 64 counters. Adding
+//! a hash ripples a carry through the planes. A tree of full adders (Harley and Seal's bit count, in Warren, *Hacker's
+//! Delight*) adds eight hashes at a time, so that the upper planes are updated only once for eight hashes.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ use twindex_kernel::Level;
 pub struct Fingerprint(pub u64);
 
 impl Fingerprint {
-    /// The Hamming distance, 0 to 64.
+    /// Returns the Hamming distance, 0 to 64.
     #[must_use]
     #[inline]
     pub fn distance(self, other: Self) -> u32 {
@@ -43,16 +43,16 @@ impl fmt::Display for Fingerprint {
     }
 }
 
-/// The fingerprint of a document whose shingles have these hashes. Each hash has one vote; a hash that occurs twice has
-/// two. Without hashes every bit is a tie, so the result is 0: exclude documents without shingles.
+/// Returns the fingerprint of a document whose shingles have these hashes. Each hash has one vote; a hash that occurs twice
+/// has two votes. Without hashes every bit is a tie, so the result is 0. Callers should exclude documents without shingles.
 ///
-/// Linear time, no allocation; the order of the hashes does not matter.
+/// Takes linear time and allocates nothing. The order of the hashes does not matter.
 #[must_use]
 pub fn simhash(hashes: &[u64]) -> Fingerprint {
     simhash_at(Level::chosen(), hashes)
 }
 
-/// As [`simhash`], using the instructions of a level, for tests and measurements. The result is the same.
+/// As [`simhash`], using the instructions of `level`, for tests and measurements. The level does not change the result.
 #[must_use]
 pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     level.run(
@@ -61,10 +61,10 @@ pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     )
 }
 
-/// Number of lanes, which count different hashes in counters of their own: one vector.
+/// Number of lanes, which are the elements of a vector. Each lane counts other hashes, in its own counters.
 const LANES: usize = 8;
 
-/// Minimum number of hashes for which lanes are worth the cost of adding them up in the end.
+/// Minimum number of hashes for which lanes save more time than the final addition of their counters takes.
 const LANES_FROM: usize = 2 * 8 * LANES;
 
 /// Maximum number of hashes that the planes of a lane can count.
@@ -100,16 +100,16 @@ fn votes(hashes: &[u64]) -> Fingerprint {
             ones.add(0, [hash]);
         }
     }
-    // Votes for 1 minus votes for 0 equals twice the ones minus the total, so it is positive if the ones are more than
-    // half the total, rounded down.
+    // Votes for 1 minus votes for 0 is twice the number of ones minus the total. So it is positive if the number of ones is
+    // greater than half the total, rounded down.
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 
-/// `N` lanes of 64 counters, bit-sliced: bit j of lane l of plane i is the digit 2^i of counter j of lane l. All counters
-/// must stay below 2^`P`.
+/// `N` lanes of 64 counters, bit-sliced: in plane i, bit j of lane l is the binary digit of value 2^i of counter j of lane
+/// l. All counters must stay below 2^`P`.
 struct Counters<const N: usize, const P: usize> {
     planes: [[u64; N]; P],
-    /// Number of planes in use; all later planes are zero.
+    /// Number of planes in use. All later planes are zero.
     used: usize,
 }
 
@@ -119,7 +119,7 @@ impl<const N: usize, const P: usize> Counters<N, P> {
         Self { planes: [[0; N]; P], used: 0 }
     }
 
-    /// Adds 2^plane to the counters whose bit is set in `carry`.
+    /// Adds 2^plane to the counters whose bits are set in `carry`.
     #[inline(always)]
     fn add(&mut self, mut plane: usize, mut carry: [u64; N]) {
         while carry != [0; N] {
@@ -131,8 +131,8 @@ impl<const N: usize, const P: usize> Counters<N, P> {
         self.used = self.used.max(plane);
     }
 
-    /// Adds eight hashes to each lane: the ones, twos and fours are added in their planes, and the carry, of value eight,
-    /// ripples through the planes above.
+    /// Adds eight hashes to each lane: adds the ones, twos and fours in the lowest three planes, and ripples the carry of
+    /// value eight through the planes above.
     #[inline(always)]
     fn add_eight(&mut self, [a, b, c, d, e, f, g, h]: &[[u64; N]; 8]) {
         let [ones, twos, fours] = &mut self.planes[..3] else { return }; // never: there are more than three planes
@@ -149,7 +149,8 @@ impl<const N: usize, const P: usize> Counters<N, P> {
 }
 
 impl Counters<1, 64> {
-    /// The mask of the counters above `limit`: all 64 are compared at once, from the highest digit down.
+    /// Returns the mask of the counters that are greater than `limit`. Compares all 64 counters at once, from the highest
+    /// digit to the lowest.
     #[inline(always)]
     fn above(&self, limit: u64) -> u64 {
         let (mut above, mut equal) = (0, u64::MAX);
@@ -167,7 +168,7 @@ impl Counters<1, 64> {
     }
 }
 
-/// Adds two digits to a third in each column, and returns the carries.
+/// Adds two binary digits to a third one in each column, and returns the carries.
 #[inline(always)]
 fn full_add<const N: usize>(sum: &mut [u64; N], a: &[u64; N], b: &[u64; N]) -> [u64; N] {
     let mut carry = [0; N];
@@ -184,7 +185,7 @@ mod tests {
     use super::super::hash::mix;
     use super::*;
 
-    /// The fingerprint by its definition.
+    /// Computes the fingerprint from the definition.
     fn naive(hashes: &[u64]) -> Fingerprint {
         let mut fingerprint = 0;
         for bit in 0..64 {
@@ -195,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn bit_sliced_votes_are_the_votes_for_every_length() {
+    fn bit_sliced_votes_equal_the_definition_for_every_length() {
         for n in (0..300).chain([1000, 4095, 4096, 4097]) {
             let hashes: Vec<u64> = (0..n).map(|i| mix(i * 3 + n)).collect();
             for level in Level::tested() {
@@ -205,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn one_hash_is_its_own_fingerprint_however_often_it_occurs() {
+    fn repeated_hash_is_its_own_fingerprint() {
         for n in [1, 2, 7, 8, 9, 300] {
             assert_eq!(simhash(&vec![0xdead_beef_0123_4567; n]).0, 0xdead_beef_0123_4567);
         }
     }
 
     #[test]
-    fn a_tie_gives_zero() {
+    fn tie_of_votes_gives_a_zero_bit() {
         assert_eq!(simhash(&[0xff, 0x0f]).0, 0x0f);
         assert_eq!(simhash(&[u64::MAX, 0]).0, 0);
         assert_eq!(simhash(&[]).0, 0);

@@ -1,24 +1,24 @@
 //! Splits text into tokens: lower-cased runs of word characters.
 //!
 //! Word characters are those of `\w` in most regular expressions: letters, marks, digits and the underscore. All other
-//! characters separate words. Two rules are added:
+//! characters separate words. There are two more rules:
 //!
-//! - A letter of a script that is written without spaces (Han, kana, Thai, Khmer and so on: the list of
-//!   blocks is in `scripts/token-tables.py`) is a token by itself, together with the marks that follow
-//!   it. Digits of these scripts form runs as elsewhere, and Hangul, which has spaces, forms words.
-//! - A mark continues the token before it and never begins one: a variation selector after an emoji is not a
-//!   word.
+//! - In a script that is written without spaces (Han, kana, Thai, Khmer and so on; the list of blocks is in
+//!   `scripts/token-tables.py`), each letter is a token, together with the marks that follow it. Digits of these scripts
+//!   form runs as in other scripts. Hangul has spaces and forms words.
+//! - A mark continues the token before it and never begins one, so a variation selector after an emoji is not a word.
 //!
-//! `don't` and `3.14` are two tokens each, where the word boundaries of UAX #29 would keep them together.
+//! `don't` and `3.14` are two tokens each, but one word each by the word boundaries of UAX #29.
 //!
 //! Each character is lower-cased independently of its neighbours: there are no rules for the final sigma or for single
-//! languages. So a token depends only on its own characters, and a text can be split between any two tokens before
-//! tokenising. As a drawback, the lower case of a Greek capital word that ends in sigma has the medial form. Text is not
-//! normalised: a letter composed with its accent and the same letter followed by a combining accent are different
-//! tokens.
+//! languages. So a token depends only on its own characters, and a text can be split between any two tokens before it is
+//! tokenised. As a drawback, the lower case of a Greek capital word that ends in sigma ends in the medial form of sigma.
+//! Text is not normalised: a letter composed with its accent and the same letter followed by a combining accent give
+//! different tokens.
 //!
-//! Classes and lower case come from tables in this crate, generated from the version of Unicode in [`UNICODE_VERSION`].
-//! The standard library's tables change with the compiler, and stored fingerprints must not.
+//! Character classes and lower case come from tables in this crate, which are generated from the version of Unicode in
+//! [`UNICODE_VERSION`]. The tables of the standard library change with the compiler, but stored fingerprints must not
+//! change.
 
 use std::ops::Range;
 
@@ -28,8 +28,8 @@ pub use super::token_tables::UNICODE_VERSION;
 
 /// Calls `each` with every token of `text`, lower-cased, in order.
 ///
-/// A token is never empty and is valid UTF-8. `scratch` is working memory: it grows to the longest token
-/// that differs from its lower case, and no other memory is allocated. Time is linear in the text, for any input.
+/// A token is valid UTF-8 and never empty. `scratch` is scratch memory: it grows to the longest token that differs from its
+/// lower case, and no other memory is allocated. Takes time linear in the length of the text, for any input.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -81,7 +81,7 @@ pub fn placed_tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
     }
 }
 
-/// Does the work of [`placed_tokens`] for the stretch from `start`, where no token is open, to the next ASCII separator.
+/// Continues [`placed_tokens`] from `start`, where no token is open, to the next ASCII separator, by decoding characters.
 /// Returns the offset at which to continue.
 fn tokens_beyond_ascii(
     text: &str,
@@ -90,7 +90,7 @@ fn tokens_beyond_ascii(
     each: &mut impl FnMut(Range<usize>, &[u8]),
 ) -> usize {
     let bytes = text.as_bytes();
-    // The current token: its kind, its start, and whether its lower case had to be written to `scratch`.
+    // The current token: its kind, its start, and whether its lower case was written to `scratch`.
     let mut open = None;
     let mut token = start;
     let mut rewritten = false;
@@ -141,11 +141,11 @@ pub(super) enum Kind {
     Mark,
 }
 
-/// The only character whose lower case is two characters, `i` and a dot above; the tables leave it unchanged.
+/// The only character whose lower case is two characters, `i` and a dot above. The tables leave it unchanged.
 pub(super) const GROWS: char = '\u{130}';
 pub(super) const GROWN: &str = "i\u{307}";
 
-/// The kind of a character and its lower case, except that of [`GROWS`].
+/// Returns the kind of a character and its lower case. The lower case of [`GROWS`] is not converted.
 #[inline]
 pub(super) fn classify(c: char) -> (Kind, char) {
     let code = c as usize;
@@ -162,7 +162,7 @@ pub(super) fn classify(c: char) -> (Kind, char) {
     (kind, lower.unwrap_or(c)) // the shifts in the tables always give valid characters
 }
 
-/// Flags of bytes; the flags of a run are combined by or.
+/// Flags of bytes. The flags of the bytes of a run are combined by bitwise or.
 const SEPARATOR: u8 = 0;
 const WORD: u8 = 1;
 const UPPER: u8 = 2;
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn words_digits_and_underscores_run_together_and_lose_their_case() {
+    fn words_digits_and_underscores_form_one_lower_case_token() {
         assert_eq!(split("A rose is A_Rose2, (is) 3.14!"), ["a", "rose", "is", "a_rose2", "is", "3", "14"]);
         assert_eq!(split("don't"), ["don", "t"]);
     }
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn case_is_folded_in_every_script_with_case() {
+    fn all_scripts_with_case_are_lower_cased() {
         assert_eq!(split("ÉCOLE Straße ŁÓDŹ"), ["école", "straße", "łódź"]);
         assert_eq!(split("ΟΔΟΣ Οδός"), ["οδοσ", "οδός"]);
         assert_eq!(split("Москва ЁЖИК"), ["москва", "ёжик"]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_stay_with_what_they_follow() {
+    fn marks_belong_to_the_token_before_them() {
         assert_eq!(split("e\u{301}te\u{301} E\u{301}"), ["e\u{301}te\u{301}", "e\u{301}"]);
         assert_eq!(split("हिन्दी भाषा"), ["हिन्दी", "भाषा"]);
         assert_eq!(split("👍\u{fe0f}ok 1\u{fe0f}\u{20e3}"), ["ok", "1\u{fe0f}\u{20e3}"]);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_without_spaces_give_one_token_per_letter() {
+    fn scripts_without_spaces_have_one_token_per_letter() {
         assert_eq!(split("東京タワー2号"), ["東", "京", "タ", "ワ", "ー", "2", "号"]);
         assert_eq!(split("ที่นี่ ๑๒"), ["ที่", "นี่", "๑๒"]);
         assert_eq!(split("ພາສາ"), ["ພ", "າ", "ສ", "າ"]);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_outside_ascii_separate() {
+    fn non_ascii_separators_end_tokens() {
         assert_eq!(split("a\u{a0}b\u{2003}c\u{200b}d“e”—É„F"), ["a", "b", "c", "d", "e", "é", "f"]);
         assert_eq!(split("東、京。x"), ["東", "京", "x"]);
     }
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_agree_with_the_byte_table_and_with_the_compiler_on_case() {
+    fn tables_agree_with_ascii_traits_and_standard_library_case() {
         for c in '\0'..=char::MAX {
             let (kind, lower) = classify(c);
             if c.is_ascii() {
@@ -268,8 +268,8 @@ mod tests {
     }
 
     #[test]
-    fn a_token_of_a_slow_stretch_is_the_token_of_the_fast_path() {
-        // The same words with a separator that only the slow path handles.
+    fn slow_path_gives_the_tokens_of_the_fast_path() {
+        // The same words, with a separator that only the slow path handles.
         let words = "The QUICK brown_fox 7 jumps";
         assert_eq!(split(words), split(&words.replace(' ', "\u{2003}")));
     }

@@ -1,30 +1,32 @@
 //! Computes a 64-bit fingerprint from weighted votes.
 //!
-//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: the fingerprint of a
-//! vector. Here coordinates are hashes, and values are fixed-point weights. A hash votes with its weight on every bit,
-//! for 1 where the hash has a 1 and for 0 elsewhere; bit i of the fingerprint is 1 if the votes for 1 are more:
+//! Charikar, *Similarity estimation techniques from rounding algorithms*, STOC 2002, section 3: the fingerprint of a vector.
+//! Here the coordinates are hashes, and the values are fixed-point weights. A hash votes with its weight on every bit: for 1
+//! if that bit of the hash is 1, otherwise for 0. Bit i of the fingerprint is 1 if the votes for 1 outweigh those for 0:
 //!
 //! ```text
 //! bit i = 1   if  sum of weight * (2 * (bit i of hash) - 1)  >  0,   else 0: a tie gives 0
 //! ```
 //!
-//! A negative weight is the same as a vote of its magnitude for the complement of the hash. So all weights can be taken
-//! as magnitudes: for each bit, the weights of the hashes that have it set are summed, and the sum is compared with half
-//! of the total. Sums are exact: items are processed [`ITEMS_MAX`] at a time, the [kernel](twindex_kernel::weighted) sums
-//! them in 32 or 64 bits, and these sums are added in 128 bits.
+//! A negative weight is the same as a vote of its magnitude for the complement of the hash. So all weights can be replaced
+//! by their magnitudes. For each bit, the weights of the hashes in which it is set are added, and the sum is compared with
+//! half of the total. Sums are exact: items are processed [`ITEMS_MAX`] at a time, the [kernel](twindex_kernel::weighted)
+//! adds their weights in 32 or 64 bits, and these sums are added in 128 bits.
 
 use super::simhash::Fingerprint;
 use twindex_kernel::weighted::{ITEMS_MAX, WIDE_MAX, ones, ones_wide};
 
-/// As [`simhash`](super::simhash()), but each hash has its own weight (fixed-point, any sign: only ratios matter).
+/// Returns the fingerprint of hashes with weights: as [`simhash`](super::simhash()), but each hash has its own weight. A
+/// weight is a fixed-point number of any sign; only ratios of weights matter.
 ///
-/// Sums are exact: they cannot overflow with any number of items that fits in memory. Linear time, no allocation. Runs
-/// of items whose weights are below 2^16 in magnitude take a nanosecond or a few each, other items ten times as long.
+/// Sums are exact: they cannot overflow with any number of items that fits in memory. Takes linear time and allocates
+/// nothing. Runs of items whose weights are below 2^16 in magnitude take one or a few nanoseconds per item, other items ten
+/// times as long.
 ///
 /// ```
 /// use twindex_sketch::weighted;
 ///
-/// // The third item outweighs the first two where they agree with each other and not with it.
+/// // On the bits where the first two items agree, they outweigh the third item if its weight is 3, but not if it is 5.
 /// assert_eq!(weighted([(0b0110, 2), (0b0101, 2), (0b1000, 3)]).0, 0b0100);
 /// assert_eq!(weighted([(0b0110, 2), (0b0101, 2), (0b1000, 5)]).0, 0b1000);
 /// ```
@@ -61,7 +63,7 @@ pub fn weighted(items: impl IntoIterator<Item = (u64, i64)>) -> Fingerprint {
     }
 }
 
-/// Sums of weights: for each bit, of the hashes that have it set; and of all hashes.
+/// For each bit, the sum of the weights of the hashes in which it is set, and the sum of all weights.
 #[derive(Clone, Debug)]
 pub(super) struct Votes {
     ones: [u128; 64],
@@ -75,7 +77,7 @@ impl Default for Votes {
 }
 
 impl Votes {
-    /// Adds at most [`ITEMS_MAX`] hashes and their weights.
+    /// Adds at most [`ITEMS_MAX`] hashes with their weights.
     pub(super) fn add(&mut self, hashes: &[u64], weights: &[u16]) {
         let mut sums = [0; 64];
         ones(hashes, weights, &mut sums);
@@ -95,7 +97,7 @@ impl Votes {
         }
     }
 
-    /// Adds one hash and its weight, below 2^80.
+    /// Adds one hash with its weight, which must be below 2^80.
     pub(super) fn add_one(&mut self, hash: u64, weight: u128) {
         self.total += weight;
         for (bit, sum) in self.ones.iter_mut().enumerate() {
@@ -103,8 +105,8 @@ impl Votes {
         }
     }
 
-    /// Votes for 1 minus votes for 0 equals twice the sum of ones minus the total, so it is positive if the ones are more
-    /// than half the total, rounded down.
+    /// Returns the fingerprint. Votes for 1 minus votes for 0 is twice the sum of ones minus the total. So it is positive if
+    /// the sum of ones is greater than half the total, rounded down.
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let half = self.total / 2;
         let bits = self.ones.iter().enumerate();
@@ -120,7 +122,7 @@ mod tests {
     use super::super::simhash::simhash;
     use super::*;
 
-    /// The fingerprint by its definition.
+    /// Computes the fingerprint from the definition.
     fn naive(items: &[(u64, i64)]) -> Fingerprint {
         let mut fingerprint = 0;
         for bit in 0..64 {
@@ -133,7 +135,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn weights_of_every_size_and_sign_vote_as_defined(
+        fn votes_of_any_weights_equal_the_definition(
             items in proptest::collection::vec((any::<u64>(), any::<i64>(), 0_u32..64), 0..600), min in 0_u32..64,
         ) {
             let items: Vec<_> = items.into_iter().map(|(hash, w, shift)| (hash, w >> shift.max(min))).collect();
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_greatest_weights_are_exact() {
+    fn sums_of_the_greatest_weights_are_exact() {
         for weight in
             [i64::MIN, i64::MIN + 1, i64::MAX, 1 << 55, (1 << 56) - 1, 1 << 56, 65_535, 65_536, -65_536]
         {
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_of_one_are_no_weights() {
+    fn weights_of_one_give_the_unweighted_simhash() {
         for n in (0..200).chain([1000, 4095, 4096, 4097]) {
             let hashes: Vec<u64> = (0..n).map(|i| mix(i * 3 + n)).collect();
             assert_eq!(weighted(hashes.iter().map(|&hash| (hash, 1))), simhash(&hashes), "{n} hashes");
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tie_gives_zero() {
+    fn tie_of_votes_gives_a_zero_bit() {
         assert_eq!(weighted([(u64::MAX, 5), (0, 5)]).0, 0);
         assert_eq!(weighted([]).0, 0);
     }

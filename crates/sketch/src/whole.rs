@@ -1,26 +1,26 @@
-//! Weights rounded to whole units, so that weighted resemblance can be counted exactly for fractional weights.
+//! Rounds weights to whole units, so that weighted resemblance can be counted exactly for fractional weights.
 //!
-//! Sets contain whole elements. So each weight is rounded to a whole number of [units](WeightUnit), and a shingle of n
-//! units becomes n elements, like a shingle that occurs n times ([`occurrences`](crate::occurrences)). The resemblance of
-//! such sets is the sum of the lesser rounded weights divided by the sum of the greater ones. All code that counts or
-//! samples sets works on them unchanged, at the cost of one element for each unit.
+//! A set contains whole elements only. So each weight is rounded to a whole number of [units](WeightUnit), and a shingle of
+//! n units becomes n elements, like a shingle that occurs n times ([`occurrences`](crate::occurrences)). The resemblance of
+//! such sets is the sum of the lesser rounded weights divided by the sum of the greater ones. Code that counts or samples
+//! sets needs no changes, at the cost of one element for each unit.
 //!
 //! ```text
 //! elements of a shingle = floor(weight / unit + 1/2)     weight = frequency, or the caller's; times the inverse document
 //!                                                        frequency where that counts; rounded once, after the product
 //! ```
 //!
-//! **Error.** A rounded weight differs from the weight by at most half a unit. Rounding keeps the order of weights, so
-//! that the lesser of two rounded weights is the rounded lesser weight. Let n be the number of different shingles of
-//! two documents, and M' the sum of their greater rounded weights. Then both sums change by at most n unit / 2, and
-//! the resemblance changes from R to R' with
+//! **Error.** A rounded weight differs from the weight by at most half a unit. Rounding keeps the order of weights, so the
+//! lesser of two rounded weights is the rounded lesser weight. Let n be the number of different shingles of two documents,
+//! and M' the sum of their greater rounded weights. Then the sum of the lesser weights and the sum of the greater weights
+//! each change by at most n unit / 2, and the resemblance changes from R to R' with
 //!
 //! ```text
 //! |R' - R|  <=  (1 + R) / 2 * unit * n / M'  <=  unit / mean        mean = M' / n, the mean of the greater rounded weights
 //! ```
 //!
-//! Inverse document frequencies are 1 to 33 ([`idf`](crate::idf)): with a mean of 12 and a unit of 1/4, the error is at
-//! most 0.021. Weights that are whole numbers of units are not rounded.
+//! Inverse document frequencies are 1 to 33 ([`idf`](crate::idf)). With a mean of 12 and a unit of 1/4, the error is at most
+//! 0.021. Weights that are whole numbers of units are not changed by rounding.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,17 +28,17 @@ use std::str::FromStr;
 use crate::error::{Error, Result};
 use crate::occurrences::element;
 
-/// Maximum number of elements from the weights of one document.
+/// Maximum number of elements that the weights of one document may give.
 pub const ELEMENTS_MAX: u64 = 1 << 24;
 
-/// A unit of weights, 1/256 to 2: a multiple of 2^-16.
+/// A unit of weights: a multiple of 2^-16 from 1/256 to 2.
 ///
 /// ```
 /// use twindex_sketch::whole::WeightUnit;
 ///
 /// let unit: WeightUnit = "0.25".parse()?;
 /// assert_eq!((unit.units(), unit.to_string().as_str()), (1 << 14, "0.25"));
-/// // 2.6 is 10.4 units, and 2.625 are 10.5: halves are rounded up.
+/// // 2.6 is 10.4 units and 2.625 is 10.5 units; halves are rounded up.
 /// assert_eq!((unit.count(170_394, 256), unit.count(172_032, 256)), (10, 11));
 /// assert!("0.3".parse::<WeightUnit>().is_err());
 /// # Ok::<(), twindex_sketch::Error>(())
@@ -51,10 +51,10 @@ impl WeightUnit {
     pub const ONE: Self = Self(1 << 16);
     /// The least unit, 1/256: the precision of tables of inverse document frequencies.
     pub const MIN: Self = Self(1 << 8);
-    /// The greatest unit, 2, with which the least inverse document frequency, 1, still gives one element.
+    /// The greatest unit, 2. With it, the least inverse document frequency, 1, still gives one element.
     pub const MAX: Self = Self(1 << 17);
 
-    /// Returns the unit of `units` times 2^-16; `units` is 2^8 to 2^17.
+    /// Returns the unit `units` times 2^-16, for `units` from 2^8 to 2^17.
     ///
     /// # Errors
     /// [`Error::Invalid`] for any other number.
@@ -65,13 +65,13 @@ impl WeightUnit {
         Err(Error::Invalid(format!("a unit of weights of {units} / 65536: expected 256 to 131072")))
     }
 
-    /// Returns the unit of this value, 1/256 to 2.
+    /// Returns the unit with this value, from 1/256 to 2.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a number out of this range, and for one that is not a multiple of 2^-16.
+    /// [`Error::Invalid`] for a number out of this range, or one that is not a multiple of 2^-16.
     pub fn of(value: f64) -> Result<Self> {
         let units = value * f64::from(Self::ONE.0);
-        // NaN is in no range.
+        // NaN is not in the range.
         if (f64::from(Self::MIN.0)..=f64::from(Self::MAX.0)).contains(&units) && units.fract() == 0.0 {
             #[allow(clippy::cast_sign_loss, reason = "it is in the range")]
             return Ok(Self(units as u32));
@@ -81,20 +81,21 @@ impl WeightUnit {
         )))
     }
 
-    /// The unit in multiples of 2^-16.
+    /// Returns the unit as a multiple of 2^-16.
     #[must_use]
     pub fn units(self) -> u32 {
         self.0
     }
 
-    /// The unit as a number.
+    /// Returns the unit as a number.
     #[must_use]
     pub fn value(self) -> f64 {
         f64::from(self.0) / f64::from(Self::ONE.0)
     }
 
-    /// Returns a weight in these units, rounded to the nearest whole number, halves up. `weight` is in units of 2^-16,
-    /// and below 2^112; `times` is an inverse document frequency in units of 2^-8, or 256 to use none.
+    /// Returns a weight as a number of these units, rounded to the nearest whole number; halves are rounded up. `weight` is
+    /// in units of 2^-16 and below 2^112. `times` is a factor in units of 2^-8: an inverse document frequency, or 256 for
+    /// none.
     #[must_use]
     pub fn count(self, weight: u128, times: u16) -> u128 {
         let unit = u128::from(self.0) << 8;
@@ -104,7 +105,7 @@ impl WeightUnit {
 
 impl fmt::Display for WeightUnit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A multiple of 2^-16 in this range is an exact double.
+        // A multiple of 2^-16 in this range is exact as a double.
         write!(f, "{}", self.value())
     }
 }
@@ -122,7 +123,7 @@ impl FromStr for WeightUnit {
     }
 }
 
-/// Appends the elements of a shingle of `count` units. Must be called once for each distinct shingle of a document.
+/// Appends the elements of a shingle of `count` units. Must be called only once for each distinct shingle of a document.
 ///
 /// # Errors
 /// [`Error::Invalid`] if `out` would have more than `elements_max` elements.
@@ -157,9 +158,9 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with weights that are rounded one by one as fractions, and summed.
+        /// Compares with weights that are rounded one by one as fractions and then added.
         #[test]
-        fn resemblance_of_elements_is_that_of_rounded_weights_and_near_that_of_weights(
+        fn resemblance_of_elements_equals_that_of_rounded_weights(
             a in proptest::collection::btree_map(0_u64..12, 1_u32..400_000, 0..10),
             b in proptest::collection::btree_map(0_u64..12, 1_u32..400_000, 0..10),
             idfs in proptest::collection::vec(256_u16..=8448, 12),
@@ -196,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_multiples_of_a_65536th_in_their_range_and_read_back() {
+    fn valid_units_round_trip_and_others_are_refused() {
         for (text, units) in
             [("1", 65_536), ("0.25", 16_384), ("2", 131_072), ("0.00390625", 256), ("1.5", 98_304)]
         {
@@ -211,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn document_of_more_units_than_are_held_is_refused_before_they_are_made() {
+    fn document_with_too_many_units_is_refused_before_allocation() {
         let mut out = vec![1, 2];
         assert_eq!(append(7, 3, ELEMENTS_MAX, &mut out), Ok(()));
         assert_eq!(out.len(), 5);

@@ -1,24 +1,24 @@
-//! The fast path for plain words: computes the hashes of a text's tokens in one pass.
+//! The fast path for plain words: computes the hashes of the tokens of a text in one pass.
 //!
-//! [`token`](super::token) defines tokens; this module finds the same tokens 64 bytes at a time. A chunk of ASCII
-//! gives two results: its bytes in lower case, and a bit mask of the bytes that belong to words. Characters beyond ASCII
-//! are classified one by one, and append their bytes and their bits. Tokens begin and end where neighbouring bits
-//! differ, or where a letter is a token by itself. They are hashed from the lower-cased copy, one block of the text at
-//! a time, so that the copy stays in the first-level cache.
+//! [`token`](super::token) defines tokens; this module finds the same tokens 64 bytes at a time. A chunk of ASCII gives two
+//! results: its bytes in lower case, and a bit mask of the bytes that belong to words. Non-ASCII characters are classified
+//! one by one, and their bytes and bits are appended to the same buffers. A token begins or ends where two neighbouring bits
+//! differ, and around a letter that is a token by itself. Tokens are hashed from the lower-cased copy, one block of the text
+//! at a time, so that the copy stays in the first-level cache.
 
 use twindex_kernel::{Kernel, Level, Simd};
 
 use super::hash::Fast;
 use super::token::{GROWN, GROWS, Kind, classify};
 
-/// Number of bytes of lower-cased text that are cut before their tokens are hashed.
+/// Number of bytes of lower-cased text that are collected before their tokens are hashed.
 const BLOCK: usize = 1 << 13;
 
-/// Number of bytes that may be written past the bytes in use: a chunk that is used only in part, and a character.
+/// Number of bytes that may be written past the used bytes: a chunk that is used only in part, and a character.
 const SLACK: usize = 64 + 64;
 
-/// Working memory: the part of a token that began before the block, the lower-cased text of the block, and the starts
-/// and ends of its tokens.
+/// Scratch memory: the lower-cased text of the block, preceded by the part of a token that began before the block, and the
+/// starts and ends of the tokens.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Words {
     lower: Vec<u8>,
@@ -26,11 +26,11 @@ pub(super) struct Words {
     ends: Vec<u32>,
 }
 
-/// Texts of at least this number of bytes are cut character by character: their token offsets might not fit, as lower
-/// case can be half as long again.
+/// Texts of at least this number of bytes are split character by character. Their token offsets might not fit in 32 bits,
+/// because lower-casing can lengthen a text by half.
 const TEXT_MAX: usize = 1 << 31;
 
-/// Maximum memory kept from text to text, in bytes of [`Words::lower`]; only longer tokens need more.
+/// Maximum capacity of [`Words::lower`] in bytes that is kept between texts. Only texts with longer tokens need more.
 const KEPT_MAX: usize = 16 * BLOCK;
 
 impl Words {
@@ -47,7 +47,7 @@ impl Words {
         }
         if self.lower.len() < BLOCK + SLACK {
             self.lower.resize(BLOCK + SLACK, 0);
-            // At most every other byte of a block begins a token, and positions are written 64 at a time.
+            // At most every second byte of a block begins a token, and positions are written 64 at a time.
             self.starts.resize(BLOCK + SLACK, 0);
             self.ends.resize(BLOCK + SLACK, 0);
         }
@@ -103,7 +103,7 @@ impl Kernel for HashTokens<'_> {
     }
 }
 
-/// The kind of token that the last character was part of.
+/// The kind of token that the last character belonged to.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum LastCharacter {
     #[default]
@@ -112,19 +112,19 @@ enum LastCharacter {
     Single,
 }
 
-/// The state of the cutter within a block.
+/// The state of tokenisation within a block.
 #[derive(Default)]
 struct CutState {
-    /// Number of bytes of `lower` in use.
+    /// Number of used bytes of `lower`.
     filled: usize,
-    /// The number of bytes from which on tokens are hashed; [`SLACK`] bytes of `lower` follow it.
+    /// The number of used bytes at which tokens are hashed. [`SLACK`] more bytes of `lower` follow it.
     limit: usize,
-    /// Number of bytes whose bits were converted to positions. The bits of the next `waiting` bytes are in `word` and
-    /// `begins`.
+    /// Number of bytes whose bits were converted to positions of tokens. The bits of the next `waiting` bytes are in `word`
+    /// and `begins`.
     placed: usize,
     /// The bits of bytes that belong to tokens.
     word: u64,
-    /// The bits of bytes that begin a token although the previous byte belongs to one.
+    /// The bits of bytes that begin a token although the previous byte belongs to another token.
     begins: u64,
     waiting: usize,
     /// The last bit of `word` that was converted to positions.
@@ -135,7 +135,7 @@ struct CutState {
 }
 
 impl CutState {
-    /// Adds the first `count` bytes of a chunk that was already lower-cased into `lower`.
+    /// Adds the first `count` bytes of a chunk that was already written to `lower` in lower case.
     #[inline(always)]
     fn ascii<S: Simd>(&mut self, simd: S, words: &mut Words, word: u64, count: usize) {
         if count == 0 {
@@ -148,7 +148,7 @@ impl CutState {
         self.push(simd, words, word, begins, count);
     }
 
-    /// Adds the characters beyond ASCII at the start of `text`, until the block is full; returns their length in bytes.
+    /// Adds the non-ASCII characters at the start of `text`, until the block is full. Returns their length in bytes.
     #[inline(always)]
     fn beyond_ascii<S: Simd>(&mut self, simd: S, words: &mut Words, text: &str) -> usize {
         let mut taken = 0;
@@ -166,7 +166,7 @@ impl CutState {
             };
             self.open = open;
             if open == LastCharacter::Nothing {
-                // A byte that is not part of a word separates tokens; its value does not matter.
+                // A byte that is not part of a word separates tokens; the value of the byte does not matter.
                 self.filled += 1;
                 self.push(simd, words, 0, 0, 1);
                 continue;
@@ -193,7 +193,7 @@ impl CutState {
         let waiting = self.waiting + count;
         if waiting >= 64 {
             self.mask_places(simd, words);
-            // Keep the bits that did not fit; a shift by 64 leaves none.
+            // Keeps the bits that did not fit. A shift by 64 keeps none.
             let fitted = 64 - self.waiting as u32;
             self.word = word.checked_shr(fitted).unwrap_or(0);
             self.begins = begins.checked_shr(fitted).unwrap_or(0);
@@ -204,7 +204,7 @@ impl CutState {
         }
     }
 
-    /// Converts the waiting bits to positions of tokens.
+    /// Converts the waiting bits to the starts and ends of tokens.
     #[inline(always)]
     fn mask_places<S: Simd>(&mut self, simd: S, words: &mut Words) {
         let before = self.word << 1 | self.carry;
@@ -228,7 +228,7 @@ impl CutState {
         );
     }
 
-    /// Frees space: removes the tokens that were hashed, and the bytes before the incomplete token.
+    /// Frees space in `lower`: removes the tokens that were hashed, and all bytes before the incomplete token.
     #[inline(never)]
     fn drop_front(&mut self, words: &mut Words) {
         let is_open = self.starts > self.ends;
@@ -241,7 +241,8 @@ impl CutState {
         self.starts = usize::from(is_open);
         self.ends = 0;
         words.starts[0] = 0;
-        // After a long token, another block follows, so that there are never more positions than a block has.
+        // The limit is a whole block after the incomplete token. So the next block never has more token positions than one
+        // block can have, however long the incomplete token is.
         self.limit = self.filled + BLOCK;
         if words.lower.len() < self.limit + SLACK {
             words.lower.resize(self.limit + SLACK, 0);
@@ -256,7 +257,7 @@ mod tests {
     use super::super::token::tokens;
     use super::*;
 
-    /// Hashes token by token, by the definition.
+    /// Computes the hashes one token at a time, from the definition.
     fn one_by_one(text: &str) -> Vec<u64> {
         let mut hashes = Vec::new();
         tokens(text, &mut Vec::new(), |token| hashes.push(Fast::new(3).token(token)));
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// One piece of text for each case that the state distinguishes.
+    /// One string for each case that [`CutState`] distinguishes.
     const PIECES: [&str; 24] = [
         " ",
         "a",
@@ -306,7 +307,7 @@ mod tests {
     ];
 
     #[test]
-    fn every_piece_before_every_other_at_every_place_of_a_chunk_gives_the_tokens_of_the_definition() {
+    fn tokens_at_every_chunk_offset_equal_the_definition() {
         let mut words = Words::default();
         for first in PIECES {
             for second in PIECES {
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_longer_than_a_block_are_whole() {
+    fn tokens_longer_than_a_block_are_not_split() {
         let mut words = Words::default();
         for length in [BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK, 20 * BLOCK + 7] {
             for token in ["x", "É", "東\u{301}", "Ⱥ"] {
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_long_tokens_is_given_back_and_places_need_no_more() {
+    fn memory_of_long_tokens_is_freed_after_the_text() {
         let mut words = Words::default();
         let text = format!("a {} b c d {}", "Long".repeat(20 * BLOCK), "e f ".repeat(BLOCK));
         check(&mut words, &text);
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_too_long_for_the_place_buffers_are_cut_by_the_definition_without_leftovers() {
+    fn texts_over_the_maximum_are_tokenised_by_the_slow_path() {
         let mut words = Words::default();
         for text in ["HELLO world", "Hello", "a b"] {
             for max in [6, usize::MAX, 0] {
@@ -358,18 +359,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_in_any_order_give_the_tokens_of_the_definition(
+        fn tokens_of_random_pieces_equal_the_definition(
             order in proptest::collection::vec(0..PIECES.len(), 0..400),
             times in 1_usize..60,
         ) {
             let text: String = order.iter().map(|&piece| PIECES[piece]).collect();
             check(&mut Words::default(), &text);
-            // Longer than a block.
+            // A text longer than a block.
             check(&mut Words::default(), &text.repeat(times));
         }
 
         #[test]
-        fn any_text_gives_the_tokens_of_the_definition(text: String) {
+        fn tokens_of_any_text_equal_the_definition(text: String) {
             check(&mut Words::default(), &text);
         }
     }

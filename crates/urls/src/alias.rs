@@ -1,23 +1,23 @@
-//! Aliases: other names of a host, and other addresses of its pages.
+//! Aliases: two spellings of a host or path that lead to the same page.
 
 use std::borrow::Cow;
 
 use crate::parts::Parts;
 
-/// A pair of spellings of a URL for which many hosts return the same page.
+/// A kind of alias: two spellings of a URL for which many hosts return the same page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Alias {
-    /// `http` and `https`.
+    /// The schemes `http` and `https`.
     Scheme,
     /// The host with and without a leading `www.`.
     Www,
-    /// A folder and its `index.html`, or another usual name of the folder's page.
+    /// The path of a folder, with and without `index.html` or another usual name of the folder's page.
     Index,
     /// The path with and without a trailing `/`.
     Slash,
 }
 
-/// The usual names of a folder's page.
+/// The usual file names of a folder's page.
 const INDEXES: [&str; 11] = [
     "default.asp",
     "default.aspx",
@@ -33,10 +33,10 @@ const INDEXES: [&str; 11] = [
 ];
 
 impl Alias {
-    /// All aliases.
+    /// All kinds of aliases.
     pub const ALL: [Self; 4] = [Self::Scheme, Self::Www, Self::Index, Self::Slash];
 
-    /// The name of the alias in a table of rules.
+    /// Returns the name of the alias in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl Alias {
         }
     }
 
-    /// Changes `parts` to the spelling that is used in normal forms.
+    /// Changes `parts` to the spelling that normal forms use.
     ///
     /// ```
     /// use twindex_urls::{Alias, Parts};
@@ -95,7 +95,8 @@ impl Alias {
     }
 }
 
-/// The host without `www.`, and the port: the same for all names of a host.
+/// Returns the *unit* of a URL: its host without `www.`, and its port if it has one. It is the same for all aliases of a
+/// host.
 pub(crate) fn unit(parts: &Parts<'_>) -> String {
     let mut parts = parts.clone();
     Alias::Www.apply(&mut parts);

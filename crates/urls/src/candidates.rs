@@ -1,26 +1,26 @@
-//! Candidates for rules: sets of positions in which URLs of near pages differ.
+//! Finds candidates for rules: sets of positions at which the URLs of near-duplicate pages differ.
 
 use std::collections::HashMap;
 
 use crate::page::{SitePages, hash_of};
 
-/// Maximum number of positions in which two URLs of a candidate differ.
+/// Maximum number of positions in a candidate.
 const PLACES_MAX: usize = 8;
-/// Maximum number of candidates of one site; the ones with the most groups are kept.
+/// Maximum number of candidates of a site. If there are more, those found in the most groups are kept.
 const CANDIDATES_MAX: usize = 256;
-/// Minimum length of values that may be recognized by their common length.
+/// Minimum length of values whose common length may be part of a candidate.
 const LENGTH_MIN: usize = 6;
 
-/// A position whose part may be ignored; with a length, only if its value has this length.
+/// A position whose part may be ignored. With a length, the part may be ignored only if its value has this length.
 pub(crate) type Ignored = (u32, Option<usize>);
 
-/// A set of ignored positions, in ascending order.
+/// A set of positions to ignore, in ascending order.
 pub(crate) type IgnoredPlaces = Vec<Ignored>;
 
-/// The candidates of a site, the ones with the most groups first.
+/// Returns the candidates of a site, those found in the most groups first.
 pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     let mut by_group: Vec<u32> = (0..pages.len() as u32).collect();
-    // Pages are sorted by URL; a stable sort keeps this order within groups.
+    // Pages are sorted by URL, and a stable sort keeps this order within each group.
     by_group.sort_by_key(|&page| pages.groups[page as usize]);
     let mut seen: HashMap<IgnoredPlaces, u64> = HashMap::new();
     for group in by_group.chunk_by(|&a, &b| pages.groups[a as usize] == pages.groups[b as usize]) {
@@ -36,9 +36,10 @@ pub(crate) fn candidates(pages: &SitePages<'_>) -> Vec<IgnoredPlaces> {
     found.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// Counts positions that alone distinguish URLs of the group: without the part, the URLs are equal.
+/// Counts the positions at which URLs of the group differ while the rest of the URLs is equal.
 fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
-    // For each position and rest: the number of URLs, and the length of their values if all have the same length.
+    // For each position and hash of the rest of the URL: the number of URLs, and the length of their values if all have
+    // the same length.
     let mut rests: HashMap<(u32, u128), (u32, Option<usize>)> = HashMap::new();
     let whole: std::collections::HashSet<u128> =
         group.iter().map(|&page| pages.hashes[page as usize]).collect();
@@ -65,7 +66,8 @@ fn differing_in_one(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<Ign
     }
 }
 
-/// Counts the sets of positions in which URLs of the group differ from the previous URL and from the first.
+/// Counts the sets of positions at which a URL of the group differs from the previous URL, or from the first URL of the
+/// group.
 fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap<IgnoredPlaces, u64>) {
     let mut of_group: Vec<IgnoredPlaces> = Vec::new();
     for (before, &page) in group.iter().zip(&group[1..]) {
@@ -80,7 +82,7 @@ fn differing_in_several(pages: &SitePages<'_>, group: &[u32], seen: &mut HashMap
     }
 }
 
-/// Counts a candidate, with and without the lengths.
+/// Counts a candidate, and, if it has lengths, also the same candidate without them.
 fn note(mut candidate: IgnoredPlaces, seen: &mut HashMap<IgnoredPlaces, u64>) {
     for (_, length) in &mut candidate {
         *length = length.filter(|length| *length >= LENGTH_MIN);
@@ -92,8 +94,8 @@ fn note(mut candidate: IgnoredPlaces, seen: &mut HashMap<IgnoredPlaces, u64>) {
     *seen.entry(candidate).or_default() += 1;
 }
 
-/// The positions in which two URLs differ. `None` if they differ in fewer than two or too many positions, or if their
-/// paths have different forms.
+/// Returns the positions at which two URLs differ. `None` if they differ at fewer than two or more than [`PLACES_MAX`]
+/// positions, or if their paths have different forms.
 fn difference(pages: &SitePages<'_>, a: u32, b: u32) -> Option<IgnoredPlaces> {
     let (mut of_a, mut of_b) = (pages.parts(a).iter().peekable(), pages.parts(b).iter().peekable());
     if pages.depths[a as usize] != pages.depths[b as usize] {

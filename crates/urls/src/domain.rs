@@ -1,10 +1,11 @@
-//! Registrable domains.
+//! Finds the registrable domain of a host.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The registrable domain of a host by the public suffix list, including its private section: `example.co.uk` for
-/// `a.b.example.co.uk`, and `me.github.io` for `me.github.io`. An IP address, a public suffix, and a name without a dot
-/// are their own domains. `host` must be in lower case, as in [`Parts`](crate::Parts); a trailing dot is removed.
+/// Returns the registrable domain of a host by the public suffix list, including the private section of the list:
+/// `example.co.uk` for `a.b.example.co.uk`, and `me.github.io` for `me.github.io`. For an IP address, a public suffix, or a
+/// name without a dot, returns the host itself. `host` must be in lower case, as in [`Parts`](crate::Parts). A trailing dot
+/// is removed.
 ///
 /// ```
 /// use twindex_urls::domain;

@@ -1,4 +1,4 @@
-//! Learns rules from URLs and the groups of their pages.
+//! Learns rules from URLs and from the groups of near-duplicates that their pages belong to.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,16 +13,16 @@ use crate::rules::Rules;
 use crate::tree::{NormalForms, Tree};
 use crate::value::Summary;
 
-/// Maximum number of rules for a single normal form, for each site.
+/// Maximum number of rules for a single normal form, per site.
 const SINGLES_MAX: usize = 64;
 
-/// The minimum support of a rule.
+/// The minimum evidence for a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Number of normal forms, each of several near URLs, that an alias or a rule with `{}` needs; 3 by default, at
-    /// least 2.
+    /// Number of normal forms, each merging several URLs of near pages, that are required for an alias or for a template
+    /// with `{}` (see [`Rule::template`]). The default is 3, the minimum 2.
     pub min_forms: usize,
-    /// Number of URLs of one page that a rule for this page only needs; 3 by default, at least 2.
+    /// Number of URLs of a page that are required for a rule for this page only. The default is 3, the minimum 2.
     pub min_urls: usize,
 }
 
@@ -32,11 +32,11 @@ impl Default for Options {
     }
 }
 
-/// Learns rules from pages.
+/// Collects pages and learns rules from them.
 #[derive(Clone, Debug, Default)]
 pub struct Learner {
     options: Options,
-    /// The URL and group of each page, by unit of hosts.
+    /// The URL and group of each page, by [unit](Self::unit).
     units: BTreeMap<String, Vec<(String, u64)>>,
 }
 
@@ -48,10 +48,10 @@ impl Learner {
         Self { options: Options { min_forms, min_urls }, units: BTreeMap::new() }
     }
 
-    /// Adds a page: its URL, and the group of pages that are near each other. A page that is near no other page is a
-    /// group of its own. Returns false, and ignores the page, if `url` is not a URL with a host.
+    /// Adds a page, given as its URL and its group: pages with the same group are near each other. A page that is near no
+    /// other page must have a group of its own. Returns false and ignores the page if `url` is not a URL with a host.
     ///
-    /// Add all pages, including unique ones: a rule is returned only if no two added pages of different groups get
+    /// Add all pages, including unique ones: a rule is learned only if it never gives two added pages of different groups
     /// the same normal form.
     pub fn add(&mut self, url: &str, group: u64) -> bool {
         let Some(parts) = Parts::parse(url) else { return false };
@@ -59,17 +59,17 @@ impl Learner {
         true
     }
 
-    /// The unit of hosts that a URL belongs to. Rules of one unit never depend on pages of another, so units may be
-    /// learned one by one. `None` if `url` is not a URL with a host.
+    /// Returns the unit of a URL: its host without `www.`, and its port. Rules of one unit never depend on pages of another,
+    /// so units may be processed one after the other. `None` if `url` is not a URL with a host.
     #[must_use]
     pub fn unit(url: &str) -> Option<String> {
         Parts::parse(url).map(|parts| unit(&parts))
     }
 
-    /// Returns the rules. The same pages give the same rules, independent of the order in which they were added.
+    /// Returns the rules that were learned. They depend on the added pages but not on the order in which pages were added.
     ///
-    /// Takes time linear in the bytes of the URLs, times a bounded number of candidates for each host, and about 20
-    /// bytes of memory for each part of a URL.
+    /// Takes time linear in the bytes of the URLs, times a limited number of candidates for each host, and about 20 bytes of
+    /// memory for each part of a URL.
     #[must_use]
     pub fn finish(self) -> Rules {
         let mut rules = Vec::new();
@@ -82,7 +82,7 @@ impl Learner {
     }
 }
 
-/// Learns the rules of one unit of hosts.
+/// Learns the rules of one unit.
 fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut rules = aliases(unit, pages, options);
     let known = Rules::of(rules.clone());
@@ -100,7 +100,7 @@ fn of_unit(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     verified(rules, pages)
 }
 
-/// Finds the aliases that have support, alone or two together, and never merge pages that are not near.
+/// Returns the aliases that have enough evidence, alone or in pairs, and never merge pages that are not near each other.
 fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     let mut found: Vec<Rule> = Vec::new();
     let all = Alias::ALL;
@@ -129,19 +129,19 @@ fn aliases(unit: &str, pages: &[(String, u64)], options: Options) -> Vec<Rule> {
     found
 }
 
-/// The number of normal forms that rules merge rightly and wrongly.
+/// How many normal forms the rules merge correctly and how many wrongly.
 struct RuleEffect {
-    /// Number of normal forms of several URLs whose pages are all near.
+    /// Number of merged normal forms whose pages are all near each other.
     near: usize,
-    /// Number of normal forms of several URLs whose pages are not all near.
+    /// Number of merged normal forms whose pages are not all near each other.
     against: usize,
 }
 
 impl RuleEffect {
-    /// Counts the normal forms by `after` that merge several normal forms by `before`.
+    /// Counts the normal forms of `after` that merge several normal forms of `before`.
     fn of(pages: &[(String, u64)], before: &Rules, after: &Rules) -> Self {
-        // For each form: its group, the form before, whether it has several forms before, and whether it has several
-        // groups.
+        // For each normal form of `after`: its group, a normal form of `before` that it merges, whether it merges several of
+        // them, and whether its pages belong to several groups.
         let mut forms: HashMap<u128, (u64, u128, bool, bool)> = HashMap::new();
         for (url, group) in pages {
             let first = xxh3_128(before.normalise(url).as_bytes());
@@ -172,7 +172,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
         by_hash.entry(pages.hashes[page as usize]).or_insert(page);
     }
     let (mut rules, mut singles) = (Vec::new(), 0);
-    // For each page, the least page that it is known to be equal to.
+    // For each page, a lesser page that the rules so far merge it with, or the page itself.
     let mut one_with: Vec<u32> = (0..pages.len() as u32).collect();
     for candidate in candidates {
         let forms = NormalForms::of(&pages, &candidate, &by_place, &by_hash);
@@ -209,7 +209,7 @@ fn of_site(site: &str, urls: &[(String, u64)], options: Options) -> Vec<Rule> {
     rules
 }
 
-/// The representative of all pages that are equal to a page.
+/// Returns the least of the pages that are merged with `page`.
 fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     while one_with[page as usize] != page {
         one_with[page as usize] = one_with[one_with[page as usize] as usize];
@@ -218,7 +218,8 @@ fn root(one_with: &mut [u32], mut page: u32) -> u32 {
     page
 }
 
-/// Returns the set if it has enough forms for one rule; otherwise each form that has enough URLs, by itself.
+/// Returns the set of forms if it has enough forms for one rule. Otherwise returns a separate set for each form that has
+/// enough URLs.
 fn supported(set: &[u32], forms: &NormalForms, options: Options) -> Vec<Vec<u32>> {
     if set.len() >= options.min_forms {
         return vec![set.to_vec()];
@@ -227,7 +228,7 @@ fn supported(set: &[u32], forms: &NormalForms, options: Options) -> Vec<Vec<u32>
     set.iter().filter(enough).map(|&form| vec![form]).collect()
 }
 
-/// The narrowest template that matches all pages of the forms.
+/// Returns the rule with the narrowest template that matches all pages of the forms.
 fn rule_of(
     site: &str,
     pages: &SitePages<'_>,
@@ -257,7 +258,7 @@ fn rule_of(
     Rule { site, body: RuleBody::Pattern(pattern), example, pages: 0, forms: 0, near_forms: 0 }
 }
 
-/// The narrowest segment that matches all these pages.
+/// Returns the narrowest pattern of a segment that matches these pages.
 fn segment_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -268,7 +269,7 @@ fn segment_of(
         UrlPlace::Run { segment: at, .. } | UrlPlace::NoRun { segment: at, .. } => *at == segment,
         UrlPlace::Parameter { .. } => false,
     };
-    // The positions of a segment get consecutive numbers when its frame first occurs.
+    // The positions of a segment get consecutive ids when the frame of the segment first occurs.
     let places = |page: u32| -> Vec<u32> {
         pages.parts(page).iter().map(|part| part.place).filter(|&place| is_here(place)).collect()
     };
@@ -307,7 +308,7 @@ fn segment_of(
     PatternSegment::Of(pieces)
 }
 
-/// The parameters that all these pages have, and the ignored parameters.
+/// Adds to `pattern` the parameters that all these pages have, and the ignored parameters.
 fn parameters_of(
     pages: &SitePages<'_>,
     firsts: &[u32],
@@ -347,8 +348,8 @@ fn parameters_of(
     pattern.parameters = found.into_iter().map(|(_, _, required)| required).collect();
 }
 
-/// Removes rules until no rule merges pages that are not near: among the rules that do, the one with the least support is
-/// removed first. Returns the others, each with its effect.
+/// Removes rules until no rule merges pages that are not near each other. Of the rules that do, the one with the fewest
+/// merged forms is removed first. Returns the other rules with their counts.
 fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     loop {
         let known = Rules::of(rules);
@@ -368,7 +369,7 @@ fn verified(mut rules: Vec<Rule>, pages: &[(String, u64)]) -> Vec<Rule> {
     }
 }
 
-/// Returns the rules that merge pages that are not near, and all rules with their effect.
+/// Returns the indices of the rules that merge pages that are not near each other, and all rules with their counts.
 fn counted(known: &Rules, pages: &[(String, u64)]) -> (HashSet<usize>, Vec<Rule>) {
     struct FormSeen {
         group: u64,

@@ -1,5 +1,5 @@
-//! Learns rules from the URLs of near-duplicate pages: which hosts are aliases, and which parts of a URL do not change
-//! the page.
+//! Learns rules from the URLs of near-duplicate pages: which hosts are aliases of each other, and which parts of a URL can
+//! be ignored because they do not change the page.
 //!
 //! ```text
 //! (URL, group of its page) --Learner::add--> candidates --Learner::finish--> Rules <--> a table of rules
@@ -19,16 +19,16 @@
 //! assert_eq!(rules.normalise("https://shop.example/S-Zz91kkQ2mmP0/"), "https://shop.example/S-*/");
 //! ```
 //!
-//! [`Parts`] splits a URL. [`domain`] returns registrable domains by the public suffix list. [`Learner`] takes URLs,
-//! each with the group of near-duplicates of its page, and returns [`Rules`]: aliases of hosts, and templates such as
-//! `https://shop.example/S-*/`, where `*` is a part that differs between URLs of one page. [`Rules::normalise`] applies
-//! them.
+//! [`Parts`] splits a URL. [`domain`] returns registrable domains by the public suffix list. [`Learner`] takes URLs, each
+//! with the group of near-duplicates that its page belongs to, and returns [`Rules`]. A rule is an alias of a host or a
+//! template such as `https://shop.example/S-*/`, where `*` is a part that differs between the URLs of a page.
+//! [`Rules::normalise`] applies the rules to a URL.
 //!
-//! A rule is returned only if no added page contradicts it: no two pages of different groups
-//! get the same normal form. Finding the smallest grammar of a set of URLs is NP-hard (Broder, "Algorithms for
-//! duplicate documents"); this crate searches only for rules of one form, in time linear in the bytes of the URLs.
-//! Literature: Bar-Yossef, Keidar and Schonfeld, "Do not crawl in the DUST" (2007); Dasgupta, Kumar and Sasturkar,
-//! "De-duping URLs via rewrite rules" (2008); Koppula et al., "Learning URL patterns for webpage de-duplication" (2010).
+//! A rule is returned only if no added page contradicts it, that is, if no two pages of different groups get the same normal
+//! form. Finding the smallest grammar of a set of URLs is NP-hard (Broder, "Algorithms for duplicate documents"). This crate
+//! searches only for rules of one form, in time linear in the bytes of the URLs. Literature: Bar-Yossef, Keidar and
+//! Schonfeld, "Do not crawl in the DUST" (2007); Dasgupta, Kumar and Sasturkar, "De-duping URLs via rewrite rules" (2008);
+//! Koppula et al., "Learning URL patterns for webpage de-duplication" (2010).
 
 mod alias;
 mod candidates;

@@ -1,4 +1,4 @@
-//! The pages of a site, as parts of their URLs at positions that the URLs have in common.
+//! The pages of a site. The URL of each page is split into parts, at positions that the URLs of the site have in common.
 
 use std::collections::HashMap;
 
@@ -6,17 +6,17 @@ use xxhash_rust::xxh3::{xxh3_128, xxh3_128_with_seed};
 
 use crate::parts::{Parts, runs};
 
-/// Maximum number of segments, runs or parameters; URLs with more are not learned from.
+/// Maximum number of parts of a URL: segments, runs and parameters. No rules are learned from URLs with more parts.
 const PARTS_MAX: usize = 128;
 
-/// A position in URLs, at which each URL has at most one part.
+/// A position in URLs. Each URL has at most one part at a position.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum UrlPlace {
-    /// A run of a segment. `frame` is the segment with each run replaced by a NUL.
+    /// A run of letters and digits in a segment. `frame` is the segment with each run replaced by a NUL.
     Run { segment: usize, run: usize, frame: String },
-    /// A segment without runs.
+    /// A segment that has no runs.
     NoRun { segment: usize, frame: String },
-    /// The n-th of the parameters with this name, counted from 0.
+    /// The parameter that is the n-th of this name, counted from 0.
     Parameter { in_path: bool, name: String, nth: usize, has_value: bool },
 }
 
@@ -26,7 +26,7 @@ impl UrlPlace {
     }
 }
 
-/// The part of a URL at a position: a range of bytes of the URL.
+/// A part of a URL: its position, and its range of bytes in the URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UrlPart {
     pub(crate) place: u32,
@@ -39,26 +39,28 @@ pub(crate) struct UrlPart {
 pub(crate) struct SitePages<'u> {
     pub(crate) urls: Vec<&'u str>,
     pub(crate) groups: Vec<u64>,
-    /// Whether pages of several groups have the URL.
+    /// For each URL, whether it was added with several groups.
     pub(crate) mixed: Vec<bool>,
     parts: Vec<UrlPart>,
     ends: Vec<usize>,
     /// For each URL, the number of segments of its path.
     pub(crate) depths: Vec<usize>,
-    /// For each URL, the sum of the hashes of its parts and of its depth; subtracting a hash removes its part.
+    /// For each URL, the sum of the hashes of its parts and of its depth. Subtracting the hash of a part gives the hash of
+    /// the URL without that part.
     pub(crate) hashes: Vec<u128>,
     pub(crate) places: Vec<UrlPlace>,
     numbers: HashMap<u128, u32>,
     frame: String,
 }
 
-/// The hash of a value at a position.
+/// Returns the hash of a value at a position.
 pub(crate) fn hash_of(place: u32, value: &str) -> u128 {
     xxh3_128_with_seed(value.as_bytes(), u64::from(place) + 1)
 }
 
 impl<'u> SitePages<'u> {
-    /// Adds a page. URLs must be added in ascending bytewise order; a repeated URL is merged with the previous page.
+    /// Adds a page. URLs must be added in ascending bytewise order. If a URL is repeated, its page is merged with the
+    /// previous one.
     pub(crate) fn add(&mut self, url: &'u str, group: u64) {
         if self.urls.last() == Some(&url) {
             let last = self.urls.len() - 1;
@@ -82,7 +84,7 @@ impl<'u> SitePages<'u> {
         self.ends.push(self.parts.len());
     }
 
-    /// Adds the parts of a URL, ordered by position; returns `None` if there are too many.
+    /// Adds the parts of a URL, ordered by position. Returns `None` if there are more than [`PARTS_MAX`].
     fn add_parts(&mut self, url: &'u str, parts: &Parts<'u>) -> Option<()> {
         let start = self.parts.len();
         for (segment, text) in parts.segments().enumerate() {
@@ -138,7 +140,7 @@ impl<'u> SitePages<'u> {
         (self.parts.len() - start <= PARTS_MAX).then_some(())
     }
 
-    /// The id of a position, which is identified by a text and numbers.
+    /// Returns the id of a position, which is identified by a text and numbers. Adds the position if it is new.
     fn number(&mut self, text: &str, numbers: &[usize], place: impl FnOnce() -> UrlPlace) -> u32 {
         let hash = numbers.iter().fold(xxh3_128(text.as_bytes()), |hash, &number| {
             hash.rotate_left(29) ^ xxh3_128_with_seed(&hash.to_le_bytes(), number as u64 + 1)
@@ -154,19 +156,19 @@ impl<'u> SitePages<'u> {
         self.urls.len()
     }
 
-    /// The parts of a page, ordered by position.
+    /// Returns the parts of a page's URL, ordered by position.
     pub(crate) fn parts(&self, page: u32) -> &[UrlPart] {
         let page = page as usize;
         let start = page.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.parts[start..self.ends[page]]
     }
 
-    /// The value of a part of a page.
+    /// Returns the value of a part of a page's URL.
     pub(crate) fn value(&self, page: u32, part: UrlPart) -> &'u str {
         value_of(self.urls[page as usize], part)
     }
 
-    /// The value of a page at a position, if it has one.
+    /// Returns the value of a page's URL at a position, or `None` if the URL has no part there.
     pub(crate) fn find(&self, page: u32, place: u32) -> Option<&'u str> {
         let parts = self.parts(page);
         let at = parts.binary_search_by_key(&place, |part| part.place).ok()?;

@@ -1,11 +1,11 @@
-//! A URL split into its parts.
+//! Splits a URL into its parts.
 
 use std::borrow::Cow;
 
-/// Maximum length of a URL in bytes; longer ones have no parts, and are neither learned from nor changed.
+/// Maximum length of a URL in bytes. No rules are learned from longer URLs, and longer URLs are never changed.
 pub const MAX_BYTES: usize = 8 << 10;
 
-/// The parts of a URL with a host, created by [`parse`](Self::parse). Nothing is percent-decoded.
+/// The parts of a URL with a host, created by [`parse`](Self::parse). No part is percent-decoded.
 ///
 /// ```
 /// use twindex_urls::Parts;
@@ -18,17 +18,17 @@ pub const MAX_BYTES: usize = 8 << 10;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parts<'u> {
-    /// The scheme in lower case.
+    /// The scheme, in lower case.
     pub scheme: Cow<'u, str>,
-    /// The host in lower case (ASCII letters only), without a trailing dot.
+    /// The host, without a trailing dot. ASCII letters are in lower case.
     pub host: Cow<'u, str>,
-    /// The port, if it is not the default port of the scheme.
+    /// The port; `None` if it is missing or the default port of the scheme.
     pub port: Option<u16>,
-    /// The path, beginning with `/`, without the parameters at its end; `/` if there is none.
+    /// The path, beginning with `/` and without the parameters at its end. It is `/` if the URL has no path.
     pub path: &'u str,
-    /// The parameters at the end of the path, each preceded by a `;`; empty if there are none.
+    /// The parameters at the end of the path, each preceded by a `;`. Empty if there are none.
     pub params: &'u str,
-    /// The query after the `?`.
+    /// The query after the `?`; `None` if there is no `?`.
     pub query: Option<&'u str>,
 }
 
@@ -41,10 +41,10 @@ fn lower(text: &str) -> Cow<'_, str> {
 }
 
 impl<'u> Parts<'u> {
-    /// Splits a URL. Space around it, user names and the fragment are removed.
+    /// Splits a URL. White space around the URL, user names and the fragment are removed.
     ///
-    /// Returns `None` if `url` is not a URL with a host: there is no `scheme://`, no host or one with invalid characters,
-    /// a port that is not a 16-bit number, space or control characters inside, or more than [`MAX_BYTES`] bytes.
+    /// Returns `None` if `url` is not a URL with a host: it has no `scheme://`, no host or a host with invalid characters, a
+    /// port that is not a 16-bit number, white space or control characters inside, or more than [`MAX_BYTES`] bytes.
     #[must_use]
     pub fn parse(url: &'u str) -> Option<Self> {
         let url = url.trim_ascii();
@@ -85,7 +85,7 @@ impl<'u> Parts<'u> {
         Some(Self { scheme, host: lower(host), port: port.filter(|_| port != own), path, params, query })
     }
 
-    /// The host, and the port if it is not the default port of the scheme.
+    /// Returns the host, followed by the port if it is not the default port of the scheme.
     #[must_use]
     pub fn authority(&self) -> Cow<'_, str> {
         match self.port {
@@ -94,12 +94,12 @@ impl<'u> Parts<'u> {
         }
     }
 
-    /// The segments of the path between the `/`; the first segment follows the first `/`.
+    /// Returns the segments of the path, which are separated by `/`. The first segment follows the first `/`.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &'u str> + use<'u> {
         self.path.strip_prefix('/').unwrap_or(self.path).split('/')
     }
 
-    /// The parameters of the path and of the query, unchanged.
+    /// Returns the parameters of the path and then those of the query, unchanged.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = Parameter<'u>> + use<'u> {
         let of_path = self.params.split(';').skip(1).map(|text| Parameter::of(text, true));
         let of_query = self.query.into_iter().flat_map(|query| query.split('&'));
@@ -131,8 +131,8 @@ impl<'u> Parameter<'u> {
     }
 }
 
-/// The runs of a segment: letters, digits, percent signs and characters beyond ASCII. A date with `-` between its
-/// numbers is one run.
+/// Returns the runs of a segment. A run consists of letters, digits, percent signs and non-ASCII characters. A date with `-`
+/// between its numbers is one run.
 pub(crate) fn runs(segment: &str) -> impl Iterator<Item = &str> {
     let bytes = segment.as_bytes();
     let is_run = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'%' || !byte.is_ascii();
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_urls_of_many_forms_are_found() {
+    fn urls_of_many_forms_are_split_into_parts() {
         for (url, wanted) in [
             ("http://a.b", Some("http://a.b/")),
             (" https://A.b.:443?q#f ", Some("https://a.b/?q")),
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_divided_by_punctuation_and_dates_are_whole() {
+    fn punctuation_separates_runs_except_in_dates() {
         for (segment, wanted) in [
             ("S-fXyiE5bZS43", &["S", "fXyiE5bZS43"][..]),
             ("a%20b.html", &["a%20b", "html"]),

@@ -1,4 +1,4 @@
-//! A rule: an alias of a host, or a template of URLs with ignored parts.
+//! A rule: an alias of a host, or a template of URLs in which some parts are ignored.
 
 use std::fmt::Write;
 
@@ -6,10 +6,10 @@ use crate::alias::Alias;
 use crate::parts::{Parameter, Parts, runs};
 use crate::value::Shape;
 
-/// A piece of the pattern of a segment.
+/// A piece of the pattern of a path segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternPiece {
-    /// The characters between runs.
+    /// Literal characters between runs.
     Between(String),
     /// A literal run.
     Is(String),
@@ -19,23 +19,23 @@ pub(crate) enum PatternPiece {
     Ignored(Shape),
 }
 
-/// A segment of a template.
+/// The pattern of a path segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternSegment {
-    /// Any segment.
+    /// Matches any segment.
     Any,
-    /// A segment that consists of these pieces.
+    /// Matches a segment that consists of these pieces.
     Of(Vec<PatternPiece>),
 }
 
 /// The pattern of a parameter's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PatternValue {
-    /// There is no `=`.
+    /// The parameter has no `=`.
     None,
     Is(String),
     Any,
-    /// The parameter is ignored.
+    /// The value has this shape, and the parameter is ignored.
     Ignored(Shape),
 }
 
@@ -54,19 +54,19 @@ pub(crate) struct Pattern {
     pub(crate) segments: Vec<PatternSegment>,
     /// Whether more segments may follow.
     pub(crate) open: bool,
-    /// The parameters. A URL must have all required ones, and, if no segment has an ignored part, at least one of the
-    /// ignored ones.
+    /// The parameters of the template. A URL must have all parameters that are not ignored. If no segment has an ignored
+    /// part, it must also have at least one of the ignored parameters.
     pub(crate) parameters: Vec<Required>,
     /// Whether the URL may have other parameters.
     pub(crate) others: bool,
 }
 
-/// The parts of a URL that a rule ignores.
+/// The parts of a URL that rules ignore.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Marks {
-    /// Ignored runs, as byte ranges of the path.
+    /// The ignored runs, as byte ranges of the path.
     pub(crate) runs: Vec<(usize, usize)>,
-    /// Ignored parameters, as indices among all parameters.
+    /// The ignored parameters, as indices into the list of all parameters.
     pub(crate) parameters: Vec<usize>,
 }
 
@@ -76,33 +76,34 @@ pub(crate) enum RuleBody {
     Pattern(Pattern),
 }
 
-/// A rule of one host, and its support.
+/// A rule of one host, and the evidence for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// `scheme://host:port` of a template; for an alias, the host without `www.`, and the port.
+    /// For a template, `scheme://host:port`. For an alias, the host without `www.`, and the port.
     pub(crate) site: String,
     pub(crate) body: RuleBody,
     /// A URL that the rule matches.
     pub example: String,
-    /// Number of URLs that the rule matches, including several URLs of one page.
+    /// Number of URLs that the rule matches, including all URLs of a page.
     pub pages: u64,
-    /// Number of normal forms of these URLs.
+    /// Number of different normal forms of these URLs.
     pub forms: u64,
-    /// Number of normal forms of several URLs whose pages are all near. There are none whose pages are not near.
+    /// Number of these normal forms that merge several URLs. The pages of such URLs are always near each other.
     pub near_forms: u64,
 }
 
-/// Quantile of the normal distribution: 95 % of values are within this number of standard deviations.
+/// The 97.5 % quantile of the standard normal distribution: 95 % of values are within this number of standard deviations of
+/// the mean.
 const Z: f64 = 1.96;
 
 impl Rule {
-    /// The host that the rule applies to, and the port if it is not the default port of the scheme.
+    /// Returns the host that the rule applies to, followed by the port if it is not the default port of the scheme.
     #[must_use]
     pub fn host(&self) -> &str {
         self.site.split_once("://").map_or(&self.site, |(_, host)| host)
     }
 
-    /// The alias, if the rule merges two names of a host or two addresses of its pages; otherwise `None`.
+    /// Returns the alias if the rule is an alias of a host, or `None` if it is a template.
     #[must_use]
     pub fn alias(&self) -> Option<Alias> {
         match self.body {
@@ -111,23 +112,24 @@ impl Rule {
         }
     }
 
-    /// The share of the matched URLs that are duplicates of another URL with the same normal form.
+    /// Returns the share of the matched URLs that are duplicates: URLs that have the same normal form as another URL,
+    /// counting all but one of each form.
     #[must_use]
     pub fn duplicate_rate(&self) -> f64 {
         if self.pages == 0 { 0.0 } else { (self.pages - self.forms) as f64 / self.pages as f64 }
     }
 
-    /// The lower bound of the 95 % Wilson score interval for the share of normal forms whose URLs are near: `n / (n +
-    /// 1.96^2)`, where `n` is [`near_forms`](Self::near_forms).
+    /// Returns the lower bound of the 95 % Wilson score interval for the share of merged normal forms whose pages are near
+    /// each other. It is `n / (n + 1.96^2)`, where `n` is [`near_forms`](Self::near_forms).
     #[must_use]
     pub fn confidence(&self) -> f64 {
         let n = self.near_forms as f64;
         n / Z.mul_add(Z, n)
     }
 
-    /// The template: `*` is an ignored part, `{}` any run of letters and digits, `{_}` any segment, `{...}` any number of
-    /// further segments or parameters. A `*`, brace or backslash of the URL is preceded by a backslash. In an alias,
-    /// the optional part is in parentheses.
+    /// Returns the template as text: `*` is an ignored part, `{}` any run of letters and digits, `{_}` any segment, and
+    /// `{...}` any number of further segments or parameters. A literal `*`, brace or backslash is preceded by a backslash.
+    /// In an alias, the optional part is in parentheses.
     #[must_use]
     pub fn template(&self) -> String {
         match &self.body {
@@ -136,7 +138,7 @@ impl Rule {
         }
     }
 
-    /// The shapes of the `*` of the template, in order.
+    /// Returns the shapes of the `*` of the template, in order.
     #[must_use]
     pub fn shapes(&self) -> Vec<Shape> {
         match &self.body {
@@ -145,7 +147,7 @@ impl Rule {
         }
     }
 
-    /// The scheme and host of a template, or the host of an alias.
+    /// Returns the scheme and host of a template, or the host of an alias.
     #[must_use]
     pub fn site(&self) -> &str {
         &self.site
@@ -174,7 +176,7 @@ fn unescaped(text: &str) -> String {
     out
 }
 
-/// The pieces of a segment; the flag is true for runs.
+/// Returns the pieces of a segment, each with a flag that is true for a run and false for the characters between runs.
 fn pieces(segment: &str) -> impl Iterator<Item = (bool, &str)> {
     let (mut at, mut all) = (0, runs(segment).peekable());
     std::iter::from_fn(move || {
@@ -191,7 +193,7 @@ fn pieces(segment: &str) -> impl Iterator<Item = (bool, &str)> {
 }
 
 impl PatternSegment {
-    /// Whether a segment matches this pattern; adds its ignored runs to `marks`.
+    /// Returns true if `segment` matches this pattern, and adds its ignored runs to `marks`.
     fn matches(&self, segment: &str, start: usize, marks: &mut Marks) -> bool {
         let Self::Of(wanted) = self else { return true };
         let (mut found, mut at) = (pieces(segment), start);
@@ -269,7 +271,7 @@ impl PatternSegment {
 }
 
 impl Pattern {
-    /// The parts of the URL that are ignored; `None` if the template does not match it.
+    /// Returns the parts of the URL that the template ignores, or `None` if the template does not match the URL.
     pub(crate) fn matches(&self, parts: &Parts<'_>, parameters: &[Parameter<'_>]) -> Option<Marks> {
         let (mut marks, mut wanted) = (Marks::default(), self.segments.iter());
         for segment in parts.segments() {
@@ -321,7 +323,7 @@ impl Pattern {
         (kept == required && does_something).then_some(marks)
     }
 
-    /// The shapes of the ignored parts, in the order of the template.
+    /// Returns the shapes of the ignored parts, in the order of the template.
     fn shapes(&self) -> impl Iterator<Item = &Shape> {
         let of_segments = self.segments.iter().flat_map(|segment| match segment {
             PatternSegment::Any => &[][..],
@@ -337,7 +339,7 @@ impl Pattern {
         }))
     }
 
-    /// The template from the first `/` on.
+    /// Returns the template as text, from the first `/` on.
     fn text(&self) -> String {
         let mut out = String::new();
         for segment in &self.segments {
@@ -375,7 +377,7 @@ impl Pattern {
         out
     }
 
-    /// Parses the output of [`text`](Self::text), with the shapes of the ignored parts.
+    /// Parses the output of [`text`](Self::text). `shapes` has the shapes of the ignored parts.
     pub(crate) fn parse(text: &str, shapes: &mut impl Iterator<Item = Shape>) -> Option<Self> {
         let (path, query) = text.split_once('?').map_or((text, None), |(path, query)| (path, Some(query)));
         let last = path.rfind('/')? + 1;

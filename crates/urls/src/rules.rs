@@ -1,4 +1,4 @@
-//! A set of rules: all rules that match a URL are applied to it at once.
+//! A set of rules. All rules that match a URL are applied to it at once.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::rule::{Marks, Rule, RuleBody};
 #[derive(Clone, Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    /// The indices of the rules, by unit of hosts for aliases, and by site for templates.
+    /// The indices of the rules: of aliases by unit, and of templates by site.
     by_site: HashMap<String, Vec<usize>>,
 }
 
@@ -35,14 +35,14 @@ impl Rules {
         Self { rules, by_site }
     }
 
-    /// The rules, grouped by host; for each host first aliases, then templates in descending order of their number of
-    /// forms.
+    /// Returns the rules, grouped by host. For each host, aliases come first, and then templates in descending order of
+    /// their number of merged forms.
     #[must_use]
     pub fn rules(&self) -> &[Rule] {
         &self.rules
     }
 
-    /// Appends other rules.
+    /// Appends the rules of another set.
     pub fn extend(&mut self, others: Self) {
         for rule in others.rules {
             self.by_site.entry(rule.site.clone()).or_default().push(self.rules.len());
@@ -50,11 +50,10 @@ impl Rules {
         }
     }
 
-    /// The normal form of a URL: with its host in lower case, and without the default port, user names and the
-    /// fragment; with the spelling chosen by the aliases of its host; with a `*` in place of each part of the path
-    /// that a template ignores, and without the parameters that a template ignores. It identifies the page, but may
-    /// not be a valid address. Text that is not a URL is returned unchanged. Idempotent: a normal form is its own
-    /// normal form.
+    /// Returns the normal form of a URL. The host is in lower case; the default port, user names and the fragment are
+    /// removed. Aliases of the host are replaced by one spelling. Each part of the path that a template ignores is replaced
+    /// by a `*`, and each parameter that a template ignores is removed. The normal form identifies the page but may not be a
+    /// valid address. Text that is not a URL is returned unchanged. Idempotent: a normal form is its own normal form.
     ///
     /// Takes time proportional to the length of the URL and the number of rules of its host.
     #[must_use]
@@ -62,7 +61,7 @@ impl Rules {
         self.normalise_by(url, |_| {})
     }
 
-    /// As [`normalise`](Self::normalise), but calls `each` with the indices of the rules that changed something.
+    /// As [`normalise`](Self::normalise), but also calls `each` with the index of each rule that changed the URL.
     pub(crate) fn normalise_by(&self, url: &str, mut each: impl FnMut(usize)) -> String {
         let Some(mut parts) = Parts::parse(url) else { return url.to_owned() };
         for &number in self.by_site.get(&unit(&parts)).into_iter().flatten() {
@@ -91,7 +90,7 @@ impl Rules {
     }
 }
 
-/// Formats the URL without the ignored parts.
+/// Formats a URL with `*` in place of its ignored runs and without its ignored parameters.
 fn written(site: &str, parts: &Parts<'_>, parameters: &[Parameter<'_>], mut marks: Marks) -> String {
     if marks == Marks::default() {
         return parts.to_string();

@@ -1,4 +1,4 @@
-//! Rules as a table of tab-separated columns.
+//! Writes and reads rules as a table with tab-separated columns.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use crate::value::Shape;
 pub const COLUMNS: &str =
     "host\ttemplate\tparts\texample\tpages\tforms\tnear_forms\tduplicate_rate\tconfidence";
 
-/// The error for an invalid table of rules.
+/// The error returned for an invalid table of rules.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {why}")]
 pub struct BadRules {
-    /// The line number, from 1.
+    /// The number of the line, counted from 1.
     pub line: usize,
-    /// The expected and the actual value.
+    /// What was expected in the line, and what was found.
     pub why: String,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Rule {
 }
 
 impl fmt::Display for Rules {
-    /// Formats the table, with a line of column names.
+    /// Formats the table, beginning with a line of column names.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{COLUMNS}")?;
         self.rules().iter().try_for_each(|rule| writeln!(f, "{rule}"))
@@ -47,7 +47,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// The line number and the reason, if the first line is not [`COLUMNS`], or if a line has another number of
+    /// The number of the line and the reason, if the first line is not [`COLUMNS`], or if a line has the wrong number of
     /// columns, an invalid template, parts that do not match its template, or an invalid number.
     pub fn read(table: &[u8]) -> Result<Self, BadRules> {
         let mut rules = Vec::new();

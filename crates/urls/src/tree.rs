@@ -1,47 +1,49 @@
-//! Finds where a candidate holds: divides the pages of a site until the remaining sets have no counter-evidence.
+//! Finds where a candidate holds: divides the pages of a site into sets in which no normal form merges pages that are not
+//! near.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::candidates::Ignored;
 use crate::page::{SitePages, hash_of};
 
-/// Maximum depth of nested divisions.
+/// Maximum depth of the divisions.
 const DEPTH_MAX: usize = 4;
-/// Maximum number of values at a position to which a rule is restricted one by one.
+/// Maximum number of values at a position for which separate rules are learned.
 const VALUES_MAX: usize = 64;
 
-/// A normal form: the URLs that are equal without the ignored parts.
+/// A normal form: the URLs that are equal if the ignored parts are removed.
 pub(crate) struct NormalForm {
     /// The first page with this form.
     pub(crate) page: u32,
     group: u64,
     /// Number of URLs with this form.
     pub(crate) urls: u32,
-    /// Whether these pages belong to several groups, or one of their URLs does.
+    /// Whether the pages of these URLs belong to several groups.
     mixed: bool,
 }
 
 impl NormalForm {
-    /// Whether the form has several URLs, all near.
+    /// Returns true if the form merges several URLs whose pages are all near each other.
     pub(crate) fn is_near(&self) -> bool {
         self.urls > 1 && !self.mixed
     }
 
-    /// Whether the form has several URLs that are not all near.
+    /// Returns true if the form merges several URLs whose pages are not all near each other: counter-evidence.
     pub(crate) fn is_against(&self) -> bool {
         self.urls > 1 && self.mixed
     }
 }
 
-/// All normal forms of pages that have ignored parts, and the form of each page.
+/// The normal forms of the pages that have ignored parts.
 pub(crate) struct NormalForms {
     pub(crate) forms: Vec<NormalForm>,
-    /// The pages that have at least one of the parts, and the form of each.
+    /// The pages that have at least one of the ignored parts, each with the index of its form.
     pub(crate) pages: Vec<(u32, u32)>,
 }
 
 impl NormalForms {
-    /// Computes the forms of a candidate. `by_place` has the pages for each position, `by_hash` the pages for each hash.
+    /// Computes the forms of a candidate. `by_place` has the pages that have a part at each position, and `by_hash` the page
+    /// with each hash.
     pub(crate) fn of(
         pages: &SitePages<'_>,
         candidate: &[Ignored],
@@ -58,7 +60,7 @@ impl NormalForms {
         };
         for (number, &list) in lists.iter().enumerate() {
             for &page in &by_place[list as usize] {
-                // A page in several lists is counted in the first list only.
+                // A page that is in several lists is counted in the first of them.
                 if lists[..number].iter().any(|&place| pages.find(page, place).is_some()) {
                     continue;
                 }
@@ -68,7 +70,7 @@ impl NormalForms {
             }
         }
         if rarest.is_none() {
-            // Add pages without any of the parameters.
+            // Adds the pages that have the same form but none of the ignored parameters.
             let mut all: Vec<(u128, u32)> = numbers.into_iter().collect();
             all.sort_unstable_by_key(|&(_, form)| form);
             for (rest, form) in all {
@@ -102,8 +104,8 @@ impl NormalForm {
     }
 }
 
-/// The hash of a page without the parts of a candidate. `None` if the page lacks a part of the path or all of the
-/// parameters, or has a value of another length.
+/// Returns the hash of a page's URL without the parts of a candidate. `None` if the URL lacks an ignored part of the path or
+/// all of the ignored parameters, or if an ignored value has the wrong length.
 fn rest(pages: &SitePages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128> {
     let (mut rest, mut has) = (pages.hashes[page as usize], false);
     for &(place, length) in candidate {
@@ -120,14 +122,14 @@ fn rest(pages: &SitePages<'_>, page: u32, candidate: &[Ignored]) -> Option<u128>
     has.then_some(rest)
 }
 
-/// The property by which forms are divided: the depth of paths, or a position.
+/// The property by which forms are divided: the depth of the path, or the value at a position.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Division {
     Depth,
     Place(u32),
 }
 
-/// The numbers of forms with one value of a property.
+/// Numbers of forms with the same value of a property.
 #[derive(Clone, Copy, Default)]
 struct FormCounts {
     near: usize,
@@ -135,18 +137,18 @@ struct FormCounts {
     other: usize,
 }
 
-/// Divides forms into sets without counter-evidence. A set has at least `min` near forms, or fewer if they have one value
-/// at every position. Returns the sets of near forms.
+/// Divides forms into sets without counter-evidence, preferably of at least `min` near forms each. The result has the near
+/// forms of each set.
 pub(crate) struct Tree<'t, 'u> {
     pub(crate) pages: &'t SitePages<'u>,
     pub(crate) forms: &'t [NormalForm],
-    /// The ignored positions.
+    /// The ignored positions, which do not divide forms.
     pub(crate) ignored: HashSet<u32>,
     pub(crate) min: usize,
 }
 
 impl Tree<'_, '_> {
-    /// Adds to `found` the sets of near forms among `forms`.
+    /// Divides `forms`, and adds the near forms of each set to `found`.
     pub(crate) fn divide(&self, forms: Vec<u32>, depth: usize, found: &mut Vec<Vec<u32>>) {
         let near: Vec<u32> = forms.iter().copied().filter(|&form| self.form(form).is_near()).collect();
         if near.is_empty() {
@@ -165,7 +167,7 @@ impl Tree<'_, '_> {
                 }
             }
             None if is_pure => found.push(near),
-            // One set for each form: a rule for one form makes no statement about others.
+            // A separate set for each near form, because a rule for one form cannot merge other pages.
             None => found.extend(near.into_iter().map(|form| vec![form])),
         }
     }
@@ -182,9 +184,9 @@ impl Tree<'_, '_> {
         }
     }
 
-    /// The best division: the one with the most near forms in parts that have no counter-evidence and at least `min`
-    /// near forms each. If there is no counter-evidence, the one that restricts the rule to the values of near forms,
-    /// if these are few and other values exist.
+    /// Returns the best division, or `None` if there is none. If there is counter-evidence, it is the division with the most
+    /// near forms in sets without counter-evidence that have at least `min` near forms each. Otherwise it is a division that
+    /// restricts the rule to the values of near forms, if these are few and other values exist.
     fn best(&self, forms: &[u32], is_pure: bool) -> Option<Division> {
         let mut counts: HashMap<Division, HashMap<u64, FormCounts>> = HashMap::new();
         let (mut all, whole) = (FormCounts::default(), |counts: &mut FormCounts, form: &NormalForm| {
@@ -222,15 +224,16 @@ impl Tree<'_, '_> {
         scored.max().map(|(_, _, std::cmp::Reverse(by))| by)
     }
 
-    /// Number of near forms in parts without counter-evidence.
+    /// Returns the number of near forms in sets without counter-evidence that have at least `min` near forms; `None` if it
+    /// is 0 or if there is only one set.
     fn purifies(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let pure = values.values().filter(|counts| counts.against == 0 && counts.near >= self.min);
         let near = pure.map(|counts| counts.near).sum();
         (values.len() > 1 && near > 0).then_some(near)
     }
 
-    /// Number of forms with values that no near form has, if there are few values of near forms, each with at least
-    /// `min` near forms.
+    /// Returns the number of forms whose value no near form has. `None` if near forms have too many values, if one of these
+    /// values has fewer than `min` near forms, or if the result is less than `min`.
     fn confines(&self, values: &HashMap<u64, FormCounts>) -> Option<usize> {
         let near = values.values().filter(|counts| counts.near > 0);
         let is_few = near.clone().count() <= VALUES_MAX && near.clone().all(|counts| counts.near >= self.min);

@@ -1,8 +1,8 @@
-//! The shape and the kind of the values of a varying part of URLs.
+//! The shape and the kind of the values of a URL part that differs between the URLs of a page.
 
 use std::fmt;
 
-/// A character set of values, in ascending order: each includes the previous ones.
+/// A character set of values. The sets are in ascending order, and each includes the previous ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Charset {
     /// `0-9`.
@@ -13,7 +13,7 @@ pub enum Charset {
     Base36,
     /// `0-9A-Za-z`.
     Base62,
-    /// Any characters.
+    /// All characters.
     Any,
 }
 
@@ -21,7 +21,7 @@ impl Charset {
     /// All character sets, the narrowest first.
     const ALL: [Self; 5] = [Self::Decimal, Self::Hexadecimal, Self::Base36, Self::Base62, Self::Any];
 
-    /// The name of the set in a table of rules.
+    /// Returns the name of the character set in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -43,27 +43,27 @@ impl Charset {
         }
     }
 
-    /// The narrowest set that contains all characters of a value.
+    /// Returns the narrowest set that contains all characters of a value.
     fn of(value: &str) -> Self {
         let has_all = |set: &Self| value.bytes().all(|byte| set.has(byte));
         Self::ALL.into_iter().find(has_all).unwrap_or(Self::Any)
     }
 }
 
-/// The kind of a varying part, guessed from its name and its values. For information only: rules do not depend on it.
+/// The kind of a part, guessed from its name and its values. For information only; rules do not depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// An id of a session or a user: the "cookie crumb".
+    /// The id of a session or of a user: the "cookie crumb".
     Session,
     /// A number.
     Counter,
-    /// A date, or seconds or milliseconds since 1970.
+    /// A date, or a time in seconds or milliseconds since 1970.
     Date,
-    /// A parameter that records where a visitor came from.
+    /// A parameter that records which page or campaign a visitor came from.
     Tracking,
-    /// A language by ISO 639-1, with or without a region.
+    /// A language code of ISO 639-1, with or without a region.
     Language,
-    /// None of these.
+    /// Any other kind.
     Other,
 }
 
@@ -71,7 +71,7 @@ impl Kind {
     const ALL: [Self; 6] =
         [Self::Session, Self::Counter, Self::Date, Self::Tracking, Self::Language, Self::Other];
 
-    /// The name of the kind in a table of rules.
+    /// Returns the name of the kind in a table of rules.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl Kind {
     }
 }
 
-/// The shape of the values of a varying part.
+/// The shape of the values of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// The character set of the values.
@@ -99,7 +99,7 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Whether a value has this shape.
+    /// Returns true if a value has this shape.
     #[must_use]
     pub fn has(&self, value: &str) -> bool {
         (self.min..=self.max).contains(&value.len()) && value.bytes().all(|byte| self.charset.has(byte))
@@ -135,7 +135,7 @@ impl fmt::Display for Shape {
     }
 }
 
-/// Names of parameters that record where a visitor came from.
+/// Names of parameters that record which page or campaign a visitor came from.
 const TRACKING: [&str; 34] = [
     "_ga",
     "_gl",
@@ -197,13 +197,13 @@ const SESSION: [&str; 22] = [
     "xtc",
     "zenid",
 ];
-/// The languages of ISO 639-1, two letters each.
+/// The language codes of ISO 639-1, two letters each.
 const LANGUAGES: &str = "aaabaeafakamanarasavayazbabebgbhbibmbnbobrbscacechcocrcscucvcydadedvdzeeeleneoeseteufafffifjfo\
     frfygaglgngugvhahehihohrhthuhyhziaidieigiiikioisitiujajvkakgkikjkkklkmknkokrkskukvkwkylalblglilnloltlulvmgmhmimkml\
     mnmrmsmtmynanbndnenlnonrnvnyocojomorospapiplpsptqurmrnrorurwsascsdsesgsiskslsmsnsosqsrssstsusvswtatetgthtitktltn\
     totrtstttwtyugukuruzvevivovwaweowoxhyiyozazhzu";
 
-/// Statistics of the values of a part, from which its [`Shape`] is computed.
+/// Statistics of the values of a part, from which the [`Shape`] of the part is computed.
 #[derive(Clone, Debug)]
 pub(crate) struct Summary {
     charset: Charset,
@@ -212,7 +212,7 @@ pub(crate) struct Summary {
     values: usize,
     dates: usize,
     languages: usize,
-    /// Number of values with digits and letters, or with letters of both cases.
+    /// Number of values that have both digits and letters, or letters of both cases.
     mixed: usize,
 }
 
@@ -224,7 +224,7 @@ impl Summary {
 
     pub(crate) fn add(&mut self, value: &str) {
         let charset = Charset::of(value);
-        // Character sets are nested, so the greater of two contains both.
+        // Character sets are nested, so the greater of two sets contains both.
         self.charset = self.charset.max(charset);
         (self.min, self.max) = (self.min.min(value.len()), self.max.max(value.len()));
         self.values += 1;
@@ -237,8 +237,8 @@ impl Summary {
         self.mixed += usize::from(kinds > 1);
     }
 
-    /// The shape of all values of the part, which may have a name. If values have different lengths, the maximum
-    /// length is unlimited, because counters grow.
+    /// Returns the shape of all values of the part; `name` is the name of a parameter. If the values have different lengths,
+    /// the maximum length is unlimited, because counters grow.
     pub(crate) fn shape(&self, name: Option<&str>) -> Shape {
         let kind = self.kind(name);
         let max = if self.min == self.max { self.max } else { usize::MAX };
@@ -272,14 +272,14 @@ impl Summary {
     }
 }
 
-/// Whether the bytes begin with `YYYY-MM-DD`, not followed by a letter or digit.
+/// Returns true if the bytes begin with a date `YYYY-MM-DD` that is not followed by a letter or digit.
 pub(crate) fn is_dashed_date(bytes: &[u8]) -> bool {
     let Some(date) = bytes.get(..10) else { return false };
     let ends = bytes.get(10).is_none_or(|byte| !byte.is_ascii_alphanumeric());
     ends && date[4] == b'-' && date[7] == b'-' && is_day(&[&date[..4], &date[5..7], &date[8..]].concat())
 }
 
-/// Whether eight bytes are a date `YYYYMMDD` of the years 1970 to 2099.
+/// Returns true if eight bytes are a date `YYYYMMDD` of the years 1970 to 2099.
 fn is_day(digits: &[u8]) -> bool {
     let Some(number) = std::str::from_utf8(digits).ok().and_then(|text| text.parse::<u32>().ok()) else {
         return false;
@@ -288,7 +288,7 @@ fn is_day(digits: &[u8]) -> bool {
     digits.len() == 8 && (1970..2100).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day)
 }
 
-/// Whether a value is a day, or a time of the years 2001 to 2100 in seconds or milliseconds.
+/// Returns true if a value is a date, or a time of the years 2001 to 2100 in seconds or milliseconds.
 fn is_date(value: &str) -> bool {
     let bytes = value.as_bytes();
     if is_dashed_date(bytes) && bytes.len() == 10 || is_day(bytes) {
@@ -302,7 +302,7 @@ fn is_date(value: &str) -> bool {
     seconds.is_ok_and(|seconds| (1_000_000_000..4_102_444_800).contains(&seconds))
 }
 
-/// Whether a value is a language, such as `en`, `pt-BR` or `zh_TW`.
+/// Returns true if a value is a language code, such as `en`, `pt-BR` or `zh_TW`.
 fn is_language(value: &str) -> bool {
     let (language, region) = value.split_once(['-', '_']).map_or((value, None), |(l, r)| (l, Some(r)));
     let is_region = |region: &str| region.len() == 2 && region.bytes().all(|byte| byte.is_ascii_alphabetic());
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_values_are_found_and_their_form_is_read_back() {
+    fn kinds_of_values_are_recognized_and_shapes_round_trip() {
         for (name, values, wanted) in [
             (None, &["fXyiE5bZS43a", "LcNLKgc7bMgq"][..], "session id: 12 base-62"),
             (None, &["1", "22", "333"], "counter: 1+ decimal"),
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_forms_are_refused() {
+    fn invalid_shapes_are_refused() {
         for text in ["", "counter", "counter: 1", "counter: 1 x", "x: 1 decimal", "counter: 3-2 decimal"] {
             assert_eq!(Shape::parse(text), None, "{text}");
         }

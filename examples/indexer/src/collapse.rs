@@ -1,10 +1,9 @@
-//! Collapsed search results that stay correct while pages change: tantivy stores each page with the leader of its
-//! group, and a query shows one page of each group.
+//! Search results collapsed by group, which remain correct while pages change: tantivy stores each page with the leader
+//! of its group, and a search shows one page per group.
 //!
-//! A batch adds, changes and deletes pages in twindex and commits. `Snapshot::changed_leaders` returns the pages whose
-//! leader differs from the leader before the batch; only these pages and the changed pages are indexed again. twindex
-//! commits first. If a crash prevented the commit of tantivy, all leaders are listed and compared with the leaders in
-//! tantivy.
+//! A batch adds, changes and deletes pages in twindex, and commits. Then `Snapshot::changed_leaders` returns the pages
+//! whose leader changed, and only these and the changed pages are indexed again. twindex commits first. If a crash
+//! prevented tantivy's commit, all leaders are compared with those in tantivy.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -20,10 +19,10 @@ use twindex::{Document, Error, Index, KeyBuf, Params, Resources, Snapshot};
 use crate::pages::{mixed, page, url};
 use crate::{BATCH, HEAP_BYTES, KNOWN, SEARCHABLE};
 
-/// The number of words whose results are compared by `check`.
+/// Number of words for which `check` compares the results.
 const QUERIES: u64 = 300;
 
-/// The search engine: each page with its version and the leader of its group.
+/// The search engine. It stores each page with its version and the leader of its group.
 struct Search {
     index: tantivy::Index,
     url: Field,
@@ -87,7 +86,7 @@ impl Search {
         Ok(pages)
     }
 
-    /// Returns the results of a word, collapsed: for each leader, the pages of its group that contain the word.
+    /// Returns the collapsed results for a word: for each leader, the pages of its group that contain the word.
     fn collapsed(&self, searcher: &Searcher, word: &str) -> Result<BTreeMap<String, BTreeSet<String>>> {
         let term = TermQuery::new(Term::from_field_text(self.body, word), IndexRecordOption::Basic);
         let mut groups: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -99,7 +98,7 @@ impl Search {
     }
 }
 
-/// Returns the text of a page in one of its versions; odd versions have the text of an earlier page.
+/// Returns the text of a version of a page. Odd versions are copies of an earlier page.
 fn text(url: &str, version: u64) -> Result<String> {
     let number: u64 = url.rsplit('/').next().context("no number")?.parse()?;
     Ok(page(if version % 2 == 0 { number } else { mixed(number ^ version << 40) % (number + 1) }))
@@ -129,8 +128,8 @@ fn name(key: &KeyBuf) -> Result<String> {
     Ok(key.as_str().context("a key that is no URL")?.to_owned())
 }
 
-/// Returns the changes of a batch, by page: the new version, or `None` for a deleted page. New pages are added. Some of
-/// the existing pages are changed, and some are deleted.
+/// Returns the changes of a batch, by page number: the new version of a page, or `None` if the page is deleted. A batch
+/// adds pages, and changes or deletes some existing ones.
 fn changes(batch: u64, pages: u64) -> BTreeMap<u64, Option<u64>> {
     let first = batch * BATCH;
     let mut all: BTreeMap<u64, Option<u64>> = BTreeMap::new();
@@ -142,7 +141,7 @@ fn changes(batch: u64, pages: u64) -> BTreeMap<u64, Option<u64>> {
     all
 }
 
-/// Returns all leaders, by URL.
+/// Returns the leader of each page, by URL.
 fn leaders(snapshot: &Snapshot, scratch: &Path) -> Result<BTreeMap<String, String>> {
     let mut all = BTreeMap::new();
     snapshot.groups(&Resources::in_dir(scratch))?.for_each(1, |url, leader, _| {
@@ -152,7 +151,7 @@ fn leaders(snapshot: &Snapshot, scratch: &Path) -> Result<BTreeMap<String, Strin
     Ok(all)
 }
 
-/// Updates tantivy to a snapshot, by comparing all pages of both. Returns the number of changed pages.
+/// Compares all pages of tantivy with those of a snapshot and updates tantivy. Returns the number of updated pages.
 fn reconcile(search: &Search, indexing: &IndexWriter, snapshot: &Snapshot, scratch: &Path) -> Result<usize> {
     let (mut indexed, mut count) = (search.pages()?, 0);
     for (url, leader) in leaders(snapshot, scratch)? {
@@ -198,7 +197,7 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
                 Some(version) => {
                     let sketch = sketcher.sketch(&text(&url, version)?)?;
                     let value = version.to_le_bytes();
-                    // Older pages are preferred as representatives of their groups.
+                    // Older pages have priority as leaders of their groups.
                     writer.put(
                         url.as_str(),
                         Document::from(&sketch).with_value(&value).with_priority(number),
@@ -235,7 +234,7 @@ pub(crate) fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Compares tantivy with twindex, and the collapsed results with results computed from the leaders and the texts.
+/// Compares the pages in tantivy with those in twindex, and collapsed results with ones computed from leaders and texts.
 /// Returns all pages with their leaders.
 pub(crate) fn check(folder: &Path, pages: u64) -> Result<BTreeMap<String, Indexed>> {
     let search = Search::open(&folder.join("search"))?;

@@ -1,20 +1,20 @@
-//! An indexer with two stores: twindex decides whether a page is near an existing one, and tantivy makes the new pages
-//! searchable. If it is killed at any time and started again, it ends with every page in tantivy exactly once, as a
-//! text or as the duplicate of another page.
+//! An indexer with two stores: twindex decides whether a page is near an existing one, and tantivy makes the other pages
+//! searchable. If the indexer is killed at any time and started again, it finally has every page in tantivy exactly once,
+//! either as a text or as a duplicate of another page.
 //!
 //! ```sh
-//! cargo run -- run FOLDER PAGES             # index, or go on with it
-//! cargo run -- check FOLDER PAGES           # look at all pages in both stores
-//! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with an undisturbed run
+//! cargo run -- run FOLDER PAGES             # index, or continue
+//! cargo run -- check FOLDER PAGES           # check all pages in both stores
+//! cargo run -- torture FOLDER PAGES KILLS   # run, kill, run ..., check, and compare with an uninterrupted run
 //! ```
 //!
-//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that are also changed and deleted, and
-//! with results collapsed by group: see `collapse.rs`.
+//! `collapse`, `check-collapse` and `torture-collapse` do the same with pages that are also changed and deleted, and with
+//! results collapsed by group; see `collapse.rs`.
 //!
-//! Two stores cannot commit atomically together. So each store records the number of its pages in its commit; tantivy
-//! commits first, twindex second. After a crash tantivy may be one batch ahead. Then the batch is added to twindex
-//! again, which makes the same decisions as before, as its commits are atomic. It is not added to tantivy again, as the
-//! recorded number shows that tantivy has it.
+//! Two stores cannot commit atomically together, so each stores its number of pages in its commit. tantivy commits first,
+//! twindex second. After a crash, tantivy may be one batch ahead. The indexer then adds this batch to twindex again,
+//! which makes the same decisions because its commits are atomic. It does not add the batch to tantivy, whose stored
+//! number shows that it has the batch.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader};
@@ -37,16 +37,16 @@ use twindex::{Admitted, Error, Index, Params};
 mod collapse;
 mod pages;
 
-/// The number of pages of a commit.
+/// Number of pages in a commit.
 const BATCH: u64 = 1000;
-/// The line printed after tantivy has committed pages that twindex may not have yet.
+/// The line printed after a commit of tantivy; twindex may not have these pages yet.
 const SEARCHABLE: &str = "searchable";
-/// The line printed after twindex has committed these pages.
+/// The line printed after a commit of twindex.
 const KNOWN: &str = "known";
 /// The memory limit of tantivy in bytes.
 const HEAP_BYTES: usize = 50_000_000;
 
-/// The search engine.
+/// The search engine: a tantivy index and its fields.
 struct Search {
     index: tantivy::Index,
     url: Field,
@@ -128,7 +128,8 @@ fn run(folder: &Path, pages: u64) -> Result<()> {
     Ok(())
 }
 
-/// Returns the result for each page, in order: `None` if it is searchable, otherwise the page that it duplicates.
+/// Checks both stores. For each page in order, returns `None` if it is searchable, otherwise the URL of the page that it
+/// duplicates.
 fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     let search = Search::open(&folder.join("search"))?;
     let near = open_near(&folder.join("near.twx"))?;
@@ -162,15 +163,15 @@ fn check(folder: &Path, pages: u64) -> Result<Vec<Option<String>>> {
     Ok(became)
 }
 
-/// Starts the indexer and kills it, each time at a different moment: just after its start, some time after both stores
-/// committed, or between their commits. Returns false if the indexer ended before.
+/// Starts the indexer and kills it at a moment that depends on `kill`: just after its start, some time after both stores
+/// committed, or between their commits. Returns false if the indexer ended by itself.
 fn killed(verb: &str, folder: &Path, pages: u64, kill: u64, kills: u64) -> Result<bool> {
     let first = if verb == "run" { SEARCHABLE } else { KNOWN };
     let mut child = Command::new(std::env::current_exe()?)
         .args([verb.as_ref(), folder.as_os_str(), pages.to_string().as_ref()])
         .stdout(Stdio::piped())
         .spawn()?;
-    // Read to the end: closing the pipe would end the process in a more orderly way.
+    // Reads all output, because the indexer would end regularly if the pipe were closed.
     let mut lines = BufReader::new(child.stdout.take().context("no pipe")?).lines();
     let (at_start, between) = (kill % 3 == 1, kill % 3 == 2);
     if !at_start {
@@ -201,9 +202,9 @@ fn torture(folder: &Path, pages: u64, kills: u64) -> Result<()> {
             killed("run", &kept, pages, kill, kills)?,
             "all pages were done before kill {kill}: give it more pages"
         );
-        // The next start needs no repair; this only reports the state after the kill.
+        // The next start needs no repair; this only reports what the kill left.
         let (search, near) = (kept.join("search"), kept.join("near.twx"));
-        // Opening would create missing files, which only the indexer should do.
+        // Only the indexer may create files, and opening would create missing ones.
         if search.join("meta.json").is_file() && near.join("CURRENT").is_file() {
             ahead += u64::from(Search::open(&search)?.pages()? > pages_near(&open_near(&near)?)?);
         }

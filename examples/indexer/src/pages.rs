@@ -1,9 +1,9 @@
-//! Synthetic pages of a crawler, the same in every run. A third of them are copies of an earlier page with one or two
-//! words changed.
+//! Generates the pages of a crawler, deterministically. A third of the pages are copies of an earlier page with one or
+//! two words changed.
 
-/// The number of words of a page.
+/// Number of words of a page.
 const WORDS: u64 = 60;
-/// The number of distinct words.
+/// Number of distinct words.
 const VOCABULARY: u64 = 20_000;
 
 /// Hashes a number to 64 bits (the finalizer of `splitmix64`).
@@ -20,7 +20,7 @@ pub(crate) fn url(number: u64) -> String {
 
 pub(crate) fn page(number: u64) -> String {
     let draw = mixed(number ^ 1 << 40);
-    // The original of a copy is an original or another copy.
+    // A page can be a copy of a copy.
     let is_copy = number > 0 && draw.is_multiple_of(3);
     let first = if is_copy { mixed(draw) % number } else { number };
     let mut words: Vec<u64> = (0..WORDS).map(|at| mixed(first << 8 | at) % VOCABULARY).collect();

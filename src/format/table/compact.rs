@@ -1,22 +1,23 @@
-//! Codec 2 of complete tables: Elias-Fano, at the entropy bound.
+//! Codec 2 of complete tables: Elias-Fano coding, close to the entropy bound.
 //!
 //! R distinct values of 64 bits need at least about 64 - log2 R + 1.44 bits each. The first h = floor(log2 R) bits of a
-//! value are its *high*. Highs are stored in unary: bit `i + high` of a stream is set for row i, so a zero follows the
-//! rows of each high (Elias 1974; Vigna, WSDM 2013, section 3). The other bits of a value are its *low*. Lows are
-//! stored in three columns, so a scan reads 2 bytes per row, and the other columns only for rows that pass the filter.
+//! value are its *high part*. High parts are stored in unary: for row i, bit `i + high` of a stream is set, so a zero
+//! follows the rows of each high part (Elias 1974; Vigna, WSDM 2013, section 3). The other bits of a value are its *low
+//! part*. Low parts are stored in three columns, so that a scan reads only 2 bytes per row and the other columns only
+//! for rows that pass the filter.
 //!
 //! ```text
 //! 0 directory  (2^D + 1) x 4 bytes: the first row of each prefix of D bits; the last is R
 //! 1 stream     R + 2^h bits, bit 0 of byte 0 first, in whole words of 8 bytes
-//! 2 first      R x 2: the first 16 bits of the low
-//! 3 second     R x 2: the next 16
+//! 2 first      R x 2: the first 16 bits of the low part
+//! 3 second     R x 2: the next 16 bits of the low part
 //! 4 rest       R x (32 - h) bits, from bit 0 of byte 0 on, in whole words of 8 bytes, followed by one more word
 //! 5 samples    x 4: the number of rows before every 4,096th bit of the stream, from bit 4,096 on
 //! ```
 //!
-//! D = max(h - 6, 0). The piece of the stream for a bucket of the directory begins at bit `row + (bucket << (h - D))`,
-//! and has 16 to 24 bytes if values are uniform, so select reads only a few words. The samples are for hot buckets:
-//! with them, select reads at most 64 words for any values.
+//! D = max(h - 6, 0). The bits of the stream for a bucket of the directory begin at bit `row + (bucket << (h - D))`,
+//! where `row` is the first row of the bucket. For uniform values they take 16 to 24 bytes, so select reads only a few
+//! words. The samples are for hot buckets: with samples, select reads at most 64 words for any values.
 
 use std::ops::{ControlFlow, Range};
 
@@ -29,31 +30,31 @@ use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, align, place};
 use twindex_kernel::Simd;
 
-/// The number of this codec in the table of contents.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 2;
 /// Number of parts of a section.
 const PARTS: usize = 6;
-/// Number of bits of a high that the directory does not cover. A bucket holds 64 to 128 rows of uniform values.
+/// Number of bits of a high part that the directory does not cover. With uniform values, a bucket has 64 to 128 rows.
 const BUCKET_BITS: u32 = 6;
-/// Number of bits of the stream per sample, and the maximum number of bits that are searched without a sample.
+/// Number of bits of the stream for each sample. Also the maximum number of bits that are searched without a sample.
 const SAMPLE: u64 = 4096;
 /// Number of bits of a word of the stream.
 const WORD: u64 = 64;
-/// Number of rows whose columns are read at once: 4 KiB, a page, of the first column.
+/// Number of rows whose columns are read at once: 4 KiB (a page) of the first column.
 const STEP: u64 = 2048;
-/// Number of rows that a kernel tests together.
+/// Number of rows that a kernel tests at once.
 const LANES: usize = 64;
-/// From this radius on, a scan filters by the first 32 bits of the lows instead of 16. With 16 bits, a tenth or more of
-/// random rows would pass.
+/// The smallest radius for which a scan filters by the first 32 bits of the low parts instead of 16. With 16 bits, at
+/// least a tenth of random rows would pass.
 const RADIUS_WIDE: u32 = 5;
 
 /// The layout of a section, which depends only on its number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compact {
     rows: u64,
-    /// Number of bits of a high: h.
+    /// h: the number of bits of a high part.
     high: u32,
-    /// Number of bits of the directory's prefixes: D.
+    /// D: the number of bits of the directory's prefixes.
     prefix: u32,
     stream: u64,
     first: u64,
@@ -65,8 +66,8 @@ pub struct Compact {
 }
 
 impl Compact {
-    /// Returns the layout for `rows` distinct values. [`open`](Self::open) and [`encode`](Self::encode) refuse more
-    /// than [`DOCUMENTS_MAX`].
+    /// Returns the layout for `rows` distinct values. [`open`](Self::open) and [`encode`](Self::encode) return an error
+    /// for more than [`DOCUMENTS_MAX`] rows.
     #[must_use]
     pub fn of(rows: u64) -> Self {
         let counted = rows.min(DOCUMENTS_MAX);
@@ -87,7 +88,7 @@ impl Compact {
     /// Opens a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault if the length does not match the number of rows.
+    /// [`Error::Corrupt`] if the length does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -100,11 +101,11 @@ impl Compact {
         Ok(layout)
     }
 
-    /// Returns the rows whose first `bits` bits are `prefix`. Takes constant time on uniform values and O(log n) on
-    /// any.
+    /// Returns the rows whose first `bits` bits are `prefix`. Takes constant time for uniform values and O(log n) time
+    /// for any values.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the directory and the stream.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         let Some(bounds) = bounds(prefix, bits) else { return Ok(0..0) };
@@ -122,17 +123,18 @@ impl Compact {
         if bits <= self.high || start >= end {
             return self.ordered(source, bucket, start..end);
         }
-        // All remaining rows have the same high, so only the lows are compared.
+        // All remaining rows have the same high part, so only the low parts are compared.
         let mask = u64::MAX >> self.high;
         let lows = bounds.start() & mask..=bounds.end() & mask;
         search::between(start..end, &lows, search::Search::Binary, |row| self.low(source, row))
     }
 
-    /// Calls `each` with the row and value of each of `rows` whose value is within `radius` of `query`, in ascending
-    /// order, until it breaks. Reads two bytes per row, and four from radius 5 on.
+    /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
+    /// ascending order, until `each` breaks. Reads 2 bytes per row, and 4 if `radius` is 5 or more.
     ///
     /// # Errors
-    /// The errors of the source, and faults. Values passed to `each` before the error are correct.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
+    /// an error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -178,7 +180,7 @@ impl Compact {
     /// Returns the value of a row.
     ///
     /// # Errors
-    /// The errors of the source, and faults, including one for a row that does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist, and the errors of the source.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
@@ -189,7 +191,7 @@ impl Compact {
     /// Returns the row of a value; `None` if the table does not contain it.
     ///
     /// # Errors
-    /// As [`rows`](Self::rows).
+    /// Same as [`rows`](Self::rows).
     #[inline]
     pub fn find<'a>(&self, source: impl Source<'a>, value: u64) -> Result<Option<u64>> {
         let rows = self.rows(source, value, 64)?;
@@ -203,7 +205,7 @@ impl Compact {
     /// samples are consistent, that values ascend strictly, and that all bits after the last row are zero.
     ///
     /// # Errors
-    /// The errors of the source and of `each`, and faults.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source and of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -286,7 +288,7 @@ impl Compact {
         );
     }
 
-    /// Writes the section of these values. Needs a few KiB of memory.
+    /// Encodes these values as a section. Needs a few KiB of memory.
     ///
     /// # Errors
     /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly or if their number
@@ -340,15 +342,15 @@ impl Compact {
         Err(source.corrupt(Fault::new(0, expected, format!("{}..{}", rows.start, rows.end))))
     }
 
-    /// Returns the range of bits of the stream that belongs to a bucket.
+    /// Returns the range of bits of the stream that belong to a bucket.
     #[inline(always)]
     fn piece(&self, bucket: u64, rows: &Range<u64>) -> Range<u64> {
         let open = self.high - self.prefix;
         rows.start + (bucket << open)..rows.end + ((bucket + 1) << open)
     }
 
-    /// Returns the first row of a bucket whose high is at least `high`. `high` must be a high of the bucket, or the
-    /// first high of the next bucket.
+    /// Returns the first row of a bucket whose high part is at least `high`. `high` must be a high part in the bucket,
+    /// or the first high part of the next bucket.
     #[inline(always)]
     fn row_of_high<'a>(
         &self,
@@ -365,10 +367,10 @@ impl Compact {
             return Ok(rows.end);
         }
         let piece = self.piece(bucket, rows);
-        // A sample precedes the result if it precedes the zero that ends the previous high.
+        // The search may start at a sample that precedes the zero after the previous high part.
         let mut walk = self.walk(source, &piece, rows, |bit, row| bit.saturating_sub(row) < high)?;
         while let Some(ones) = walk.next_word() {
-            // Number of zeros, from the current bit on, before the zero that ends the previous high.
+            // Number of zeros between the current bit and the zero after the previous high part.
             let Some(left) = high.checked_sub(walk.bit - walk.row + 1) else { break };
             let zeros = !ones & walk.valid();
             if u64::from(zeros.count_ones()) > left {
@@ -394,7 +396,7 @@ impl Compact {
         Err(self.broken_stream(source, &self.piece(bucket, rows)))
     }
 
-    /// Returns the high of a row. `place` caches the bucket of the last row.
+    /// Returns the high part of a row. `place` caches the bucket of the previous call.
     #[inline(always)]
     fn high<'a>(&self, source: impl Source<'a>, place: &mut BucketRows, row: u64) -> Result<u64> {
         if !place.rows.contains(&row) {
@@ -418,10 +420,10 @@ impl Compact {
         Err(self.broken_stream(source, &piece))
     }
 
-    /// Returns the bucket of a row, by interpolation in the directory: about log2 D reads on uniform values.
+    /// Returns the bucket of a row, by interpolation in the directory: about log2 D reads for uniform values.
     #[inline]
     fn place<'a>(&self, source: impl Source<'a>, row: u64) -> Result<BucketRows> {
-        // The first entry that is greater than the row belongs to the next bucket.
+        // The first directory entry above `row` belongs to the bucket after the one that contains the row.
         let next = search::interpolate(1..1 << self.prefix, 0..=self.rows, row + 1, |bucket| {
             array(source, bucket * 4).map(|bytes| u64::from(u32::from_le_bytes(bytes)))
         })?;
@@ -433,8 +435,8 @@ impl Compact {
         Err(self.disorder(source, bucket, &rows))
     }
 
-    /// Starts a search in a piece of the stream: at the last sample in the piece for which `before` is true, or at the
-    /// start of the piece.
+    /// Starts a search in the piece of the stream that belongs to a bucket: at the last sample in the piece for which
+    /// `before` is true, or at the start of the piece.
     #[inline(always)]
     fn walk<'a>(
         &self,
@@ -446,7 +448,7 @@ impl Compact {
         let (mut bit, mut row, mut end) = (piece.start, rows.start, piece.end);
         if piece.end - piece.start > SAMPLE {
             (bit, row) = self.sample(source, piece, rows, before)?;
-            // The result is not after the next sample.
+            // The result is before the next sample.
             end = end.min((bit / SAMPLE + 1) * SAMPLE);
         }
         let words = bit / WORD..end.div_ceil(WORD);
@@ -454,8 +456,8 @@ impl Compact {
         Ok(StreamWalk { bytes, bit, row, end })
     }
 
-    /// Returns the bit and the row of the last sample in a piece for which `before` is true; the first bit and row of
-    /// the piece if there is no such sample.
+    /// Returns the bit and the row at the last sample in a piece for which `before` is true. Returns the first bit and
+    /// row of the piece if there is no such sample.
     #[cold]
     fn sample<'a>(
         &self,
@@ -496,7 +498,7 @@ impl Compact {
         source.corrupt(Fault::new(self.stream + piece.start / 8, expected, "others"))
     }
 
-    /// Returns the value of a row; `None` if it is not within the radius.
+    /// Returns the value of a row if it is within the radius, otherwise `None`.
     #[inline(always)]
     fn survivor<'a>(
         &self,
@@ -519,7 +521,7 @@ impl Compact {
         (high << 1) << (63 - self.high) | low
     }
 
-    /// Returns the low of a row, which must exist.
+    /// Returns the low part of a row, which must exist.
     #[inline(always)]
     fn low<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         let first = u16::from_le_bytes(array(source, self.first + row * 2)?);
@@ -529,7 +531,7 @@ impl Compact {
         Ok(join(self.high, first, second, word >> (bit % 8)))
     }
 
-    /// Reads the lows of at most [`STEP`] rows, from `start` on.
+    /// Reads the low parts of the next rows from `start` on, at most [`STEP`] rows.
     fn lows<'a>(&self, source: impl Source<'a>, start: u64) -> Result<LowBits<'a>> {
         let rows = start..self.rows.min(start + STEP);
         let bits = rows.start * u64::from(32 - self.high)..rows.end * u64::from(32 - self.high);
@@ -571,21 +573,21 @@ fn disagrees<'a>(source: impl Source<'a>, at: u64, expected: u64, found: u64) ->
     source.corrupt(Fault::new(at, format!("row {expected}, as the stream says"), found))
 }
 
-/// Returns the rows of a column of 16-bit numbers that begins at offset `part`.
+/// Returns the 16-bit numbers of `rows` in the column that begins at offset `part`.
 #[inline(always)]
 fn column<'a>(source: impl Source<'a>, part: u64, rows: &Range<u64>) -> Result<&'a [U16]> {
     let bytes = source.read(part + rows.start * 2..part + rows.end * 2)?;
     wire::column(bytes).map_err(|fault| source.corrupt(fault))
 }
 
-/// Joins a low from the bits of its columns. `rest` ends with the bits of this row; higher bits are ignored.
+/// Joins a low part from its three columns. The lowest bits of `rest` are those of this row; higher bits are ignored.
 #[inline(always)]
 fn join(high: u32, first: u16, second: u16, rest: u64) -> u64 {
     let bits = 32 - high;
     u64::from(first) << (16 + bits) | u64::from(second) << bits | rest & ((1 << bits) - 1)
 }
 
-/// Returns the position of the set bit of `word` that has `before` set bits below it, by bisection with popcount.
+/// Returns the position of the set bit of `word` that has `before` set bits below it. Bisects with popcounts.
 #[inline(always)]
 fn select(word: u64, before: u64) -> u32 {
     let (mut word, mut before, mut place) = (word, before as u32, 0);
@@ -599,7 +601,7 @@ fn select(word: u64, before: u64) -> u32 {
     place
 }
 
-/// Returns a bit mask of the lanes, at most [`LANES`], whose total distance in the two columns is within the radius.
+/// Returns a bit mask of the rows, at most [`LANES`], whose distance in both columns together is within the radius.
 #[inline(always)]
 fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: u32) -> u64 {
     const TOGETHER: usize = 16;
@@ -607,7 +609,7 @@ fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: 
     let steps = firsts.chunks(TOGETHER).zip(seconds.chunks(TOGETHER));
     let mut near = 0;
     for (step, (firsts, seconds)) in steps.enumerate() {
-        // No branch in the loop, so that the compiler vectorizes it.
+        // The loop has no branch, so that the compiler vectorizes it.
         let mut any = false;
         for pair in firsts.iter().zip(seconds) {
             any |= distance(pair) <= radius;
@@ -621,15 +623,15 @@ fn near_pairs(firsts: &[U16], seconds: &[U16], first: u16, second: u16, radius: 
     near
 }
 
-/// A bucket and its rows.
+/// A bucket of the directory and its rows.
 struct BucketRows {
     bucket: u64,
     rows: Range<u64>,
 }
 
-/// A search in the stream, word by word.
+/// The state of a search in the stream, which proceeds word by word.
 struct StreamWalk<'a> {
-    /// The words from the word of `bit` on.
+    /// The bytes of the stream from the word that contains `bit`.
     bytes: &'a [u8],
     bit: u64,
     /// Number of rows before `bit`.
@@ -638,14 +640,14 @@ struct StreamWalk<'a> {
 }
 
 impl StreamWalk<'_> {
-    /// Returns the current word, shifted so that the current bit is bit 0; `None` at the end.
+    /// Returns the current word, shifted so that bit 0 is the current bit; `None` at the end.
     #[inline(always)]
     fn next_word(&self) -> Option<u64> {
         let word = self.bytes.first_chunk().filter(|_| self.bit < self.end)?;
         Some(u64::from_le_bytes(*word) >> (self.bit % WORD))
     }
 
-    /// Returns the number of bits from the current bit to the end of its word.
+    /// Returns the number of bits from the current bit to the end of the word.
     #[inline(always)]
     fn width(&self) -> u64 {
         WORD - self.bit % WORD
@@ -656,7 +658,7 @@ impl StreamWalk<'_> {
         u64::MAX >> (self.bit % WORD)
     }
 
-    /// Moves to the next word. `rows` is the number of rows in the rest of the current word.
+    /// Advances to the next word. `rows` is the number of rows in the rest of the current word.
     #[inline(always)]
     fn skip(&mut self, rows: u64) {
         self.bit += self.width();
@@ -665,12 +667,12 @@ impl StreamWalk<'_> {
     }
 }
 
-/// The lows of consecutive rows.
+/// The low parts of consecutive rows.
 struct LowBits<'a> {
     rows: Range<u64>,
     first: &'a [U16],
     second: &'a [U16],
-    /// The bytes of the third column, from the byte that contains the first row's first bit.
+    /// The bytes of the third column, starting with the byte that contains the first bit of the first row.
     rest: &'a [u8],
 }
 
@@ -686,14 +688,14 @@ impl LowBits<'_> {
     }
 }
 
-/// The buffer of a part that is being written to the columns.
+/// The buffer of a part before it is written to the columns.
 pub(super) struct ColumnBuffer {
     number: usize,
     bytes: Vec<u8>,
 }
 
 impl ColumnBuffer {
-    /// Number of buffered bytes that are written at once.
+    /// The number of buffered bytes at which the buffer is written.
     const FULL: usize = 4096;
 
     pub(super) fn new(number: usize) -> Self {
@@ -713,10 +715,10 @@ impl ColumnBuffer {
     }
 }
 
-/// Checks that `value` may follow the value `last` in a table of `rows` rows.
+/// Checks that `value` may follow the value `last` in row `row` of a table of `rows` rows.
 ///
 /// # Errors
-/// [`Error::Invalid`].
+/// [`Error::Invalid`] if `value` is not above `last`, or if the table would have too many rows.
 #[inline(always)]
 pub(super) fn follows(last: Option<u64>, value: u64, row: u64, rows: u64) -> Result<()> {
     if last.is_some_and(|last| last >= value) {
@@ -736,12 +738,12 @@ struct CompactEncoder<'c, C> {
     parts: [ColumnBuffer; PARTS],
     row: u64,
     last: Option<u64>,
-    /// Number of directory entries that are written.
+    /// Number of directory entries written so far.
     entries: u64,
-    /// The word of the stream that is being filled, and its position.
+    /// The incomplete last word of the stream, and the number of words before it.
     word: u64,
     words: u64,
-    /// Bits of the third column that do not fill a word yet, and their number.
+    /// Bits of the third column that do not fill a word yet, and the number of these bits.
     rest: u64,
     rest_bits: u32,
 }
@@ -782,7 +784,7 @@ impl<'c, C: Columns> CompactEncoder<'c, C> {
         Ok(())
     }
 
-    /// Writes the entries of the directory up to the entry of `bucket`.
+    /// Writes the directory entries up to and including the entry of `bucket`.
     #[inline(always)]
     fn entries_up_to(&mut self, bucket: u64) -> Result<()> {
         while self.entries <= bucket {
@@ -792,7 +794,7 @@ impl<'c, C: Columns> CompactEncoder<'c, C> {
         Ok(())
     }
 
-    /// Writes the words of the stream before position `word`, and the samples between them.
+    /// Writes the words of the stream before word `word`, and the samples between them.
     #[inline(always)]
     fn words_up_to(&mut self, word: u64) -> Result<()> {
         while self.words < word {
@@ -891,7 +893,7 @@ mod tests {
     testing::codec_tests!(Compact);
 
     #[test]
-    fn ten_million_values_take_1_03_times_the_bound_and_ten_thousand_1_10_times() {
+    fn compact_size_is_within_10_percent_of_the_entropy_bound() {
         let ratio = |rows: u64| {
             let bound = 64.0 - (rows as f64).log2() + std::f64::consts::LOG2_E;
             Compact::of(rows).length as f64 * 8.0 / rows as f64 / bound
@@ -903,7 +905,7 @@ mod tests {
     }
 
     #[test]
-    fn layout_is_a_function_of_the_rows() {
+    fn layout_depends_only_on_the_number_of_rows() {
         for rows in (0..3000).chain([1 << 20, 10_000_000, 1 << 30]) {
             let layout = Compact::of(rows);
             assert!(layout.high <= 30 && layout.high >= layout.prefix && layout.high - layout.prefix <= 6);
@@ -918,15 +920,14 @@ mod tests {
     }
 
     #[test]
-    fn three_values_are_encoded_as_in_the_format() {
-        // R = 3: h = 1, D = 0, 31 bits of rest. The stream is: row 0 with high 0, a zero, rows 1 and 2 with high 1, a
-        // zero.
+    fn three_values_encode_to_the_bytes_of_the_specification() {
+        // R = 3, so h = 1, D = 0, and the rest has 31 bits. The stream is: row 0 with high part 0, a zero, rows 1 and 2
+        // with high part 1, a zero.
         let values = [0x0123_4567_89AB_CDEF, 0x8000_0000_0000_0001, 0xFFFF_FFFF_FFFF_FFFF];
         let mut expected = vec![0; 280];
         expected[4] = 3;
         expected[64] = 0b01101;
-        // The lows have 63 bits: their first 16 are bits 62 to 47, the next 16 are bits 46 to 31, the rest is bits 30
-        // to 0.
+        // The low parts have 63 bits: `first` has bits 62 to 47, `second` bits 46 to 31, `rest` bits 30 to 0.
         expected[128..134].copy_from_slice(&[0x46, 0x02, 0x00, 0x00, 0xFF, 0xFF]);
         expected[192..198].copy_from_slice(&[0xCF, 0x8A, 0x00, 0x00, 0xFF, 0xFF]);
         let rest = 0x09AB_CDEF_u128 | 1 << 31 | 0x7FFF_FFFF << 62;
@@ -937,7 +938,7 @@ mod tests {
     }
 
     #[test]
-    fn select_finds_each_one() {
+    fn select_returns_the_position_of_every_set_bit() {
         for word in testing::uniform(200, 3).into_iter().chain([1, u64::MAX, 1 << 63]) {
             let places: Vec<u32> = (0..64).filter(|place| word >> place & 1 == 1).collect();
             for (before, place) in places.into_iter().enumerate() {
@@ -947,7 +948,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sample_is_compared_with_the_stream() {
+    fn for_each_detects_damage_of_every_sample() {
         let values = testing::uniform(20_000, 4);
         let section = testing::section::<Compact>(&values);
         let codec = Compact::of(20_000);
@@ -962,7 +963,7 @@ mod tests {
     }
 
     #[test]
-    fn walk_in_a_hot_bucket_reads_few_bytes() {
+    fn lookup_in_a_hot_bucket_reads_few_bytes() {
         // All rows are in one bucket. Without samples, a lookup would read 12 KiB of the stream.
         let values: Vec<u64> = (0..100_000).map(|value| value << 20).collect();
         let section = testing::section::<Compact>(&values);

@@ -1,9 +1,10 @@
-//! A partial table: entries that refer to table 1 instead of repeating the fingerprint.
+//! A partial table: its entries refer to table 1 and contain only a part of each fingerprint.
 //!
-//! An entry consists of a *pointer*, the first 16 bits of the fingerprint's key in table 1, which locate it there, and
-//! 0, 1 or 2 bytes of *filter*, the bits that follow in [`Design::entry_order`](crate::design::Design::entry_order). A
-//! search compares both with the query, so it looks up only few entries in table 1. Entries ascend within a bucket. Two
-//! fingerprints may have equal entries; both are stored.
+//! An entry consists of a *pointer* and a *filter*. The pointer is the first 16 bits of the fingerprint's key in table
+//! 1, which locate the fingerprint there. The filter is 0, 1 or 2 bytes: the bits that follow the pointer in
+//! [`Design::entry_order`](crate::design::Design::entry_order). A search compares both with the query, so that it looks
+//! up only few entries in table 1. Entries ascend within a bucket. Different fingerprints may have equal entries; each
+//! is stored.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the table's keys; d = floor(log2 rows) - 3, from 0 to the number
@@ -25,7 +26,7 @@ use crate::format::place;
 use crate::format::wire;
 use twindex_kernel::Simd;
 
-/// Codec number of a table with entries of 2 bytes; the numbers for 3 and 4 bytes follow.
+/// Codec number of a table with entries of 2 bytes. The next two numbers are for entries of 3 and 4 bytes.
 pub const CODEC_2: u16 = 1;
 
 /// Returns the codec number of tables with entries of `width` bytes, 2 to 4.
@@ -34,7 +35,7 @@ pub fn codec(width: u8) -> u16 {
     CODEC_2 + u16::from(width) - 2
 }
 
-/// Returns the width of a codec's entries, 2 to 4 bytes; `None` for another codec number.
+/// Returns the width in bytes, 2 to 4, of the entries of a codec; `None` for an unknown codec number.
 #[must_use]
 pub fn width(of: u16) -> Option<u8> {
     (2..=4).find(|&width| codec(width) == of)
@@ -54,8 +55,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns the layout for `rows` fingerprints with entries of `width` bytes (2 to 4), in a table that leads with
-    /// `lead` bits.
+    /// Returns the layout for `rows` fingerprints with entries of `width` bytes (2 to 4) in a table with `lead` leading
+    /// bits.
     #[must_use]
     pub fn of(rows: u64, lead: u32, width: u8) -> Self {
         let directory = Directory::of(rows, lead);
@@ -65,14 +66,14 @@ impl Filter {
         Self { directory, width, pointers, filters, length: filters + filter_bytes }
     }
 
-    /// Returns the offset in the section of the plane of pointers, which a scan reads first.
+    /// Returns the offset of the plane of pointers in the section. A scan reads this plane first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.pointers
     }
 
-    /// Returns the sort value of an entry: from the highest bit down, the bits of the directory, the pointer and the
-    /// filter. `prefix` holds the bits of the directory, `entry` the pointer and the filter.
+    /// Returns the sort value of an entry. Its highest bits are, in this order, the bits of the directory, the pointer
+    /// and the filter. `prefix` contains the bits of the directory; `entry` contains the pointer and the filter.
     #[inline(always)]
     #[must_use]
     pub fn value(&self, prefix: u64, entry: u64) -> u64 {
@@ -80,11 +81,11 @@ impl Filter {
         (prefix << width | entry) << (64 - self.directory.bits - width)
     }
 
-    /// Returns the rows of the bucket that contains the keys beginning with the `bits` bits of `prefix`. If the
+    /// Returns the rows of the buckets that contain all keys beginning with `prefix`, a prefix of `bits` bits. If the
     /// directory has fewer bits, the bucket contains other keys too.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         if bits <= self.directory.bits {
@@ -94,7 +95,7 @@ impl Filter {
         }
     }
 
-    /// Prefetches the directory's entry for a prefix.
+    /// Prefetches the entry of the directory for a prefix.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         self.directory.hint(source, prefix, bits);
@@ -117,11 +118,11 @@ impl Filter {
         }
     }
 
-    /// Calls `each` with each row whose pointer is within `radius` of the pointer `query`, and with the pointer of that
-    /// row.
+    /// Calls `each` with the row and the pointer of each row in `rows` whose pointer is within `radius` of the pointer
+    /// `query`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn candidates<'a, S: Simd>(
         &self,
@@ -145,10 +146,10 @@ impl Filter {
         column(source, self.pointers + rows.start * 2..self.pointers + rows.end * 2)
     }
 
-    /// Returns the distance between the filter of a row and the filter of the query's entry `entry`.
+    /// Returns the Hamming distance between the filter of a row and the filter in the query's entry `entry`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt).
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged.
     #[inline(always)]
     pub fn distance<'a>(&self, source: impl Source<'a>, row: u64, entry: u64) -> Result<u32> {
         let stored = self.filter(source, row)?;
@@ -166,7 +167,8 @@ impl Filter {
     /// Calls `each` with the [sort value](Self::value) of every entry, in the order of the table.
     ///
     /// # Errors
-    /// [`Error::Corrupt`](crate::Error::Corrupt), also if entries do not ascend, or the errors of `each`.
+    /// [`Error::Corrupt`](crate::Error::Corrupt) if the section is damaged, for example if entries do not ascend; or
+    /// the errors of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -194,8 +196,8 @@ impl Filter {
         Ok(())
     }
 
-    /// Writes a table from its [sort values](Self::value), which ascend, one for each row of the layout. Needs memory
-    /// for the directory.
+    /// Writes a table from its [sort values](Self::value), which must ascend, one for each row of the layout. Needs
+    /// memory for the directory.
     ///
     /// # Errors
     /// The errors of `values` and `columns`.
@@ -227,7 +229,7 @@ impl Filter {
     }
 }
 
-/// Writes a partial table from its entries, one bucket after another.
+/// Writes a partial table from its entries, bucket by bucket.
 #[derive(Debug)]
 pub struct Encoder {
     directory: DirectoryBuilder,
@@ -243,7 +245,7 @@ impl Encoder {
         Self { directory, width: filter.width, chunk: Default::default() }
     }
 
-    /// Sets the number of entries in the bucket of a directory prefix.
+    /// Sets the number of entries in the bucket with this prefix.
     pub fn bucket(&mut self, prefix: u64, rows: u32) {
         self.directory.count_bucket(prefix, rows);
     }

@@ -2,12 +2,12 @@
 //!
 //! The compression of Manku, Jain and Das Sarma (*Detecting Near-Duplicates for Web Crawling*, WWW 2007, section 3.2,
 //! 'Compression of Fingerprints'). In sorted order, the most significant bit in which a value differs from the previous
-//! one is nearly always one of a few. So its position is Huffman-coded, and the bits below it follow unencoded. Values
-//! are in blocks of 1,024 bytes that are decoded independently. An array with the last key of each block is searched by
-//! interpolation or bisection.
+//! value is nearly always one of a few positions. So this position is Huffman-coded, and the bits below it follow
+//! unencoded. Values are stored in blocks of 1,024 bytes, which are decoded independently. An array with the last key
+//! of each block is searched by interpolation or bisection.
 //!
-//! This is the classic codec, for comparison with the paper: it is used with `codec=manku`, but never with `auto`. The
-//! default codecs are [`planes`](super::planes) and [`compact`](super::compact).
+//! This codec exists for comparison with the paper: it is used only with `codec=manku`, never with `auto`. The default
+//! codecs are [`planes`](super::planes) and [`compact`](super::compact).
 //!
 //! ```text
 //! 0 head    64 bytes: the number of blocks B, 8 bytes; the lengths of the codes of positions 0 to 63, 4 bits
@@ -18,10 +18,10 @@
 //!           value the code of position p and the p bits below it. All other bits of a block are zero
 //! ```
 //!
-//! A value is added to the current block if it fits. The code has at most 15 bits per symbol and takes the minimum
-//! number of bits for all neighbours in the table. It is computed by package-merge (Larmore and Hirschberg, 1990), with
-//! ties broken as described at `code_lengths`. It is canonical: shorter codes first, and among codes of equal length,
-//! lower positions first. So a list of values has exactly one encoding.
+//! A value is added to the current block if it fits. The code has at most 15 bits per symbol and minimizes the number
+//! of bits for all pairs of neighbours in the table. It is computed by package-merge (Larmore and Hirschberg, 1990),
+//! with ties broken as described at `code_lengths`. It is canonical: shorter codes first, and among codes of equal
+//! length, lower positions first. So a list of values has exactly one encoding.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -34,27 +34,27 @@ use crate::format::wire::Fault;
 use crate::format::{DOCUMENTS_MAX, align, place};
 use twindex_kernel::Simd;
 
-/// The number of this codec in the table of contents.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 3;
 /// Length of a block in bytes.
 const BLOCK_BYTES: usize = 1024;
 const BLOCK_BITS: usize = BLOCK_BYTES * 8;
 /// Length of the head in bytes.
 const HEAD_BYTES: u64 = 64;
-/// The offsets of the lengths and of the reserved bytes in the head.
+/// The offsets of the code lengths and of the reserved bytes in the head.
 const HEAD_LENGTHS: usize = 8;
 const HEAD_RESERVED: usize = HEAD_LENGTHS + SYMBOLS / 2;
-/// Number of bits of a word of a block, and the number of them that are available at any bit offset within a byte.
+/// Number of bits of a word, and the minimum number of these bits that a read at any bit offset returns.
 const WORD_BITS: u32 = 64;
 const WORD_WHOLE: u32 = WORD_BITS - 7;
-/// Number of symbols: the positions of a bit in a value.
+/// Number of symbols: a symbol is the position of a bit in a value.
 const SYMBOLS: usize = 64;
 /// Maximum length of a code in bits.
 const CODE_MAX: u32 = 15;
-/// Codes of at most this length are decoded by one table lookup. Fewer than one neighbour in 1,024 has a longer code.
+/// Codes of at most this length are decoded by one table lookup. Fewer than one in 1,024 neighbours has a longer code.
 const LOOKUP: u32 = 10;
 
-/// The layout of a section, and its Huffman code. Cheap to clone.
+/// The layout of a section, and its Huffman code. Clones share the code.
 #[derive(Clone, Debug)]
 pub struct Manku {
     rows: u64,
@@ -76,11 +76,11 @@ impl Manku {
         Self { rows, blocks, keys, firsts, data, length, code: Arc::new(code) }
     }
 
-    /// Opens a section of `rows` rows and `length` bytes. Reads the head.
+    /// Opens a section of `rows` rows and `length` bytes. Reads and checks the head.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the head: a number of blocks that does not match the length or exceeds
-    /// the number of rows, or code lengths that do not form a code.
+    /// The errors of the source, and [`Error::Corrupt`] for an invalid head: a number of blocks that does not match the
+    /// length or exceeds the number of rows, or code lengths that do not form a code.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let fault = |at: usize, expected: String, found: String| {
             Err(source.corrupt(Fault::new(at as u64, expected, found)))
@@ -111,10 +111,11 @@ impl Manku {
         Ok(layout)
     }
 
-    /// Returns the rows whose first `bits` bits are `prefix`. Searches the keys, and decodes one or two blocks.
+    /// Returns the rows whose first `bits` bits are `prefix`. Searches the last keys of the blocks, and decodes one or
+    /// two blocks.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the blocks.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -143,11 +144,12 @@ impl Manku {
         self.ordered(source, start..end)
     }
 
-    /// Calls `each` with the row and value of each of `rows` whose value is within `radius` of `query`, in ascending
-    /// order, until it breaks. Decodes the blocks of these rows.
+    /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
+    /// ascending order, until `each` breaks. Decodes the blocks of these rows.
     ///
     /// # Errors
-    /// The errors of the source, and faults. Values passed to `each` before the error are correct.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
+    /// an error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -177,7 +179,7 @@ impl Manku {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            // The blocks of a corrupt table may overlap, but each ends after `row`, so the scan ends.
+            // Blocks of a corrupt table may overlap, but the scan still ends, because each block ends after `row`.
             row = values.rows.end;
             block += 1;
             if row >= rows.end {
@@ -189,7 +191,7 @@ impl Manku {
     /// Returns the value of a row. Searches the first rows of the blocks, and decodes one block.
     ///
     /// # Errors
-    /// The errors of the source, and faults, including one for a row that does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist, and the errors of the source.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.ordered(source, row..row.saturating_add(1))?;
@@ -206,7 +208,7 @@ impl Manku {
     /// Returns the row of a value; `None` if the table does not contain it.
     ///
     /// # Errors
-    /// As [`rows`](Self::rows).
+    /// Same as [`rows`](Self::rows).
     #[inline]
     pub fn find<'a>(&self, source: impl Source<'a>, value: u64) -> Result<Option<u64>> {
         let block = self.block_of_value(source, 0, value, Search::Interpolation)?;
@@ -219,11 +221,11 @@ impl Manku {
     }
 
     /// Calls `each` with every row and its value, in ascending order. Checks that keys, first rows and blocks are
-    /// consistent, that values ascend strictly, that blocks are full and end in zeros, and that the code is the optimal
-    /// one.
+    /// consistent, that values ascend strictly, that blocks are full and end in zeros, and that the code is the
+    /// documented optimal code.
     ///
     /// # Errors
-    /// The errors of the source and of `each`, and faults.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source and of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -268,7 +270,7 @@ impl Manku {
                     "others".into(),
                 );
             }
-            // If no value has been read so far, the block is empty, and its expected last key is 0.
+            // If no value was read yet, the block is empty, and its key must be 0.
             let (at, key) = (self.keys + block * 8, last.unwrap_or(0));
             let found = u64::from_le_bytes(array(source, at)?);
             if found != key {
@@ -304,8 +306,8 @@ impl Manku {
         }
     }
 
-    /// Prefetches the data that [`scan`](Self::scan) reads first: the first row of the block that probably contains the
-    /// rows.
+    /// Prefetches the data that [`scan`](Self::scan) reads first: the entry of the block that probably contains the
+    /// first row.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let block =
@@ -313,12 +315,12 @@ impl Manku {
         source.hint(self.firsts + block as u64 * 4);
     }
 
-    /// Writes the section of these values. Iterates over them twice: the first pass chooses the code. Needs a few KiB
-    /// of memory.
+    /// Encodes the values as a section. Iterates over the values twice; the first pass determines the code. Needs a few
+    /// KiB of memory.
     ///
     /// # Errors
     /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly, if their number is
-    /// not `rows`, or if they differ in the second pass; [`Error::Limit`] for more than [`DOCUMENTS_MAX`].
+    /// not `rows`, or if the second pass returns other values; [`Error::Limit`] for more than [`DOCUMENTS_MAX`] rows.
     pub fn encode<I: Iterator<Item = Result<u64>>>(
         rows: u64,
         values: impl Fn() -> I,
@@ -360,7 +362,7 @@ impl Manku {
         encoder.finish()
     }
 
-    /// Returns the first block, from `from` on, whose last value is at least `value`.
+    /// Returns the first block, starting at `from`, whose last value is at least `value`.
     #[inline(always)]
     fn block_of_value<'a>(
         &self,
@@ -382,10 +384,10 @@ impl Manku {
         }
     }
 
-    /// Returns the block of a row, by interpolation in the first rows of the blocks.
+    /// Returns the block that contains a row, by interpolation in the first rows of the blocks.
     #[inline]
     fn block_of_row<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
-        // The first entry that is greater than the row belongs to the next block.
+        // The first entry above `row` belongs to the block after the one that contains the row.
         let next = search::interpolate(1..self.blocks, 0..=self.rows, row + 1, |block| {
             array(source, self.firsts + block * 4).map(|bytes| u64::from(u32::from_le_bytes(bytes)))
         })?;
@@ -422,7 +424,7 @@ impl Manku {
         source.corrupt(Fault::new(self.firsts + block * 4, expected, found))
     }
 
-    /// Returns the error for a block whose values are all below its last key.
+    /// Returns the error for a block whose values are all below its key, which should be its last value.
     #[cold]
     fn falls_short<'a>(&self, source: impl Source<'a>, block: u64) -> Error {
         let at = self.keys + block * 8;
@@ -436,14 +438,14 @@ fn most_significant(differs: u64) -> usize {
     63_u32.saturating_sub(differs.leading_zeros()) as usize
 }
 
-/// Returns the code lengths, at most [`CODE_MAX`], that take the fewest bits for symbols with these counts: 0 for a
-/// symbol that does not occur, 1 for a single symbol.
+/// Returns the code lengths that minimize the total number of bits for symbols with these counts. A length is at most
+/// [`CODE_MAX`]; it is 0 for a symbol that does not occur, and 1 if only one symbol occurs.
 ///
-/// Package-merge: symbols are sorted by count, then by number. The list starts as the symbols. The following is
-/// repeated [`CODE_MAX`] - 1 times: the items of the list are paired from the first on (an odd last item is dropped), a
-/// pair gets the sum of both weights, and symbols and pairs are merged by weight, with symbols before pairs of equal
-/// weight. Each occurrence of a symbol in the first 2 n - 2 items of the last list makes its code one bit longer, where
-/// n is the number of symbols that occur.
+/// Package-merge: the symbols are sorted by count, then by number. The list initially contains the symbols. The
+/// following is repeated [`CODE_MAX`] - 1 times: consecutive items of the list are paired (an odd last item is
+/// dropped), the weight of a pair is the sum of both weights, and the pairs are merged with the symbols by weight, with
+/// symbols before pairs of equal weight. In the end, the length of a symbol's code is the number of times that the
+/// symbol occurs in the first 2 n - 2 items of the list, where n is the number of symbols that occur.
 fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     let mut symbols: Vec<(u64, usize)> =
         (0..SYMBOLS).filter(|&symbol| counts[symbol] > 0).map(|symbol| (counts[symbol], symbol)).collect();
@@ -465,7 +467,7 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
             (pair[0].0 + pair[1].0, inside)
         });
         let mut merged: Vec<_> = symbols.iter().map(alone).chain(pairs).collect();
-        // The sort is stable, so symbols precede pairs of equal weight.
+        // The sort is stable, so symbols remain before pairs of equal weight.
         merged.sort_by_key(|item| item.0);
         list = merged;
     }
@@ -477,7 +479,7 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     lengths
 }
 
-/// Returns the canonical codes of these lengths, in counting order: shorter codes first, and among codes of equal
+/// Returns the canonical codes with these lengths, in counting order: shorter codes first, and among codes of equal
 /// length, lower symbols first.
 fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
     let mut codes = [0; SYMBOLS];
@@ -496,11 +498,11 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [u16; SYMBOLS] {
 #[derive(Debug)]
 struct HuffmanCode {
     lengths: [u8; SYMBOLS],
-    /// Indexed by the next [`LOOKUP`] bits: the symbol in the low byte and the length of its code in the high byte; 0
-    /// if the code is longer.
+    /// Indexed by the next [`LOOKUP`] bits. The low byte is the symbol and the high byte the length of its code; 0 if
+    /// the code is longer than [`LOOKUP`] bits.
     short: [u16; 1 << LOOKUP],
-    /// For each code length, the first code (`first`), the number of codes (`count`), and the start of their symbols in
-    /// `symbols` (`start`).
+    /// For each code length: the first code (`first`), the number of codes (`count`), and the index of their first
+    /// symbol in `symbols` (`start`).
     first: [u32; CODE_MAX as usize + 1],
     count: [u32; CODE_MAX as usize + 1],
     start: [u32; CODE_MAX as usize + 1],
@@ -508,8 +510,8 @@ struct HuffmanCode {
 }
 
 impl HuffmanCode {
-    /// Returns `None` if the lengths, at most [`CODE_MAX`], form neither a complete code, nor a code of one symbol, nor
-    /// the empty code.
+    /// Creates the code with these lengths, each at most [`CODE_MAX`]; `None` if they form neither a complete code, nor
+    /// a code of one symbol, nor the empty code.
     fn of(lengths: [u8; SYMBOLS]) -> Option<Self> {
         let used = lengths.iter().filter(|&&length| length > 0).count();
         let space: u32 = lengths
@@ -550,7 +552,8 @@ impl HuffmanCode {
         Some(code)
     }
 
-    /// Returns the symbol whose code is at the start of these [`CODE_MAX`] bits, and the length of the code.
+    /// Returns the symbol and the length of the code at the start of these [`CODE_MAX`] bits; `None` if there is no
+    /// such code.
     #[inline(always)]
     fn decode(&self, bits: u32) -> Option<(u32, u32)> {
         let entry = self.short[(bits >> (CODE_MAX - LOOKUP)) as usize & ((1 << LOOKUP) - 1)];
@@ -571,8 +574,8 @@ impl HuffmanCode {
         })
     }
 
-    /// Returns the number of encoded bits of a value whose highest differing bit is at `position`; `None` without a
-    /// code.
+    /// Returns the number of bits that encode a value whose highest differing bit is at `position`; `None` if this
+    /// position has no code.
     fn bits(&self, position: usize) -> Option<usize> {
         Some(usize::from(self.lengths[position]) + position).filter(|_| self.lengths[position] > 0)
     }
@@ -584,7 +587,7 @@ struct BlockValues<'a, 'c> {
     /// The offset of the block in the section.
     at: u64,
     code: &'c HuffmanCode,
-    /// The rows of the block, and the next row.
+    /// The rows of the block, and the next row to be decoded.
     rows: Range<u64>,
     row: u64,
     /// The position of the next bit in the block.
@@ -620,7 +623,7 @@ impl BlockValues<'_, '_> {
             self.long(length, position)
         };
         self.bit += (length + position) as usize;
-        // Values ascend, so the highest differing bit of the previous value must be 0.
+        // Values ascend, so the highest differing bit must be 0 in the previous value.
         if self.bit > BLOCK_BITS || self.last >> position & 1 == 1 {
             return None;
         }
@@ -628,7 +631,7 @@ impl BlockValues<'_, '_> {
         Some(self.last & !(one - 1) | one | below)
     }
 
-    /// Returns the bits below a position, if they do not fit into one word together with the code.
+    /// Returns the bits below a position if they do not fit into one word together with the code.
     #[cold]
     fn long(&self, length: u32, position: u32) -> u64 {
         let at = self.bit + length as usize;
@@ -636,8 +639,8 @@ impl BlockValues<'_, '_> {
         (bits >> 1) >> (WORD_BITS - 1 - position)
     }
 
-    /// Returns the row of the first value that is at least `target`, starting at the value decoded last; `None` if the
-    /// block has none.
+    /// Returns the row of the first value that is at least `target`, starting with the value decoded last; `None` if
+    /// the block has no such value.
     #[inline(always)]
     fn seek<'s>(&mut self, source: impl Source<'s>, target: u64) -> Result<Option<u64>> {
         if self.row > self.rows.start && self.last >= target {
@@ -664,8 +667,8 @@ impl BlockValues<'_, '_> {
     }
 }
 
-/// Returns the bits from `bit` on in the highest bits of a word: at least [`WORD_WHOLE`] bits, then zeros. Bits after
-/// the end of the block are zero; [`BlockValues::next`] detects such reads.
+/// Returns the bits starting at `bit`, in the highest bits of a word: at least [`WORD_WHOLE`] bits, then zeros. Bits
+/// past the end of the block are read as zero; [`BlockValues::next`] detects such reads.
 #[inline(always)]
 fn word(bytes: &[u8], bit: usize) -> u64 {
     let at = bit / 8;
@@ -688,7 +691,7 @@ struct MankuEncoder<'c, C> {
     codes: [u16; SYMBOLS],
     columns: &'c mut C,
     parts: [ColumnBuffer; 4],
-    /// The whole bytes of the current block, its number of bits, and the bits that do not fill a byte yet.
+    /// The complete bytes of the current block, its number of bits, and the bits that do not fill a byte yet.
     block: Vec<u8>,
     bits: usize,
     waiting: u64,
@@ -719,7 +722,7 @@ impl<C: Columns> MankuEncoder<'_, C> {
         Ok(())
     }
 
-    /// Appends the lowest `count` bits of `bits`; the other bits must be 0.
+    /// Appends the lowest `count` bits of `bits`. All other bits must be 0.
     fn bits(&mut self, bits: u64, count: usize) {
         let left = self.bits % 8;
         let mut all = u128::from(self.waiting) << count | u128::from(bits);
@@ -769,10 +772,10 @@ mod tests {
     use super::super::testing::{self, Codec, Memory, Parts};
     use super::*;
 
-    /// The codec with a search in the keys by interpolation.
+    /// The codec with interpolation search for the block.
     #[derive(Debug)]
     struct ByInterpolation(Manku);
-    /// The codec with a search in the keys by bisection.
+    /// The codec with binary search for the block.
     #[derive(Debug)]
     struct ByBinary(Manku);
 
@@ -844,10 +847,10 @@ mod tests {
     }
 
     #[test]
-    fn three_values_are_encoded_as_in_the_format() {
+    fn three_values_encode_to_the_bytes_of_the_specification() {
         let values = [0x0123_4567_89AB_CDEF_u64, 0x0123_4567_89AB_CDF5, 0x0123_4567_89AB_CDF6];
-        // EF and F5 first differ in bit 4, F5 and F6 in bit 1. Each occurs once, so each code has 1 bit: `0` for
-        // position 1, `1` for position 4. The encoded values are then 1 0101 and 0 0.
+        // EF and F5 first differ in bit 4, F5 and F6 in bit 1. Each position occurs once, so each code has 1 bit: `0`
+        // for position 1, `1` for position 4. The values are encoded as 1 0101 and 0 0.
         let mut expected = vec![0; 192 + 1024];
         expected[0] = 1;
         (expected[8], expected[10]) = (0x10, 0x01);
@@ -859,11 +862,11 @@ mod tests {
     }
 
     #[test]
-    fn difference_in_a_bit_that_was_set_is_refused() {
+    fn difference_position_with_bit_already_set_is_refused() {
         let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.value(Memory(&section), 1).unwrap(), 0xF5);
-        // The code of bit 1, which is set in 0xEF.
+        // Changes the code to that of bit 1, which is set in 0xEF.
         assert_eq!(section[200], 0b1010_1000);
         section[200] = 0;
         for row in [1, 2] {
@@ -873,7 +876,7 @@ mod tests {
     }
 
     #[test]
-    fn block_whose_key_is_above_its_values_is_refused_and_does_not_hide_rows() {
+    fn block_with_key_above_its_values_is_refused() {
         let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.find(Memory(&section), 0xFA).unwrap(), None);
@@ -892,7 +895,7 @@ mod tests {
         let values = testing::uniform(1000, 62);
         let mut section = testing::section::<ByBinary>(&values);
         let codec = Manku::open(Memory(&section), 1000, section.len() as u64).unwrap();
-        // The first block claims the rows of the second as well.
+        // Extends the first block by the rows of the second.
         let firsts = codec.firsts as usize;
         let second = u32::from_le_bytes(array(Memory(&section), codec.firsts + 4).unwrap());
         section.copy_within(firsts + 8..firsts + 12, firsts + 4);
@@ -901,8 +904,8 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_filled_to_the_last_bit() {
-        // Consecutive numbers have short codes: the mean length is that of a geometric distribution.
+    fn block_ends_only_if_the_next_value_does_not_fit() {
+        // Consecutive numbers have short codes; their mean length is the mean of a geometric distribution.
         let section = testing::section::<ByBinary>(&(0..100_000).collect::<Vec<u64>>());
         let codec = Manku::open(Memory(&section), 100_000, section.len() as u64).unwrap();
         assert!(codec.blocks < 100_000 * 3 / 8192 + 2, "{} blocks", codec.blocks);
@@ -918,12 +921,12 @@ mod tests {
         }
     }
 
-    /// Returns the minimum number of bits for the symbols, computed independently: by Huffman's algorithm or, if its
-    /// codes are too long, by dynamic programming over the sorted symbols.
+    /// Returns the minimum total number of bits for symbols with these counts and codes of at most `limit` bits.
+    /// Computed independently, by dynamic programming over the sorted symbols.
     fn least_bits(counts: &[u64], limit: u32) -> u64 {
         let mut sorted: Vec<u64> = counts.iter().copied().filter(|&count| count > 0).collect();
         sorted.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
-        // State: the number of symbols with a code, and the number of free nodes at this depth; value: the cost so far.
+        // State: the number of symbols with a code, and the number of free nodes at this depth. Value: the cost so far.
         // Code lengths increase along the sorted symbols.
         let mut best = std::collections::HashMap::from([((0_usize, 1_u64), 0_u64)]);
         let mut min = u64::MAX;
@@ -948,7 +951,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_the_shortest_of_at_most_15_bits() {
+    fn code_lengths_are_optimal_with_at_most_15_bits() {
         let skewed: Vec<u64> = (0..24).map(|symbol| 1 << symbol).collect();
         let fibonacci: Vec<u64> = std::iter::successors(Some((1, 1)), |&(a, b)| Some((b, a + b)))
             .map(|(a, _)| a)
@@ -988,13 +991,13 @@ mod tests {
     }
 
     #[test]
-    fn ties_are_broken_by_the_documented_rule() {
-        // Weights 1 1 2 2 have two optimal codes, with lengths 2 2 2 2 and 3 3 2 1.
+    fn code_length_ties_are_broken_by_the_documented_rule() {
+        // The weights 1 1 2 2 have two optimal codes, with the lengths 2 2 2 2 and 3 3 2 1.
         let mut counts = [0; SYMBOLS];
         (counts[5], counts[9], counts[20], counts[40]) = (2, 1, 1, 2);
         let lengths = code_lengths(&counts);
         assert_eq!((lengths[5], lengths[9], lengths[20], lengths[40]), (2, 2, 2, 2));
-        // Among three symbols of equal weight, the first two in order get the longer codes.
+        // Among three symbols of equal weight, the first two get the longer codes.
         let mut counts = [0; SYMBOLS];
         (counts[3], counts[7], counts[8]) = (4, 4, 4);
         let lengths = code_lengths(&counts);
@@ -1002,7 +1005,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_form_no_code_are_refused() {
+    fn invalid_code_lengths_are_refused() {
         let of = |some: &[u8]| {
             let mut lengths = [0; SYMBOLS];
             lengths[..some.len()].copy_from_slice(some);
@@ -1017,7 +1020,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_heads_are_refused() {
+    fn damaged_manku_heads_are_refused() {
         let section = testing::section::<ByBinary>(&testing::uniform(1000, 61));
         let open = |section: &[u8], rows: u64| Manku::open(Memory(section), rows, section.len() as u64);
         assert!(open(&section, 1000).is_ok());

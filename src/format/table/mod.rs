@@ -1,10 +1,9 @@
 //! The permutation tables.
 //!
-//! A table holds the distinct fingerprints of a segment, each as its *key*: its bits in the table's order
-//! ([`design::order`](crate::design::order)), which begins with the bits that lead the table. Table 1 holds complete
-//! keys, in one of the codecs for complete tables; the row of a fingerprint in table 1 is its rank. The other tables
-//! hold complete keys too, or only some bytes of each ([`filter`]). Table 1 needs a codec for complete tables; the other
-//! tables can use any codec. Each codec has a submodule:
+//! A table contains the distinct fingerprints of a segment, each as its *key*: the bits of the fingerprint in the order
+//! of the table ([`design::order`](crate::design::order)), in which the leading bits of the table come first. Table 1
+//! contains whole keys, and the row of a fingerprint in table 1 is its rank. The other tables contain either whole keys
+//! or only some bytes of each key ([`filter`]). Each codec has a submodule:
 //!
 //! | codec | holds | is for |
 //! |---|---|---|
@@ -42,14 +41,14 @@ pub use source::{Columns, Probe, Source};
 /// The encoding of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// Whole keys.
+    /// Whole keys, encoded with the given codec.
     Complete(Complete),
-    /// Entries of 2 to 4 bytes (the field is their width), which refer to table 1.
+    /// Entries of 2 to 4 bytes, which refer to table 1. The value is the number of bytes.
     Partial(u8),
 }
 
 impl Codec {
-    /// Returns the codec of a scheme's table number `place`, counted from 0.
+    /// Returns the codec of the scheme's table with index `place`, counted from 0.
     #[must_use]
     pub fn in_scheme(scheme: Scheme, place: usize) -> Self {
         match scheme.codecs.partial {
@@ -58,7 +57,7 @@ impl Codec {
         }
     }
 
-    /// Returns the kind of section that a table of this codec has.
+    /// Returns the kind of a section that contains a table with this codec.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -67,7 +66,7 @@ impl Codec {
         }
     }
 
-    /// Returns the number of the codec in the table of contents.
+    /// Returns the codec number in the table of contents.
     #[must_use]
     pub fn number(self) -> u16 {
         match self {
@@ -79,7 +78,7 @@ impl Codec {
         }
     }
 
-    /// Returns the codec of a section of this kind and codec number; `None` if there is no such codec.
+    /// Returns the codec for a kind of section and a codec number; `None` if there is no such codec.
     #[must_use]
     pub fn of(kind: Kind, number: u16) -> Option<Self> {
         let partial = (2..=4).map(Self::Partial);
@@ -87,8 +86,8 @@ impl Codec {
         all.find(|codec| (codec.kind(), codec.number()) == (kind, number))
     }
 
-    /// Writes a table of `rows` values, which ascend: keys, or the [sort values](Filter::value) of a partial table.
-    /// `values` may be called more than once.
+    /// Writes a table of `rows` ascending values: keys, or the [sort values](Filter::value) of a partial table. May
+    /// call `values` more than once.
     ///
     /// # Errors
     /// The errors of `values` and `columns`.
@@ -109,27 +108,27 @@ impl Codec {
     }
 }
 
-/// A table in a file: its codec and its layout.
+/// A table in a file: the layout for its codec.
 #[derive(Clone, Debug)]
 pub enum Layout {
-    /// See [`planes`].
+    /// A table with the codec [`planes`].
     Planes(Planes),
-    /// See [`compact`].
+    /// A table with the codec [`compact`].
     Compact(Compact),
-    /// See [`manku`].
+    /// A table with the codec [`manku`].
     Manku(Manku),
-    /// See [`plain`].
+    /// A table with the codec [`plain`].
     Plain(Plain),
-    /// See [`filter`].
+    /// A partial table: [`filter`].
     Filter(Filter),
 }
 
 impl Layout {
-    /// Opens a section of `rows` rows and `length` bytes in this codec, of a table that leads with `lead` bits. Checks
-    /// only the head.
+    /// Opens a section of `length` bytes that contains a table with this codec, `rows` rows and `lead` leading bits.
+    /// Checks only the head of the section.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     pub fn open<'a>(
         codec: Codec,
         source: impl Source<'a>,
@@ -162,7 +161,7 @@ impl Layout {
     /// Refuses a probe strategy that the codec does not support.
     ///
     /// # Errors
-    /// [`Error::Invalid`], which names the strategy and the codec.
+    /// [`Error::Invalid`] with the names of the strategy and the codec.
     pub fn check_probe(&self, probe: Probe) -> Result<()> {
         let has = match self {
             Self::Planes(_) | Self::Filter(_) | Self::Compact(_) => probe == Probe::Directory,
@@ -191,11 +190,11 @@ impl Layout {
         }
     }
 
-    /// Returns the rows whose keys begin with the `bits` bits of `prefix`. In a partial table whose directory has fewer
-    /// bits, returns all rows of the bucket that contains them.
+    /// Returns the rows whose keys begin with `prefix`, a prefix of `bits` bits. If the directory of a partial table
+    /// has fewer bits, returns all rows of the bucket that contains these rows.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -211,7 +210,7 @@ impl Layout {
         }
     }
 
-    /// Not inlined, because these functions are long and the cost of the call is small in comparison.
+    /// Not inlined: these functions are long, and the call is cheap compared with the search.
     #[inline(never)]
     fn rows_searched<'a>(
         &self,
@@ -243,7 +242,7 @@ impl Layout {
         }
     }
 
-    /// Prefetches the data of `rows` that a scan reads first.
+    /// Prefetches the data that a scan of `rows` reads first.
     #[inline(always)]
     pub fn hint_rows<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         match self {
@@ -255,7 +254,7 @@ impl Layout {
         }
     }
 
-    /// Prefetches the other data of a row that a scan has found.
+    /// Prefetches the data of a row that is needed after a scan has found the row.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         match self {
@@ -265,11 +264,11 @@ impl Layout {
         }
     }
 
-    /// Calls `each` with the row and key of each of `rows` within `radius` of `query`, in ascending order, until it
-    /// breaks. Only for complete tables.
+    /// Calls `each` with the row and the key of each row in `rows` whose key is within `radius` of `query`, in
+    /// ascending order, until `each` breaks. Only for complete tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -292,7 +291,7 @@ impl Layout {
     /// Returns the key of a row. Only for complete tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also for a row that does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist.
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         match self {
             Self::Planes(planes) => planes.value(source, row),
@@ -306,7 +305,7 @@ impl Layout {
     /// Returns the row of a key; `None` if the table does not contain it. Only for complete tables.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(never)]
     pub fn find<'a>(&self, source: impl Source<'a>, key: u64) -> Result<Option<u64>> {
         match self {
@@ -318,10 +317,11 @@ impl Layout {
         }
     }
 
-    /// Calls `each` with every row and its sort value, in ascending order: its key, or its entry in a partial table.
+    /// Calls `each` with every row and its sort value, in ascending order. The sort value is the key, or in a partial
+    /// table the value of the entry ([`Filter::value`]).
     ///
     /// # Errors
-    /// [`Error::Corrupt`], or the errors of `each`.
+    /// [`Error::Corrupt`] if the section is damaged, or the errors of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,

@@ -1,7 +1,7 @@
 //! Codec 4 of complete tables: uncompressed values.
 //!
-//! The uncompressed table of Manku, Jain and Das Sarma (WWW 2007, section 3.1): sorted values of 8 bytes, after a
-//! directory over their first bits. It supports every probe strategy of the literature.
+//! The uncompressed table of Manku, Jain and Das Sarma (WWW 2007, section 3.1): a directory over the first bits of the
+//! values, then the sorted values of 8 bytes. It supports every [`Probe`] strategy.
 //!
 //! ```text
 //! 0 directory  (2^d + 1) x 4 bytes: the first row of each prefix of d bits; the last is R
@@ -23,13 +23,13 @@ use crate::format::wire::{self, Fault};
 use crate::format::{DOCUMENTS_MAX, place};
 use twindex_kernel::Simd;
 
-/// The number of this codec in the table of contents.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 4;
-/// Maximum number of bits in the directory's prefixes.
+/// Maximum number of bits of the directory's prefixes.
 const DIRECTORY_BITS: u32 = 16;
-/// Number of rows that are read at once: 4 KiB, a page.
+/// Number of rows that a scan reads at once: 4 KiB, the size of a page.
 const STEP: u64 = 512;
-/// Number of rows that are tested together before a branch.
+/// Number of rows that a scan tests before it branches.
 const CHUNK: usize = 16;
 
 /// The layout of a section, which depends only on its number of rows.
@@ -42,8 +42,8 @@ pub struct Plain {
 }
 
 impl Plain {
-    /// Returns the layout for `rows` distinct values. [`open`](Self::open) and [`encode`](Self::encode) refuse more
-    /// than [`DOCUMENTS_MAX`].
+    /// Returns the layout for `rows` distinct values. [`open`](Self::open) and [`encode`](Self::encode) return an error
+    /// for more than [`DOCUMENTS_MAX`] rows.
     #[must_use]
     pub fn of(rows: u64) -> Self {
         let directory = Directory::of(rows, DIRECTORY_BITS);
@@ -55,7 +55,7 @@ impl Plain {
     /// Opens a section of `rows` rows and `length` bytes.
     ///
     /// # Errors
-    /// A fault if the length does not match the number of rows.
+    /// [`Error::Corrupt`] if the length does not match the number of rows.
     pub fn open<'a>(source: impl Source<'a>, rows: u64, length: u64) -> Result<Self> {
         let layout = Self::of(rows);
         if rows > DOCUMENTS_MAX {
@@ -68,11 +68,11 @@ impl Plain {
         Ok(layout)
     }
 
-    /// Returns the rows whose first `bits` bits are `prefix`. On uniform values, takes constant time with the directory
-    /// and O(log log n) with interpolation. On any values, every strategy takes O(log n).
+    /// Returns the rows whose first `bits` bits are `prefix`. For uniform values, this takes constant time with the
+    /// directory and O(log log n) time with interpolation. For any values, every strategy takes O(log n) time.
     ///
     /// # Errors
-    /// The errors of the source, and faults of the directory.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source.
     #[inline(always)]
     pub fn rows<'a>(
         &self,
@@ -103,11 +103,12 @@ impl Plain {
         }
     }
 
-    /// Calls `each` with the row and value of each of `rows` whose value is within `radius` of `query`, in ascending
-    /// order, until it breaks.
+    /// Calls `each` with the row and the value of each row in `rows` whose value is within `radius` of `query`, in
+    /// ascending order, until `each` breaks.
     ///
     /// # Errors
-    /// The errors of the source, and faults. Values passed to `each` before the error are correct.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source. Values passed to `each` before
+    /// an error are correct.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -125,7 +126,7 @@ impl Plain {
             let end = rows.end.min(start + STEP);
             let values = self.column(source, start..end)?;
             for (chunk, values) in (start..).step_by(CHUNK).zip(values.chunks(CHUNK)) {
-                // No branch in the loop, so that the compiler vectorizes it.
+                // The loop has no branch, so that the compiler vectorizes it.
                 let mut any = false;
                 for value in values {
                     any |= is_near(value);
@@ -147,7 +148,7 @@ impl Plain {
     /// Returns the value of a row.
     ///
     /// # Errors
-    /// The errors of the source, and a fault if the row does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist, and the errors of the source.
     #[inline]
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         self.check(source, &(row..row.saturating_add(1)))?;
@@ -157,7 +158,7 @@ impl Plain {
     /// Returns the row of a value; `None` if the table does not contain it.
     ///
     /// # Errors
-    /// As [`rows`](Self::rows).
+    /// Same as [`rows`](Self::rows).
     #[inline]
     pub fn find<'a>(&self, source: impl Source<'a>, value: u64) -> Result<Option<u64>> {
         let rows = self.rows(source, value, 64, Probe::Directory)?;
@@ -171,7 +172,7 @@ impl Plain {
     /// their buckets of the directory.
     ///
     /// # Errors
-    /// The errors of the source and of `each`, and faults.
+    /// [`Error::Corrupt`] if the section is damaged, and the errors of the source and of `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -225,7 +226,7 @@ impl Plain {
         );
     }
 
-    /// Writes the section of these values. Needs a few KiB of memory.
+    /// Encodes these values as a section. Needs a few KiB of memory.
     ///
     /// # Errors
     /// The errors of `values` and `columns`; [`Error::Invalid`] if values do not ascend strictly or if their number
@@ -349,7 +350,7 @@ mod tests {
     codec!(ByBinary, by_binary, Probe::Binary);
 
     #[test]
-    fn three_values_are_encoded_as_in_the_format() {
+    fn three_values_encode_to_the_bytes_of_the_specification() {
         let values = [0x0123_4567_89AB_CDEF_u64, 0x8000_0000_0000_0001, u64::MAX];
         let mut expected = vec![0; 64];
         expected[4] = 3;
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn directory_and_interpolation_read_fewer_places_than_bisection() {
+    fn directory_and_interpolation_read_fewer_bytes_than_bisection() {
         let section = testing::section::<ByBinary>(&testing::uniform(100_000, 70));
         let codec = Plain::of(100_000);
         let read = |probe: Probe| {

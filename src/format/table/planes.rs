@@ -1,6 +1,7 @@
-//! Codec `planes`: a directory, and the bits of each key in planes. A plane stores the same bits of all keys.
+//! Codec `planes`: a directory, and the keys in planes. A plane contains the same bits of all keys.
 //!
-//! A scan reads one plane of 16 bits, and the other planes only for rows that pass its filter.
+//! For a radius below [`WIDE`], a scan reads one plane of 16 bits. It reads the other planes only for rows that are
+//! within the radius in these 16 bits.
 //!
 //! ```text
 //! directory  (2^d + 1) x 4, over the first d bits of the keys; d = floor(log2 rows) - 3, from 0 to the number of bits
@@ -22,11 +23,11 @@ use crate::format::place;
 use crate::format::wire::Fault;
 use twindex_kernel::Simd;
 
-/// Codec of the section.
+/// Number of this codec in the table of contents.
 pub const CODEC: u16 = 1;
-/// From this radius on, a filter of 16 bits passes too many rows to save time.
+/// The smallest radius for which a filter of 16 bits passes too many rows to save time.
 pub const WIDE: u32 = 5;
-/// The layout of a table's section.
+/// The layout of the section of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Planes {
     /// The directory over the first bits of the keys.
@@ -39,7 +40,7 @@ pub struct Planes {
 }
 
 impl Planes {
-    /// Returns the layout for `rows` keys of a table that leads with `lead` bits.
+    /// Returns the layout for `rows` keys of a table with `lead` leading bits.
     #[must_use]
     pub fn of(rows: u64, lead: u32) -> Self {
         let directory = Directory::of(rows, lead);
@@ -50,7 +51,7 @@ impl Planes {
         Self { directory, first, second, rest, length: rest + rows * 4 }
     }
 
-    /// Whether bits 1 to 16 have a plane of their own.
+    /// Returns whether bits 1 to 16 have their own plane.
     #[must_use]
     pub fn has_first(&self) -> bool {
         self.directory.bits < 16
@@ -71,17 +72,17 @@ impl Planes {
         column(source, self.rest + rows.start * 4..self.rest + rows.end * 4)
     }
 
-    /// Returns the offset in the section of the plane of bits 17 to 32, which a scan reads first.
+    /// Returns the offset of the plane of bits 17 to 32 in the section. A scan reads this plane first.
     #[must_use]
     pub fn scanned(&self) -> u64 {
         self.second
     }
 
-    /// Returns the rows whose keys begin with the `bits` bits of `prefix`. Uses the directory, then binary search
-    /// within the bucket for bits that the directory does not cover.
+    /// Returns the rows whose keys begin with `prefix`, a prefix of `bits` bits. Uses the directory, then binary search
+    /// in the bucket for the bits that the directory does not cover.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn rows<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) -> Result<Range<u64>> {
         if bits <= self.directory.bits {
@@ -99,7 +100,7 @@ impl Planes {
         between(bucket, &(first..=last), Search::Binary, |row| self.key(source, row, top))
     }
 
-    /// Prefetches the directory's entry for a prefix.
+    /// Prefetches the entry of the directory for a prefix.
     #[inline(always)]
     pub fn hint_directory<'a>(&self, source: impl Source<'a>, prefix: u64, bits: u32) {
         self.directory.hint(source, prefix, bits);
@@ -111,7 +112,7 @@ impl Planes {
         hint_lines(source, self.second + rows.start * 2..self.second + rows.end * 2);
     }
 
-    /// Prefetches the other planes of a few rows: two or three cache lines.
+    /// Prefetches bits 33 to 64 of a few rows, which lie in two or three cache lines.
     #[inline(always)]
     pub fn hint_rests<'a>(&self, source: impl Source<'a>, rows: &Range<u64>) {
         let (start, last) = (self.rest + rows.start * 4, self.rest + rows.end * 4 - 1);
@@ -120,7 +121,7 @@ impl Planes {
         source.hint(last);
     }
 
-    /// Prefetches the other planes of a row.
+    /// Prefetches the bits of a row other than bits 17 to 32.
     #[inline(always)]
     pub fn hint_row<'a>(&self, source: impl Source<'a>, row: u64) {
         let rest = self.rest + row * 4;
@@ -133,11 +134,11 @@ impl Planes {
         }
     }
 
-    /// Calls `each` with each row that may be within `radius` of `query` in all bits except the first 16, and with its
-    /// bits 17 to 32. All other rows are farther away.
+    /// Calls `each` with each row that may be within `radius` of `query` in bits 17 to 64, and with bits 17 to 32 of
+    /// its key. Skips only rows at a greater distance.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn candidates<'a, S: Simd>(
         &self,
@@ -163,11 +164,11 @@ impl Planes {
         Ok(())
     }
 
-    /// Returns the key of a row whose bits 17 to 32 are `second`. `top` is used as the first 16 bits if they have no
-    /// plane.
+    /// Returns the key of a row whose bits 17 to 32 are `second`. If the first 16 bits have no plane, `top` is used for
+    /// them.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn complete<'a>(&self, source: impl Source<'a>, row: u64, top: u16, second: u16) -> Result<u64> {
         let row = row..row + 1;
@@ -176,27 +177,27 @@ impl Planes {
         Ok(u64::from(top) << 48 | u64::from(second) << 32 | u64::from(rest))
     }
 
-    /// As [`complete`](Self::complete), but reads bits 17 to 32 of the row, too.
+    /// Same as [`complete`](Self::complete), but also reads bits 17 to 32 of the row.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn key<'a>(&self, source: impl Source<'a>, row: u64, top: u16) -> Result<u64> {
         let second = self.seconds(source, &(row..row + 1))?[0].get();
         self.complete(source, row, top, second)
     }
 
-    /// Returns the first 16 bits of the keys in a bucket of the directory; bits that the directory does not cover are
+    /// Returns the first 16 bits of the keys in a bucket of the directory. Bits that the directory does not cover are
     /// 0.
     fn top(&self, bucket: u64) -> u16 {
         (bucket.checked_shl(64 - self.directory.bits).unwrap_or(0) >> 48) as u16
     }
 
-    /// Returns the key of a row: in O(1) if the first bits have a plane, otherwise after a binary search in the
-    /// directory.
+    /// Returns the key of a row. Takes O(1) time if the first bits have a plane; otherwise a binary search in the
+    /// directory is needed.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also for a row that does not exist.
+    /// [`Error::Corrupt`] if the section is damaged or the row does not exist.
     pub fn value<'a>(&self, source: impl Source<'a>, row: u64) -> Result<u64> {
         if row >= self.directory.rows {
             let fault = Fault::new(0, format!("a row below {}", self.directory.rows), row);
@@ -209,7 +210,7 @@ impl Planes {
     /// Returns the row of a key; `None` if the table does not contain it.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn find<'a>(&self, source: impl Source<'a>, key: u64) -> Result<Option<u64>> {
         let bits = self.directory.bits;
@@ -219,11 +220,11 @@ impl Planes {
         Ok((row < rows.end && self.key(source, row, top)? == key).then_some(row))
     }
 
-    /// Calls `each` with the row and key of each of `rows` within `radius` of `query`, in ascending order, until it
-    /// breaks.
+    /// Calls `each` with the row and the key of each row in `rows` whose key is within `radius` of `query`, in
+    /// ascending order, until `each` breaks.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     #[inline(always)]
     pub fn scan<'a, S: Simd>(
         &self,
@@ -272,7 +273,8 @@ impl Planes {
     /// Calls `each` with every row and its key, in ascending order.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], also if keys do not ascend strictly, or the errors of `each`.
+    /// [`Error::Corrupt`] if the section is damaged, for example if keys do not ascend strictly; or the errors of
+    /// `each`.
     pub fn for_each<'a>(
         &self,
         source: impl Source<'a>,
@@ -304,10 +306,10 @@ impl Planes {
         Ok(())
     }
 
-    /// Starts a walk at the first row of `bucket`, or at the end if there is no such bucket.
+    /// Creates a walk that starts at the first row of `bucket`, or at the end of the table if there is no such bucket.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     pub fn walk_from<'a>(&self, source: impl Source<'a>, bucket: u64) -> Result<Walk> {
         let row = if bucket >> self.directory.bits == 0 {
             self.directory.bucket(source, bucket)?.start
@@ -317,11 +319,11 @@ impl Planes {
         Ok(Walk { bucket, row, ..Walk::default() })
     }
 
-    /// Appends the next keys, at least 1 and at most `max`; none only at the end. Makes the same checks as
-    /// [`for_each`](Self::for_each).
+    /// Appends at least 1 and at most `max` of the next keys; appends none at the end of the table. Makes the same
+    /// checks as [`for_each`](Self::for_each).
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`] if the section is damaged.
     pub fn walk<'a>(
         &self,
         source: impl Source<'a>,
@@ -335,7 +337,7 @@ impl Planes {
                 return Err(self.unsound(source));
             }
         }
-        // Counts without branches, so that several pairs are compared at once.
+        // Counts without branches, so that the compiler vectorizes the comparison of neighbours.
         let pairs = keys[start..].iter().zip(&keys[(start + 1).min(keys.len())..]);
         let ascend = pairs.filter(|(key, next)| key >= next).count() == 0;
         let follows = walk.last.zip(keys.get(start)).is_none_or(|(last, &key)| last < key);
@@ -347,8 +349,8 @@ impl Planes {
         Ok(())
     }
 
-    /// Appends the keys of the next buckets, at most `max` in total, or a part of the next bucket if it has more;
-    /// returns false if it finds damage.
+    /// Appends the keys of as many next buckets as fit into `max` keys, or the first `max` keys of the next bucket if
+    /// it is larger. Returns `false` if the table is damaged.
     #[inline(always)]
     fn walk_on<'a>(
         &self,
@@ -390,7 +392,7 @@ impl Planes {
         } else {
             keys.extend(low);
         }
-        // All buckets that fit completely; if none does, the part of the next bucket.
+        // Iterates over the buckets that fit completely or, if none does, over the next bucket.
         let mut from = 0;
         for (prefix, end) in (walk.bucket..).zip(ends).take(whole.max(1)) {
             let to = (u64::from(end.get()).min(stop) - start) as usize;
@@ -413,7 +415,7 @@ impl Planes {
         Ok(true)
     }
 
-    /// Returns the error for a table in which a walk has found damage.
+    /// Returns the error for a table that a walk found to be damaged.
     #[cold]
     fn unsound<'a>(&self, source: impl Source<'a>) -> Error {
         match self.for_each(source, |_, _| Ok(())) {
@@ -422,7 +424,7 @@ impl Planes {
         }
     }
 
-    /// Writes strictly ascending keys, one for each row of the layout. Needs memory for the directory.
+    /// Writes keys, which must ascend strictly, one for each row of the layout. Needs memory for the directory.
     ///
     /// # Errors
     /// The errors of `keys` and `columns`.
@@ -441,28 +443,28 @@ impl Planes {
     }
 }
 
-/// The position of a sequential read of a table's keys.
+/// The position of a sequential read of the keys of a table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Walk {
     bucket: u64,
     row: u64,
-    /// Whether `row` is inside the bucket, after its first row.
+    /// Whether the walk stopped inside the bucket, after its first row.
     inside: bool,
     last: Option<u64>,
 }
 
 impl Walk {
-    /// Returns the next row.
+    /// Returns the next row to be read.
     #[must_use]
     pub fn row(&self) -> u64 {
         self.row
     }
 }
 
-/// Maximum number of buckets that are read together.
+/// Maximum number of buckets that are read at once.
 const BUCKETS: u64 = 1 << 9;
 
-/// Writes a table from consecutive slices of its keys.
+/// Writes a table, given its keys in consecutive slices.
 #[derive(Debug)]
 pub struct Encoder {
     directory: DirectoryBuilder,
@@ -479,7 +481,7 @@ impl Encoder {
         Self { directory, has_first: planes.has_first(), row: 0, chunk: Default::default() }
     }
 
-    /// Appends keys, which ascend strictly and are above all previous keys.
+    /// Appends keys. Keys must ascend strictly, also from one call to the next.
     ///
     /// # Errors
     /// The errors of `columns`.
@@ -508,10 +510,10 @@ impl Encoder {
     }
 }
 
-/// Number of values that are written together; the values and their bytes fit into the first-level cache.
+/// Number of values that are written at once. The values and their bytes fit into the first-level cache.
 const TOGETHER: usize = 1 << 11;
 
-/// Appends the `N` bytes that `of` returns for each of these values.
+/// Appends for each value the `N` bytes that `of` returns.
 pub(super) fn append<T: Copy, const N: usize>(values: &[T], bytes: &mut Vec<u8>, of: impl Fn(T) -> [u8; N]) {
     let start = bytes.len();
     bytes.resize(start + values.len() * N, 0);
@@ -555,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn walk_visits_all_keys_and_finds_the_same_damage_as_a_scan() {
+    fn walk_returns_all_keys_and_detects_damage_like_for_each() {
         for count in [0, 1, 7, 40, 5000, 600_000] {
             for shift in [0, 30] {
                 let mut keys: Vec<u64> = testing::uniform(count, 5).iter().map(|key| key >> shift).collect();

@@ -1,7 +1,7 @@
-//! Searches in columns of ascending values, and the range of values that begin with a prefix.
+//! Searches in ascending columns, and the range of values that begin with a prefix.
 //!
-//! No function here relies on the order of the column: if its values do not ascend, a search still ends after O(log n)
-//! reads, at some row within the given range.
+//! These functions do not rely on the order of the column: if its values do not ascend, a search still ends after O(log
+//! n) reads and returns a row within the given range.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -9,12 +9,12 @@ use super::source::Source;
 use crate::error::Result;
 use crate::format::wire::Fault;
 
-/// Number of interpolations before a search continues with doubling steps. Uniform keys need two or three.
+/// Maximum number of interpolation steps before a search continues with doubling steps. Uniform keys need two or three.
 const INTERPOLATIONS: u32 = 4;
-/// A range of at most this number of rows is bisected. Also the length of the first doubling step.
+/// A range of at most this number of rows is bisected immediately. Also the length of the first doubling step.
 const SHORT: u64 = 8;
 
-/// The algorithm that finds a row in a column of whole keys.
+/// The algorithm for finding a row in a column of whole keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Search {
     /// Interpolation, then doubling steps, then bisection.
@@ -23,8 +23,8 @@ pub enum Search {
     Binary,
 }
 
-/// Returns the range of values whose first `bits` bits are `prefix`; `None` if no value has such a prefix (`prefix` has
-/// more than `bits` bits, or `bits` is over 64).
+/// Returns the range of values whose first `bits` bits are `prefix`; `None` if `prefix` has more than `bits` bits or
+/// `bits` is over 64.
 #[inline(always)]
 #[must_use]
 pub fn bounds(prefix: u64, bits: u32) -> Option<RangeInclusive<u64>> {
@@ -52,8 +52,8 @@ pub fn array<'a, const N: usize>(source: impl Source<'a>, at: u64) -> Result<[u8
         .map_err(|_| source.corrupt(Fault::new(at, format!("{N} bytes"), format!("{} bytes", bytes.len()))))
 }
 
-/// Returns the first row of `rows` whose value is at least `target`, or the end of `rows`. Reads about log2(n) of the n
-/// rows.
+/// Returns the first row of `rows` whose value is at least `target`; the end of `rows` if there is none. Reads about
+/// log2 n of n rows.
 #[inline(always)]
 pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Result<u64>) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
@@ -68,8 +68,8 @@ pub fn bisect(rows: Range<u64>, target: u64, mut value: impl FnMut(u64) -> Resul
     Ok(low)
 }
 
-/// As [`bisect`], for values that are distributed evenly over `span`: interpolates a few times, then searches with
-/// doubling steps, then bisects. For values that are not evenly distributed, the search still reads O(log n) rows.
+/// Same as [`bisect`], but faster if the values are uniform over `span`: takes a few interpolation steps, then doubling
+/// steps, then bisects. For other values it still reads O(log n) rows.
 #[inline]
 pub fn interpolate(
     rows: Range<u64>,
@@ -78,7 +78,7 @@ pub fn interpolate(
     mut value: impl FnMut(u64) -> Result<u64>,
 ) -> Result<u64> {
     let Range { start: mut low, end: mut high } = rows;
-    // The largest known value that is at most the target, and the smallest known value that is at least the target.
+    // The values nearest to the target that are known so far: `min` is at most the target, `max` at least the target.
     let (mut min, mut max) = (target.min(*span.start()), target.max(*span.end()));
     let mut upwards = true;
     for _ in 0..INTERPOLATIONS {
@@ -112,7 +112,7 @@ pub fn interpolate(
     bisect(low..high, target, value)
 }
 
-/// Returns the rows of `rows` whose values are within `bounds`. The values ascend, over the whole range of 64 bits.
+/// Returns the rows of `rows` whose values are within `bounds`. The values must ascend and may be any `u64`.
 #[inline(always)]
 pub fn between(
     rows: Range<u64>,
@@ -126,7 +126,7 @@ pub fn between(
     };
     let start = first(rows.clone(), 0..=u64::MAX, *bounds.start())?;
     let end = match bounds.end().checked_add(1) {
-        // The values from row `start` on are at least the start of the bounds.
+        // The values from row `start` on are not below the start of the bounds.
         Some(after) => first(start..rows.end, *bounds.start()..=u64::MAX, after)?,
         None => rows.end,
     };
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prefix_bounds_are_the_values_that_begin_with_it() {
+    fn prefix_bounds_are_the_range_of_values_with_that_prefix() {
         assert_eq!(bounds(0, 0), Some(0..=u64::MAX));
         assert_eq!(bounds(1, 0), None);
         assert_eq!(bounds(1, 1), Some(1 << 63..=u64::MAX));
@@ -154,7 +154,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn both_searches_find_the_partition_point_in_few_reads(
+        fn bisect_and_interpolate_find_the_partition_point_in_few_reads(
             mut values in proptest::collection::vec(any::<u64>(), 0..600), shift in 0_u32..63, target: u64,
             pick: prop::sample::Index,
         ) {
@@ -177,7 +177,7 @@ mod tests {
         }
 
         #[test]
-        fn a_column_in_disorder_gives_some_place_within_the_range(
+        fn search_in_unsorted_column_returns_rows_within_the_range(
             values in proptest::collection::vec(any::<u64>(), 0..100), from in 0_u64..100, target: u64,
         ) {
             let rows = from.min(values.len() as u64)..values.len() as u64;
@@ -200,7 +200,7 @@ mod tests {
             });
             assert_eq!(place.unwrap(), values.partition_point(|&value| value < target) as u64);
         }
-        // Bisection takes 17 reads for each search.
+        // Bisection takes 17 reads per search.
         assert!(reads < 1000 * 11, "{reads} reads in 1,000 searches");
     }
 }

@@ -6,16 +6,17 @@ use crate::error::{Error, Result};
 use crate::format::wire::{self, Fault};
 use twindex_kernel::CACHE_LINE;
 
-/// The bytes of one section. Reads verify the checksums of the bytes.
+/// Gives read access to the bytes of one section, and verifies their checksums.
 pub trait Source<'a>: Copy {
     /// Returns the bytes at `range` of the section.
     fn read(self, range: Range<u64>) -> Result<&'a [u8]>;
-    /// Returns a fault at an offset of the section as an error that names the file.
+    /// Converts a fault at an offset of the section to an error with the path of the file.
     fn corrupt(self, fault: Fault) -> Error;
-    /// Prefetches the cache line at this offset of the section. This is only a hint: it does not wait and reads nothing
-    /// from disk.
+    /// Prefetches the cache line at this offset of the section. This is only a hint: it neither waits nor reads from
+    /// disk.
     fn hint(self, at: u64);
-    /// Announces that the bytes at `range` of the section will be read soon, so that missing pages are read ahead.
+    /// Announces that the bytes at `range` of the section will be read soon, so that pages not in memory are read
+    /// ahead.
     fn announce(self, range: Range<u64>) {
         let _ = range;
     }
@@ -34,7 +35,7 @@ where
     })
 }
 
-/// Maximum number of cache lines to prefetch; the hardware prefetcher covers longer scans.
+/// Maximum number of cache lines to prefetch. The hardware prefetcher handles the rest of longer scans.
 const LINES_AHEAD: u64 = 8;
 
 /// Announces a range and prefetches its first cache lines.
@@ -48,25 +49,25 @@ pub fn hint_lines<'a>(source: impl Source<'a>, range: Range<u64>) {
         source.hint(at);
         at = at.saturating_add(CACHE_LINE as u64);
     }
-    // Rows do not begin at cache lines, so the last row may extend into one more line.
+    // Rows are not aligned to cache lines, so the last row may extend into one more line.
     source.hint(last);
 }
 
-/// The output of an encoder. Bytes are appended to each part separately. The file contains the parts in ascending
-/// order, each aligned to a multiple of 64.
+/// The output of an encoder. Bytes are appended to each part separately. The section contains the parts in ascending
+/// order of their numbers, each aligned to a multiple of 64.
 pub trait Columns {
     /// Appends bytes to the part with this number.
     fn put(&mut self, part: usize, bytes: &[u8]) -> Result<()>;
 }
 
-/// The strategy to find the rows of a prefix in a table. The results do not depend on it.
+/// The strategy for finding the rows of a prefix in a table. It does not affect the results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Probe {
     /// A lookup in the directory, then bisection in the bucket: one or two dependent memory accesses.
     Directory,
-    /// Interpolation between whole keys: about log log n steps on uniform keys (Manku et al. 2007, section 3.1), O(log
-    /// n) on any. For codecs that hold whole keys.
+    /// Interpolation search on whole keys: about log log n steps for uniform keys (Manku et al. 2007, section 3.1),
+    /// O(log n) for any keys. Only for codecs that store whole keys.
     Interpolation,
-    /// Bisection over whole keys: log2 n steps. For codecs that hold whole keys.
+    /// Binary search on whole keys: log2 n steps. Only for codecs that store whole keys.
     Binary,
 }

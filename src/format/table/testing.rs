@@ -1,7 +1,7 @@
 //! Tests that every codec of complete tables must pass.
 //!
-//! A codec is tested on uniform, clustered and adversarial sets of values. The tests compare its results with plain
-//! loops over the values, and damage its bytes.
+//! Codecs are tested on uniform, clustered and adversarial sets of values. The tests compare the results with plain
+//! loops over the values, and check that damaged bytes are handled.
 
 use std::cell::Cell;
 use std::ops::{ControlFlow, Range};
@@ -69,14 +69,14 @@ impl Columns for Parts {
 }
 
 impl Parts {
-    /// Returns the bytes of a section of this length.
+    /// Returns the bytes of a section of `length` bytes.
     pub(super) fn bytes(self, length: usize) -> Vec<u8> {
         let mut bytes: Vec<u8> = self.joined().into_iter().map(Option::unwrap_or_default).collect();
         bytes.resize(length, 0);
         bytes
     }
 
-    /// Returns the bytes of the section, with `None` for the gaps between parts.
+    /// Returns the bytes of the section. The bytes of gaps between parts are `None`.
     fn joined(self) -> Vec<Option<u8>> {
         let mut section = Vec::new();
         for part in self.0 {
@@ -87,7 +87,7 @@ impl Parts {
     }
 }
 
-/// The interface that all codecs share.
+/// The common interface of all codecs.
 pub(super) trait Codec: Sized {
     const NAME: &'static str;
     fn open(source: Memory<'_>, rows: u64, length: u64) -> Result<Self>;
@@ -115,7 +115,7 @@ pub(super) fn section<C: Codec>(values: &[u64]) -> Vec<u8> {
     parts.joined().into_iter().map(Option::unwrap_or_default).collect()
 }
 
-/// Whether `bytes` is the section of these values, ignoring the gaps between its parts.
+/// Returns whether `bytes` is the section that encodes these values, ignoring the gaps between its parts.
 fn is_section_of<C: Codec>(bytes: &[u8], values: &[u64]) -> bool {
     let mut parts = Parts::default();
     C::encode(values.len() as u64, values, &mut parts).unwrap();
@@ -144,7 +144,7 @@ pub(super) fn uniform(rows: usize, seed: u64) -> Vec<u64> {
     sorted(random(seed).take(rows).collect())
 }
 
-/// Returns sets of values with their names.
+/// Returns the sets of values for the tests, with their names.
 pub(super) fn sets() -> Vec<(String, Vec<u64>)> {
     let mut sets: Vec<(String, Vec<u64>)> = [0, 1, 2, 3, 63, 64, 65, 1000, 20_000]
         .map(|rows| (format!("uniform {rows}"), uniform(rows, rows as u64)))
@@ -171,7 +171,7 @@ pub(super) fn sets() -> Vec<(String, Vec<u64>)> {
     sets
 }
 
-/// Returns values of a set, their neighbours, and other values.
+/// Returns values of a set, values within 3 bits of a value of the set, and other values.
 fn queries(values: &[u64], seed: u64) -> Vec<u64> {
     let mut queries = vec![0, 1, u64::MAX, 1 << 63];
     queries.extend(random(seed).take(8));
@@ -194,9 +194,9 @@ fn decode<C: Codec>(codec: &C, bytes: &[u8]) -> Result<Vec<u64>> {
     Ok(values)
 }
 
-/// Checks that values round-trip by row, by value and in a pass over all rows, and that encoding twice gives the same
-/// bytes.
-pub(super) fn values_come_back<C: Codec>(values: &[u64], name: &str) {
+/// Checks that values are found by row, by value and in a pass over all rows, and that encoding them again gives the
+/// same bytes.
+pub(super) fn values_round_trip_by_row_value_and_pass<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     let found = decode(&codec, &bytes).unwrap();
@@ -224,7 +224,7 @@ pub(super) fn values_come_back<C: Codec>(values: &[u64], name: &str) {
 }
 
 /// Checks that the rows of a prefix are the rows between two partition points of the values.
-pub(super) fn rows_are_between_partition_points<C: Codec>(values: &[u64], name: &str) {
+pub(super) fn rows_of_a_prefix_lie_between_partition_points<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     for query in queries(values, 30) {
@@ -247,7 +247,7 @@ pub(super) fn rows_are_between_partition_points<C: Codec>(values: &[u64], name: 
     codec.hint(Memory(&bytes), u64::MAX, 65, &(u64::MAX - 1..u64::MAX));
 }
 
-/// A scan as a kernel; stops after `limit` matches.
+/// A kernel that runs a scan and stops it after `limit` matches.
 struct Scan<'a, C> {
     codec: &'a C,
     bytes: &'a [u8],
@@ -273,8 +273,8 @@ impl<C: Codec> Kernel for Scan<'_, C> {
     }
 }
 
-/// Checks that scans find the same values as a plain loop, at every SIMD level.
-pub(super) fn scans_find_what_a_plain_loop_finds<C: Codec>(values: &[u64], name: &str) {
+/// Checks at every SIMD level that scans find the same values as a plain loop.
+pub(super) fn scans_find_the_same_values_as_a_plain_loop<C: Codec>(values: &[u64], name: &str) {
     let bytes = section::<C>(values);
     let codec = C::open(Memory(&bytes), values.len() as u64, bytes.len() as u64).unwrap();
     let all = values.len() as u64;
@@ -307,8 +307,8 @@ pub(super) fn scans_find_what_a_plain_loop_finds<C: Codec>(values: &[u64], name:
     }
 }
 
-/// Checks that values that do not ascend, or have a wrong count, are refused.
-pub(super) fn wrong_values_are_refused<C: Codec>() {
+/// Checks that values that do not ascend, or whose number differs from the number of rows, are refused.
+pub(super) fn unsorted_or_miscounted_values_are_refused<C: Codec>() {
     for (rows, values) in
         [(2, &[5, 5][..]), (2, &[6, 5]), (3, &[1, 2]), (1, &[1, 2]), (0, &[1]), (1 << 40, &[])]
     {
@@ -316,9 +316,9 @@ pub(super) fn wrong_values_are_refused<C: Codec>() {
     }
 }
 
-/// Checks that every call returns for arbitrary bytes, and that returned rows are within the table. A pass over all
-/// rows must refuse bytes that encode other values, or the same values differently.
-pub(super) fn answers_something<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
+/// Checks that every call on damaged bytes returns an error or rows within the table. A pass over all rows must return
+/// an error unless the bytes are the section that encodes the decoded values.
+pub(super) fn check_calls_on_damaged_bytes<C: Codec>(bytes: &[u8], rows: u64, query: u64) {
     let Ok(codec) = C::open(Memory(bytes), rows, bytes.len() as u64) else { return };
     for bits in [0, 1, 5, 9, 13, 20, 33, 64] {
         let prefix = query.checked_shr(64 - bits).unwrap_or(0);
@@ -357,52 +357,52 @@ pub(super) fn any_values() -> impl Strategy<Value = Vec<u64>> {
     )
 }
 
-/// Defines the tests of a codec; expand it in a module of its own.
+/// Defines the tests of a codec. Expand it in a separate module for each codec.
 macro_rules! codec_tests {
     ($codec:ty) => {
         #[test]
-        fn values_come_back() {
+        fn values_round_trip_by_row_value_and_pass() {
             for (name, values) in testing::sets() {
-                testing::values_come_back::<$codec>(&values, &name);
+                testing::values_round_trip_by_row_value_and_pass::<$codec>(&values, &name);
             }
-            testing::values_come_back::<$codec>(&testing::uniform(100_000, 100), "uniform 100,000");
+            testing::values_round_trip_by_row_value_and_pass::<$codec>(&testing::uniform(100_000, 100), "uniform 100,000");
         }
 
         #[test]
-        fn rows_are_between_partition_points() {
+        fn rows_of_a_prefix_lie_between_partition_points() {
             for (name, values) in testing::sets() {
-                testing::rows_are_between_partition_points::<$codec>(&values, &name);
+                testing::rows_of_a_prefix_lie_between_partition_points::<$codec>(&values, &name);
             }
             let many = testing::uniform(100_000, 101);
-            testing::rows_are_between_partition_points::<$codec>(&many, "uniform 100,000");
+            testing::rows_of_a_prefix_lie_between_partition_points::<$codec>(&many, "uniform 100,000");
         }
 
         #[test]
-        fn scans_find_what_a_plain_loop_finds() {
+        fn scans_find_the_same_values_as_a_plain_loop() {
             for (name, values) in testing::sets() {
-                testing::scans_find_what_a_plain_loop_finds::<$codec>(&values, &name);
+                testing::scans_find_the_same_values_as_a_plain_loop::<$codec>(&values, &name);
             }
         }
 
         #[test]
-        fn wrong_values_are_refused() {
-            testing::wrong_values_are_refused::<$codec>();
+        fn unsorted_or_miscounted_values_are_refused() {
+            testing::unsorted_or_miscounted_values_are_refused::<$codec>();
         }
 
         #[test]
-        fn every_flip_of_a_bit_in_small_sections_gives_an_error_or_an_answer() {
+        fn every_flipped_bit_gives_an_error_or_valid_rows() {
             for values in [testing::uniform(3, 1), testing::uniform(200, 2), (0..150).collect()] {
                 let bytes = testing::section::<$codec>(&values);
                 for bit in 0..bytes.len() * 8 {
                     let mut damaged = bytes.clone();
                     damaged[bit / 8] ^= 1 << (bit % 8);
-                    testing::answers_something::<$codec>(&damaged, values.len() as u64, values[1]);
+                    testing::check_calls_on_damaged_bytes::<$codec>(&damaged, values.len() as u64, values[1]);
                 }
             }
         }
 
         #[test]
-        fn damage_of_a_hot_bucket_gives_an_error_or_an_answer() {
+        fn damaged_hot_bucket_gives_an_error_or_valid_rows() {
             let (_, values) =
                 testing::sets().into_iter().find(|(name, _)| name == "half in one bucket").unwrap();
             let bytes = testing::section::<$codec>(&values);
@@ -412,18 +412,18 @@ macro_rules! codec_tests {
                     damaged[(place % bytes.len() as u64) as usize] = with as u8;
                 }
                 let query = values[(with % values.len() as u64) as usize];
-                testing::answers_something::<$codec>(&damaged, values.len() as u64, query);
+                testing::check_calls_on_damaged_bytes::<$codec>(&damaged, values.len() as u64, query);
             }
         }
 
         proptest::proptest! {
             #[test]
-            fn any_values_come_back(values in testing::any_values()) {
-                testing::values_come_back::<$codec>(&values, "any");
+            fn arbitrary_values_round_trip(values in testing::any_values()) {
+                testing::values_round_trip_by_row_value_and_pass::<$codec>(&values, "any");
             }
 
             #[test]
-            fn damage_gives_an_error_or_an_answer(
+            fn damaged_bytes_give_an_error_or_valid_rows(
                 values in testing::any_values(), query: u64, noise: u64, count in 1_usize..40,
             ) {
                 let mut bytes = testing::section::<$codec>(&values);
@@ -432,15 +432,15 @@ macro_rules! codec_tests {
                     bytes[place] = match with % 3 { 0 => 0, 1 => 0xFF, _ => (with >> 8) as u8 };
                 }
                 let query = values.get(query as usize % values.len().max(1)).map_or(query, |value| value ^ 1);
-                testing::answers_something::<$codec>(&bytes, values.len() as u64, query);
+                testing::check_calls_on_damaged_bytes::<$codec>(&bytes, values.len() as u64, query);
             }
 
             #[test]
-            fn noise_gives_an_error_or_an_answer(rows in 0_usize..300, noise: u64, query: u64) {
+            fn random_bytes_give_an_error_or_valid_rows(rows in 0_usize..300, noise: u64, query: u64) {
                 let length = testing::section::<$codec>(&testing::uniform(rows, 1)).len();
                 let bytes: Vec<u8> =
                     testing::random(noise).flat_map(u64::to_le_bytes).take(length).collect();
-                testing::answers_something::<$codec>(&bytes, rows as u64, query);
+                testing::check_calls_on_damaged_bytes::<$codec>(&bytes, rows as u64, query);
             }
         }
     };

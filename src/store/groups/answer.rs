@@ -5,13 +5,13 @@ use std::path::Path;
 use crate::error::Result;
 use crate::key::KeyBuf;
 
-/// The result of a query with a limit, or the fact that the limit was too low to decide.
+/// The result of a computation with a limit on queries.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<T> {
-    /// The result.
+    /// The computation finished with this result.
     Decided(T),
-    /// The limit on queries was reached. The same snapshot, key and limit always give this result. To decide, use a
-    /// higher limit or [`Snapshot::groups`](crate::Snapshot::groups).
+    /// The limit on queries was too low. The same snapshot, key and limit always give this result. Use a higher limit, or
+    /// [`Snapshot::groups`](crate::Snapshot::groups).
     Undecided,
 }
 
@@ -33,25 +33,25 @@ impl<T> Decision<T> {
     }
 }
 
-/// The document that represents a document's group.
+/// The leader of a document's group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Leader {
     /// The key of the leader; the document's own key if it is a leader.
     pub key: KeyBuf,
-    /// Number of queries for near documents needed to decide the leader without cached results.
+    /// Number of queries for near documents needed to decide the leader, including those whose results were cached.
     pub questions: u64,
 }
 
-/// The group that a document belongs to, without its members.
+/// The leader and the size of a document's group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Membership {
     /// The key of the leader; the document's own key if it is a leader.
     pub leader: KeyBuf,
-    /// Number of documents in the group, including this one.
+    /// Number of documents in the group, including the document itself.
     pub size: u64,
-    /// Number of queries for near documents needed to decide the group without cached results.
+    /// Number of queries for near documents needed to decide the group, including those whose results were cached.
     pub questions: u64,
 }
 
@@ -63,23 +63,23 @@ pub struct Group {
     pub leader: KeyBuf,
     /// The keys of all documents in the group, including the leader, ascending.
     pub members: Vec<KeyBuf>,
-    /// Number of queries for near documents needed to decide the group without cached results.
+    /// Number of queries for near documents needed to decide the group, including those whose results were cached.
     pub questions: u64,
 }
 
-/// The resources for a listing of all groups.
+/// The resources for computing all groups.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources<'a> {
-    /// The folder for scratch files. They have no name, and disappear when the work or the process ends.
+    /// The directory for scratch files. These files have no names, and disappear when the work or the process ends.
     pub dir: &'a Path,
-    /// Bytes of memory to use.
+    /// The memory budget in bytes.
     pub memory: usize,
     /// Number of threads, at least 1. The result does not depend on it.
     pub threads: usize,
 }
 
 impl<'a> Resources<'a> {
-    /// Uses all cores, 1 GiB of memory, and scratch files in `dir`.
+    /// Creates resources with all cores, 1 GiB of memory, and scratch files in `dir`.
     #[must_use]
     pub fn in_dir(dir: &'a Path) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);

@@ -1,7 +1,7 @@
-//! Documents that can be near a given document and precede it by priority, read in small portions in order.
+//! Finds the documents that can be near a given document and precede it by priority, a few at a time and in order.
 //!
-//! The leader is usually among the first neighbours. So long buckets are read in the order of priority and only as far
-//! as needed, and a candidate is compared only when it is reached.
+//! The leader is usually among the first candidates. So long buckets are read in the order of priority and only as far as
+//! needed, and a candidate is compared only when all earlier candidates are decided.
 
 use super::near::{GroupRule, Neighbourhood, PriorityRank, rank};
 use crate::error::Result;
@@ -10,7 +10,7 @@ use crate::store::known_leaders::DocRef;
 use crate::store::part::IndexPart;
 use crate::store::query::Query;
 
-/// A document that can be near the given one.
+/// A document that can be near the given document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LeaderCandidate {
     pub(super) rank: PriorityRank,
@@ -19,7 +19,7 @@ pub(super) struct LeaderCandidate {
     pub(super) is_near: bool,
 }
 
-/// A range of candidates: the first `count` documents after `from`, up to `upto`.
+/// A range of candidates: the first `count` documents whose ranks are above `from` and at most `upto`.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     pub(super) from: Option<PriorityRank>,
@@ -36,7 +36,7 @@ impl Span {
 /// The candidates collected from one part.
 #[derive(Default)]
 struct PartCandidates {
-    /// Ordinals, possibly repeated, and whether each is known to be near.
+    /// Ordinals, possibly repeated, each with a flag whether the document is known to be near.
     ordinals: Vec<(u32, bool)>,
     has_more: bool,
 }
@@ -46,7 +46,7 @@ impl PartCandidates {
         self.ordinals.push((ordinal, is_near));
     }
 
-    /// Returns each ordinal once. It is known to be near if it was so in any bucket.
+    /// Returns each ordinal once, with the flag set if it was set for any repetition.
     fn distinct(mut self) -> Vec<(u32, bool)> {
         self.ordinals.sort_unstable_by_key(|&(ordinal, is_near)| (ordinal, !is_near));
         self.ordinals.dedup_by_key(|&mut (ordinal, _)| ordinal);
@@ -55,8 +55,8 @@ impl PartCandidates {
 }
 
 impl Neighbourhood {
-    /// Returns the first candidates of a span, in order, and whether there are more. Documents of equal rank are not
-    /// separated.
+    /// Returns the first candidates of a span, in order, and whether there are more. Documents of equal rank are always
+    /// returned together.
     pub(super) fn candidates(&self, of: DocRef, span: Span) -> Result<(Vec<LeaderCandidate>, bool)> {
         let query = self.query_of(of)?;
         let (mut all, mut has_more) = (Vec::new(), false);
@@ -90,7 +90,7 @@ impl Neighbourhood {
         Ok((all, has_more))
     }
 
-    /// Sorts candidates of equal rank by key, and removes those with the rank of `of` that come after it.
+    /// Sorts candidates of equal rank by key, and removes those that have the rank of `of` but a larger key.
     fn order_by_key(&self, all: &mut Vec<LeaderCandidate>, of: DocRef, mine: PriorityRank) -> Result<()> {
         if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
             return Ok(());
@@ -110,8 +110,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Collects the first live documents of the span from each long bucket, and all live documents from the other
-    /// buckets.
+    /// Collects candidates from the buckets of a segment: from a long bucket the first live documents of the span, from
+    /// other buckets all live documents.
     fn of_segment(
         &self,
         query: &Query,
@@ -120,8 +120,8 @@ impl Neighbourhood {
         span: Span,
         found: &mut PartCandidates,
     ) -> Result<()> {
-        // If only the fingerprint decides which documents are near, documents with equal fingerprints are one
-        // candidate: only the first of them can be a leader.
+        // If only the fingerprint decides which documents are near, the first of the documents with equal fingerprints is
+        // the only candidate, because the others cannot be leaders.
         let is_one = self.rule == GroupRule::Distance;
         let mut short = Vec::new();
         query.for_each_bucket(segment, |bucket, is_near| {
@@ -157,7 +157,7 @@ impl Neighbourhood {
         })
     }
 
-    /// Returns whether a candidate resembles a document. `asked` caches the query of the document.
+    /// Returns whether a candidate resembles the document `of`. `asked` caches the query of the last document.
     pub(super) fn resembles(
         &self,
         of: DocRef,
@@ -174,7 +174,7 @@ impl Neighbourhood {
     }
 }
 
-/// Returns the number of leading entries of a sorted list for which `is_before` is true.
+/// Returns the number of leading entries of a list for which `is_before` is true. The list must be sorted accordingly.
 fn places_upto(list: &[u32], is_before: impl Fn(u32) -> Result<bool>) -> Result<usize> {
     let (mut low, mut high) = (0, list.len());
     while low < high {

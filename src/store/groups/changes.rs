@@ -1,8 +1,8 @@
-//! Documents whose leader changed between two snapshots.
+//! Finds the documents whose leader changed between two snapshots.
 //!
-//! The leader of a document depends on the near documents before it: which ones exist, and which of them are leaders.
-//! So changes spread from documents whose records differ to the near documents after them. From there they spread only
-//! through documents that became leaders or ceased to be leaders.
+//! The leader of a document depends on the near documents that precede it: which of them exist, and which are leaders. So
+//! changes spread from documents whose records differ to the near documents after them. From there they spread only through
+//! documents that became leaders or are no longer leaders.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub struct LeaderChange {
     pub after: Option<KeyBuf>,
 }
 
-/// A snapshot, and the leaders computed for it so far.
+/// A snapshot, with the near relation that decides its leaders.
 struct SnapshotLeaders {
     around: Neighbourhood,
     snapshot: Snapshot,
@@ -39,7 +39,7 @@ impl SnapshotLeaders {
         Ok(Self { around: Neighbourhood::of_parts(snapshot)?, snapshot: snapshot.clone() })
     }
 
-    /// Adds the keys of the live documents of all parts whose number satisfies `is_wanted` to `keys`.
+    /// Adds to `keys` the keys of the live documents of all parts for whose number `is_wanted` returns true.
     fn keys_of(&self, is_wanted: impl Fn(u32) -> bool, keys: &mut BTreeSet<KeyBuf>) -> Result<()> {
         self.around.for_each_part(|number, part| {
             if !is_wanted(number) {
@@ -56,7 +56,8 @@ impl SnapshotLeaders {
         })
     }
 
-    /// Returns everything that decides the rank and the neighbours of a document; `None` if there is no such document.
+    /// Returns the priority and the data that determine the rank and the neighbours of a document; `None` if there is no
+    /// such document.
     fn record(&self, key: &KeyBuf) -> Result<Option<(u64, Vec<u8>)>> {
         let Some(document) = self.around.find(key.as_key())? else { return Ok(None) };
         let mut bytes = Vec::new();
@@ -74,8 +75,8 @@ impl SnapshotLeaders {
     }
 }
 
-/// Returns the keys of documents that may differ: documents of parts that only one snapshot has, and documents of
-/// common parts that are deleted in only one snapshot.
+/// Returns the keys of documents that may differ: documents of parts that are in only one snapshot, and documents of common
+/// parts that are deleted in only one snapshot.
 fn candidates(before: &SnapshotLeaders, after: &SnapshotLeaders) -> Result<BTreeSet<KeyBuf>> {
     let mut keys = BTreeSet::new();
     let (old, new) = (&before.snapshot.state().view, &after.snapshot.state().view);

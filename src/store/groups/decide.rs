@@ -1,14 +1,14 @@
-//! Computes the leader of one document: the first near document that is itself a leader, which depends on its
-//! neighbours.
+//! Computes the leader of one document: the first near document that is itself a leader. Whether a neighbour is a leader
+//! depends on its own neighbours.
 //!
-//! The recursion uses a heap-allocated stack, so a long chain of documents does not overflow the thread's stack. Each
-//! query finds the documents near one document. Those before it are decided in order, until one of them is a leader.
+//! The recursion uses a stack on the heap, so a long chain of documents does not overflow the thread's stack. Each query
+//! finds the documents near one document. Those that precede it are decided in order, until one of them is a leader.
 //!
-//! A waiting document keeps only its next few neighbours, and searches for further ones when these are decided. So a
-//! chain of documents with many neighbours takes at most 32 KiB per document.
+//! A waiting document keeps only its next few neighbours, and searches for more once these are decided. So each document of
+//! a chain takes at most 32 KiB, even if it has many neighbours.
 //!
-//! Queries are counted as if no result were cached: a cached result adds the number of queries that it took. So the
-//! count for a document is a function of the snapshot, and a limit on queries always decides in the same way.
+//! Queries are counted as if no result were cached: for a cached result, the number of queries that computed it is added. So
+//! the number of queries for a document depends only on the snapshot, and a limit on queries always gives the same result.
 
 use std::collections::HashMap;
 
@@ -21,13 +21,13 @@ use crate::error::Result;
 use crate::store::known_leaders::{DocRef, KnownLeader};
 use crate::store::query::Query;
 
-/// Number of neighbours that a document keeps at first, if they must be compared: its leader is usually among the
-/// first.
+/// Number of candidates that are read first for a document, if candidates must be compared. The leader is usually among
+/// them.
 const HELD_FIRST: usize = 32;
-/// The maximum number of neighbours that a waiting document keeps.
+/// Maximum number of candidates that a waiting document keeps.
 const HELD: usize = 1024;
 
-/// A limit on the number of queries, and the number made so far.
+/// A limit on the number of queries, and the number of queries made so far.
 pub(super) struct QueryLimit {
     max: u64,
     spent: u64,
@@ -42,7 +42,7 @@ impl QueryLimit {
         self.spent
     }
 
-    /// Adds to the number of queries; returns false if it exceeds the limit.
+    /// Adds `queries` to the number of queries made. Returns false if the sum exceeds the limit.
     fn spend(&mut self, queries: u64) -> bool {
         self.spent = self.spent.saturating_add(queries);
         // guard: a document is undecided by its own count of queries
@@ -51,33 +51,33 @@ impl QueryLimit {
     }
 }
 
-/// A document that waits for the decision of its neighbours.
+/// A document whose leader is being computed. It waits for the decision of its neighbours.
 struct DecisionFrame {
     document: DocRef,
     rank: PriorityRank,
     /// The number of queries made before this document was reached.
     before: u64,
-    /// Some of the documents before it that can be near, in order.
+    /// Some of the documents that precede this one and can be near it, in the order of priority.
     candidates: Vec<LeaderCandidate>,
-    /// The position of the candidate that is being decided.
+    /// The position in `candidates` of the candidate that is being decided.
     next: usize,
-    /// The number of candidates to read at the next time.
+    /// The number of candidates to read next.
     count: usize,
     /// Whether there are more candidates after the last one in `candidates`.
     has_more: bool,
-    /// Candidates that were decided not to be leaders, by the hash of their contents.
+    /// Candidates known not to be leaders, by the hash of their contents.
     refuted: HashMap<u128, DocRef>,
 }
 
 impl Neighbourhood {
-    /// Returns the leader of a document.
+    /// Returns the leader of a document; undecided if this needs more queries than the budget allows.
     pub(super) fn leader(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<DocRef>> {
         let known_leaders = &self.state.known_leaders;
         let mut stack: Vec<DecisionFrame> = Vec::new();
         let mut asked = of;
         let mut query = None;
         loop {
-            // A document is reached; either its leader is cached, or it depends on other documents.
+            // Takes the leader of the document from the cache, or else pushes a frame to compute it.
             let mut answer = known_leaders.get(asked);
             if !budget.spend(answer.map_or(1, |known| known.queries)) {
                 return Ok(Decision::Undecided);
@@ -85,7 +85,7 @@ impl Neighbourhood {
             if answer.is_none() {
                 stack.push(self.frame(asked, budget.spent - 1)?);
             }
-            // The result is passed to the waiting documents, until one of them needs another query.
+            // Passes the result to the waiting documents, until one of them needs another query.
             loop {
                 let Some(frame) = stack.last_mut() else {
                     return Ok(answer.map_or(Decision::Undecided, |known| Decision::Decided(known.leader)));
@@ -123,26 +123,26 @@ impl Neighbourhood {
     fn frame(&self, document: DocRef, before: u64) -> Result<DecisionFrame> {
         let (candidates, refuted) = (Vec::new(), HashMap::new());
         let rank = self.rank(document)?;
-        // A search by distance finds all neighbours at once, and repeating it costs more than keeping them.
+        // A search by distance finds all neighbours at once. Repeating the search would cost more than keeping them.
         let count = if self.rule == GroupRule::Distance { HELD } else { HELD_FIRST };
         let mut frame = DecisionFrame { document, rank, before, candidates, next: 0, count, has_more: true, refuted };
         self.hold_next(&mut frame)?;
         Ok(frame)
     }
 
-    /// Replaces the decided candidates of a document by the next ones.
+    /// Replaces the decided candidates of a document with the next ones.
     fn hold_next(&self, frame: &mut DecisionFrame) -> Result<()> {
         let from = frame.candidates.last().map(|last| last.rank);
         let span = Span { from, upto: frame.rank, count: frame.count };
         (frame.candidates, frame.has_more) = self.candidates(frame.document, span)?;
-        // The next candidates begin after the last of these, so an empty result is the end.
+        // The next search would begin after the last of these candidates. If this search found none, there are no more.
         frame.has_more &= !frame.candidates.is_empty();
         frame.count = (frame.count * 2).min(HELD);
         frame.next = 0;
         Ok(())
     }
 
-    /// Records that a document is not a leader. Then no later document with the same contents is a leader either.
+    /// Records that a document is not a leader. This also excludes later documents with the same contents.
     fn refute(&self, frame: &mut DecisionFrame, document: DocRef) -> Result<()> {
         if frame.has_more || frame.next + 1 < frame.candidates.len() {
             let mut bytes = Vec::new();
@@ -152,8 +152,9 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Returns the next neighbour that may be a leader. The first document with certain contents is near all others
-    /// with the same contents and precedes them. If it is not a leader, its own leader is near them, too.
+    /// Returns the next neighbour that can be a leader; `None` if there are no more. Of documents with the same contents,
+    /// only the first can be a leader: it is near the others and precedes them. If it is not a leader, its leader is also
+    /// near the others.
     fn next_of(&self, frame: &mut DecisionFrame, query: &mut Option<(DocRef, Query)>) -> Result<Option<DocRef>> {
         loop {
             if frame.next == frame.candidates.len() && frame.has_more {
@@ -169,7 +170,7 @@ impl Neighbourhood {
         }
     }
 
-    /// Returns whether an earlier document with the same contents was found not to be a leader.
+    /// Returns whether an earlier document with the same contents is known not to be a leader.
     fn is_refuted(&self, frame: &DecisionFrame, document: DocRef) -> Result<bool> {
         if frame.refuted.is_empty() {
             return Ok(false);
@@ -181,15 +182,15 @@ impl Neighbourhood {
         Ok(mine == theirs) // false for a hash collision
     }
 
-    /// Returns the leader of a document, and all documents with the same leader.
+    /// Returns the leader of a document, and all documents with the same leader, including the leader.
     pub(super) fn group(&self, of: DocRef, budget: &mut QueryLimit) -> Result<Decision<(DocRef, Vec<DocRef>)>> {
         let Decision::Decided(leader) = self.leader(of, budget)? else { return Ok(Decision::Undecided) };
         if !budget.spend(1) {
             return Ok(Decision::Undecided);
         }
         let mut members = vec![leader];
-        // Documents before the leader have other leaders before it. Of documents after it, equal ones have equal
-        // leaders.
+        // Documents that precede the leader cannot be in its group: their leaders precede it, too. Documents after the
+        // leader that have the same contents have the same leader.
         let mut known: HashMap<u128, (DocRef, bool)> = HashMap::new();
         let (mut mine, mut theirs) = (Vec::new(), Vec::new());
         self.content(leader, &mut mine)?;

@@ -1,4 +1,4 @@
-//! The listing of all groups: the leader of each document, and the operations that assign it.
+//! All groups of a snapshot: stores the leader of each document, and assigns leaders.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::sys::column::{Column, MemoryBudget};
 pub struct Groups {
     pub(super) numbers: Numbering,
     rule: GroupRule,
-    /// The leader of each document, by number; `NONE` for documents that are not live.
+    /// The leader of each document, by document number; `NONE` for documents that are not live.
     leaders: Column<u32>,
-    /// The size of the group of each leader, by the leader's number.
+    /// The group size of each leader, by document number; 0 for other documents.
     sizes: Column<u32>,
     count: u64,
     pub(super) questions: u64,
 }
 
 impl Groups {
-    /// Creates a listing of the documents of a snapshot, all without a leader.
+    /// Creates a listing of the documents of a snapshot in which no document has a leader yet.
     pub(super) fn undecided(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let numbers = Numbering::of(snapshot)?;
         let documents = numbers.documents() as usize;
@@ -45,8 +45,7 @@ impl Groups {
         self.leaders[number as usize] == NONE
     }
 
-    /// Decides a document after all documents before it were decided: if it has no leader, it becomes one. Returns its
-    /// leader.
+    /// Makes a document a leader if it has no leader yet. All documents before it must be decided. Returns its leader.
     pub(super) fn take_turn(&mut self, number: u32) -> u32 {
         let leader = &mut self.leaders[number as usize];
         if *leader == NONE {
@@ -55,7 +54,7 @@ impl Groups {
         *leader
     }
 
-    /// Assigns a document to the group of a leader that is near it, unless it has a leader already.
+    /// Adds a document to the group of a near leader, unless the document has a leader already.
     pub(super) fn belong(&mut self, number: u32, leader: u32) {
         let its = &mut self.leaders[number as usize];
         if *its == NONE {
@@ -63,7 +62,7 @@ impl Groups {
         }
     }
 
-    /// Counts the groups and their members, after all documents are decided.
+    /// Computes the number of groups and their sizes, after all documents are decided.
     pub(super) fn count_members(&mut self) {
         let (leaders, sizes) = (&self.leaders[..], &mut self.sizes[..]);
         for (number, &leader) in (0..).zip(leaders).filter(|&(_, &leader)| leader != NONE) {
@@ -84,14 +83,14 @@ impl Groups {
         self.count
     }
 
-    /// Returns the number of queries for near documents; 0 if a join found the near pairs. The number depends on the
-    /// number of threads and on the memory.
+    /// Returns the number of queries for near documents that were made; 0 if a join found the near pairs. It depends on the
+    /// number of threads and the memory budget.
     #[must_use]
     pub fn questions(&self) -> u64 {
         self.questions
     }
 
-    /// Returns the number of groups of each size.
+    /// Returns the number of groups for each group size that occurs.
     #[must_use]
     pub fn sizes(&self) -> BTreeMap<u32, u64> {
         let mut counts = BTreeMap::new();
@@ -104,7 +103,7 @@ impl Groups {
     /// Returns the key of a live document's leader and the size of its group; `None` if there is no such document.
     ///
     /// # Errors
-    /// As [`Snapshot::get`].
+    /// Same as [`Snapshot::get`].
     pub fn leader<'k>(&self, key: impl Into<Key<'k>>) -> Result<Option<(KeyBuf, u32)>> {
         let key = key.into();
         key.check(self.numbers.snapshot.params().key)?;

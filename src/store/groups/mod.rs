@@ -1,4 +1,4 @@
-//! Groups of near documents: each document has a leader, by a rule that depends only on the live documents.
+//! Groups of near documents. Each document has a leader, which depends only on the live documents.
 //!
 //! Documents are ordered by priority: the caller's number
 //! ([`ParamsBuilder::priorities`](crate::params::ParamsBuilder::priorities)), then the hash of the key
@@ -6,15 +6,15 @@
 //! document belongs to the first leader that is near it. The leaders are the lexicographically first maximal
 //! independent set of the graph in which near documents are neighbours. This is the rule of `dedup --keep key-hash`.
 //!
-//! - `near`: the documents near a stored one, and their order;
-//! - `candidates`: the documents that may be near a document and precede it, in the order of priority;
-//! - `decide`: the leader of one document, computed from its neighbours and their neighbours;
-//! - `listing`: the leader of each document, and the operations that assign it;
-//! - `order`: documents in the order of priority, and their numbers;
-//! - `sweep`: all leaders, computed in the order of priority;
-//! - `rounds`: the near documents of several documents at once, for a sweep;
-//! - `pairs`: all leaders, from the near pairs that a join found;
-//! - `changes`: documents whose leader changed between two snapshots.
+//! - `near`: finds the documents near a stored document, and orders documents by priority;
+//! - `candidates`: finds the documents that may be near a document and precede it, in the order of priority;
+//! - `decide`: computes the leader of one document from its neighbours and their neighbours;
+//! - `listing`: stores the leader of each document;
+//! - `order`: numbers documents, and sorts them by priority;
+//! - `sweep`: computes all leaders in the order of priority;
+//! - `rounds`: computes the near documents of several documents at once, for a sweep;
+//! - `pairs`: computes all leaders from the near pairs that a join found;
+//! - `changes`: finds the documents whose leader changed between two snapshots.
 //!
 //! Sources: Nguyen and Onak, *Constant-time approximation algorithms via local improvements*, FOCS 2008; Yoshida, Yamamoto
 //! and Ito, *An improved constant-time approximation algorithm for maximum matchings*, STOC 2009.
@@ -43,29 +43,28 @@ use super::snapshot::Snapshot;
 use crate::error::Result;
 use crate::key::{Key, KeyBuf};
 
-/// A limit on queries that is far above what most documents need: about two queries in cliques and in chains of random
-/// priorities, tens to hundreds in dense families.
+/// The recommended limit on queries for near documents. Most documents need far fewer: about two queries in cliques and in
+/// chains with random priorities, tens to hundreds where very many documents are near each other.
 pub const GROUP_QUESTIONS: u64 = 10_000;
 
 impl Snapshot {
     /// Returns the rule that decides which documents of this index are near.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) if the index cannot decide whether two stored documents are near: if
-    /// it uses resemblance but stores neither sets nor signatures, or if its tables may miss near fingerprints (free
-    /// designs).
+    /// [`Error::Invalid`](crate::Error::Invalid) if the index cannot decide whether two stored documents are near: if it
+    /// uses resemblance but stores neither sets nor signatures, or if its tables may miss near fingerprints (free designs).
     pub fn group_rule(&self) -> Result<GroupRule> {
         GroupRule::of(self.params())
     }
 
-    /// Returns the leader of a live document, using at most `max_queries` queries for near documents; `None` if there
-    /// is no such document.
+    /// Returns the leader of a live document; `None` if there is no such document. Uses at most `max_queries` queries for
+    /// near documents.
     ///
-    /// The leader depends only on the live documents: not on the order of their insertion, nor on segments, logs and
-    /// merges. [`GROUP_QUESTIONS`] is a limit that suits most uses. The snapshot caches leaders, but queries are
-    /// counted as if it did not; so whether a document is [`Undecided`](Decision::Undecided) depends only on the
-    /// snapshot, the key and the limit. A chain of documents that wait for each other takes at most 32 KiB of heap
-    /// memory per document, and no thread stack. Documents with the same fingerprint, or the same set, share one query.
+    /// The leader depends only on the live documents: not on the order in which they were added, nor on segments, logs and
+    /// merges. [`GROUP_QUESTIONS`] is a limit that suits most uses. The snapshot caches leaders, but counts queries as if it
+    /// did not; so whether a document is [`Undecided`](Decision::Undecided) depends only on the snapshot, the key and the
+    /// limit. While a chain of documents waits for decisions, it takes at most 32 KiB of heap memory per document, and no
+    /// thread stack. Documents with the same fingerprint, or the same set, share one query.
     ///
     /// If resemblance is [estimated](GroupRule::Estimated), the first query reads the bands of all segments, which then
     /// keep 4 bytes per document and band in memory.
@@ -91,7 +90,7 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// As [`group_rule`](Self::group_rule); [`Error::Invalid`](crate::Error::Invalid) for a key of the wrong kind
+    /// Same as [`group_rule`](Self::group_rule); [`Error::Invalid`](crate::Error::Invalid) for a key of the wrong kind
     /// (number or bytes), [`Error::Corrupt`](crate::Error::Corrupt).
     pub fn leader<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         let around = Neighbourhood::of_parts(self)?;
@@ -102,11 +101,11 @@ impl Snapshot {
         decided.map(leader).map(Some)
     }
 
-    /// Returns the group of a live document: as [`leader`](Self::leader), with all documents that have the same leader.
-    /// Decides the leader of every document near the leader.
+    /// Returns the group of a live document: its leader, and all documents that have the same leader. Also decides the
+    /// leader of every document near the leader. `max_queries` limits the total number of queries.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn group<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
         let around = Neighbourhood::of_parts(self)?;
         let Some(document) = around.find(key.into())? else { return Ok(None) };
@@ -124,17 +123,17 @@ impl Snapshot {
     /// [`Group::members`], without reading their keys.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn group_size<'k>(&self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
         let Some(found) = self.membership(key, max_queries)? else { return Ok(None) };
         found.map(|membership| Ok(membership.size)).map(Some)
     }
 
-    /// Returns the leader of a live document and the size of its group: as [`group`](Self::group), without reading the
+    /// Returns the leader of a live document and the size of its group. Like [`group`](Self::group), but does not read the
     /// keys of all members.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn membership<'k>(
         &self,
         key: impl Into<Key<'k>>,
@@ -151,10 +150,10 @@ impl Snapshot {
         found.map(membership).map(Some)
     }
 
-    /// Computes all groups in the order of priority. Every document is decided, with about one query per leader, in O(n
-    /// log n) time besides the queries. Memory is bounded by `resources`; data beyond it, 16 bytes per document and 32
-    /// for sorting, is stored in scratch files. If only the distance of fingerprints decides which documents are near,
-    /// `twindex_join::living_groups` lists the same groups in a fraction of the time.
+    /// Computes all groups in the order of priority. Decides every document, with about one query per leader and in O(n log
+    /// n) time besides the queries. Memory is bounded by `resources`; further data, 16 bytes per document and 32 for
+    /// sorting, is stored in scratch files. If only the distance of fingerprints decides which documents are near,
+    /// `twindex_join::living_groups` computes the same groups in a fraction of the time.
     ///
     /// ```
     /// use twindex::{Fingerprint, Index, Params, Resources};
@@ -177,21 +176,21 @@ impl Snapshot {
     /// ```
     ///
     /// # Errors
-    /// As [`group_rule`](Self::group_rule); [`Error::Corrupt`](crate::Error::Corrupt),
+    /// Same as [`group_rule`](Self::group_rule); [`Error::Corrupt`](crate::Error::Corrupt),
     /// [`Error::Io`](crate::Error::Io) for scratch files.
     pub fn groups(&self, resources: &Resources<'_>) -> Result<Groups> {
         sweep::all(self, resources)
     }
 
-    /// Returns the documents whose leader differs from the one in `since`, an earlier or later snapshot of the same
-    /// index, sorted by key. A document that `since` does not have has no leader before; one that only `since` has, no
-    /// leader after.
+    /// Returns the documents whose leader differs between this snapshot and `since`, an earlier or later snapshot of the
+    /// same index. The result is sorted by key. [`LeaderChange::before`] is `None` for a document that is not in `since`,
+    /// and [`LeaderChange::after`] is `None` for a document that is only in `since`.
     ///
-    /// Queries only documents that changed and the documents near them. After a merge of segments, it also compares the
-    /// records of the merged segments. There is no limit on queries.
+    /// Queries only the documents that changed and the documents near them. After a merge of segments, it also compares the
+    /// records of the merged segments. The number of queries is not limited.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader); [`Error::Invalid`](crate::Error::Invalid) for a snapshot of another index.
+    /// Same as [`leader`](Self::leader); [`Error::Invalid`](crate::Error::Invalid) for a snapshot of another index.
     pub fn changed_leaders(&self, since: &Self) -> Result<Vec<LeaderChange>> {
         changes::between(since, self)
     }

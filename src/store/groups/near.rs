@@ -1,4 +1,4 @@
-//! The documents near a stored one, and the order of documents.
+//! Finds the documents near a stored document, and orders documents by priority.
 
 use std::sync::Arc;
 
@@ -19,14 +19,14 @@ use crate::sys::column::MemoryBudget;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GroupRule {
-    /// By the exact distance of their fingerprints.
+    /// Documents are near if the exact distance of their fingerprints is small enough.
     Distance,
-    /// By the exact resemblance of their sets of shingle hashes, or by the distance of their fingerprints if the
-    /// parameters use it.
+    /// Documents are near if the exact resemblance of their sets of shingle hashes is high enough or, if the parameters use
+    /// it, if the distance of their fingerprints is small enough.
     Counted,
-    /// By an estimate: they share a band, and enough of their stored minima agree for the estimate to reach the
-    /// threshold. The number of minima needed is the same in both directions. Or by the distance of their fingerprints,
-    /// if the parameters use it.
+    /// Documents are near by an estimate: they share a band, and enough of their stored minima agree for the estimate to
+    /// reach the threshold. The number of minima that must agree is the same in both directions. If the parameters use the
+    /// distance of fingerprints, documents at a small enough distance are near, too.
     Estimated,
 }
 
@@ -54,8 +54,8 @@ impl GroupRule {
     }
 }
 
-/// The rank of a document: the smaller priority first, then the smaller hash of the key. Documents of equal rank are
-/// ordered by key.
+/// The rank of a document by priority: smaller priority numbers come first, then smaller hashes of the key. Documents of
+/// equal rank are ordered by key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PriorityRank {
     pub(super) number: u64,
@@ -65,22 +65,23 @@ pub(super) struct PriorityRank {
 /// The documents of a snapshot, and the near relation between them.
 pub(super) struct Neighbourhood {
     pub(super) state: Arc<State>,
-    /// Whether the memtable is converted to a segment and queried as one.
+    /// Whether the memtables are queried as a segment that was built from them.
     as_segments: bool,
     pub(super) rule: GroupRule,
     near: Near,
-    /// The features of each segment's documents, if resemblance is estimated: segments do not store features per
-    /// document.
+    /// For each segment, the features of its documents, if resemblance is estimated. Segments themselves do not store
+    /// features per document.
     features: Vec<FeatureColumn>,
 }
 
 impl Neighbourhood {
-    /// Uses the segments and the memtable as they are, for single queries.
+    /// Creates a neighbourhood for a few queries, which reads the segments and the memtables as they are.
     pub(super) fn of_parts(snapshot: &Snapshot) -> Result<Self> {
         Self::new(snapshot, false)
     }
 
-    /// Uses the whole snapshot as segments, for queries about many documents.
+    /// Creates a neighbourhood for queries about many documents. It queries the memtables as one segment, which is built
+    /// first.
     pub(super) fn of_segments(snapshot: &Snapshot, budget: &MemoryBudget) -> Result<Self> {
         let mut around = Self::new(snapshot, true)?;
         if around.rule == GroupRule::Estimated {
@@ -96,12 +97,12 @@ impl Neighbourhood {
         Ok(Self { state: snapshot.shared_state(), as_segments, rule, near, features: Vec::new() })
     }
 
-    /// Returns the radius, if only the distance of fingerprints decides which documents are near; otherwise `None`.
+    /// Returns the radius if only the distance of fingerprints decides which documents are near; otherwise `None`.
     pub(super) fn radius(&self) -> Option<u32> {
         self.near.within.filter(|_| self.rule == GroupRule::Distance).map(u32::from)
     }
 
-    /// Calls `each` with each part and its number. Releases one part before it reads the next.
+    /// Calls `each` with the number of each part and the part. Releases each part before it reads the next one.
     pub(super) fn for_each_part(&self, mut each: impl FnMut(u32, &IndexPart<'_>) -> Result<()>) -> Result<()> {
         if self.as_segments {
             for place in 0..self.state.segment_count() {
@@ -119,7 +120,7 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Calls `read` with the part and the ordinal of a document.
+    /// Calls `read` with the part that contains a document, and the ordinal of the document.
     pub(super) fn read<T>(&self, of: DocRef, read: impl FnOnce(&IndexPart<'_>, u32) -> Result<T>) -> Result<T> {
         let place = of.part as usize;
         let is_segment = self.as_segments || place < self.state.view.segments.len();
@@ -154,7 +155,7 @@ impl Neighbourhood {
         Ok(found)
     }
 
-    /// Returns the query for the documents near a document.
+    /// Returns a query that finds the documents near this one.
     pub(super) fn query_of(&self, of: DocRef) -> Result<Query> {
         let (mut set, mut features) = (Vec::new(), Vec::new());
         let (kept, fingerprint, signature) = self.read(of, |part, ordinal| {
@@ -182,7 +183,7 @@ impl Neighbourhood {
         Ok(query)
     }
 
-    /// Replaces `out` by the features of a document; returns false for a document without a sketch.
+    /// Replaces the contents of `out` with the features of a document. Returns false for a document without a sketch.
     fn features_into(&self, of: DocRef, part: &IndexPart<'_>, out: &mut Vec<u64>) -> Result<bool> {
         if let Some(column) = self.features.get(of.part as usize) {
             return Ok(column.features(of.ordinal, out));
@@ -193,8 +194,8 @@ impl Neighbourhood {
         Ok(part.features(of.ordinal, out))
     }
 
-    /// Calls `each` with each live document that is near this one and satisfies `wanted`. Documents that do not are not
-    /// compared. The document itself is included, unless it is near nothing.
+    /// Calls `each` with each live document that is near `of` and for which `is_wanted` returns true. Other documents are
+    /// not compared. The document itself is included, unless it is near no document.
     pub(super) fn for_each_near(
         &self,
         of: DocRef,
@@ -215,7 +216,7 @@ impl Neighbourhood {
         self.read(of, rank)
     }
 
-    /// Returns the documents near this one that come after it, in order.
+    /// Returns the documents near this one that come after it, in the order of priority.
     pub(super) fn after(&self, of: DocRef) -> Result<Vec<DocRef>> {
         let mine = self.rank(of)?;
         let mut found: Vec<(PriorityRank, DocRef)> = Vec::new();
@@ -245,8 +246,8 @@ impl Neighbourhood {
         Ok(all)
     }
 
-    /// Keeps the documents whose keys, compared with the key of `of`, satisfy `wanted`. Documents of equal rank are
-    /// rare.
+    /// Keeps only the documents for which `is_wanted` returns true. Its arguments are the key of the document and the key of
+    /// `of`. Called for documents of equal rank, which are rare.
     pub(super) fn retain_by_key(
         &self,
         documents: &mut Vec<DocRef>,
@@ -275,8 +276,8 @@ impl Neighbourhood {
         Ok(())
     }
 
-    /// Replaces `out` by the bytes that decide which documents are near a document: documents with equal bytes are near
-    /// the same documents.
+    /// Replaces the contents of `out` with the data that determines which documents are near this one. Documents with equal
+    /// data are near the same documents.
     pub(super) fn content(&self, of: DocRef, out: &mut Vec<u8>) -> Result<()> {
         out.clear();
         self.read(of, |part, ordinal| {
@@ -312,7 +313,7 @@ fn key(part: &IndexPart<'_>, ordinal: u32) -> Result<KeyBuf> {
     part.key(ordinal)
 }
 
-/// Returns the rank of a document of a part.
+/// Returns the rank of a document in a part.
 pub(super) fn rank(part: &IndexPart<'_>, ordinal: u32) -> Result<PriorityRank> {
     let [number, hash] = part.order(ordinal)?;
     Ok(PriorityRank { number, hash })

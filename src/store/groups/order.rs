@@ -1,4 +1,4 @@
-//! Live documents in the order of priority.
+//! Numbers the documents of a snapshot, and sorts the live ones by priority.
 
 use roaring::RoaringBitmap;
 
@@ -11,9 +11,9 @@ use crate::store::known_leaders::DocRef;
 use crate::store::snapshot::Snapshot;
 use crate::sys::column::{Column, MemoryBudget};
 
-/// The value for "no document".
+/// The value that means "no document".
 pub(super) const NONE: u32 = u32::MAX;
-/// Flag in a sort record, next to the document number: the document has a fingerprint.
+/// Flag in the third field of a sort record, above the document number: the document has a fingerprint.
 const HAS_FINGERPRINT: u64 = 1 << 32;
 
 /// The documents of a snapshot, numbered from 0 in the order of segments and ordinals.
@@ -76,7 +76,7 @@ impl Numbering {
     }
 }
 
-/// A document in the order of priority.
+/// A document as passed by [`PriorityOrder::for_each`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) number: u32,
@@ -84,15 +84,16 @@ pub(super) struct Turn {
     pub(super) fingerprint: Option<u64>,
 }
 
-/// Documents in the order of priority: by the caller's number, then the hash of the key, then the key.
+/// Documents in the order of priority: by the caller's priority number, then by the hash of the key, then by the key.
 pub(super) struct PriorityOrder {
-    /// The caller's number, the hash of the key, the number of the document, and its fingerprint.
+    /// Sort records: priority number, hash of the key, document number with a flag, and fingerprint.
     sorted: Sorted<[u64; 4]>,
 }
 
 impl PriorityOrder {
-    /// Sorts the live documents that are `wanted`. While `fingerprints` are read, they use the memory of that budget.
-    /// Sorting uses a quarter of the memory of `resources`.
+    /// Sorts the live documents for which `is_wanted` returns true. If `fingerprints` is given, also reads fingerprints, and
+    /// uses this memory budget for the fingerprints of one segment at a time. Sorting uses a quarter of the memory of
+    /// `resources`.
     pub(super) fn of(
         numbers: &Numbering,
         resources: &Resources<'_>,
@@ -127,13 +128,13 @@ impl PriorityOrder {
         Ok(Self { sorted: sorter.finish()? })
     }
 
-    /// Calls `each` with the documents in order.
+    /// Calls `each` with each document, in the order of priority.
     pub(super) fn for_each(
         &self,
         numbers: &Numbering,
         mut each: impl FnMut(Turn) -> Result<()>,
     ) -> Result<()> {
-        // Documents of equal priority and equal key hash are rare; these are sorted by key.
+        // Documents of equal priority and equal key hash are rare. They are collected and sorted by key.
         let (mut same, mut last) = (Vec::new(), None);
         let mut pass = |same: &mut Vec<Turn>| {
             if same.len() > 1 {
@@ -156,7 +157,7 @@ impl PriorityOrder {
     }
 }
 
-/// Returns the fingerprints of a segment by rank.
+/// Returns the fingerprints of a segment, indexed by rank.
 fn fingerprints_of(segment: &Segment, budget: &MemoryBudget) -> Result<Column<u64>> {
     let mut by_rank = Column::new(budget);
     segment.for_each_fingerprint(|_, fingerprint| by_rank.push(fingerprint))?;

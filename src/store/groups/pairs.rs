@@ -1,4 +1,4 @@
-//! All groups, computed from the near pairs that a join found: the groups of the sweep, without a query.
+//! Computes all groups from the near pairs that a join found. The result is that of the sweep, but no queries are made.
 
 use super::answer::Resources;
 use super::listing::Groups;
@@ -10,11 +10,11 @@ use crate::store::snapshot::Snapshot;
 use crate::sys::column::{Column, MemoryBudget};
 
 /// All near pairs of the live documents of a snapshot. Documents are numbered from 0 in the order of segments
-/// ([`Snapshot::segments`]) and ordinals. A pair has the number of one document in the upper half, and that of the
-/// other in the lower half.
+/// ([`Snapshot::segments`]) and ordinals. A pair has the number of one document in its upper 32 bits, and the number of the
+/// other in its lower 32 bits.
 #[derive(Debug, Default)]
 pub struct NearPairs {
-    /// Pairs of documents that are near each other. Of two documents in a pair of `same`, only the one in the upper
+    /// Pairs of documents that are near each other. If two documents form a pair in `same`, only the document in the upper
     /// half occurs here.
     pub near: Vec<Sorted<u64>>,
     /// Pairs of documents that are near each other and near the same documents. A document in a lower half occurs in
@@ -26,17 +26,17 @@ fn halves(pair: u64) -> [u32; 2] {
     [(pair >> 32) as u32, pair as u32]
 }
 
-/// Computes the groups of a snapshot from its near pairs: the same groups as [`Snapshot::groups`]. Time O(n + p log p)
-/// for n documents and p pairs. Memory besides the pairs is bounded by `resources`; data beyond it, 20 bytes per
-/// document and 8 per pair, is stored in scratch files.
+/// Computes the groups of a snapshot from its near pairs: the same groups as [`Snapshot::groups`]. Takes O(n + p log p) time
+/// for n documents and p pairs. Memory besides the pairs is bounded by `resources`; further data, 20 bytes per document and
+/// 8 per pair, is stored in scratch files.
 ///
 /// # Errors
-/// As [`Snapshot::groups`]; [`Error::Invalid`] for a number that is not the number of a document.
+/// Same as [`Snapshot::groups`]; [`Error::Invalid`] for a number that is not the number of a document.
 pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPairs) -> Result<Groups> {
     let budget = MemoryBudget::new(resources.dir, resources.memory / 2);
     let mut groups = Groups::undecided(snapshot, &budget)?;
     let documents = groups.numbers.documents();
-    // The position of each document of a pair in the order of priority.
+    // The position in the order of priority of each document that occurs in a pair; `NONE` for other documents.
     let mut places = Column::filled(&budget, documents as usize, NONE)?;
     let mut mark = |pair| {
         halves(pair).into_iter().try_for_each(|number| {
@@ -60,14 +60,14 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     let firsts = firsts(pairs, &places, &budget)?;
     let first =
         |number: u32| firsts.get(number as usize).copied().filter(|&first| first != NONE).unwrap_or(number);
-    // Of documents near the same documents, only the first can be a leader.
+    // Of several documents that are near the same documents, only the first can be a leader.
     let mut sorter: Sorter<u64> = Sorter::new(resources.dir, resources.memory / 4);
     merge(&pairs.near, |pair| {
         let [a, b] = halves(pair).map(|number| u64::from(places[first(number) as usize]));
         sorter.push(a.min(b) << 32 | a.max(b))
     })?;
     drop(places);
-    // The pairs of a document with earlier documents are sorted before its pairs with later ones.
+    // For each document, the pairs with earlier documents are processed before the pairs with later documents.
     sorter.finish()?.for_each(|pair| {
         let [before, after] = halves(pair).map(|place| by_place[place as usize]);
         if groups.take_turn(before) == before {
@@ -82,7 +82,7 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
         }
         Ok::<(), Error>(())
     })?;
-    // All other documents are near nothing.
+    // All other documents are near no document, so each of them is its own leader.
     let numbers = groups.numbers.clone();
     for (start, segment, deleted) in numbers.segments() {
         for ordinal in (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal)) {
@@ -93,8 +93,8 @@ pub fn from_pairs(snapshot: &Snapshot, resources: &Resources<'_>, pairs: &NearPa
     Ok(groups)
 }
 
-/// Returns, for each document in `same`, the first of the documents that are near the same documents, by their
-/// positions in the order of priority; `NONE` for other documents. Empty if `same` is empty.
+/// Returns, for each document in `same`, the first document in the order of priority that is near the same documents; `NONE`
+/// for documents that are not in `same`. Empty if `same` is empty.
 fn firsts(pairs: &NearPairs, places: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
     let mut firsts = Column::new(budget);
     merge(&pairs.same, |pair| {

@@ -1,9 +1,9 @@
-//! Rounds of a sweep: the near documents of several documents are computed at once.
+//! Rounds of a sweep. One round computes the near documents of several documents at once.
 //!
-//! Documents are queried in the order of priority, several in one round. The query of a document is wasted if the
-//! document gets its leader from an earlier one of the same round. So rounds grow while few queries are wasted, and
-//! shrink where families are dense. If only the distance of fingerprints decides which documents are near, the queries
-//! of a round are one search of the tables: memory accesses overlap, and queries with equal prefixes share buckets.
+//! Documents are queried in the order of priority, several per round. The query of a document is wasted if an earlier
+//! document of the same round becomes its leader. So rounds grow while few queries are wasted, and shrink where many
+//! documents are near each other. If only the distance of fingerprints decides which documents are near, one search of the
+//! tables runs all queries of a round: memory accesses overlap, and queries with equal prefixes share buckets.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,17 +19,17 @@ const FIRST: usize = 32;
 /// Number of work units per thread in a round.
 const PIECES: usize = 4;
 
-/// The maximum size of rounds. It does not change the groups.
+/// Limits on the size of a round. They do not affect the groups.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RoundLimits {
-    /// Number of documents in a round.
+    /// Maximum number of documents in a round.
     pub(super) documents: usize,
-    /// Number of near documents that a round of more than one query may keep.
+    /// Maximum number of near documents that a round may keep. A round of one query may keep any number.
     pub(super) found: usize,
 }
 
 impl RoundLimits {
-    /// Returns limits for rounds that keep at most a sixteenth of `memory` bytes.
+    /// Returns limits with which a round keeps at most a sixteenth of `memory` bytes.
     pub(super) fn within(memory: usize) -> Self {
         Self { documents: 1 << 15, found: (memory / 16 / size_of::<(u32, u32)>()).max(1 << 12) }
     }
@@ -44,15 +44,16 @@ pub(super) struct RoundSize {
 }
 
 impl RoundSize {
-    /// For one thread that compares documents one after the other, the size is 1: no query is wasted.
+    /// Returns the size of the first round. It is 1 if a single thread compares documents one after the other, so that no
+    /// query is wasted.
     pub(super) fn new(limits: RoundLimits, threads: usize, searches_together: bool) -> Self {
         let max = if threads == 1 && !searches_together { 1 } else { limits.documents.max(1) };
         let min = (FIRST * threads).min(max);
         Self { documents: min, min, max }
     }
 
-    /// Sets the size of the next round, after a round of `documents` in which the queries of `wasted` documents were
-    /// not needed.
+    /// Sets the size of the next round. `documents` is the size of the last round, and `wasted` the number of its documents
+    /// whose queries were not needed.
     pub(super) fn adjust(&mut self, documents: usize, wasted: usize) {
         if wasted * 4 > documents {
             self.documents = (self.documents / 2).max(self.min.min(self.documents));
@@ -61,20 +62,20 @@ impl RoundSize {
         }
     }
 
-    /// Sets the size of the next round, after a round of `documents` (two or more) found more than may be kept.
+    /// Sets the size of the next round, after a round of two or more documents found more near documents than it may keep.
     pub(super) fn shrink(&mut self, documents: usize) {
         self.documents = documents / 2;
     }
 }
 
-/// The documents without a leader that are near the documents of a round.
+/// The result of a round: the documents without a leader that are near the documents of the round.
 #[derive(Debug)]
 pub(super) struct NearDocuments {
-    /// The number of the query for each document of the round; `NONE` for a document that is near nothing.
+    /// For each document of the round, the number of its query; `NONE` for a document that is near no document.
     query_of: Vec<u32>,
     /// Number of queries made.
     pub(super) queries: u64,
-    /// Pairs of a query number and the number of a document near it, ascending by query.
+    /// Pairs of a query number and the number of a near document, ascending by query number.
     found: Vec<(u32, u32)>,
 }
 
@@ -96,7 +97,8 @@ pub(super) struct RoundSearch<'a> {
 }
 
 impl RoundSearch<'_> {
-    /// Runs the queries of a round. Returns `None` if a round of two or more documents finds more than may be kept.
+    /// Runs the queries of a round. Returns `None` if a round of two or more documents finds more documents than it may
+    /// keep.
     pub(super) fn near(&self, round: &[Turn]) -> Result<Option<NearDocuments>> {
         let Some(radius) = self.around.radius() else {
             let query_of: Vec<u32> = (0..round.len() as u32).collect();
@@ -116,8 +118,8 @@ impl RoundSearch<'_> {
         self.on_pieces(query_of, queries.len(), |range, max| self.by_distance(&queries, range, radius, max))
     }
 
-    /// Makes `queries` queries in several work units. A unit may find up to `max` documents; a single query may find
-    /// any number.
+    /// Runs `queries` queries, divided into several work units. `search` runs the queries of one unit, and returns `None` if
+    /// they find more documents than its second argument. A single query may find any number.
     fn on_pieces(
         &self,
         query_of: Vec<u32>,
@@ -135,7 +137,7 @@ impl RoundSearch<'_> {
         Ok(found.map(|found| NearDocuments { query_of, queries: queries as u64, found: found.concat() }))
     }
 
-    /// Queries documents of a round one after the other, by the rule of the index.
+    /// Queries the documents of a round one after the other, by the rule of the index.
     fn by_rule(&self, round: &[Turn], range: Range<usize>, max: usize) -> Result<Option<Vec<(u32, u32)>>> {
         let (numbers, mut found) = (&self.groups.numbers, Vec::new());
         for place in range {
@@ -154,7 +156,7 @@ impl RoundSearch<'_> {
         Ok(Some(found))
     }
 
-    /// Searches the tables for fingerprints within `radius` of any of these queries.
+    /// Searches the tables for fingerprints within `radius` of these queries.
     fn by_distance(
         &self,
         queries: &[u64],
@@ -189,7 +191,7 @@ impl RoundSearch<'_> {
     }
 }
 
-/// Runs `pieces` work units on threads, and returns the results in the order of the units.
+/// Runs `pieces` work units on threads. Returns the results in the order of the units.
 ///
 /// # Errors
 /// The error of the first unit that failed.

@@ -1,5 +1,5 @@
-//! Computes all leaders in the order of priority. A document without a leader becomes one, and all near documents
-//! without a leader join its group. This needs one query per leader and few more.
+//! Computes all leaders in the order of priority. A document that has no leader yet becomes one, and all near documents
+//! without a leader join its group. This needs little more than one query per leader.
 
 use super::answer::Resources;
 use super::listing::Groups;
@@ -17,7 +17,7 @@ struct Sweep<'a> {
     threads: usize,
     limits: RoundLimits,
     size: RoundSize,
-    /// Documents that wait to be decided, in order. They had no leader when they were added.
+    /// Documents that are to be decided, in the order of priority. They had no leader when they were added.
     waiting: Vec<Turn>,
 }
 
@@ -45,7 +45,7 @@ fn in_rounds(snapshot: &Snapshot, resources: &Resources<'_>, limits: RoundLimits
 }
 
 impl Sweep<'_> {
-    /// Adds the next document in the order of priority.
+    /// Adds a document. Documents must be added in the order of priority.
     fn take(&mut self, turn: Turn) -> Result<()> {
         if self.groups.is_undecided(turn.number) {
             self.waiting.push(turn);
@@ -111,10 +111,11 @@ mod tests {
     use super::*;
     use crate::{Document, Fingerprint, Index, Key, Params};
 
-    /// The fingerprint and the priority by key. A document with an empty text has no fingerprint.
+    /// The fingerprint and the priority of each document, by key. A document with an empty text has no fingerprint.
     type Documents = BTreeMap<u64, (Option<u64>, Option<u64>)>;
 
-    /// Returns documents of dense families with many equal fingerprints, and documents without near ones.
+    /// Generates documents: two thirds are close to 20 centers, with many equal fingerprints, and the others are near no
+    /// document.
     fn documents(count: u64) -> Documents {
         let mut random = SplitMix(38);
         let mut one = |key| {
@@ -171,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn listing_is_that_of_the_definition_whatever_the_rounds_and_threads() {
+    fn listing_matches_the_definition_for_all_round_sizes_and_thread_counts() {
         let dir = tempfile::tempdir().unwrap();
         let params = Params::builder().u64_keys().words(1).simhash(3).priorities().build().unwrap();
         let index = Index::create(dir.path().join("x"), params).unwrap();
@@ -207,7 +208,7 @@ mod tests {
                 queries.push(groups.questions());
             }
         }
-        // In rounds of one document only leaders are queried; an empty text needs no query.
+        // With rounds of one document, only leaders are queried. A document with an empty text needs no query.
         let leaders = defined.lines().filter(|line| line.split(' ').next() == line.split(' ').nth(1));
         let has_fingerprint = |line: &&str| {
             let key = line.split(' ').next().unwrap().parse::<u64>().unwrap();

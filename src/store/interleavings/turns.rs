@@ -1,4 +1,4 @@
-//! A disk in memory on which every operation is a point where the scheduler may switch threads.
+//! A disk in memory on which the scheduler may switch threads at every operation.
 
 use std::ffi::OsString;
 use std::io;
@@ -12,8 +12,8 @@ use super::model::ModelVfs;
 use crate::sys::Bytes;
 use crate::sys::vfs::{AppendFile, HeldLock, LockFailure, ReadFile, TemporaryFile, Vfs};
 
-/// A disk on which every operation is a point where the scheduler may switch threads. An open log grows while it is
-/// read, and readers may see half of an append.
+/// A disk on which the scheduler may switch threads at every operation. An open log grows while it is read, and readers may
+/// see half of an append.
 #[derive(Clone, Debug)]
 pub(super) struct Turns {
     disk: ModelVfs,
@@ -108,8 +108,8 @@ impl AppendFile for ByHalves {
     }
 }
 
-/// A file with its content when it was opened. A log has its current content as long as it has its name, which no other
-/// file gets.
+/// An open file. Reads return its content at the time of opening. Only a log is read with its current content, as long as
+/// its name exists; names of logs are not reused.
 #[derive(Debug)]
 struct GrowingFile {
     turns: Turns,

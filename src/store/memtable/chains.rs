@@ -1,9 +1,10 @@
 //! A hash table that grows by one bucket at a time.
 //!
-//! Linear hashing (Litwin, VLDB 1980): when buckets are full on average, the next one in the order of their numbers is
-//! split into two. So no insertion rebuilds the table. A bucket is one cache line and stores hashes next to entries: a
-//! split reads nothing else, and an insertion waits for memory once. Entries that the caller considers equal share one
-//! slot of a bucket: the slot holds the newest entry, which links to the previous ones.
+//! Uses linear hashing (Litwin, VLDB 1980): when the average number of entries per bucket exceeds a limit, the bucket that
+//! is next in the order of bucket numbers is split into two. So no insertion rebuilds the whole table. A bucket is one cache
+//! line that stores hashes next to entries, so a split reads only buckets, and an insertion waits for memory once. Entries
+//! that the caller considers equal share one slot of a bucket: the slot holds the newest entry, and each entry links to the
+//! previous equal one.
 
 use super::NONE;
 use super::chunked::ChunkedVec;
@@ -14,11 +15,11 @@ const BUCKETS: usize = 16;
 const PLACES: usize = 7;
 /// Average number of distinct entries per bucket above which a bucket is added.
 const LOAD: usize = 5;
-/// Number of entries that [`Chains::fill`] processes at a time, with 12 MiB of scratch memory.
+/// Number of entries that [`Chains::fill`] processes at a time. They take 12 MiB of scratch memory.
 const FILLED_TOGETHER: usize = if cfg!(test) { 1 << 12 } else { 1 << 20 };
-/// Number of bucket ranges to which these entries are distributed.
+/// Number of partitions, by bucket number, into which [`Chains::fill`] divides its entries.
 const FILLED_PARTS: usize = 256;
-/// The value of `before` for an entry that is in no bucket.
+/// Value of `before` for an entry that is in no bucket.
 const SKIPPED: u32 = u32::MAX - 1;
 
 /// A hash table of entries, numbered from 0 in the order of insertion.
@@ -29,7 +30,7 @@ pub(super) struct Chains {
     overflow: ChunkedVec<ChainBucket>,
     /// The first free bucket of `overflow`; each free bucket links to the next one.
     free: Option<u32>,
-    /// The previous equal entry of each entry.
+    /// For each entry, the previous equal entry; [`NONE`] if there is none.
     before: ChunkedVec<u32>,
     distinct: usize,
 }
@@ -40,13 +41,13 @@ struct ChainBucket {
     hashes: [u32; PLACES],
     entries: [u32; PLACES],
     len: u32,
-    /// The overflow bucket that continues this one.
+    /// The overflow bucket that continues this one; [`NONE`] if there is none.
     more: u32,
 }
 
 const EMPTY: ChainBucket = ChainBucket { hashes: [0; PLACES], entries: [0; PLACES], len: 0, more: NONE };
 
-/// A slot of a bucket or of an overflow bucket.
+/// The position of a slot: its bucket or overflow bucket, and its index there.
 #[derive(Clone, Copy)]
 struct SlotRef {
     is_overflow: bool,
@@ -64,7 +65,8 @@ impl Chains {
         let buckets = self.buckets.len();
         let size = buckets.next_power_of_two();
         let bucket = hash as usize & (size - 1);
-        // In the last round of splits, not all buckets are split yet.
+        // Until the last bucket of this round is split, some bucket numbers are not used yet. Their entries are still in the
+        // bucket that will be split.
         if bucket < buckets { bucket } else { bucket - size / 2 }
     }
 
@@ -72,7 +74,7 @@ impl Chains {
         if is_overflow { self.overflow.get_mut(bucket) } else { self.buckets.get_mut(bucket) }
     }
 
-    /// Returns the slot and the newest entry that has this hash and is equal; `None` if there is none.
+    /// Returns the newest entry with this hash for which `is_same` is true, and its slot; `None` if there is none.
     #[inline]
     fn search(&self, hash: u32, is_same: impl Fn(u32) -> bool) -> Option<(SlotRef, u32)> {
         if self.buckets.len() == 0 {
@@ -94,8 +96,8 @@ impl Chains {
         }
     }
 
-    /// Adds an entry. `is_same` compares it with an earlier entry of the same hash. Returns the newest equal entry;
-    /// `None` if there is none.
+    /// Adds an entry. `is_same` returns whether an earlier entry with the same hash is equal to it. Returns the newest equal
+    /// entry; `None` if there is none.
     pub(super) fn push(&mut self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = Self::hash(hash);
         if self.buckets.len() == 0 {
@@ -110,12 +112,12 @@ impl Chains {
         before
     }
 
-    /// Adds an entry for each of at most `count` hashes to an empty table, with the same result as a
-    /// [`push`](Self::push) for each. Entries with equal hashes are equal. Buckets are filled in ranges that fit in the
-    /// caches, so most insertions do not wait for memory; `push` waits for nearly each.
+    /// Adds an entry for each of at most `count` hashes to an empty table. The result is the same as that of one
+    /// [`push`](Self::push) per hash, if entries with equal hashes are equal. Faster than `push`, because it fills ranges of
+    /// buckets that fit in the caches one after the other, so most insertions do not wait for memory.
     pub(super) fn fill(&mut self, count: usize, hashes: impl Iterator<Item = u64>) {
         debug_assert!(self.before.len() == 0 && self.buckets.len() == 0, "only an empty table is filled");
-        // Enough buckets if all hashes differ. If not, the unneeded buckets only use more memory.
+        // Enough buckets for distinct hashes. If hashes repeat, the unneeded buckets only use more memory.
         let buckets = count.div_ceil(LOAD).max(BUCKETS);
         (0..buckets).for_each(|_| self.buckets.push(EMPTY));
         let shift = (usize::BITS - buckets.leading_zeros()).saturating_sub(FILLED_PARTS.ilog2());
@@ -148,7 +150,8 @@ impl Chains {
         }
     }
 
-    /// Puts an entry into its bucket. Returns the newest equal entry, to which it then links; `None` if there is none.
+    /// Adds an entry to its bucket and links it to the newest equal entry. Returns this equal entry; `None` if there is
+    /// none.
     fn link(&mut self, hash: u32, entry: u32, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         if let Some((SlotRef { is_overflow, bucket, at }, before)) = self.search(hash, is_same) {
             self.bucket_mut(is_overflow, bucket).entries[at] = entry;
@@ -160,7 +163,7 @@ impl Chains {
         None
     }
 
-    /// Puts an entry into a free slot.
+    /// Writes an entry to a free slot of its bucket.
     fn insert(&mut self, hash: u32, entry: u32) {
         let (mut is_overflow, mut number) = (false, self.home(hash));
         loop {
@@ -192,7 +195,7 @@ impl Chains {
         free
     }
 
-    /// Adds one bucket, and moves entries to it from the bucket that is split.
+    /// Adds one bucket, and moves to it some entries of the bucket that is split.
     fn split(&mut self) {
         let new = self.buckets.len();
         let half = new.next_power_of_two() / if new.is_power_of_two() { 1 } else { 2 };
@@ -211,12 +214,12 @@ impl Chains {
         }
     }
 
-    /// Assigns a number to an entry that no lookup finds.
+    /// Adds an entry that no lookup finds. It only takes the next entry number.
     pub(super) fn skip(&mut self) {
         self.before.push(SKIPPED);
     }
 
-    /// Removes the newest entry, which must have this hash; returns the previous equal one.
+    /// Removes the newest entry, which must have this hash. Returns the previous equal entry; `None` if there is none.
     pub(super) fn pop(&mut self, hash: u64) -> Option<u32> {
         let before = self.before.pop()?;
         if before == SKIPPED {
@@ -239,31 +242,31 @@ impl Chains {
         (before != NONE).then_some(before)
     }
 
-    /// Returns the entries of this hash for which `is_same` is true, the newest first.
+    /// Returns the entries with this hash for which `is_same` is true, newest first.
     #[inline]
     pub(super) fn of(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(self.newest(hash, is_same), move |&entry| self.before(entry))
     }
 
-    /// Returns the newest of the entries of this hash for which `is_same` is true.
+    /// Returns the newest entry with this hash for which `is_same` is true; `None` if there is none.
     #[inline]
     pub(super) fn newest(&self, hash: u64, is_same: impl Fn(u32) -> bool) -> Option<u32> {
         self.search(Self::hash(hash), is_same).map(|(_, entry)| entry)
     }
 
-    /// Returns the previous equal entry; later insertions do not change it.
+    /// Returns the previous equal entry; `None` if there is none. Later insertions do not change the result.
     #[inline]
     pub(super) fn before(&self, entry: u32) -> Option<u32> {
         let before = self.before.get(entry as usize);
         (before != NONE).then_some(before)
     }
 
-    /// Returns whether an entry has no previous equal one.
+    /// Returns whether an entry has no previous equal entry.
     pub(super) fn is_first(&self, entry: u32) -> bool {
         self.before.get(entry as usize) == NONE
     }
 
-    /// Prefetches the memory that the next lookups of these hashes will read, so that their memory accesses overlap.
+    /// Prefetches the buckets that the next lookups of these hashes will read, so that their memory accesses overlap.
     #[inline]
     pub(super) fn warm(&self, hashes: impl Iterator<Item = u64>) {
         if self.buckets.len() > 0 {
@@ -276,7 +279,7 @@ impl Chains {
         size_of::<ChainBucket>() * (self.buckets.len() + self.overflow.len()) + 4 * self.before.len()
     }
 
-    /// Returns the bytes that this number of distinct entries needs.
+    /// Returns the approximate number of bytes that a table of `entries` distinct entries uses.
     pub(super) fn bytes_of(entries: usize) -> usize {
         (size_of::<ChainBucket>() / LOAD + 4) * entries
     }
@@ -286,7 +289,7 @@ impl Chains {
 mod tests {
     use super::*;
 
-    /// Returns values that repeat; several of them have the same hash.
+    /// Generates values that repeat. Two different values can have the same hash.
     fn value(step: u64) -> u64 {
         (step.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) % 5000
     }
@@ -296,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_answer_as_a_map_of_lists_while_they_grow_and_shrink() {
+    fn lookups_match_a_linear_scan_while_the_table_grows_and_shrinks() {
         let (mut chains, mut values) = (Chains::default(), Vec::new());
         let check = |chains: &Chains, values: &[Option<u64>]| {
             for asked in 0..5000 {
@@ -342,9 +345,9 @@ mod tests {
     }
 
     #[test]
-    fn filled_table_answers_as_one_of_pushed_entries_and_grows_and_shrinks_as_it() {
+    fn filled_table_behaves_like_a_table_of_pushed_entries() {
         for count in [0, 1, 100, 40_000] {
-            // In the second half many values repeat, in the first half few.
+            // Many values of the second half repeat, and few of the first half.
             let value = |step: u64| hash(value(step) + if step < count / 2 { 1000 * step } else { 0 });
             let (mut filled, mut pushed) = (Chains::default(), Chains::default());
             filled.fill(count as usize, (0..count).map(value));
@@ -372,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn split_does_not_move_repeated_entries() {
+    fn equal_entries_do_not_split_buckets() {
         let mut chains = Chains::default();
         for _ in 0..100_000 {
             chains.push(7 << 32, |_| true);
@@ -384,7 +387,7 @@ mod tests {
     #[test]
     fn full_bucket_continues_in_an_overflow_bucket_and_frees_it() {
         let (mut chains, mut hashes) = (Chains::default(), Vec::new());
-        // All entries are in one bucket until there are very many.
+        // These hashes differ only in high bits, so all entries are in one bucket while the table is small.
         for entry in 0..60_u64 {
             hashes.push(entry << 42);
             chains.push(hashes[entry as usize], |_| false);

@@ -3,8 +3,8 @@
 /// Number of elements in a chunk.
 const CHUNK: usize = 1 << 12;
 
-/// A vector in chunks of fixed size. Adding an element allocates at most one chunk and never copies others, so it takes
-/// bounded time, regardless of the length of the vector.
+/// A vector in chunks of fixed size. Adding an element allocates at most one chunk and never moves other elements, so it
+/// takes bounded time, whatever the length of the vector.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkedVec<T> {
     /// All chunks are full except the last, which has at least one element.
@@ -62,7 +62,7 @@ impl<T: Copy> ChunkedVec<T> {
         &mut self.chunks[place / CHUNK][place % CHUNK]
     }
 
-    /// Returns the elements from this index to the end of its chunk.
+    /// Returns the elements from this index to the end of their chunk.
     pub(super) fn slice_from(&self, place: usize) -> &[T] {
         &self.chunks[place / CHUNK][place % CHUNK..]
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_keep_their_index_while_others_are_added_and_removed() {
+    fn elements_keep_their_index_during_push_and_pop() {
         let mut chunked = ChunkedVec::default();
         for value in 0..3 * CHUNK {
             chunked.push(value);

@@ -1,24 +1,25 @@
-//! The memtable: records that are in no segment yet, searchable by the same queries.
+//! The memtable: records that are not in a segment yet. It supports the same queries as a segment.
 //!
-//! Rows are the operations on keys, in order, and never change. A row is live in a view of the first n rows if it is
-//! one of them, is not a delete, and no later one of them has the same key. So a snapshot is a number of rows, and the
-//! writer appends rows after it.
+//! Each row is one operation: a document or the delete of a key. Rows are in the order of the operations and never change. A
+//! snapshot is a view of the first n rows; the writer appends further rows without affecting it. A row is live in such a
+//! view if it is one of the first n rows, is not a delete, and no later row of the view has the same key.
 //!
-//! - Keys: a hash table of chains, the newest row first.
-//! - Fingerprints: four blocks of 16 bits. Fingerprints that differ in at most 3 bits agree in one of them (Manku,
-//!   Jain, Das Sarma, WWW 2007, with four tables). Each distinct fingerprint is in one chain per block, that of its
-//!   bucket, and its rows have a chain of their own. Few rows, or wider radii, are scanned.
-//! - Features: a hash table of chains over (band, band key).
-//! - Sets: a hash table of chains over tags. Of each new set, the tags of its rarest elements are indexed,
-//!   enough of them that every near set contains one. A query looks up all elements of its set.
-//! - Stamps: a tree, the smallest first. A row that expires is followed by a delete of its key, which is in no log. So
-//!   the row is live only in views that end before that delete.
+//! - Keys: a hash table that chains the rows of each key, newest first.
+//! - Fingerprints: divided into four blocks of 16 bits. Fingerprints that differ in at most 3 bits are equal in at least one
+//!   block (Manku, Jain, Das Sarma, WWW 2007, with four tables). In each block, the distinct fingerprints with the same 16
+//!   bits form a chain; a hash table chains the rows of each fingerprint. If there are few rows, or if the radius is above
+//!   3, all rows are scanned.
+//! - Features: a hash table that chains the rows of each (band, band key).
+//! - Sets: a hash table that chains the rows of each tag. For a new set, only the tags of its rarest elements are indexed,
+//!   enough of them that every near set contains at least one. A query looks up all elements of its set.
+//! - Stamps: a tree, smallest first. When a row expires, a delete of its key is appended to the rows, but not to the log. So
+//!   the row is live only in views that end before this delete.
 //!
-//! One writer adds rows under a lock that readers share. The lock is held for one record, or for one step of a query.
-//! All work of the writer under the lock takes bounded time, so that no reader waits for long: vectors grow by chunks
-//! ([`chunked`]), hash tables by buckets ([`chains`]), records by pieces ([`pieces`]), and work on many rows is done in
-//! steps of a few rows, between which the lock is released. Queries over many rows ([`queries`]) do the same: a reader
-//! that keeps the lock blocks the writer, and then all readers that wait after the writer.
+//! One writer adds rows under a read-write lock that readers share. The lock is held for one record, or for one step of a
+//! query. The writer holds it only for bounded time, so that no reader waits for long: vectors grow by chunks ([`chunked`]),
+//! hash tables by buckets ([`chains`]), and records by pieces ([`pieces`]); an operation on many rows is split into steps of
+//! a few rows, and releases the lock between them. Queries over many rows ([`queries`]) do the same, because a reader that
+//! keeps the lock blocks the writer, and also all readers that arrive after the writer.
 
 mod chains;
 mod chunked;
@@ -45,31 +46,31 @@ use crate::segment::sets::nearness;
 use crate::sync::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use twindex_sketch::Nearness;
 
-/// The end of a chain; also the value of `replaced_by` for a row that is not replaced.
+/// Marks the end of a chain. In `replaced_by`, marks a row that no later row replaces.
 const NONE: u32 = u32::MAX;
-/// The maximum radius that the blocks can search.
+/// The maximum radius that can be searched with the blocks.
 const BLOCKS_WITHIN: u32 = 3;
-/// Number of blocks of a fingerprint.
+/// Number of blocks into which a fingerprint is divided.
 const BLOCKS: usize = 4;
-/// Number of buckets in a block.
+/// Number of buckets per block.
 const BUCKETS: usize = 1 << 16;
-/// Number of bucket heads that are allocated together.
+/// Number of bucket heads that are allocated at a time.
 const HEADS: usize = 1 << 12;
-/// With fewer rows than this, rows are scanned. In random schedules of threads (`scripts/races`) all rows are linked,
-/// as a step of a scan ends with its chunk.
+/// Below this number of rows, queries by fingerprint scan all rows. It is 0 in tests with random thread schedules
+/// (`scripts/races`), because a scan reads a whole chunk per step and so has few points at which threads can be switched.
 const SCANNED: usize = if cfg!(all(test, twindex_shuttle)) { 0 } else { 512 };
-/// Number of rows that are added to the blocks with each new row, while some are missing there.
+/// Maximum number of older rows that one insertion adds to the blocks, until the blocks contain all rows.
 const LINKED_AT_ONCE: usize = 8;
-/// Bytes of a row besides its record: chains of keys, fingerprints and blocks, and its share of hash tables.
+/// Estimated bytes of a row besides its record: its links in chains, and its share of the hash tables.
 const ROW_BYTES: usize = 64;
-/// Number of rows that are added or removed before the lock is released for readers.
+/// Maximum number of rows added or removed before the lock is released.
 const STEP: usize = 256;
 
-/// Rows that one writer adds and many readers query.
+/// The rows of a memtable, protected by a lock. One writer adds rows, and many readers query them.
 #[derive(Debug)]
 pub(super) struct Memtable {
     rows: RwLock<Rows>,
-    /// Used by the writer only.
+    /// Statistics about the sets of documents. Only the writer updates them.
     common: Mutex<SetStatistics>,
 }
 
@@ -79,7 +80,7 @@ impl Memtable {
         Self { rows: RwLock::new(Rows::new(params)), common: Mutex::new(common) }
     }
 
-    /// Creates the memtable for later rows, after this one is full. It inherits the counts of common elements.
+    /// Creates an empty memtable that replaces this one when it is full. It inherits the element counts, halved.
     pub(super) fn next(&self) -> Self {
         let rows = Rows::new(self.read().params());
         let before = self.common.lock();
@@ -97,7 +98,7 @@ impl Memtable {
         self.rows.write()
     }
 
-    /// Adds a document; `kept` is `None` for a document without tokens. The row is invisible until this returns.
+    /// Adds a document; `kept` is `None` for a document without tokens. No view contains the row before this returns.
     pub(super) fn put(&self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         let prefix = self.common.lock().keys_of(attached.fields)?;
         let mut steps = prefix.chunks(STEP);
@@ -118,14 +119,14 @@ impl Memtable {
         self.read().memory() + rarity
     }
 
-    /// Removes all documents whose stamps are at most `stamp`.
+    /// Appends a delete for each live document whose stamp is at most `stamp`.
     pub(super) fn expire(&self, stamp: u64) -> Result<()> {
         while self.write().expire(stamp, STEP)? {}
         Ok(())
     }
 
-    /// Returns the keys between these bounds that are live in the view of the first `limit` rows, with their rows, in
-    /// no particular order.
+    /// Calls `each` with the row number and the key of each row that is live in the view of the first `limit` rows and whose
+    /// key is between these bounds. The order is not specified.
     pub(super) fn keys_between(
         &self,
         limit: u32,
@@ -146,7 +147,7 @@ impl Memtable {
         }
     }
 
-    /// Truncates to the first `rows` rows.
+    /// Removes all rows except the first `rows`.
     pub(super) fn truncate(&self, rows: u32) {
         while self.write().truncate(rows, STEP) {}
     }
@@ -168,17 +169,17 @@ fn fingerprint_hash(fingerprint: u64) -> u64 {
     (product >> 64) as u64 ^ product as u64
 }
 
-/// Returns the hash of a prefix key, which is itself a part of a hash.
+/// Returns the hash of a prefix key. The key is part of a hash already, so it only has to be shifted.
 fn prefix_hash(key: u32) -> u64 {
     u64::from(key) << 32
 }
 
-/// Approximate number of sets that contain an element, by a part of its tag.
+/// Approximate number of sets that contain an element. Counters are indexed by the element's tag modulo [`Self::CELLS`].
 #[derive(Clone, Debug, Default)]
 struct TagCounts(Vec<u16>);
 
 impl TagCounts {
-    /// The number of counters. Tags that are equal modulo this number share one.
+    /// The number of counters. Tags that are equal modulo this number share a counter.
     const CELLS: u32 = 1 << 20;
 
     fn count(&self, tag: u32) -> u32 {
@@ -208,7 +209,7 @@ struct SetStatistics {
 }
 
 impl SetStatistics {
-    /// Counts the elements of a document's set, and returns the keys by which the document can be found.
+    /// Counts the elements of a document's set, and returns the prefix keys under which the document is indexed.
     fn keys_of(&mut self, fields: Fields<'_>) -> Result<Vec<u32>> {
         let (mut set, mut keys) = (Vec::new(), Vec::new());
         if let Some(near) = self.nearness {
@@ -228,7 +229,7 @@ fn bucket(fingerprint: u64, block: usize) -> usize {
     block * BUCKETS + (fingerprint >> (16 * block)) as usize % BUCKETS
 }
 
-/// The first row of each bucket of each block. Memory is allocated when a bucket gets its first row.
+/// The head of the chain of each bucket in each block. Memory for a range of buckets is allocated when one gets a row.
 #[derive(Clone, Debug, Default)]
 struct BlockHeads {
     parts: Vec<Vec<u32>>,
@@ -251,31 +252,33 @@ impl BlockHeads {
     }
 }
 
-/// The operations on keys, in order.
+/// The rows of a memtable, with their lookup tables.
 #[derive(Clone, Debug)]
 pub(super) struct Rows {
     records: Pieces,
-    /// The next row with the same key, for each row.
+    /// For each row, the next row with the same key; [`NONE`] if there is none.
     replaced_by: ChunkedVec<u32>,
     live: u64,
     keys: Chains,
-    /// The fingerprints of all rows, 0 for a row without a sketch; empty if the index stores none.
+    /// The fingerprint of each row, 0 for a row without a sketch. Empty if the index stores no fingerprints.
     fingerprints: ChunkedVec<u64>,
-    /// For each fingerprint, the chain of its rows.
+    /// For each distinct fingerprint, the chain of its rows.
     same_fingerprint: Chains,
-    /// The number of rows that have been added to the blocks, where only the first row of each fingerprint is linked.
+    /// The number of rows that have been added to the blocks. Only the first row of each distinct fingerprint is linked
+    /// there.
     linked: usize,
     heads: BlockHeads,
-    /// For each row that is the first with its fingerprint, the next such row in each of its buckets.
+    /// The next row in the chain of its bucket, for each row and each block. Only the first row of each distinct fingerprint
+    /// is in these chains.
     next: ChunkedVec<[u32; BLOCKS]>,
     features: Chains,
     prefixes: Chains,
     /// The row and the key of each entry of `prefixes`.
     prefix_entries: ChunkedVec<(u32, u32)>,
-    /// The stamps of rows that have not expired yet, with their rows.
+    /// The stamp and the row of each document that has not expired yet, in the order of stamps.
     stamps: BTreeSet<(u64, u32)>,
     bands: usize,
-    /// Whether rows are not added to `features` yet: see [`Rows::defer_bands`].
+    /// Whether adding rows to `features` is deferred; see [`Rows::defer_bands`].
     defers_bands: bool,
     simhash: bool,
 }
@@ -307,7 +310,7 @@ impl Rows {
         self.records.len() as u32
     }
 
-    /// Returns the number of rows that are live now.
+    /// Returns the number of live rows in the view of all rows.
     pub(super) fn live(&self) -> u64 {
         self.live
     }
@@ -320,14 +323,14 @@ impl Rows {
         self.records.memory() + self.replaced_by.len() * ROW_BYTES + features + self.prefixes.bytes() + 8 * self.prefix_entries.len() + blocks
     }
 
-    /// Called before the first row of a log is replayed: rows cannot be found by their bands until
-    /// [`index_bands`](Self::index_bands), which takes less time for all rows together than for one after the other.
-    /// Only for rows that no reader queries yet.
+    /// Defers indexing rows by their bands until [`index_bands`](Self::index_bands) is called, because indexing all rows at
+    /// once takes less time. Called before the first row of a log is replayed, while no reader queries the rows. No effect
+    /// if there are rows already.
     pub(super) fn defer_bands(&mut self) {
         self.defers_bands = self.len() == 0;
     }
 
-    /// Makes all rows findable by their bands. Takes time proportional to their number.
+    /// Indexes all rows by their bands, if this was deferred. Takes time proportional to the number of rows.
     pub(super) fn index_bands(&mut self) {
         if std::mem::take(&mut self.defers_bands) && self.bands > 0 {
             let (rows, records) = (self.replaced_by.len(), &self.records);
@@ -338,7 +341,7 @@ impl Rows {
         }
     }
 
-    /// Returns the records of all rows. For a repeated key, the last row is the valid one.
+    /// Returns the records of all rows. If a key is repeated, its last row is the valid one.
     pub(super) fn records(&self) -> &Pieces {
         &self.records
     }
@@ -348,14 +351,14 @@ impl Rows {
         self.records.first(rows as usize)
     }
 
-    /// Adds a document that cannot be found by its set yet.
+    /// Adds a document without indexing its set; see [`add_prefix`](Self::add_prefix).
     fn put(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         self.records.put(key, kept, attached)?;
         self.index();
         Ok(())
     }
 
-    /// Makes the last row findable by these keys of its set.
+    /// Indexes the last row under these prefix keys of its set.
     fn add_prefix(&mut self, keys: &[u32]) {
         let row = self.len() - 1;
         self.prefixes.warm(keys.iter().copied().map(prefix_hash));
@@ -379,7 +382,7 @@ impl Rows {
         range.into_iter().flatten().map(|&(_, row)| row)
     }
 
-    /// Does one step of [`Memtable::expire`], for at most this number of rows; returns true if there may be more.
+    /// Does one step of [`Memtable::expire`], for at most `at_most` rows. Returns true if there may be more rows to expire.
     fn expire(&mut self, stamp: u64, at_most: usize) -> Result<bool> {
         for _ in 0..at_most {
             let Some(&(min, row)) = self.stamps.first() else { return Ok(false) };
@@ -395,7 +398,8 @@ impl Rows {
         Ok(true)
     }
 
-    /// Does one step of [`Memtable::truncate`], for at most this number of rows; returns true if there may be more.
+    /// Does one step of [`Memtable::truncate`], for at most `at_most` rows. Returns true if there may be more rows to
+    /// remove.
     fn truncate(&mut self, rows: u32, at_most: usize) -> bool {
         for _ in 0..at_most {
             if self.len() <= rows {
@@ -414,7 +418,7 @@ impl Rows {
         !self.records.is_delete(row as usize)
     }
 
-    /// Adds the last row to the tables.
+    /// Adds the last row to the lookup tables.
     fn index(&mut self) {
         let place = self.replaced_by.len();
         let row = place as u32;
@@ -438,8 +442,8 @@ impl Rows {
             let keys = self.records.band_keys(place);
             let hashes = || keys.iter().enumerate().map(|(band, &key)| feature_hash(band, key));
             self.features.warm(hashes());
-            // A row without a sketch has entries as well, which no lookup finds, so that positions of entries can be
-            // computed.
+            // A row without a sketch also gets entries, which lookups skip, so that the row of an entry can be computed from
+            // the entry's number.
             for hash in hashes() {
                 self.features.push(hash, |_| true);
             }
@@ -477,7 +481,7 @@ impl Rows {
         }
     }
 
-    /// Removes the last row, and restores the tables as they were before it was added.
+    /// Removes the last row, and restores the lookup tables to their state before it was added.
     fn pop(&mut self) {
         let place = self.replaced_by.len() - 1;
         let row = place as u32;
@@ -515,7 +519,7 @@ impl Rows {
             *self.replaced_by.get_mut(before as usize) = NONE;
             if self.has_document(before) {
                 self.live += 1;
-                // The stamp may have been removed already, if the row or its replacement has expired.
+                // The entry may be missing: it was removed if this row or the row that replaced it has expired.
                 if let Some(stamp) = self.records.stamp(before as usize) {
                     self.stamps.insert((stamp, before));
                 }
@@ -555,7 +559,7 @@ mod tests {
         Params::builder().u64_keys().simhash(3).build().unwrap()
     }
 
-    /// Runs a query in steps of a few rows.
+    /// Runs a query to its end, in steps of a few rows.
     fn in_steps(mut step: impl FnMut((&mut ScanPosition, u32)) -> u32) {
         let (mut at, mut steps) = (ScanPosition::Start, 1);
         while at != ScanPosition::End {
@@ -564,7 +568,7 @@ mod tests {
         }
     }
 
-    /// Generates fingerprints that are close to each other, and some that repeat.
+    /// Generates fingerprints with small distances to each other; some repeat.
     fn fingerprint(state: &mut u64) -> u64 {
         *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let center = (*state >> 60).wrapping_mul(0x9E37_79B9_7F4A_7C15);
@@ -572,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn every_view_of_a_memtable_answers_as_a_scan_of_its_rows() {
+    fn queries_on_every_view_match_a_scan_of_its_rows() {
         let mut rows = Rows::new(&raw());
         let (mut state, mut done) = (7, Vec::new());
         for step in 0..1500_u64 {
@@ -624,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn features_are_found_in_their_band_alone() {
+    fn features_match_only_in_their_own_band() {
         let params = Params::builder().minhash(3, 1).signature_bits(0).build().unwrap();
         let mut rows = Rows::new(&params);
         for (key, features) in [("a", [1, 2, 3]), ("b", [2, 2, 3]), ("c", [1, 1, 3])] {
@@ -651,7 +655,7 @@ mod tests {
         assert_eq!(found(1, 2, 5), keys(&["a"]));
         assert_eq!(found(2, 3, 3), keys(&["c", "b", "a"]));
         assert_eq!(found(1, 0, 5), keys(&[]), "a document without a sketch has no features");
-        // The features 1, 2 and 3 are all below 4.
+        // The features 1, 2 and 3 have the same first 30 bits.
         let similar = |band, feature: u64, bits, limit| {
             let mut found = Vec::new();
             in_steps(|turn| {
@@ -694,7 +698,7 @@ mod tests {
         params.build().unwrap()
     }
 
-    /// Adds or deletes a document, or expires some.
+    /// Adds a document, deletes one, or expires some, depending on `step`.
     fn change(rows: &mut Rows, step: u64) {
         let key = Key::U64(step.wrapping_mul(0x9E37_79B9) >> 7 & 0xff);
         let features = [(step % 10) << 32, (step % 7) << 32];
@@ -712,7 +716,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_whose_bands_are_indexed_together_answer_as_others() {
+    fn deferred_band_index_does_not_change_query_results() {
         let params = expiring();
         for count in [0, 1, 3000, 9000] {
             let (mut expected, mut rows) = (Rows::new(&params), Rows::new(&params));
@@ -724,14 +728,14 @@ mod tests {
             rows.defer_bands();
             (0..count).for_each(|number| change(&mut rows, number));
             (0..count).for_each(|number| change(&mut expected, number));
-            // That features repeat is not known before they are indexed, so memory is reserved for distinct ones.
+            // Before they are indexed, it is unknown how many features repeat, so the memory estimate assumes distinct ones.
             assert!(count < 3000 || rows.memory() > expected.memory(), "{}", rows.memory());
             rows.index_bands();
             check(&rows, &expected);
             for both in [&mut rows, &mut expected] {
                 let left = both.len() / 2;
                 while both.truncate(left, 100) {}
-                // Rows may be added without their bands only if no reader queries them.
+                // Has no effect, because there are rows already.
                 if count > 1 {
                     both.defer_bands();
                 }
@@ -742,7 +746,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_rows_leave_no_trace() {
+    fn truncate_restores_the_earlier_state() {
         let params = expiring();
         for (kept, forgotten) in [(0, 40), (100, 20), (400, 500), (3000, 9000), (9000, 10), (9000, 6000)] {
             let mut expected = Rows::new(&params);

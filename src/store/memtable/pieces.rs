@@ -1,7 +1,7 @@
-//! The records of a memtable, in pieces.
+//! The records of a memtable, divided into pieces.
 //!
-//! A column of [`Records`] is one vector, which is moved when it grows. Pieces bound the bytes that are moved. A full
-//! piece never changes, and is shared with copies of the rows.
+//! Each column of [`Records`] is one vector, whose contents are copied when it grows. Pieces limit the number of bytes that
+//! are copied at a time. A full piece never changes, and copies of the rows share it.
 
 use std::ops::Bound;
 use std::sync::{Arc, OnceLock};
@@ -17,21 +17,21 @@ use crate::segment::records::Kept;
 
 /// Maximum number of rows in a piece.
 const ROWS: usize = 1 << 12;
-/// Number of bytes above which a piece takes no more rows.
+/// Size in bytes from which a piece is full.
 const BYTES: usize = 1 << 20;
 
-/// A full piece.
+/// A full piece: consecutive records that do not change any more.
 #[derive(Clone, Debug)]
 struct RecordPiece {
     records: Records,
-    /// The position of its first row among all rows.
+    /// The row number of the first row in the piece.
     first: u32,
-    /// The rows by ascending key, sorted at the first request.
+    /// The rows of the piece by ascending key, sorted at the first use.
     order: OnceLock<Vec<u32>>,
 }
 
 impl RecordPiece {
-    /// Returns the rows by ascending key; rows with the same key in the order of insertion.
+    /// Returns the rows of the piece by ascending key. Rows with the same key are in the order of insertion.
     fn order(&self) -> &[u32] {
         self.order.get_or_init(|| {
             let mut order: Vec<u32> = (0..self.records.len() as u32).collect();
@@ -69,7 +69,7 @@ pub(in crate::store) struct Pieces {
     last: Records,
     /// For each row, the number of its piece and its position in the piece.
     places: ChunkedVec<(u32, u32)>,
-    /// Bytes of the full pieces.
+    /// Total size of the full pieces in bytes.
     full_bytes: usize,
 }
 
@@ -129,7 +129,7 @@ impl Pieces {
         self.last.truncate(self.last.len() - 1);
     }
 
-    /// Returns the first `rows` rows, in pieces. Takes at most as long as copying one piece.
+    /// Returns the first `rows` rows, in pieces. Copies at most one piece, and shares the others.
     pub(super) fn first(&self, rows: usize) -> FirstRows {
         let (whole, of_last) = match rows.checked_sub(1) {
             Some(last) => {
@@ -149,8 +149,8 @@ impl Pieces {
         (self.full.get(piece as usize).map_or(&self.last, |piece| &piece.records), place as usize)
     }
 
-    /// Calls `each` with the rows of a piece whose keys are between these bounds. Returns false if there is no such
-    /// piece. Takes at most as long as sorting a piece, which is done once for each full piece.
+    /// Calls `each` with the rows of a piece whose keys are between these bounds. Returns false if there is no piece with
+    /// this number. Takes at most as long as sorting one piece; each full piece is sorted only once.
     pub(super) fn rows_between(
         &self,
         piece: usize,
@@ -173,74 +173,74 @@ impl Pieces {
         piece == self.full.len()
     }
 
-    /// As [`Records::key`].
+    /// Returns the key of a row.
     pub(in crate::store) fn key(&self, row: usize) -> Key<'_> {
         let (records, place) = self.at(row);
         records.key(place)
     }
 
-    /// As [`Records::is_sketched`].
+    /// Returns whether a row is a document with a sketch.
     pub(in crate::store) fn is_sketched(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_sketched(place)
     }
 
-    /// As [`Records::is_delete`].
+    /// Returns whether a row is a delete.
     pub(in crate::store) fn is_delete(&self, row: usize) -> bool {
         let (records, place) = self.at(row);
         records.is_delete(place)
     }
 
-    /// As [`Records::fingerprint`].
+    /// Returns the fingerprint of a row; 0 if it has no sketch. The index must store fingerprints.
     pub(in crate::store) fn fingerprint(&self, row: usize) -> u64 {
         let (records, place) = self.at(row);
         records.fingerprint(place)
     }
 
-    /// As [`Records::band_keys`].
+    /// Returns the band keys of a row; all 0 if it has no sketch.
     pub(in crate::store) fn band_keys(&self, row: usize) -> &[u32] {
         let (records, place) = self.at(row);
         records.band_keys(place)
     }
 
-    /// As [`Records::signature`].
+    /// Returns the packed signature of a row.
     pub(in crate::store) fn signature(&self, row: usize) -> &[u8] {
         let (records, place) = self.at(row);
         records.signature(place)
     }
 
-    /// As [`Records::sample`].
+    /// Appends the values of a row's bottom sample (`of` = 0) or modular sample (`of` = 1) to `out`.
     pub(in crate::store) fn sample(&self, row: usize, of: usize, out: &mut Vec<u64>) {
         let (records, place) = self.at(row);
         records.sample(place, of, out);
     }
 
-    /// As [`Records::value`].
+    /// Returns the value of a row; empty if the index stores no values.
     pub(in crate::store) fn value(&self, row: usize) -> &[u8] {
         let (records, place) = self.at(row);
         records.value(place)
     }
 
-    /// As [`Records::fields`].
+    /// Returns the fields of a row; empty if the index stores no fields.
     pub(in crate::store) fn fields(&self, row: usize) -> Fields<'_> {
         let (records, place) = self.at(row);
         records.fields(place)
     }
 
-    /// As [`Records::set`].
+    /// Replaces the contents of `out` with the set of a row; see [`Records::set`].
     pub(in crate::store) fn set(&self, row: usize, out: &mut Vec<u64>) -> Result<()> {
         let (records, place) = self.at(row);
         records.set(place, out)
     }
 
-    /// As [`Records::stamp`].
+    /// Returns the stamp of a row; `None` if the index stores no stamps.
     pub(in crate::store) fn stamp(&self, row: usize) -> Option<u64> {
         let (records, place) = self.at(row);
         records.stamp(place)
     }
 }
 
-/// Rows copied from a memtable; full pieces are shared with it.
+/// Rows copied from a memtable. Full pieces are shared with the memtable.
 #[derive(Debug)]
 pub(in crate::store) struct FirstRows {
     whole: Vec<Arc<RecordPiece>>,
@@ -248,7 +248,7 @@ pub(in crate::store) struct FirstRows {
 }
 
 impl FirstRows {
-    /// Copies all rows into one [`Records`]. The memtable need not be locked meanwhile.
+    /// Copies all rows into one [`Records`]. Does not lock the memtable.
     pub(in crate::store) fn into_records(self) -> Records {
         let mut all = Records::new(self.last.params());
         for piece in &self.whole {

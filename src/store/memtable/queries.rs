@@ -1,5 +1,5 @@
-//! Queries that may read many rows, in steps. Between two steps the lock is released, and the writer may add rows after
-//! those that the query sees. New rows do not change the entries that follow an existing row in its chains.
+//! Queries that may read many rows. They run in steps and release the lock between two steps, so that the writer can add
+//! rows. The query does not see the new rows. They do not change which entries follow an existing row in its chains.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::format::{bands, prefixes};
 
-/// The position of a query between two steps.
+/// How far a query has read the rows, between two steps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) enum ScanPosition {
     #[default]
@@ -17,14 +17,15 @@ pub(in crate::store) enum ScanPosition {
     Row(u32),
     /// The next entry of a chain.
     Entry(u32),
-    /// A block, the next fingerprint of its bucket, and the next row with the previous fingerprint; [`NONE`] for none.
+    /// A block, the row of the next fingerprint in its bucket, and the next row with the current fingerprint. Each row can
+    /// be [`NONE`].
     Block(usize, u32, u32),
     End,
 }
 
 impl Rows {
-    /// Calls `each` with each live row within `within` bits of `fingerprint` and its distance, until `each` breaks.
-    /// Continues at `at` for about `steps` rows, and returns the number of rows read.
+    /// Calls `each` with each live row within `within` bits of `fingerprint` and its distance, until `each` returns `Break`.
+    /// Continues at `at`, reads about `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn within(
         &self,
         fingerprint: u64,
@@ -64,7 +65,7 @@ impl Rows {
             } else {
                 let other = self.fingerprints.get(first as usize);
                 let differs = fingerprint ^ other;
-                // Reported only by the first block in which both agree.
+                // A fingerprint is reported only for the first block in which it agrees with the query.
                 let earlier = (0..block).any(|block| (differs >> (16 * block)) as u16 == 0);
                 if differs.count_ones() <= within && !earlier {
                     let is_same = |row: u32| self.fingerprints.get(row as usize) == other;
@@ -77,7 +78,7 @@ impl Rows {
         steps
     }
 
-    /// As [`within`](Self::within), by a scan of all rows: from `row` to the end of its chunk.
+    /// Like [`within`](Self::within), but scans rows: one step reads from `row` to the end of its chunk.
     fn scan(
         &self,
         (fingerprint, within): (u64, u32),
@@ -104,16 +105,15 @@ impl Rows {
         slice.len() as u32
     }
 
-    /// Prefetches the memory that queries for these features, one per band, will read, so that their memory accesses
-    /// overlap.
+    /// Prefetches the memory that queries for these features, one per band, will read, so that the memory accesses overlap.
     pub(in crate::store) fn warm_features(&self, features: &[u64]) {
         let bits = bands::bits_of(self.params());
         let hashes = (0..).zip(features).map(|(band, &feature)| feature_hash(band, bands::key(feature, bits)));
         self.features.warm(hashes);
     }
 
-    /// Calls `each` with each live row that has this feature in this band, the newest first. Continues at `at` for at
-    /// most `steps` rows, and returns the number of rows read.
+    /// Calls `each` with each live row that has this feature in this band, newest first. Continues at `at`, reads at most
+    /// `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature(
         &self,
         (band, feature): (usize, u64),
@@ -140,7 +140,7 @@ impl Rows {
         )
     }
 
-    /// Returns the hashes by which rows that can be near a set are found.
+    /// Returns the hashes to look up to find the rows that can be near a set. Marked rows are included if `marked` is true.
     pub(in crate::store) fn set_hashes(&self, set: &[u64], marked: bool) -> Vec<u64> {
         let kinds = if marked && self.params().marks { &[false, true][..] } else { &[false] };
         let hashes = set.iter().flat_map(|&hash| {
@@ -149,12 +149,12 @@ impl Rows {
         hashes.collect()
     }
 
-    /// Prefetches the memory that queries for these hashes will read, so that their memory accesses overlap.
+    /// Prefetches the memory that queries for these hashes will read, so that the memory accesses overlap.
     pub(in crate::store) fn warm_sets(&self, hashes: &[u64]) {
         self.prefixes.warm(hashes.iter().copied());
     }
 
-    /// Calls `each` with each live row that is found by this hash. Continues at `at` for at most `steps` rows, and
+    /// Calls `each` with each live row that is indexed under this hash. Continues at `at`, reads at most `steps` rows, and
     /// returns the number of rows read.
     pub(in crate::store) fn sharing(
         &self,
@@ -176,8 +176,8 @@ impl Rows {
         )
     }
 
-    /// Calls `each` with each live row whose feature in this band agrees in the first `bits` of its stored bits, the
-    /// oldest first. Reads `steps` rows from `at` on.
+    /// Calls `each` with each live row whose feature in this band has the same first `bits` stored bits, oldest first.
+    /// Continues at `at`, reads `steps` rows, and returns the number of rows read.
     pub(in crate::store) fn same_feature_bits(
         &self,
         (band, feature, bits): (usize, u64, u32),
@@ -203,7 +203,7 @@ impl Rows {
     }
 }
 
-/// Follows a chain for at most `steps` entries.
+/// Follows a chain for at most `steps` entries from `at` on. Returns the number of entries read.
 fn follow(
     (at, steps): (&mut ScanPosition, u32),
     newest: impl FnOnce() -> Option<u32>,

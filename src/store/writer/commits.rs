@@ -15,12 +15,12 @@ use crate::store::state::State;
 use crate::store::{commit, names, recovery};
 use crate::trace::span;
 
-/// Bytes of commits with [`Durability::None`] that are held in memory.
+/// Maximum number of bytes of [`Durability::None`] commits that are held in memory.
 const HELD: usize = 1 << 20;
-/// Number of small logs of closed writers that are kept. If there is one more, their rows become a segment.
+/// Maximum number of logs of closed writers that are kept. If there is one more, their rows are flushed to a segment.
 pub(super) const LOGS: usize = 16;
-/// Maximum number of logs that are kept. If writers are killed before they have written a segment, a commit waits for
-/// it.
+/// Maximum number of logs. If writers are killed before they have written a segment, more logs accumulate; at this number a
+/// commit flushes their rows itself.
 const LOGS_MAX: usize = 48;
 
 impl Writer {
@@ -39,11 +39,12 @@ impl Writer {
         self.guarded(|writer| writer.commit_batch(None))
     }
 
-    /// As [`commit`](Self::commit), also for an empty batch, and stores `payload` with the commit.
-    /// [`Snapshot::payload`](crate::Snapshot::payload) returns it, also after reopening, until another commit has a
-    /// payload. For example, a program can record up to which position of its own store documents were committed.
+    /// Like [`commit`](Self::commit), but also commits an empty batch, and stores `payload` with the commit.
+    /// [`Snapshot::payload`](crate::Snapshot::payload) returns the payload, also after reopening, until another commit
+    /// stores one. For example, a program can store the position in its input up to which documents are committed.
+    ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
+    /// Same as [`commit`](Self::commit); [`Error::Limit`] for more than 65,536 bytes.
     pub fn commit_with(&mut self, payload: &[u8]) -> Result<u64> {
         if payload.len() > PAYLOAD_BYTES_MAX {
             let (limit, found) = (PAYLOAD_BYTES_MAX as u64, payload.len() as u64);
@@ -56,12 +57,13 @@ impl Writer {
     /// Makes earlier commits durable that were acknowledged with a weaker durability.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if a previous writer made those
+    /// Same as [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch, if a previous writer made those
     /// commits.
     pub fn sync(&mut self) -> Result<()> {
         self.check_process()?;
         if self.log.is_none() && self.retired.is_none() && self.is_torn() {
-            // These are commits of the previous writer. They are copied to a new log and published with a generation.
+            // The unsynced commits are those of the previous writer. They are copied to a new log and published with a
+            // generation.
             self.check_between("sync what another writer has left")?;
             return self.guarded(|writer| {
                 writer.coming = NextGeneration::Changed;
@@ -85,15 +87,14 @@ impl Writer {
             self.flush_table()?;
             self.merge_written()?;
         }
-        // Includes segments that were written while a single segment was requested, even if that setting has changed
-        // since.
+        // Includes segments that were written while a single segment was requested, even if that setting has changed since.
         if !self.written.is_empty() {
             self.expire_written()?;
         }
         self.view.advance()?;
         if self.coming == NextGeneration::Changed || collected && !self.batch.is_empty() {
-            // The next generation differs from the published one already, or commits become segments: the rest of the batch is
-            // flushed and published with it.
+            // Either the next generation already differs from the published one, or commits are written as segments. In both
+            // cases the rest of the batch is flushed and published with it.
             self.flush_table()?;
             self.set_payload(payload);
             self.publish(Publish::Commit)?;
@@ -110,8 +111,8 @@ impl Writer {
         Ok(commit)
     }
 
-    /// Records the time of a dropped document, which advances the time as any other stamp does. If its stamp is the
-    /// highest, a document with this stamp is added to the batch and deleted again.
+    /// Records the stamp of a dropped document, which advances the time like any other stamp. If it is the highest stamp,
+    /// adds a document with this stamp to the batch and deletes it again.
     fn record_time(&mut self) -> Result<()> {
         // guard: the time of a dropped document is kept
         // without it: self.view.unrecorded() -> None::<u64>
@@ -124,7 +125,7 @@ impl Writer {
                 self.push(key.as_key(), None, Attached { stamp: Some(stamp), fields, ..Attached::default() }, true)?;
                 self.delete(&key)
             }
-            // A document with that key exists meanwhile, so the generation stores the time instead.
+            // A document with that key exists now, so the manifest stores the time instead.
             _ => {
                 self.coming = NextGeneration::Changed;
                 Ok(())
@@ -132,7 +133,7 @@ impl Writer {
         }
     }
 
-    /// Handles a commit without a batch: earlier commits may have had a weaker durability than this one.
+    /// Handles a commit without changes: makes earlier commits as durable as `durability` requires.
     pub(super) fn keep_promise(&mut self, durability: Durability) -> Result<u64> {
         let torn = self.log.is_none() && self.is_torn();
         if self.log.is_some() && durability != Durability::None {
@@ -205,7 +206,7 @@ impl Writer {
         }
         self.view.count();
         if begins {
-            // The manifest names the log, and contains the number of the first commit in it.
+            // The manifest must name the new log and the number of its first commit.
             return self.publish_as(commit, Publish::Log).map(drop);
         }
         let manifest = Arc::clone(&self.shared.published.read().manifest);
@@ -215,7 +216,7 @@ impl Writer {
     }
 
     /// Creates a log for this writer. It begins with the batches of the previous writer's log that are not known to be
-    /// durable; the commit with this number will follow. The next generation names the log.
+    /// durable; `commit` is the number of the next commit. The next generation names the log.
     pub(super) fn begin_log(&mut self, commit: u64) -> Result<()> {
         let (vfs, dir) = (Arc::clone(&self.shared.vfs), self.shared.dir.clone());
         let position = self.shared.published.read().position;
@@ -241,7 +242,7 @@ impl Writer {
         self.shared.published.read().position.is_some_and(|at| at.synced < at.batches)
     }
 
-    /// Publishes the next generation, if it differs from the current one, and removes the files that it does not need.
+    /// Publishes the next generation, if it differs from the current one, and removes the files that it no longer needs.
     pub(super) fn publish(&mut self, what: Publish) -> Result<u64> {
         if self.coming == NextGeneration::AsPublished {
             return Ok(self.view.commit);
@@ -250,10 +251,10 @@ impl Writer {
         self.publish_as(generation, what)
     }
 
-    /// As [`publish`](Self::publish), unconditionally and with this number.
+    /// Like [`publish`](Self::publish), but always publishes, and uses this generation number.
     pub(super) fn publish_as(&mut self, generation: u64, what: Publish) -> Result<u64> {
         self.check_lock()?;
-        // The manifest contains the deletes of every batch, so all batches must be durable before it.
+        // The manifest contains the deletes of every batch, so all batches must be durable before the manifest is written.
         let named = self.next.logged.as_ref().is_some_and(|logged| !logged.logs.is_empty());
         let begins = named && self.log.is_none() && self.is_torn();
         if begins {
@@ -267,13 +268,14 @@ impl Writer {
             }
             None => self.shared.published.read().position.map_or(0, |position| position.synced),
         };
-        // Recording the length makes it possible to detect a log that is truncated below it.
+        // With the recorded length, a later reader can detect that the log was truncated to a shorter one.
         if let Some(last) = self.next.logged.as_mut().and_then(|logged| logged.logs.last_mut())
             && last.grows
         {
             last.length = last.length.max(durable);
         }
-        // A segment without live documents only costs probes.
+        // Removes segments without live documents, which would only make queries slower. Sources of a running merge are
+        // kept.
         let merging = self.merging.take();
         let takes = |number| merging.as_ref().is_some_and(|merging| merging.takes(number));
         self.keep_segments(|_, entry, deleted| deleted < entry.documents || takes(entry.number));
@@ -293,7 +295,7 @@ impl Writer {
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let current = commit::write_manifest(vfs, dir, &self.next)?;
         let settles = what.acknowledges() || begins || self.owed == PendingSync::Sync;
-        // No reader opens a directory without its final name. There, one sync after `CURRENT` is enough.
+        // Before the directory has its final name, no reader opens it, so one sync after `CURRENT` is written is enough.
         // guard: the directory is synced before CURRENT names what is in it
         if self.place == DirectoryName::Named || !settles {
             commit::sync_dir(vfs, dir)?;
@@ -323,7 +325,7 @@ impl Writer {
         Ok(generation)
     }
 
-    /// Updates the published state with the commits that are durable now, without the uncommitted batch.
+    /// Updates the durable commit of the published state. The uncommitted batch is not published.
     pub(super) fn show_durable(&self) {
         let known = Arc::clone(&self.shared.published.read());
         let logs = known.manifest.logged.iter().flat_map(|logged| &logged.logs);
@@ -355,8 +357,8 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         if self.is_forked() {
-            // This is a forked child. The files, the lock and the background merge belong to the process that opened
-            // this writer. The merge thread does not exist here, so waiting for it would never end.
+            // This is a forked child. The files, the lock and the background threads belong to the process that opened this
+            // writer. The threads do not exist in the child, so waiting for them would never end.
             std::mem::forget(self.merging.take());
             std::mem::forget(self.flushing.take());
             std::mem::forget(self.sweeping.take());
@@ -372,14 +374,15 @@ impl Drop for Writer {
             && let Some(log) = &mut self.log
             && log.write().is_ok()
         {
-            // Writes the commits held in memory, which had no durability guarantee. The mark is not needed for
-            // durability, and there is no caller to whom a failure could be reported.
+            // Writes the commits held in memory, which had no durability guarantee. A failure to write the mark is ignored:
+            // the mark is optional, and no caller exists to whom the failure could be reported.
             let _ = log.mark();
             self.show_durable();
         }
         let held = self.log.iter().chain(&self.retired).any(|log| log.held() > 0);
         if self.life != Life::Sound && (held || self.settings.durability == Durability::None) {
-            // Commits held in memory that could not be written are lost, although snapshots showed them.
+            // Commits held in memory that could not be written are lost, although earlier snapshots contained them. The
+            // state on disk is published instead.
             let loaded = State::load(&*self.shared.vfs, &self.shared.dir, self.shared.access);
             if let Ok(state) = loaded {
                 self.shared.publish(state);
@@ -392,8 +395,8 @@ impl Drop for Writer {
             published.view.table.truncate(published.view.rows);
         }
         self.shared.writing.store(false, Ordering::Release);
-        // Removes the segments of a batch that was not committed. If a failure left it open whether the new generation
-        // is current, they are kept, and the next writer removes those that no manifest names.
+        // Removes the segments of a batch that was not committed. If it is unknown whether the new generation is current,
+        // they are kept, and the next writer removes those that no manifest names.
         // guard: what CURRENT may name is not removed after a failure
         // without it: self.life == Life::InDoubt -> false
         if self.life == Life::InDoubt || !self.lock.is_current() {
@@ -401,7 +404,7 @@ impl Drop for Writer {
         }
         self.view.segments.clear();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
-        // If a file cannot be removed, no manifest names it, and the next writer's sweep tries again.
+        // If a file cannot be removed, the sweep of the next writer tries again, because no manifest names the file.
         // guard: files of a batch that was not committed are removed
         for &number in &self.written {
             if published.manifest.segments.iter().all(|known| known.number != number) {

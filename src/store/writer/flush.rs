@@ -21,21 +21,21 @@ use crate::sync::pause;
 use crate::trace::event;
 use crate::sys::heap::Heap;
 
-/// Number of segments of a batch at which they are merged, if the batch is to become a single segment.
+/// Number of segments of one batch at which they are merged, if the batch is to become a single segment.
 const MERGED_AT: usize = 64;
-/// Number of rows above which a closing writer writes a segment instead of leaving them in the log, so that opening is
-/// fast.
+/// If the memtable has at least this number of rows when the writer is dropped, they are written to a segment. Fewer rows
+/// remain in the log, because replaying them is fast.
 const TAIL_ROWS: u32 = 1 << 13;
 /// Interval at which a waiting commit checks whether the flush of the previous memtable is finished.
 const LOOKED: Duration = Duration::from_millis(1);
-/// Number of rows between two checks whether the memtable is full, in the middle of a batch.
+/// Number of added rows after which a batch checks whether the memtable is full.
 const LOOKED_EVERY: u32 = 1024;
-/// Length in bytes at which a log ends, even with few rows (commits with only a payload have none). It bounds the bytes
-/// to read when the index is opened.
+/// Length in bytes at which a log is ended, even if it has few rows (commits with only a payload add no rows). This limits
+/// the number of bytes read when the index is opened.
 const LOG_BYTES: u64 = 256 << 20;
 
 impl Writer {
-    /// Returns whether the memtable has reached `times` its limit.
+    /// Returns whether the memtable has at least `times` times the rows or bytes at which it is flushed.
     pub(super) fn is_full(&self, times: usize) -> bool {
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
         let rows = self.view.table.read().len();
@@ -43,8 +43,8 @@ impl Writer {
             || rows > 0 && self.view.table.memory() >= memtable_bytes.min(memory).saturating_mul(times)
     }
 
-    /// Returns true once every few records, so that the size of the memtable is not computed for each record. One
-    /// record can add several rows, if it makes others expire.
+    /// Returns whether to check the size of the memtable: true once every few rows, because computing the size for each
+    /// record would be slow. One record can add several rows, if it makes other documents expire.
     fn is_time_to_check(&mut self) -> bool {
         let Settings { memtable_rows, memtable_bytes, memory, .. } = self.settings;
         let is_small = memory.min(memtable_bytes) < MEMTABLE_BYTES || memtable_rows < LOOKED_EVERY;
@@ -55,7 +55,7 @@ impl Writer {
         is_time
     }
 
-    /// Returns whether the log is longer than the rows of a memtable can make it.
+    /// Returns whether the log has reached its maximum length.
     pub(super) fn is_log_long(&self) -> bool {
         // guard: a log of payloads alone comes to an end
         // without it: log.end() >= LOG_BYTES -> false
@@ -85,9 +85,9 @@ impl Writer {
         })
     }
 
-    /// Returns whether the batch is too large for one record of the log: its rows filled the memtable beyond the limit.
-    /// Such a batch is published with segments, because readers would refuse a record of its size. The limit allows for a
-    /// memtable that was nearly full before the batch began.
+    /// Returns whether the batch is too large for one record of the log, that is, whether its rows have filled the memtable
+    /// beyond the limit. Such a batch is published with segments, because readers refuse log records of its size. The limit
+    /// allows for a memtable that was nearly full before the batch began.
     fn is_batch_large(&mut self) -> bool {
         let Settings { memtables, background, .. } = self.settings;
         if self.coming == NextGeneration::AsPublished {
@@ -96,7 +96,7 @@ impl Writer {
         if !background || self.settings.one_segment {
             return self.is_full(2);
         }
-        // A part of the batch is in segments already, or is being written.
+        // A part of the batch is already in segments, or is being written to one.
         let is_full = self.is_full(1);
         if is_full && self.flushing.is_some() {
             if self.is_forked() {
@@ -107,8 +107,8 @@ impl Writer {
         is_full && self.flushing.as_ref().is_none_or(Merging::is_done)
     }
 
-    /// Empties the memtable in the middle of a large batch: a thread writes a segment of its rows, which is published
-    /// with the next generation. The commit waits for the thread.
+    /// Empties the memtable in the middle of a large batch: a thread writes its rows to a segment, which is published with
+    /// the next generation. The commit waits for the thread.
     pub(super) fn freeze_batch(&mut self) -> Result<()> {
         self.check_lock()?;
         self.settle_flush()?;
@@ -124,7 +124,7 @@ impl Writer {
         self.start_flush()
     }
 
-    /// Moves the collected records to a scratch file.
+    /// Moves the records of the batch from memory to a scratch file.
     pub(super) fn set_aside(&mut self) -> Result<()> {
         self.check_process()?; // a forked child shares the file position of the scratch file
         let scratch = self.shared.vfs.scratch(&self.shared.dir);
@@ -137,13 +137,13 @@ impl Writer {
         rows.append(&records, budget)
     }
 
-    /// Empties the memtable for new rows without waiting for a segment: the memtable is frozen, and a thread writes a
-    /// segment of it. Its logs get no more batches, and belong to the index until the segment is published. The caller
-    /// must publish the view.
+    /// Replaces the memtable with an empty one without waiting for a segment: the old memtable is frozen, and a thread
+    /// writes it to a segment. No more batches are appended to the logs of the frozen memtable; they remain part of the
+    /// index until the segment is published. The caller must publish the view.
     pub(super) fn freeze(&mut self) -> Result<()> {
         self.check_lock()?;
         let Some(log) = &mut self.log else { return Ok(()) };
-        // The next log begins with the batches that are not durable in this one. After this sync there are none.
+        // The next log begins with a copy of the batches of this log that are not durable. After this sync, all are durable.
         log.sync()?;
         log.mark()?;
         self.show_durable();
@@ -161,8 +161,8 @@ impl Writer {
         self.start_flush()
     }
 
-    /// Starts a thread that writes a segment of the frozen memtable, unless it is being written already. A writer may
-    /// inherit a frozen memtable from the previous writer.
+    /// Starts a thread that writes the frozen memtable to a segment, unless one is running already. A writer may inherit a
+    /// frozen memtable from the previous writer.
     pub(super) fn start_flush(&mut self) -> Result<()> {
         let Some(frozen) = self.view.frozen.as_ref().filter(|_| self.flushing.is_none()) else { return Ok(()) };
         let source = DocumentSource::Frozen(Arc::clone(&frozen.table));
@@ -172,7 +172,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Waits for the segment of the frozen memtable, if there is one, and adds it to the next generation.
+    /// Waits until the frozen memtable, if there is one, is written to a segment, and adds the segment to the next
+    /// generation.
     pub(super) fn settle_flush(&mut self) -> Result<()> {
         self.start_flush()?;
         let Some(mut flushing) = self.flushing.take() else { return Ok(()) };
@@ -181,7 +182,7 @@ impl Writer {
         self.take_flushed(number, flushed)
     }
 
-    /// As [`settle_flush`](Self::settle_flush), but only if the segment is finished.
+    /// Like [`settle_flush`](Self::settle_flush), but does not wait: does nothing if the segment is not finished.
     pub(super) fn poll_flush(&mut self) -> Result<()> {
         let Some(flushing) = &mut self.flushing else { return Ok(()) };
         let number = flushing.number;
@@ -214,7 +215,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Delays a commit so that a flush can end before the memtable is too full.
+    /// Delays a commit, so that a running flush can finish before the memtable grows too large.
     pub(super) fn hold_back(&mut self) {
         let Some(flushing) = &self.flushing else { return };
         let (mut waited, start) = (Duration::ZERO, Instant::now());
@@ -231,8 +232,8 @@ impl Writer {
         }
     }
 
-    /// Called at the end of a writer: writes a segment if replaying the rows in the log would take long. After a
-    /// failure they are kept in the log.
+    /// Called when a writer is dropped: writes a segment if replaying the rows in the log would take long. After a failure
+    /// the rows remain in the log.
     pub(super) fn shorten_tail(&mut self) {
         let is_long = self.view.frozen.is_some() || self.view.rows >= TAIL_ROWS;
         let is_graceful = self.settings.background && !std::thread::panicking();
@@ -248,7 +249,7 @@ impl Writer {
         }
     }
 
-    /// Writes the memtable as a segment of the next generation, which then needs no logs.
+    /// Writes the memtable to a segment of the next generation, which then needs no logs.
     pub(super) fn flush_table(&mut self) -> Result<()> {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(()) };
@@ -260,7 +261,7 @@ impl Writer {
         self.add(built)
     }
 
-    /// Returns the rows of the memtable; `None` if it is empty. Concurrent readers of the memtable do not wait.
+    /// Copies the rows of the memtable; returns `None` if it is empty. Readers of the memtable are not blocked.
     fn table_records(&self) -> Option<Records> {
         let rows = self.view.table.read();
         let first = (rows.len() > 0).then(|| rows.first(rows.len()));
@@ -268,7 +269,7 @@ impl Writer {
         first.map(FirstRows::into_records)
     }
 
-    /// Empties the memtable, whose rows are in an existing segment of the next generation.
+    /// Empties the memtable after its rows were written to a segment of the next generation.
     pub(super) fn empty_table(&mut self) -> Result<()> {
         self.leave_table()?;
         if let Some(logged) = &mut self.next.logged {
@@ -277,17 +278,17 @@ impl Writer {
         Ok(())
     }
 
-    /// Empties the memtable, whose rows are in a segment that is being written.
+    /// Empties the memtable while its rows are still being written to a segment.
     fn leave_table(&mut self) -> Result<()> {
         self.view.table = Arc::new(self.view.table.next());
         self.view.count();
         self.batch.clear();
-        // Commits held in memory are in the segment, which is only published with this batch. In case that fails, they
-        // are also written to the log.
+        // Commits held in memory are also in the segment, but the segment is published only with this batch. They are
+        // written to the log in case the batch fails.
         if let Some(log) = &mut self.log {
             log.write()?;
         }
-        // Commits that were never synced become durable only with the segment.
+        // Commits that were never synced become durable only when the segment is published.
         if self.log.as_ref().map_or_else(|| self.is_torn(), |log| !log.is_synced()) {
             self.owed = PendingSync::Sync;
         }
@@ -297,7 +298,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Empties the memtable, and returns its rows as a segment in memory; `None` if it is empty.
+    /// Empties the memtable, and returns its rows as a segment in memory; `None` if the memtable is empty.
     pub(super) fn take_table(&mut self) -> Result<Option<Segment>> {
         self.settle_flush()?;
         let Some(records) = self.table_records() else { return Ok(None) };
@@ -308,8 +309,8 @@ impl Writer {
         Segment::from_bytes(heap.take(), path).map(Some)
     }
 
-    /// As [`flush_records`](Self::flush_records), in the middle of a batch: later records reuse the same memory, so
-    /// that its pages are not requested from the system again.
+    /// Like [`flush_records`](Self::flush_records), for use in the middle of a batch: later records reuse the allocated
+    /// memory, so it is not requested from the system again.
     fn flush_and_reuse(&mut self) -> Result<()> {
         if let Some(mut records) = self.write_records()? {
             records.truncate(0);
@@ -318,19 +319,19 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the collected records as a segment of the next generation.
+    /// Writes the collected records to a segment of the next generation.
     pub(super) fn flush_records(&mut self) -> Result<()> {
         self.write_records().map(drop)
     }
 
-    /// As [`flush_records`](Self::flush_records), and returns the written records if they were in memory.
+    /// Like [`flush_records`](Self::flush_records), and returns the written records if they were in memory.
     fn write_records(&mut self) -> Result<Option<Records>> {
         if self.rows.is_none() && self.records.is_empty() {
             return Ok(None);
         }
-        // The collected records are newer than the rows of the memtable, which must be written first.
+        // The collected records are newer than the rows of the memtable, so the memtable must be written first.
         self.flush_table()?;
-        // Documents that are deleted again in the same batch advance the time, too, as in the log.
+        // As in the log, documents that are deleted again in the same batch also advance the time.
         self.coming.note(self.view.is_to_advance());
         if self.rows.is_some() {
             return self.flush_rows().map(|()| None);
@@ -346,7 +347,7 @@ impl Writer {
         Ok(Some(records))
     }
 
-    /// As [`flush_records`](Self::flush_records), including records in a scratch file.
+    /// Like [`flush_records`](Self::flush_records), including the records in a scratch file.
     pub(super) fn flush_rows(&mut self) -> Result<()> {
         self.set_aside()?;
         let Some(rows) = self.rows.take() else { return Ok(()) };
@@ -363,7 +364,7 @@ impl Writer {
     /// Adds a segment to the next generation.
     pub(super) fn add(&mut self, built: BuiltSegment) -> Result<()> {
         if built.documents == 0 {
-            return Ok(()); // the batch has only deletes
+            return Ok(()); // the batch contains only deletes
         }
         self.coming = NextGeneration::Changed;
         let entry = SegmentEntry {
@@ -374,7 +375,7 @@ impl Writer {
             documents: built.documents,
             deleted: roaring::RoaringBitmap::new(),
         };
-        // A writer that lost its lock must not use a file name that belongs to the new holder.
+        // A writer that lost its lock must not use a file name that the new lock holder may use.
         self.check_lock()?;
         self.written.push(entry.number);
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
@@ -382,11 +383,12 @@ impl Writer {
         self.view.segments.push(open_segment(vfs, dir, self.shared.access, &self.next, &entry)?);
         self.view.deleted.push(Arc::default());
         self.next.segments.push(entry);
-        // The final single segment contains all documents, independent of intermediate segments.
+        // With `one_segment`, documents expire only in the final segment, so that intermediate segments do not affect the
+        // result.
         if self.settings.one_segment { Ok(()) } else { self.view.expire_segment(self.view.segments.len() - 1, None) }
     }
 
-    /// Returns the number of the next segment.
+    /// Returns the number for the next segment and increments it. Numbers are never reused.
     pub(super) fn take_number(&mut self) -> Result<u64> {
         if self.next.segments.len() as u64 >= u64::from(SEGMENTS_MAX) {
             let found = self.next.segments.len() as u64 + 1;
@@ -402,20 +404,21 @@ impl Writer {
     /// Merges the segments of this batch into one, and removes the merged ones.
     pub(super) fn merge_written(&mut self) -> Result<()> {
         let written = std::mem::take(&mut self.written);
-        // The numbers stay registered: if the files are not removed here, the end of the writer removes them.
+        // The numbers are kept until the files are removed: if the removal fails here, it is repeated when the writer is
+        // dropped.
         self.written.clone_from(&written);
         if !self.merge_all(None, |entry| written.contains(&entry.number))? {
             return Ok(());
         }
         self.written.retain(|number| !written.contains(number));
         for number in written {
-            // No manifest names these segments; the next sweep removes the remaining ones.
+            // No manifest names these segments; the next sweep removes those that cannot be removed now.
             let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
         }
         Ok(())
     }
 
-    /// Removes documents from the segments of this batch that had expired at the time before the batch.
+    /// Removes expired documents from the segments of this batch. The stamps of the batch do not advance the time here.
     pub(super) fn expire_written(&mut self) -> Result<()> {
         for place in 0..self.next.segments.len() {
             if self.written.contains(&self.next.segments[place].number) {
@@ -425,7 +428,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Removes the segments for which `keep` is false from the next generation.
+    /// Removes from the next generation the segments for which `keep` returns false. The arguments of `keep` are the
+    /// position, the entry, and the number of deleted documents.
     pub(super) fn keep_segments(&mut self, keep: impl Fn(usize, &SegmentEntry, u64) -> bool) {
         let (mut entries, mut segments, mut deletes) = (Vec::new(), Vec::new(), Vec::new());
         let all = std::mem::take(&mut self.next.segments).into_iter();
@@ -441,10 +445,10 @@ impl Writer {
         (self.next.segments, self.view.segments, self.view.deleted) = (entries, segments, deletes);
     }
 
-    /// Writes the rows of the log as a segment, and empties the log.
+    /// Writes the rows of the log to a segment, and empties the log.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch.
+    /// Same as [`commit`](Self::commit); [`Error::Invalid`] in the middle of a batch.
     pub fn flush(&mut self) -> Result<()> {
         self.check_between("flush")?;
         self.guarded(|writer| {

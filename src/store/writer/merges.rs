@@ -17,8 +17,8 @@ use crate::store::{commit, names};
 use crate::trace::event;
 
 impl Writer {
-    /// Sets whether threads flush full memtables and merge segments while this writer is used (the default). Otherwise
-    /// the commit that fills a memtable writes the segment, and segments are merged only by
+    /// Sets whether threads flush full memtables and merge segments while this writer is used (default true). If false, the
+    /// commit that fills a memtable writes the segment itself, and segments are merged only by
     /// [`merge_step`](Self::merge_step) and [`compact`](Self::compact).
     pub fn set_background_merges(&mut self, background: bool) {
         self.settings.background = background;
@@ -29,16 +29,16 @@ impl Writer {
         self.settings.rate = rate;
     }
 
-    /// Takes the error that stopped background merges, such as a full disk or a damaged segment; `None` if there is
-    /// none. The index is intact, but has more segments than it should have. Taking the error lets background merges
-    /// run again.
+    /// Returns and clears the error that stopped background merges, such as a full disk or a damaged segment; `None` if
+    /// there is none. The index is intact, but has more segments than planned. Background merges start again after this
+    /// call.
     pub fn take_merge_failure(&mut self) -> Option<Error> {
         self.merge_failure.take()
     }
 
-    /// Merges the chosen segments of the next generation, and the segment `newer` that is in no generation, into one,
-    /// at the position of the last chosen one. Returns false if there is nothing to do: the only segment has no
-    /// deletes.
+    /// Merges the chosen segments of the next generation, and the segment `newer`, which is not part of a generation, into
+    /// one segment, which is appended to the next generation. Returns false if there is nothing to do: at most one segment,
+    /// without deletes.
     pub(super) fn merge_all(
         &mut self,
         newer: Option<&Segment>,
@@ -72,16 +72,16 @@ impl Writer {
     }
 
     /// Merges all segments and the batch into one segment, and makes it visible and durable as [`commit`](Self::commit)
-    /// does. Query results do not change. The segment is byte for byte the one of an index that received the live
-    /// documents in one batch. Without live documents there is no segment. An index that already is one such segment is
-    /// not changed.
+    /// does. Query results do not change. The segment is byte for byte identical to that of an index to which the live
+    /// documents were added in one batch. If no document is live, no segment is written. An index that already consists of
+    /// one such segment is not changed.
     ///
-    /// Takes as long as building the segment. Memory is up to twice the bytes of [`set_memory`](Self::set_memory), plus
-    /// a thousandth of the size of the files; the disk needs space for a second copy meanwhile. The old files are
-    /// removed once no manifest names them; snapshots that have them open can still read them.
+    /// Takes as long as building the segment. Uses up to twice the bytes of [`set_memory`](Self::set_memory), plus a
+    /// thousandth of the size of the files; the disk temporarily needs space for a second copy. The old files are removed
+    /// once no manifest names them; snapshots that have them open can still read them.
     ///
     /// # Errors
-    /// As [`commit`](Self::commit); [`Error::NoSpace`] if the disk has not enough space; [`Error::Corrupt`] for a
+    /// Same as [`commit`](Self::commit); [`Error::NoSpace`] if the disk has not enough space; [`Error::Corrupt`] for a
     /// damaged segment, and [`Error::Limit`] for more than 2^30 documents. After these errors the index is unchanged.
     pub fn compact(&mut self) -> Result<u64> {
         self.check_process()?;
@@ -96,7 +96,7 @@ impl Writer {
             writer.flush_records()?;
             writer.expire_written()?;
             writer.view.advance()?;
-            // The memtable is merged directly, so it need not be written to a file first.
+            // The memtable is merged directly from memory, without being written to a file first.
             let table = if writer.view.segments.is_empty() { None } else { writer.take_table()? };
             writer.flush_table()?;
             writer.merge_all(table.as_ref(), |_| true)?;
@@ -112,8 +112,8 @@ impl Writer {
         })
     }
 
-    /// Does the work due between batches: flushes a full memtable, replaces the sources of finished merges, and starts
-    /// the next merge.
+    /// Does the work that is due between two batches: flushes a full memtable, replaces the sources of a finished merge by
+    /// its output, and starts the next merge.
     pub(super) fn maintain(&mut self) -> Result<()> {
         self.poll_flush()?;
         let is_full = self.is_full(1);
@@ -134,7 +134,7 @@ impl Writer {
         } else if is_full || self.is_log_long() {
             self.flush_table()?;
             if self.coming == NextGeneration::AsPublished {
-                self.empty_table()?; // a log with payloads only; the manifest stores the last payload
+                self.empty_table()?; // a log with only payloads; the manifest stores the last payload
             }
         }
         self.poll_merge()?;
@@ -166,7 +166,7 @@ impl Writer {
             .collect()
     }
 
-    /// Returns a merge of the segments at these positions.
+    /// Prepares a merge of the segments at the positions `chosen` into a segment with this number.
     pub(super) fn work(&self, chosen: &[usize], number: u64) -> MergeWork {
         let input = |&place: &usize| {
             let (segment, deleted) = (&self.view.segments[place], &self.view.deleted[place]);
@@ -187,7 +187,7 @@ impl Writer {
     /// Waits for the background merge, if one is running, and publishes its output.
     ///
     /// # Errors
-    /// The error that stopped the merge, after which the index is unchanged; otherwise as [`commit`](Self::commit).
+    /// The error that stopped the merge, after which the index is unchanged; otherwise the same as [`commit`](Self::commit).
     /// [`Error::Invalid`] in the middle of a batch.
     pub fn wait_for_merge(&mut self) -> Result<()> {
         self.check_between("wait for a merge")?;
@@ -216,7 +216,7 @@ impl Writer {
         self.take_merged(merging.number, merged)
     }
 
-    /// As [`settle_merge`](Self::settle_merge), if the merge is finished.
+    /// Like [`settle_merge`](Self::settle_merge), but does not wait: does nothing if the merge is not finished.
     fn poll_merge(&mut self) -> Result<()> {
         let Some(merging) = &mut self.merging else { return Ok(()) };
         let number = merging.number;
@@ -239,8 +239,8 @@ impl Writer {
             Err(error) => {
                 event!(ERROR, %error, "a merge failed; take_merge_failure lets merges begin again");
                 self.shared.counters.merges.fail();
-                // If another process acquired the lock, it may use the same number. A leftover file is removed by the
-                // next sweep.
+                // If another process acquired the lock, it may use the same number, so the file must not be removed. The
+                // next sweep removes a leftover file.
                 if self.lock.is_current() {
                     let _ = self.shared.vfs.unlink(&names::segment(&self.shared.dir, number));
                 }
@@ -256,15 +256,16 @@ impl Writer {
             merged.take_place(&mut self.next, &mut self.view)?;
             self.coming = NextGeneration::Changed;
         }
-        // Otherwise documents deleted from the sources meanwhile could not be deleted from the output.
+        // If a source was removed meanwhile, the output is discarded: documents deleted from that source could not be
+        // deleted from the output.
         Ok(())
     }
 
-    /// Runs the next due merge on this thread; returns false if none is due. Call it until it returns false to keep the
-    /// number of segments small.
+    /// Runs the next due merge on the calling thread; returns false if none is due. Call it repeatedly until it returns
+    /// false to keep the number of segments small.
     ///
     /// # Errors
-    /// As [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
+    /// Same as [`compact`](Self::compact); [`Error::Invalid`] in the middle of a batch.
     pub fn merge_step(&mut self) -> Result<bool> {
         self.check_between("merge")?;
         if self.merging.is_some() {
@@ -286,8 +287,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// Removes the files that the current generation does not need, including the previous generation: it can then no
-    /// longer be read. Returns the number of bytes removed. Open snapshots keep their files.
+    /// Removes the files that the current generation does not need, including those of the previous generation, which can no
+    /// longer be read afterwards. Returns the number of bytes removed. Open snapshots can still read their files.
     ///
     /// # Errors
     /// [`Error::Invalid`] in the middle of a batch, [`Error::Locked`] if the lock file was removed, [`Error::Io`].
@@ -304,8 +305,8 @@ impl Writer {
     pub(super) fn sweep_all(&mut self) -> Result<u64> {
         self.settle_sweep();
         self.check_lock()?;
-        // A killed writer may have renamed CURRENT without a sync; the previous generation could then become current
-        // again.
+        // A killed writer may have renamed CURRENT without a sync, so the previous generation could become current again
+        // after a crash.
         // guard: the directory is synced before a new writer collects garbage
         if self.pointer == Pointer::MayBeLost {
             commit::sync_dir(&*self.shared.vfs, &self.shared.dir)?;

@@ -3,8 +3,8 @@
 //! A small batch becomes a record of the log and rows of the memtable. A full memtable becomes a segment. A batch
 //! larger than a memtable is collected and written directly as segments, without a log.
 //!
-//! This file contains the batch and its operations. `flush` builds segments from it, `commits` makes it visible and
-//! durable, and `merges` keeps the number of segments small.
+//! This file contains the batch and its operations. `flush` builds segments from a batch, `commits` makes a batch visible
+//! and durable, and `merges` keeps the number of segments small.
 
 mod commits;
 mod flush;
@@ -42,7 +42,7 @@ use crate::segment::rows::Rows;
 use crate::sys::fork;
 use crate::sys::vfs::{HeldLock, LockFailure};
 
-/// The durability of a commit when it returns. Every commit is atomic and immediately visible to snapshots of this
+/// How durable a commit is when the call returns. Every commit is atomic and immediately visible to snapshots of this
 /// process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
@@ -65,26 +65,26 @@ pub enum Admitted {
     New,
     /// A document with this key existed, and no other document is near the new one. The new one replaced it.
     Updated,
-    /// A document with this key existed, and the new one is near a document with another key: a page that became a
-    /// copy. The new one replaced it and, if marks are stored, is marked as a duplicate.
+    /// A document with this key existed, and the new one is near a document with another key: for example, a page whose new
+    /// version is a copy of another page. The new one replaced it and, if marks are stored, is marked as a duplicate.
     Known {
         /// The nearest document of another key.
         near: Hit,
     },
-    /// The nearest document. The new document was added too, unless duplicates are dropped
-    /// ([`Writer::set_drop_duplicates`]).
+    /// A document near the new one exists; the hit is the nearest. The new document was added as well, unless duplicates are
+    /// dropped ([`Writer::set_drop_duplicates`]).
     Duplicate(Hit),
     /// The stamp of the new document is too old. It was not added, and an existing document with this key is unchanged.
     Expired,
 }
 
-/// Returns the first of these hits that has another key.
+/// Returns the first hit whose key is not `key`.
 fn first_but(key: Option<Key<'_>>, hits: Vec<Hit>) -> Option<Hit> {
     hits.into_iter().find(|hit| key != Some(hit.key.as_key()))
 }
 
-/// The writer of an index; an index has at most one. Its batch is invisible until [`commit`](Writer::commit), and is
-/// lost if the writer is dropped before that.
+/// The writer of an index; an index has at most one at a time. Its batch is invisible until [`commit`](Writer::commit), and
+/// is lost if the writer is dropped before.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<SharedIndex>,
@@ -96,7 +96,7 @@ pub struct Writer {
     params: Params,
     sketch_digest: u128,
     settings: Settings,
-    /// The number of memtable rows at the last check of its size.
+    /// The number of memtable rows when the size of the memtable was last checked.
     checked_at: u32,
     route: Route,
     /// Collected records of a batch that is written directly as segments.
@@ -105,23 +105,23 @@ pub struct Writer {
     rows: Option<Rows>,
     /// The live documents, including the batch.
     view: LiveView,
-    /// The operations of the batch whose rows are in the memtable.
+    /// The operations of the batch, as they are written to the log. Their rows are already in the memtable.
     batch: LogBatch,
     /// The log of this writer; `None` until one is needed.
     log: Option<OpenLog>,
-    /// The previous log, as long as some of its rows are in no published segment.
+    /// The previous log, until all its rows are in a published segment.
     retired: Option<OpenLog>,
-    /// The next generation: the published one, plus segments already written for this batch. The deletes in its entries
-    /// are set from the view when it is published.
+    /// The next generation: the published one, plus segments already written for this batch. Publishing copies the deletes
+    /// from the view into its entries.
     next: Manifest,
     coming: NextGeneration,
     /// Numbers of the segments written since the last commit.
     written: Vec<u64>,
     merging: Option<Merging>,
-    /// The flush of the frozen memtable, in progress.
+    /// The running flush of the frozen memtable; `None` if none is running.
     flushing: Option<Merging>,
     merge_failure: Option<Error>,
-    /// The thread that is removing files.
+    /// The thread that removes unneeded files; `None` if none was started.
     sweeping: Option<Sweeping>,
     life: Life,
     owed: PendingSync,
@@ -130,7 +130,7 @@ pub struct Writer {
     packed: Vec<u8>,
     /// Buffers for the fields and the set of the current document.
     fields: (Vec<u8>, Vec<u64>),
-    /// The key of the dropped document with the highest stamp in the batch.
+    /// The key of the document with the highest stamp among the dropped documents of the batch.
     dropped: Option<KeyBuf>,
     scratch: SearchScratch,
 }
@@ -206,36 +206,36 @@ impl Writer {
         })
     }
 
-    /// Sets the number of bytes of records to hold in memory (default 1 GiB). A larger batch is written as several
+    /// Sets the memory budget for the records of a batch in bytes (default 1 GiB). A larger batch is written as several
     /// segments, but still becomes visible as a whole.
     pub fn set_memory(&mut self, bytes: usize) {
         self.settings.memory = bytes;
     }
 
-    /// Sets the size at which the memtable is flushed: `rows` rows (default 131,072) or `bytes` bytes (default 64 MiB,
-    /// and at most the value of [`set_memory`](Self::set_memory)), whichever is reached first. With 20 bands, 64 MiB
-    /// are about 100,000 documents. A thread writes the segment while commits continue; meanwhile there are two
-    /// memtables. Together they use at most three times this size, because a commit waits once the memtable is full
-    /// twice ([`set_stalls`](Self::set_stalls)), or at most four times in a batch larger than a memtable. The minimum
-    /// is one row and one byte, the maximum 2^26 rows and 256 MiB.
+    /// Sets the size at which the memtable is flushed: `rows` rows (default 131,072) or `bytes` bytes (default 64 MiB, and
+    /// at most the value of [`set_memory`](Self::set_memory)), whichever is reached first. With 20 bands, 64 MiB hold about
+    /// 100,000 documents. A thread writes the segment while commits continue in a second memtable. Together the two
+    /// memtables use at most three times this size, because a commit waits if the second one reaches twice this size
+    /// ([`set_stalls`](Self::set_stalls)); in a batch larger than a memtable they use at most four times this size. The
+    /// minimum is one row and one byte, the maximum 2^26 rows and 256 MiB.
     ///
     /// A large memtable makes opening after a kill slower, because its rows are read from the logs again: about 1.2
-    /// microseconds per document with 20 bands. A small memtable leaves more segments, and every query and every
-    /// `admit` searches all of them. It also costs more merges: each time the size is divided by 4, each document is
-    /// written once more.
+    /// microseconds per document with 20 bands. A small memtable produces more segments, and every query and every `admit`
+    /// searches all of them. It also causes more merges: each time the size is divided by 4, merges write each document once
+    /// more.
     pub fn set_memtable(&mut self, rows: u32, bytes: usize) {
         self.settings.memtable_rows = rows.clamp(1, states::MEMTABLE_ROWS_MAX);
         self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
     }
 
-    /// Sets how commits wait if documents arrive faster than segments are written. If the memtable is full again before
-    /// the previous one has become a segment, each commit waits for up to `pause` (default 20 ms). If the memtable is
-    /// full `memtables` times (default 2, at least 1), each commit waits until the segment is finished. A batch larger
-    /// than a memtable pauses in the same way every 1,024 documents.
+    /// Sets how commits wait if documents arrive faster than segments are written. If the memtable is full again before the
+    /// previous one has become a segment, each commit waits for up to `pause` (default 20 ms). If the memtable has reached
+    /// `memtables` times its normal size (default 2, at least 1), each commit waits until the segment is finished. A batch
+    /// larger than a memtable pauses in the same way every 1,024 documents.
     ///
-    /// A longer pause delays all commits a little instead of one commit a lot. More memtables let a burst of documents
-    /// pass without a stop, but take more memory ([`set_memtable`](Self::set_memtable)), and more is read from the logs
-    /// when the index is opened after a kill. [`Metrics::stalls`](crate::Metrics::stalls) has the number of commits
+    /// A longer pause delays all commits a little instead of one commit a lot. A higher number of memtables absorbs a burst
+    /// of documents without a wait, but takes more memory ([`set_memtable`](Self::set_memtable)), and more must be read from
+    /// the logs when the index is opened after a kill. [`Metrics::stalls`](crate::Metrics::stalls) has the number of commits
     /// that waited, and the total time.
     ///
     /// ```
@@ -256,28 +256,28 @@ impl Writer {
         self.settings.memtables = memtables.max(1) as usize;
     }
 
-    /// Sets whether a batch of any size becomes a single segment (default false). If so, a commit takes longer: it
-    /// sorts or merges the records that exceed the memory budget, in up to twice the bytes of
-    /// [`set_memory`](Self::set_memory), and needs disk space for a second copy of the batch meanwhile. The memory
-    /// budget does not change the segment.
+    /// Sets whether a batch of any size becomes a single segment (default false). If true, commits take longer: records that
+    /// exceed the memory budget are sorted or merged with up to twice the bytes of [`set_memory`](Self::set_memory), and the
+    /// disk temporarily needs space for a second copy of the batch. The contents of the segment do not depend on the memory
+    /// budget.
     pub fn set_one_segment(&mut self, one_segment: bool) {
         self.settings.one_segment = one_segment;
     }
 
-    /// Sets whether small batches go to the log (the default). Then a commit costs one sync, and documents become a
-    /// segment once there are 131,072 of them ([`set_memtable`](Self::set_memtable)). Otherwise each commit writes a
-    /// segment, which suits few large batches.
+    /// Sets whether small batches are appended to the log (the default). If true, a commit costs one sync, and documents
+    /// become a segment once there are 131,072 of them ([`set_memtable`](Self::set_memtable)). If false, each commit writes
+    /// a segment, which suits few large batches.
     pub fn set_logged(&mut self, logged: bool) {
         self.settings.logged = logged;
     }
 
-    /// Declares that the directory has a temporary name until it is complete: after a crash before that, no index is
-    /// found.
+    /// Declares that the directory has a temporary name until the index is complete. If the machine crashes before that, no
+    /// index exists under the final name.
     pub(super) fn set_unnamed(&mut self) {
         self.place = DirectoryName::Unnamed;
     }
 
-    /// Sets the durability of later commits that go to the log. A commit that writes a segment is always durable.
+    /// Sets the durability of later commits that are appended to the log. A commit that writes a segment is always durable.
     pub fn set_durability(&mut self, durability: Durability) {
         self.settings.durability = durability;
     }
@@ -290,8 +290,8 @@ impl Writer {
     /// Sets the near relation for later calls of [`admit`](Self::admit). The default is that of the index's parameters
     /// ([`Params::near`]).
     ///
-    /// If `near` has a lower resemblance than the one that the bands were chosen for, bands find only a part of the
-    /// near documents ([`Banding::recall`](crate::Banding::recall)). For any radius, all near documents are found.
+    /// If `near` has a lower resemblance than the bands were chosen for, the bands find only a part of the near documents
+    /// ([`Banding::recall`](crate::Banding::recall)). By distance, all near documents are found for any radius.
     ///
     /// ```
     /// use twindex::params::Near;
@@ -309,7 +309,7 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a resemblance or a distance that this index cannot decide by.
+    /// [`Error::Invalid`] if the index does not store the data that `near` requires.
     pub fn set_near(&mut self, near: Near) -> Result<()> {
         near.check_kept(&self.params)?;
         self.settings.near = near;
@@ -317,16 +317,16 @@ impl Writer {
     }
 
     /// Sets whether [`admit`](Self::admit) by resemblance treats every document that shares a band as a duplicate; the
-    /// default is false. If false, an index without signatures cannot decide by resemblance, and `admit` fails: see
+    /// default is false. If false, an index without signatures cannot check the resemblance, and `admit` fails: see
     /// [`Query::unverified`].
     pub fn set_unverified(&mut self, unverified: bool) {
         self.settings.unverified = unverified;
     }
 
-    /// Sets whether [`admit`](Self::admit) estimates resemblance from signatures, for documents that share a band; the
-    /// default is false. If false, and the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is
+    /// Sets whether [`admit`](Self::admit) estimates the resemblance of documents that share a band from their signatures;
+    /// the default is false. If false, and the index stores [sets](crate::params::ParamsBuilder::sets), resemblance is
     /// computed exactly. If false and the index stores no sets, `admit` only reports near documents by an estimate, and
-    /// fails if a document would be dropped or marked because of it.
+    /// fails if a document would be dropped or marked because of the estimate.
     pub fn set_estimated(&mut self, estimated: bool) {
         self.settings.estimated = estimated;
     }
@@ -338,14 +338,15 @@ impl Writer {
         self.settings.max_jump = max_jump;
     }
 
-    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near nothing.
-    /// A document that is already expired replaces the one with its key, too, and is then absent itself.
+    /// Adds a document, or replaces the one with this key. An empty sketch is stored under its key and is near no document.
+    /// If the document has already expired by its stamp, the document with this key is removed, and the new one is not
+    /// visible.
     ///
     /// # Errors
-    /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`] for a
-    /// key, a value or a stamp that the index cannot hold, and for a stamp [too far ahead](Self::set_max_jump);
-    /// [`Error::Invalid`] for a fingerprint if the index stores more than fingerprints, or none; [`Error::Io`], after
-    /// which the writer is poisoned.
+    /// [`Error::ParamsMismatch`] for a sketch made with other parameters; [`Error::Invalid`] or [`Error::Limit`] for a key,
+    /// a value or a stamp that the index cannot store, and for a stamp [too far ahead](Self::set_max_jump);
+    /// [`Error::Invalid`] for a fingerprint if the index stores more than fingerprints, or none; [`Error::Io`], after which
+    /// the writer is poisoned.
     pub fn put<'k, 'd>(&mut self, key: impl Into<Key<'k>>, document: impl Into<Document<'d>>) -> Result<()> {
         let (key, document) = (key.into(), document.into());
         self.with_kept(&document, |writer, kept, (fields, _)| {
@@ -354,10 +355,10 @@ impl Writer {
         })
     }
 
-    /// Looks up a document and adds it in one step. Returns the nearest document, if one is near by the index's
-    /// parameters (as in [`Snapshot::near`](crate::Snapshot::near)) or by [another rule](Self::set_near). Of equally
-    /// near documents it returns the one with the smallest key. Earlier documents of the same batch are found as well,
-    /// so a batch decides as single commits would.
+    /// Looks up a document and adds it in one step. Returns the nearest document, if one is near according to the parameters
+    /// of the index (as in [`Snapshot::near`](crate::Snapshot::near)) or according to [another rule](Self::set_near). Of
+    /// equally near documents it returns the one with the smallest key. The lookup also finds earlier documents of the same
+    /// batch, so the result is the same as if each document were committed separately.
     ///
     /// | the document | key not there | key there |
     /// |---|---|---|
@@ -365,10 +366,10 @@ impl Writer {
     /// | is near no other | [`New`](Admitted::New): added | [`Updated`](Admitted::Updated): replaced |
     /// | is near another | [`Duplicate`](Admitted::Duplicate): added with a mark, or dropped | [`Known`](Admitted::Known): replaced, with a mark |
     ///
-    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks). Marked documents, an older
-    /// version of the document itself, and expired documents are not considered near. The stamp of the document
-    /// advances the time before the lookup, even if the document is dropped. A dropped document does not refresh the
-    /// document that it is near, which keeps its own stamp and expires by that.
+    /// Marks are those of [`ParamsBuilder::marks`](crate::params::ParamsBuilder::marks). Marked documents, an older version
+    /// of the document itself, and expired documents are not considered near. The stamp of the document advances the time
+    /// before the lookup, even if the document is dropped. Dropping a document does not refresh the document that it is
+    /// near, which keeps its own stamp.
     ///
     /// ```
     /// use twindex::{Admitted, Index, Params};
@@ -392,7 +393,7 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] if duplicates are dropped or marked by
+    /// Same as [`put`](Self::put), and [`Error::Corrupt`]; [`Error::Invalid`] if duplicates are dropped or marked by
     /// resemblance and the index stores no sets to compute it exactly, unless [estimates decide](Self::set_estimated)
     /// or [sharing a band is enough](Self::set_unverified).
     pub fn admit<'k, 'd>(
@@ -404,11 +405,11 @@ impl Writer {
         self.admit_by(key, &document, Self::nearest)
     }
 
-    /// As [`admit`](Self::admit), for an index without sets: the caller supplies the sets of documents, as in
+    /// Like [`admit`](Self::admit), for an index without sets: the caller supplies the sets of documents, as in
     /// [`Query::run_counting`].
     ///
     /// # Errors
-    /// As [`Query::run_counting`] and [`admit`](Self::admit).
+    /// Same as [`Query::run_counting`] and [`admit`](Self::admit).
     pub fn admit_counting<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -464,7 +465,8 @@ impl Writer {
         })
     }
 
-    /// Calls `step` with the stored form of the document: its content, its fields, and its set.
+    /// Calls `step` with the document in its stored form: the sketch data (`None` for a document without tokens), the
+    /// encoded fields, and the set.
     fn with_kept<T>(
         &mut self,
         document: &Document<'_>,
@@ -481,8 +483,8 @@ impl Writer {
         done
     }
 
-    /// Returns the live document nearest to this one, including the batch, but not the document with the key `known`.
-    /// For a document without tokens, if sets are stored, this is one with the same bytes.
+    /// Returns the live document nearest to this one, including documents of the batch, but excluding the one with the key
+    /// `known`. A document without tokens is near documents with the same bytes, if sets are stored.
     fn nearest(
         &mut self,
         kept: Option<Kept<'_>>,
@@ -526,7 +528,7 @@ impl Writer {
         if estimated { query.estimated() } else { query }
     }
 
-    /// Returns a state with the live documents, including the batch.
+    /// Returns a state that includes the uncommitted batch.
     fn now(&self) -> Arc<State> {
         let manifest = Arc::clone(&self.shared.published.read().manifest);
         Arc::new(State::new(manifest, self.view.clone(), None, self.sketch_digest))
@@ -551,7 +553,7 @@ impl Writer {
         Ok(false)
     }
 
-    /// Makes the whole batch visible to lookups, and lets its stamps advance the time, as a commit does.
+    /// Makes the whole batch visible to lookups. Its stamps advance the time, as in a commit.
     fn make_searchable(&mut self) -> Result<()> {
         self.check_sound()?;
         self.route = Route::Memtable;
@@ -565,10 +567,10 @@ impl Writer {
         })
     }
 
-    /// Removes the document with this key; nothing happens if there is none.
+    /// Removes the document with this key; does nothing if there is none.
     ///
     /// # Errors
-    /// As [`put`](Self::put).
+    /// Same as [`put`](Self::put).
     pub fn delete<'a>(&mut self, key: impl Into<Key<'a>>) -> Result<()> {
         let key = key.into();
         self.check_sound()?;
@@ -591,8 +593,8 @@ impl Writer {
         self.settings.makes_segments() && self.route == Route::BySettings || !self.records.is_empty() || self.rows.is_some()
     }
 
-    /// Returns an error if the index does not store the given values, stamps or fields, if required ones are missing,
-    /// or if the stamp is too far ahead.
+    /// Returns an error if the index does not store the values, stamps or fields of a document, if a required one is
+    /// missing, or if the stamp is too far ahead.
     fn check_attached(&self, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
         self.view.check_stamp(attached.stamp, self.settings.max_jump)
@@ -654,9 +656,9 @@ impl Writer {
         Ok(())
     }
 
-    /// As [`check_process`](Self::check_process), but only for the first document of a batch and after a detected fork.
-    /// A check for every document would cost a system call each. Unchecked documents stay in memory, and the step that
-    /// writes them checks again.
+    /// Like [`check_process`](Self::check_process), but checks only before the first document of a batch and after a
+    /// detected fork, because a check costs a system call. Unchecked documents stay in memory, and the step that writes them
+    /// checks again.
     fn check_process_of_batch(&self) -> Result<()> {
         let is_first = self.batch.is_empty() && self.records.is_empty();
         if is_first || self.forks != fork::generation() { self.check_process() } else { Ok(()) }
@@ -690,7 +692,7 @@ impl Writer {
     }
 }
 
-/// Returns the next number. Only a forged manifest can contain the largest number.
+/// Returns `number + 1`. An overflow is possible only with a forged manifest.
 fn next_number(what: &'static str, number: u64) -> Result<u64> {
     number.checked_add(1).ok_or(Error::Limit { what, limit: u64::MAX, found: number })
 }

@@ -1,4 +1,4 @@
-//! Reads through a writer: they see committed documents and the open batch.
+//! Queries through a writer. They also see the uncommitted batch.
 use std::sync::Arc;
 
 use super::{Admitted, Writer};
@@ -16,7 +16,7 @@ impl Writer {
     /// Returns the stored record of the document with this key, in the batch or committed; `None` if there is none.
     ///
     /// # Errors
-    /// As [`contains`](Self::contains).
+    /// Same as [`contains`](Self::contains).
     pub fn get<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Record>> {
         let key = key.into();
         key.check(self.params.key)?;
@@ -24,8 +24,8 @@ impl Writer {
         Record::find(&self.now(), key)
     }
 
-    /// Returns the documents near a document by the rule of [`admit`](Self::admit) ([`set_near`](Self::set_near)), in
-    /// the batch or committed: at most `limit` of them, the nearest first. A document with the same key is included.
+    /// Returns the documents near `document` by the rule of [`admit`](Self::admit) (see [`set_near`](Self::set_near)): at
+    /// most `limit` documents of the batch and of earlier commits, nearest first. A document with the same key is included.
     ///
     /// ```
     /// use twindex::{Index, Params};
@@ -45,7 +45,7 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`admit`](Self::admit).
+    /// Same as [`admit`](Self::admit).
     pub fn near<'d>(&mut self, document: impl Into<Document<'d>>, limit: usize) -> Result<Vec<Hit>> {
         let document = document.into();
         self.make_searchable()?;
@@ -59,19 +59,20 @@ impl Writer {
         })
     }
 
-    /// Returns the leader of a document, in the batch or committed: the result of [`Snapshot::leader`] after a commit.
-    /// A document that has expired by a stamp of the batch is included until the commit, or until
-    /// [`admit`](Self::admit) looks up a document.
+    /// Returns the leader of a document, including the changes of the batch. The result is the same as that of
+    /// [`Snapshot::leader`] after a commit: the stamps of the batch advance the time before the lookup, as in
+    /// [`admit`](Self::admit).
     ///
     /// # Errors
-    /// As [`contains`](Self::contains) and [`Snapshot::leader`].
+    /// Same as [`contains`](Self::contains) and [`Snapshot::leader`].
     pub fn leader<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Leader>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).leader(key, max_queries)
     }
 
-    /// As [`admit`](Self::admit), and also returns the leader and the size of the document's group, including the
-    /// batch: the result of [`Snapshot::membership`] after a commit. `None` for a duplicate that was dropped.
+    /// Like [`admit`](Self::admit), but also returns the leader and the size of the document's group, including the changes
+    /// of the batch. The result is the same as that of [`Snapshot::membership`] after a commit. `None` for a duplicate that
+    /// was dropped.
     ///
     /// ```
     /// use twindex::{Admitted, GROUP_QUESTIONS, Index, Params};
@@ -90,7 +91,7 @@ impl Writer {
     /// ```
     ///
     /// # Errors
-    /// As [`admit`](Self::admit) and [`leader`](Self::leader).
+    /// Same as [`admit`](Self::admit) and [`leader`](Self::leader).
     pub fn admit_grouped<'k, 'd>(
         &mut self,
         key: impl Into<Key<'k>>,
@@ -104,20 +105,21 @@ impl Writer {
         Ok((admitted, membership))
     }
 
-    /// Returns the group of a document, in the batch or committed: the result of [`Snapshot::group`] after a commit.
+    /// Returns the group of a document, including the changes of the batch. The result is the same as that of
+    /// [`Snapshot::group`] after a commit.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn group<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<Group>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).group(key, max_queries)
     }
 
-    /// Returns the number of documents in a document's group, in the batch or committed: the result of
-    /// [`Snapshot::group_size`] after a commit.
+    /// Returns the number of documents in a document's group, including the changes of the batch. The result is the same as
+    /// that of [`Snapshot::group_size`] after a commit.
     ///
     /// # Errors
-    /// As [`leader`](Self::leader).
+    /// Same as [`leader`](Self::leader).
     pub fn group_size<'k>(&mut self, key: impl Into<Key<'k>>, max_queries: u64) -> Result<Option<Decision<u64>>> {
         self.make_searchable()?;
         Snapshot::new(self.now()).group_size(key, max_queries)
@@ -129,7 +131,7 @@ impl Writer {
     /// Time and memory are proportional to the number of keys removed.
     ///
     /// # Errors
-    /// As [`delete`](Self::delete); [`Error::Invalid`] if the keys of the index are numbers.
+    /// Same as [`delete`](Self::delete); [`Error::Invalid`] if the keys of the index are numbers.
     pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) -> Result<u64> {
         if self.params.key != KeyKind::Bytes {
             return Err(Error::Invalid("keys of this index are numbers, which have no prefixes".into()));

@@ -5,29 +5,29 @@ use std::time::Duration;
 use super::Durability;
 use crate::params::{Near, Params};
 
-/// Bytes of records held before they are written to a segment; see [`Writer::set_memory`](super::Writer::set_memory).
+/// Default memory budget for the records of a batch in bytes; see [`Writer::set_memory`](super::Writer::set_memory).
 const MEMORY: usize = 1 << 30;
 
-/// Rows at which a memtable is flushed; see [`Writer::set_memtable`](super::Writer::set_memtable).
+/// Default number of rows at which a memtable is flushed; see [`Writer::set_memtable`](super::Writer::set_memtable).
 const MEMTABLE_ROWS: u32 = 1 << 17;
-/// Bytes at which a memtable is flushed.
+/// Default number of bytes at which a memtable is flushed.
 pub(super) const MEMTABLE_BYTES: usize = 64 << 20;
 
-/// See [`Writer::set_stalls`](super::Writer::set_stalls).
+/// Defaults of [`Writer::set_stalls`](super::Writer::set_stalls).
 const PAUSE: Duration = Duration::from_millis(20);
 const MEMTABLES: usize = 2;
 
-/// Maximum number of rows of a memtable. The logs of three memtables of this size can be replayed; see
+/// Maximum number of rows at which a memtable is flushed. The logs of three memtables of this size can be replayed; see
 /// [`Memtable`](crate::store::memtable::Memtable).
 pub(super) const MEMTABLE_ROWS_MAX: u32 = 1 << 26;
-/// Bytes of the largest memtable.
+/// Maximum number of bytes at which a memtable is flushed.
 pub(super) const MEMTABLE_BYTES_MAX: usize = 256 << 20;
 
-/// The caller's settings; only the `set_` methods change them.
+/// Settings of a writer; only its `set_` methods change them.
 #[derive(Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "independent choices")]
 pub(super) struct Settings {
-    /// Bytes of records held before they are written to a segment.
+    /// The memory budget for the records of a batch, in bytes.
     pub(super) memory: usize,
     /// Rows at which a memtable is flushed.
     pub(super) memtable_rows: u32,
@@ -35,13 +35,13 @@ pub(super) struct Settings {
     pub(super) memtable_bytes: usize,
     /// Whether a batch of any size becomes a single segment.
     pub(super) one_segment: bool,
-    /// Whether small batches go to the log.
+    /// Whether small batches are appended to the log.
     pub(super) logged: bool,
     /// The durability of a commit to the log.
     pub(super) durability: Durability,
     /// Whether [`Writer::admit`](super::Writer::admit) drops duplicates.
     pub(super) drop_duplicates: bool,
-    /// The near relation of `admit`.
+    /// The near relation used by `admit`.
     pub(super) near: Near,
     /// Whether `admit` treats all documents that share a band as duplicates.
     pub(super) unverified: bool,
@@ -55,7 +55,7 @@ pub(super) struct Settings {
     pub(super) rate: Option<u64>,
     /// How long a commit waits if the memtable is full and the previous one is still being flushed.
     pub(super) pause: Duration,
-    /// The number of full memtables at which a commit waits until the flush is finished.
+    /// The multiple of its normal size at which the memtable makes a commit wait until the flush is finished.
     pub(super) memtables: usize,
 }
 
@@ -81,45 +81,46 @@ impl Settings {
         }
     }
 
-    /// Returns whether each commit writes a segment, so that no batch goes to the log.
+    /// Returns whether each commit writes a segment, so that no batch is appended to the log.
     pub(super) fn makes_segments(&self) -> bool {
         self.one_segment || !self.logged
     }
 }
 
-/// Whether a writer can still be used, and which files its end may remove. It changes only once, from `Sound`.
+/// Whether a writer can still be used, and which files may be removed when it is dropped. `Failed` is final; `InDoubt`
+/// becomes `Sound` again if the publication succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     /// No step has failed.
     Sound,
-    /// A step that uses the disk has failed, and the writer refuses all operations. The last commit is current, and
-    /// files of the batch can be removed.
+    /// A step that uses the disk has failed, and the writer refuses all operations. The last commit is still current, and
+    /// the files of the batch can be removed.
     Failed,
-    /// `CURRENT` may name the next generation. Set before the rename, and kept if the rename or the sync after it
-    /// fails. The writer refuses all operations, and no file that this generation names may be removed.
+    /// `CURRENT` may already name the next generation. Set before the rename, and kept if the rename or the following sync
+    /// fails. The writer then refuses all operations, and no file that this generation names may be removed.
     InDoubt,
 }
 
-/// Where the rest of a batch goes. The next batch starts with `BySettings` again.
+/// Where the remaining documents of a batch are added. Each batch begins with `BySettings`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// To segments or to the memtable, depending on the settings.
+    /// Documents are collected for segments or added to the memtable, depending on the settings.
     BySettings,
-    /// To the memtable: the batch was queried, and records collected for a segment cannot be looked up.
+    /// Documents are added to the memtable: the batch was queried, and records collected for a segment cannot be looked up.
     Memtable,
 }
 
 /// Whether the next generation differs from the published one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NextGeneration {
-    /// It does not differ: there is nothing to publish.
+    /// The next generation is the same as the published one, so there is nothing to publish.
     AsPublished,
-    /// It differs in its segments, payload or time, or a log ends.
+    /// The next generation has other segments, another payload or another time, or it ends a log.
     Changed,
 }
 
 impl NextGeneration {
-    /// Records whether a step has changed the next generation.
+    /// Sets `Changed` if `changed` is true.
     pub(super) fn note(&mut self, changed: bool) {
         if changed {
             *self = Self::Changed;
@@ -127,19 +128,19 @@ impl NextGeneration {
     }
 }
 
-/// Whether earlier commits become durable only by the sync of the next generation.
+/// Whether earlier commits become durable only when the next generation is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingSync {
-    /// No: unsynced commits in the log are made durable by a sync of the log.
+    /// Unsynced commits are in the log, and a sync of the log makes them durable.
     Nothing,
-    /// Yes: commits that were acknowledged with less than [`Durability::Sync`] wait for that sync.
+    /// Commits acknowledged with less than [`Durability::Sync`] become durable only when the next generation is synced.
     Sync,
 }
 
 /// Whether the current content of the file `CURRENT` is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pointer {
-    /// The directory was not synced since the file was replaced. After a power failure the old content may be back.
+    /// The directory was not synced after the file was replaced. After a power failure the old content may be back.
     MayBeLost,
     /// The current content is durable.
     Durable,
@@ -148,9 +149,9 @@ pub(super) enum Pointer {
 /// Whether the directory has its final name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectoryName {
-    /// It has its final name, by which it is found after a crash.
+    /// The directory has its final name, under which the index is found after a crash.
     Named,
-    /// It has a temporary name until it is complete.
+    /// The directory has a temporary name until the index is complete.
     Unnamed,
 }
 
@@ -159,20 +160,20 @@ pub(super) enum DirectoryName {
 pub(super) enum Publish {
     /// A commit that writes segments. They must be durable, and files of the previous generation may be removed.
     Commit,
-    /// A new log begins, whose first batch is a commit. Files of the previous generation are kept.
+    /// A new log, whose first batch is a commit. Files of the previous generation are kept.
     Log,
-    /// The same documents in other files. Files of the previous generation are kept, because this one need not be
-    /// durable.
+    /// Only files change; the documents are the same. Files of the previous generation are kept, because the new generation
+    /// need not be durable.
     Shape,
 }
 
 impl Publish {
-    /// Whether the generation adds documents, so that it must be durable.
+    /// Returns whether the generation contains a commit, so that it must be durable.
     pub(super) fn acknowledges(self) -> bool {
         self != Self::Shape
     }
 
-    /// Whether files of the previous generation are kept.
+    /// Returns whether files of the previous generation are kept.
     pub(super) fn keeps_before(self) -> bool {
         self != Self::Commit
     }

@@ -1,5 +1,5 @@
-//! Removes large unneeded files and frees old states on a thread, concurrently with commits, because the file system
-//! and the memory allocator take time to do so.
+//! Removes large unneeded files and frees old states on a background thread while commits continue, because both can take
+//! long in the file system and the memory allocator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +11,12 @@ use crate::store::commit;
 use crate::store::state::State;
 use crate::sync;
 
-/// Files with fewer bytes are removed at once, without the thread. In random schedules of threads (`scripts/races`) all
-/// use the thread.
+/// Files smaller than this number of bytes are removed directly by the commit. In tests with random thread schedules
+/// (`scripts/races`), all files are removed by the thread.
 const LARGE: u64 = if cfg!(all(test, twindex_shuttle)) { 0 } else { 1 << 20 };
-/// How many times the thread checks whether a state can be freed.
+/// Maximum number of times that the thread checks whether it can free a state.
 const LOOKS: u32 = 100;
-/// The pause between two of these checks.
+/// The pause between two checks.
 const LOOKED: Duration = Duration::from_millis(10);
 
 /// A thread that removes files and drops old states. Dropping this value waits for the thread.
@@ -43,14 +43,14 @@ impl Drop for Sweeping {
 }
 
 impl Writer {
-    /// Removes the files that the published generation does not need, except those of the previous generation if it is
-    /// `kept`, and drops the state `before`. A failure only costs space; the next sweep tries again.
+    /// Removes the files that the published generation does not need, except those of the previous generation `kept`, and
+    /// drops the state `before`. If a file cannot be removed, the next sweep tries again.
     pub(super) fn sweep_after(&mut self, kept: Option<&Manifest>, before: Arc<State>) {
         let busy: Vec<u64> = self.merging.iter().chain(&self.flushing).map(|work| work.number).collect();
         let (vfs, dir) = (&*self.shared.vfs, &self.shared.dir);
         let Ok(garbage) = commit::garbage(vfs, dir, &self.next, kept, &busy) else { return };
-        // A file without a number, or with a number that is not assigned yet, may be created again under its name:
-        // remove it now.
+        // A file without a number, or with a number that is not assigned yet, may be created again under the same name, so
+        // it is removed now.
         // guard: a name that is given again is not removed later
         // without it: file.is_numbered -> true
         let waits =
@@ -62,7 +62,7 @@ impl Writer {
         if large.is_empty() && !(frees_memory && self.settings.background) {
             return;
         }
-        // Files that the previous thread did not reach are found again by the next sweep.
+        // Files that the previous thread has not removed are found again by the next sweep.
         if self.sweeping.as_ref().is_some_and(|sweeping| !sweeping.is_done()) {
             return;
         }
@@ -71,7 +71,8 @@ impl Writer {
             let (vfs, done, stop) = (Arc::clone(&self.shared.vfs), Arc::clone(&done), Arc::clone(&stop));
             move || {
                 commit::remove(&*vfs, &large);
-                // The last owner of a state frees it. Better this thread than one that runs a query.
+                // The thread that drops the last reference to a state frees its memory. Waits until this thread has the last
+                // reference, so that no query has to free the memory.
                 let mut looks = 0;
                 while Arc::strong_count(&before) > 1 && looks < LOOKS && !stop.load(Ordering::Relaxed) {
                     sync::pause(LOOKED);
@@ -90,7 +91,7 @@ impl Writer {
         });
     }
 
-    /// Waits until the thread has removed its files.
+    /// Waits until the thread has finished.
     pub(super) fn settle_sweep(&mut self) {
         drop(self.sweeping.take());
     }

@@ -1,5 +1,5 @@
-//! The bodies of the targets `codecs` and `sections`: tables and the smaller sections of a segment, decoded separately
-//! and without checksums. Encoded data must round-trip; any other bytes must be decoded or refused.
+//! The bodies of the targets `codecs` and `sections`: tables and the smaller sections of a segment, without checksums.
+//! Encoded data must round-trip; arbitrary bytes must be decoded or refused.
 
 use std::ops::{ControlFlow, Range};
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use twindex_kernel::{Kernel, Level, Simd};
 
 use super::{Choices, patch};
 
-/// A section in memory.
+/// The bytes of a section, in memory.
 #[derive(Clone, Copy)]
 struct Section<'a>(&'a [u8]);
 
@@ -83,7 +83,7 @@ const CODECS: [Codec; 7] = [
 
 const PROBES: [Probe; 3] = [Probe::Directory, Probe::Interpolation, Probe::Binary];
 
-/// A scan as a kernel.
+/// A scan of some rows of a table, as a SIMD kernel.
 struct Scan<'a> {
     layout: &'a Layout,
     section: Section<'a>,
@@ -113,7 +113,7 @@ impl Kernel for Scan<'_> {
     }
 }
 
-/// Makes every query to a table of possibly invalid bytes. Each must return an answer or an error.
+/// Runs every query on a table whose bytes may be invalid. Each must return an answer or an error.
 fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
     let mut last = None;
     let _ = layout.for_each(section, |row, value| {
@@ -128,7 +128,8 @@ fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
         if let Ok(Some(found)) = layout.find(section, query) {
             assert!(found < rows, "{query:x} in row {found} of {rows}");
         }
-        // The library never looks up a whole key in a table that only has a directory to find it.
+        // If a table can be searched only through its directory, the library looks up only prefixes in it, never whole
+        // keys.
         let max = if matches!(layout, Layout::Filter(_) | Layout::Planes(_)) { 48 } else { 64 };
         for bits in [0, 1, 9, 17, 33, max] {
             let prefix = query.checked_shr(64 - bits).unwrap_or(0);
@@ -157,7 +158,7 @@ fn ask(layout: &Layout, section: Section<'_>, rows: u64, queries: &[u64]) {
     }
 }
 
-/// Returns values that are clustered, ascend evenly, or neither.
+/// Returns arbitrary values: runs, clusters, evenly ascending ones, and random ones.
 fn values(choices: &mut Choices<'_>) -> Vec<u64> {
     let mut values = Vec::new();
     let mut last = 0_u64;
@@ -170,7 +171,7 @@ fn values(choices: &mut Choices<'_>) -> Vec<u64> {
             2 => last = last.wrapping_add(what),
             3 => last = what << (how / 5),
             _ => {
-                // A run of values, so that few input bytes make many rows.
+                // Adds a run of values, so that a few input bytes create many rows.
                 values.extend((0..what % 300).map(|i| last.wrapping_add(i << (how / 5 % 48))));
             }
         }
@@ -179,7 +180,8 @@ fn values(choices: &mut Choices<'_>) -> Vec<u64> {
     values
 }
 
-/// Tests a table of each codec: of values, which must round-trip; of the same values with patches; and of raw bytes.
+/// Tests tables of each codec: one of arbitrary values, which must round-trip; the same table after patches; and raw
+/// bytes.
 pub fn codecs(data: &[u8]) {
     let mut choices = Choices(data);
     let (codec, lead) = (*choices.of(&CODECS), 1 + u32::from(choices.byte()) % 40);
@@ -250,8 +252,7 @@ pub fn codecs(data: &[u8]) {
     }
 }
 
-/// Tests the smaller sections separately: heads, keys, postings, ranks, samples, values, stamps, bands, directories,
-/// fields.
+/// Tests each of the smaller sections: heads, keys, postings, ranks, samples, values, stamps, bands, directories, fields.
 #[allow(clippy::too_many_lines, reason = "one section after the other")]
 pub fn sections(data: &[u8]) {
     let mut choices = Choices(data);
@@ -325,7 +326,7 @@ pub fn sections(data: &[u8]) {
                 }
                 writer.finish(&mut again);
                 assert_eq!(band.overfull(entries, rows).is_none(), again == entries);
-                // Entries of any range of rows must be equal if only this range is read.
+                // Decoding only a range of rows must give the same entries.
                 let some = rows / 3..rows - rows / 4;
                 let place = band.entries(&some);
                 let alone = &bytes[place.start as usize..place.end as usize];
@@ -380,15 +381,15 @@ pub fn sections(data: &[u8]) {
     }
 }
 
-/// Parameters that store sets, marks, both, or both and priorities.
+/// Parameters of indexes that store sets, marks, both, or both with priorities.
 static WITH_FIELDS: LazyLock<[Params; 4]> = LazyLock::new(|| {
     let builder = || Params::builder().minhash(1, 1);
     [builder().sets(), builder().marks(), builder().sets().marks(), builder().sets().marks().priorities()]
         .map(|builder| builder.build().unwrap())
 });
 
-/// Checks fields. Raw bytes must be the only encoding of a document's fields, or be refused. A set made from the bytes
-/// must round-trip. The tags of a prefix must be the tags of the first elements in the order of classes.
+/// Tests the fields of a document. Raw bytes must be refused or be the canonical encoding of the decoded fields. A set
+/// made from the bytes must round-trip. The tags of each prefix must equal those of the first elements in class order.
 fn document_fields(bytes: &[u8], rows: u64) {
     let mut read = Vec::new();
     for params in &*WITH_FIELDS {
@@ -437,7 +438,7 @@ fn document_fields(bytes: &[u8], rows: u64) {
     assert_eq!(found, expected);
 }
 
-/// Checks groups of front-coded keys: of raw bytes, and of keys that must round-trip.
+/// Tests groups of front-coded keys: decodes raw bytes, and checks that keys made from the bytes round-trip.
 fn front_coded(bytes: &[u8], rows: u64) {
     let _ = keys::decode_group(bytes, 0, rows, |_, _| true);
     let mut all: Vec<&[u8]> = bytes.split(|&byte| byte == 0).filter(|key| !key.is_empty()).collect();

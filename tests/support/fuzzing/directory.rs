@@ -1,5 +1,5 @@
-//! The body of the target `directory`: the files of an index are damaged, removed, or mixed with files of another
-//! index, with and without updated checksums and digests. If the result opens, it is queried, verified, saved and
+//! The body of the target `directory`: the files of an index are damaged, removed, or mixed with files of another index.
+//! In some cases checksums and digests are updated after that. If the result opens, it is queried, verified, salvaged and
 //! written to.
 
 use std::collections::BTreeMap;
@@ -33,11 +33,11 @@ struct SoundDirectory {
     files: Files,
     uuid: u128,
     seals: BTreeMap<String, Seals>,
-    /// The answers after each commit. The last are those of the current state.
+    /// The answers after each commit; the last entry is the current state.
     answers: Vec<Answers>,
 }
 
-/// Sketches for each of the [`params`].
+/// The sketches to query, for each of the two [`params`].
 static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
     params().map(|params| {
         let sketcher = Sketcher::new(&params).unwrap();
@@ -45,7 +45,7 @@ static SKETCHES: LazyLock<[Vec<Sketch>; 2]> = LazyLock::new(|| {
     })
 });
 
-/// Two indexes with each of the [`params`], whose files are mixed.
+/// Two indexes for each of the two [`params`]; their files can be mixed.
 static INDEXES: LazyLock<[SoundDirectory; 4]> = LazyLock::new(|| {
     let [plain, with_sets] = params();
     [made(0, &plain), made(3, &plain), made(0, &with_sets), made(3, &with_sets)]
@@ -129,7 +129,7 @@ fn disk_of(files: &Files) -> ModelVfs {
     vfs
 }
 
-/// Returns the answers; `None` for errors.
+/// Runs all queries and returns their answers; `None` for a query that failed.
 fn ask(index: &Index) -> Answers {
     let snapshot = index.snapshot();
     let mut answers = vec![Some(format!("{} {:?}", snapshot.documents(), snapshot.now()))];
@@ -155,13 +155,13 @@ fn ask(index: &Index) -> Answers {
     answers
 }
 
-/// Returns the newest manifest that can be read, and its name.
+/// Returns the name and the content of the newest manifest that can be decoded.
 fn newest(files: &Files) -> Option<(String, Manifest)> {
     let mut manifests = files.iter().rev().filter(|(name, _)| name.starts_with("MANIFEST"));
     manifests.find_map(|(name, bytes)| Some((name.clone(), Manifest::decode(bytes).ok()?)))
 }
 
-/// Updates the checksums of one file to its content.
+/// Updates the checksums of a file after a change of its content.
 fn seal(sound: &SoundDirectory, name: &str, bytes: &mut [u8]) {
     if let Some(seals) = sound.seals.get(name) {
         if bytes.len() == sound.files[name].len() {
@@ -190,7 +190,7 @@ fn seal(sound: &SoundDirectory, name: &str, bytes: &mut [u8]) {
     }
 }
 
-/// Updates the manifest to the current digests of the segments, and `CURRENT` to the digest of the manifest.
+/// Updates the digests of the segments in the manifest, and the digest of the manifest in `CURRENT`.
 fn tie(files: &mut Files) {
     let Some((name, mut manifest)) = newest(files) else { return };
     for entry in &mut manifest.segments {
@@ -209,8 +209,8 @@ fn tie(files: &mut Files) {
     files.insert("CURRENT".to_owned(), current.as_bytes().to_vec());
 }
 
-/// Damages a directory as determined by `data`, and performs all operations on the result. Damage without updated
-/// checksums must give the answers of the current state or of one of the last commits, or errors.
+/// Damages a directory as `data` determines, and performs all operations on the result. Unless checksums were updated,
+/// each operation must fail or give the answers of the current state or of a recent commit.
 #[allow(clippy::too_many_lines, reason = "one way to damage after the other")]
 pub fn directory(data: &[u8]) {
     let mut choices = Choices(data);
@@ -248,7 +248,7 @@ pub fn directory(data: &[u8]) {
             5 => {
                 if let Some(bytes) = other.files.get(&name) {
                     files.insert(name, bytes.clone());
-                    // If the whole other index replaces this one, the answers are those of the other index.
+                    // If all files are replaced by those of the other index, the answers are the ones of that index.
                     lies |= how >= 128;
                 }
                 if lies {
@@ -305,7 +305,7 @@ pub fn directory(data: &[u8]) {
     }
     let Ok(Ok(mut writer)) = opened.map(|index| index.writer()) else { return };
     writer.set_background_merges(false);
-    // Each operation may fail. Then the next one must fail as well or succeed completely.
+    // Each operation may fail. After a failure, the next operation must fail as well or succeed completely.
     let document = Document::from(&SKETCHES[which / 2][0]);
     let _ = writer.put("new", document.with_value(b"new").with_stamp(41));
     let _ = writer.commit();

@@ -1,5 +1,5 @@
-//! The bodies of the targets `idf` and `sketches`: a table of document frequencies and a file of sketches, each by
-//! itself. Decoded data must be encoded to the same bytes.
+//! The bodies of the targets `idf` and `sketches`: IDF tables and files of sketches. Decoded data must be encoded to the
+//! same bytes.
 
 use std::sync::{Arc, LazyLock};
 
@@ -23,17 +23,17 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::super::Random;
 use super::{Choices, patch};
 
-/// The offset of the length of a table's text; the text follows.
+/// The offset of the length of a table's text; the text follows the length.
 const TEXT_LENGTH_AT: usize = HEADER_BYTES + 20;
-/// The offset of the length of the parameters in a file of sketches; the parameters follow.
+/// The offset of the length of the parameters in a file of sketches; the parameters follow the length.
 const PARAMS_AT: usize = HEADER_BYTES + 4;
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap()))
 }
 
-/// Asserts that a file and its decoded and re-encoded form are equal. Only the features that may be ignored can differ,
-/// and so the header's checksum.
+/// Asserts that a file is encoded to the same bytes again. Only compatible features, which readers ignore, may be lost,
+/// and with them the header's checksum may change.
 fn assert_same(read: &[u8], written: &[u8]) {
     let mut header = Header::read_from_prefix(read).unwrap().0;
     let again = Header::read_from_prefix(written).unwrap().0;
@@ -47,7 +47,7 @@ fn assert_same(read: &[u8], written: &[u8]) {
     assert!(read[HEADER_BYTES..] == written[HEADER_BYTES..], "encoded to other bytes");
 }
 
-/// Tables to patch: with different kinds of tokens, and with some, many or no entries.
+/// Valid tables to patch, with different kinds of tokens: one with a few entries, one with many and one without entries.
 static TABLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let mut words = Shingling::words(2, 7);
     words.stop_words = StopWords::new(["a", "the", "łódź"]).unwrap();
@@ -64,7 +64,7 @@ static TABLES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         .into()
 });
 
-/// Updates the digests and the checksum in the header of a table.
+/// Updates the digests and the header checksum of a table.
 fn reseal_table(file: &mut [u8]) {
     let Ok((mut header, _)) = Header::read_from_prefix(file) else { return };
     header.salt.set(xxh3_128(&file[HEADER_BYTES..]));
@@ -81,7 +81,7 @@ fn seal_header(file: &mut [u8], mut header: Header) {
     file[..HEADER_BYTES].copy_from_slice(header.as_bytes());
 }
 
-/// Depending on `by`, truncates the file or appends bytes of `more`; in most cases does neither.
+/// Truncates the file or appends bytes of `more`, depending on `by`. Half of the values of `by` do neither.
 fn resize(file: &mut Vec<u8>, by: u8, more: &[u8]) {
     match by {
         0..128 => {}
@@ -90,8 +90,7 @@ fn resize(file: &mut Vec<u8>, by: u8, more: &[u8]) {
     }
 }
 
-/// Tests a table of document frequencies: of raw bytes, a sound table with patches and updated digests, and a table
-/// with arbitrary columns.
+/// Tests IDF tables: raw bytes, valid tables with patches and updated digests, and tables of arbitrary columns.
 pub fn idf(data: &[u8]) {
     read_table(data);
     let mut choices = Choices(data);
@@ -115,8 +114,8 @@ pub fn idf(data: &[u8]) {
         let mut last = 0_u64;
         while !choices.0.is_empty() {
             let (step, frequency) = (choices.short(), choices.byte());
-            // Steps of any size, so that prefixes of hashes are shared by many or unique. With some steps, hashes
-            // descend.
+            // Steps have any size, so that prefixes of hashes can be unique or shared by many hashes. If a step
+            // is 0 or overflows, the hashes do not ascend.
             last = last.wrapping_add(u64::from(step >> 6) << (step & 63));
             hashes.push(last);
             frequencies.push(u32::from(frequency));
@@ -133,7 +132,7 @@ pub fn idf(data: &[u8]) {
     }
 }
 
-/// Whether these bytes are a valid table. If so, checks its content and its weights against the bytes.
+/// Returns whether these bytes are a valid table. If so, checks the table's content and weights against the bytes.
 fn read_table(bytes: &[u8]) -> bool {
     let parts = table_file::decode(bytes);
     let Ok(table) = from_bytes(bytes) else {
@@ -171,7 +170,7 @@ fn read_table(bytes: &[u8]) -> bool {
     let params = builder.simhash_weighted(3, table.weights()).build().unwrap();
     assert!(table.check(&params.sketch()).is_ok());
     let features = parts.shingling.tokens == Tokens::Features;
-    // The table may need a version of Unicode for which this build has no tables.
+    // The table may need a Unicode version that this build does not support.
     if let Ok(sketcher) = Sketcher::with_idf(&params, Arc::new(table)) {
         assert_eq!(sketcher.sketch("The quick brown fox").is_err(), features);
     }
@@ -183,17 +182,17 @@ pub(super) fn idf_seeds() -> Vec<Vec<u8>> {
     let bodies = TABLES.iter().map(|table| [&[0, 0], &table[HEADER_BYTES..]].concat());
     let ascending = (0..40_u8).flat_map(|i| [0x40 + i / 2, 0, 1 + i % 5]);
     let columns: Vec<u8> = [2, 9, 0, 9, 0, 0, 0, 0, 0, 1, 0].into_iter().chain(ascending).collect();
-    // A collection of one document and no entries, in which absent shingles have an impossible frequency of nine.
+    // One document and no entries, but absent shingles have a document frequency of nine, which is impossible.
     let absent = vec![2, 9, 0, 1, 0, 0, 0, 0, 0, 9, 0];
     TABLES.iter().cloned().chain(patched).chain(bodies).chain([columns, absent]).collect()
 }
 
-/// A record as read from a file.
+/// A record of a file of sketches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Record {
     key: KeyBuf,
     sketch: Option<KeptRecord>,
-    /// The set as stored in the file; empty if sets are not stored.
+    /// The encoded set; empty if the file stores no sets.
     set: Vec<u8>,
 }
 
@@ -228,7 +227,7 @@ impl KeptRecord {
     }
 }
 
-/// Returns the file of these records, passed to the encoder `at_once` at a time.
+/// Encodes these records as a file. Passes `at_once` records at a time to the encoder.
 fn write_sketches(params: &Params, records: &[Record], at_once: usize) -> Vec<u8> {
     let mut file = Vec::new();
     let mut encoder = Encoder::new(params, &mut file);
@@ -244,11 +243,12 @@ fn write_sketches(params: &Params, records: &[Record], at_once: usize) -> Vec<u8
     file
 }
 
-/// Returns the records of a file if all of it is valid; checks that they are encoded to the same bytes.
+/// Returns the parameters and records of a file, or `None` if the file is invalid. Checks that the records are encoded to
+/// the same bytes.
 fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     let (mut decoder, mut rest, mut records) = (Decoder::new(), file, Vec::new());
     while decoder.wants() > 0 {
-        // A set in a file may be as long as in an index.
+        // A set in a file can be as long as in an index.
         let max = if decoder.params().is_some_and(|params| params.sets) { FIELDS_BYTES_MAX } else { 0 };
         assert!(decoder.wants() < max + (1 << 20), "{} bytes, unchecked", decoder.wants());
         assert_eq!(decoder.offset(), (file.len() - rest.len()) as u64);
@@ -274,7 +274,7 @@ fn read_sketches(file: &[u8]) -> Option<(Params, Vec<Record>)> {
     rest.is_empty().then_some((params, records))
 }
 
-/// Returns the encoded set of this number of hashes, if these parameters store sets.
+/// Returns an encoded set of `count` hashes; empty if the parameters store no sets.
 fn set_of(params: &Params, count: u64, shift: u32) -> Vec<u8> {
     let mut encoded = Vec::new();
     let set: Vec<u64> = (0..count).map(|hash| hash << shift | hash).collect();
@@ -282,7 +282,7 @@ fn set_of(params: &Params, count: u64, shift: u32) -> Vec<u8> {
     encoded
 }
 
-/// Files to patch: with every shape of record, and with several blocks or none.
+/// Valid files to patch. Together they have records with every combination of parts, and several blocks, one or none.
 static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let only_simhash = Params::builder().u64_keys().simhash(3).build().unwrap();
     let both = Params::builder().simhash(3).minhash(2, 3).signature_bits(1).build().unwrap();
@@ -300,7 +300,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
                 sketch: (i % 5 != 2).then(|| KeptRecord {
                     fingerprint: random.next(),
                     features: (0..params.minhash.map_or(0, |m| m.bands)).map(|_| random.next()).collect(),
-                    // The signature has six bits, or a multiple of eight.
+                    // Signatures have six bits, or a multiple of eight bits.
                     signature: vec![0x2A; params.minhash.map_or(0, |m| m.signature_bytes())],
                     bottom: (0..u64::from(params.bottom)).map(|hash| hash << 40 | i).collect(),
                     modular: (0..u64::from(params.modulus) * i % 4).map(|hash| hash * 3).collect(),
@@ -321,7 +321,7 @@ static FILES: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     ]
 });
 
-/// Updates all checksums and digests of a changed file; with `counts`, also the counts at its end.
+/// Updates the checksums and digests of a changed file. With `counts`, also updates the counts at its end.
 fn reseal_sketches(file: &mut [u8], counts: bool) {
     let (Ok((mut header, _)), Some(length)) = (Header::read_from_prefix(file), u32_at(file, HEADER_BYTES))
     else {
@@ -364,8 +364,7 @@ fn reseal_sketches(file: &mut [u8], counts: bool) {
     }
 }
 
-/// Tests a file of sketches: of raw bytes, a sound file with patches and updated checksums, and records of every kind
-/// and length.
+/// Tests files of sketches: raw bytes, valid files with patches and updated checksums, and files of arbitrary records.
 pub fn sketches(data: &[u8]) {
     read_sketches(data);
     let mut choices = Choices(data);
@@ -384,7 +383,8 @@ pub fn sketches(data: &[u8]) {
 static WITH_SETS: LazyLock<Params> =
     LazyLock::new(|| Params::builder().minhash(1, 1).sets().build().unwrap());
 
-/// Pushes records made from the bytes of an input: those that fit the parameters must be accepted and round-trip.
+/// Encodes records made from the input. The encoder must accept exactly the records that match the parameters, and these
+/// must round-trip.
 fn records(how: u8, by: u8, mut choices: Choices<'_>) {
     let bands = by % 4;
     let mut builder =
@@ -406,7 +406,7 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
     let mut encoded = Encoded::new(&params);
     while !choices.0.is_empty() && bytes < 2 * BLOCK_BYTES {
         let (flags, fill) = (choices.byte(), choices.byte());
-        // One record of 8 has a key of the other kind.
+        // One record in eight has a key of the wrong kind.
         let number = (params.key == KeyKind::U64) != (flags & 7 == 7);
         let length = usize::from(choices.short());
         let key = if number { KeyBuf::U64(length as u64) } else { KeyBuf::Bytes(vec![fill; length].into()) };
@@ -421,7 +421,8 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
             }
             fits &= flags >> 4 != 15;
             let mut sampled = |kept: bool, allowed: std::ops::RangeInclusive<usize>| {
-                // Mostly valid samples: some or many hashes, or none if no samples are stored.
+                // Samples are mostly valid. They have up to 255 hashes, rarely more, and none if the parameters store no
+                // samples.
                 let mut count = if kept { usize::from(choices.byte()) } else { 0 };
                 let step = u64::from(choices.byte());
                 if step == 99 {
@@ -446,7 +447,7 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
                 modular,
             }
         });
-        // One record of 16 has a set although none are stored, or no set although they are.
+        // One record in sixteen has a set that it must not have, or lacks a set that it must have.
         let turned = flags >> 4 == 14;
         fits &= !turned;
         let set =
@@ -475,10 +476,11 @@ fn records(how: u8, by: u8, mut choices: Choices<'_>) {
 pub(super) fn sketches_seeds() -> Vec<Vec<u8>> {
     let patched = (0..7).map(|which| vec![which * 4, 0, 200, 1, 1, 3]);
     let records = [
-        // Numeric keys; then all parts; then large samples and keys, so that there are several blocks.
+        // The first seed has numeric keys; the second has all parts of a sketch.
         [&[1 | 8 | 16, 0][..], &[0, 7, 1, 0, 0, 0, 8, 0, 2, 0]].concat(),
         [&[1 | 6 | 16, 2][..], &[0, 9, 3, 0, 2, 1, 3, 1, 8, 1, 2, 0, 0, 5, 1, 0, 9, 3, 0, 1]].concat(),
-        // With sets; one of them is missing.
+        // The first of these stores sets, and one set is missing. The second has long samples and keys, so that the file
+        // has several blocks.
         [&[1 | 16, 128 + 16 + 1][..], &[0, 9, 3, 0, 8, 50, 1, 0, 16, 1, 2, 0, 224, 7, 2, 0]].concat(),
         [&[1 | 6 | 16, 1][..], &[16, 9, 255, 255, 2, 99, 255, 63, 3, 1].repeat(5)].concat(),
     ];

@@ -1,5 +1,5 @@
-//! The bodies of the targets `bands` and `living`: band sections with any features, and an index with any sequence of
-//! operations on a disk that fails.
+//! The bodies of the targets `bands` and `living`: band sections with arbitrary features, and an index with an arbitrary
+//! sequence of operations on a failing disk.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use super::super::model::ModelVfs;
 use super::super::{Seals, SegmentQueries, bytes_of, place};
 use super::{Choices, patch};
 
-/// Builds bands with any features of any number of documents. Each bucket must be that of a comparison of all
-/// documents. After patches with updated checksums, every query must return an answer or an error.
+/// Builds bands of arbitrary features. Each bucket must equal the one found by comparing all documents. After patches
+/// with updated checksums, every query must return an answer or an error.
 pub fn bands(data: &[u8]) {
     let mut choices = Choices(data);
     let (bands, crowd) = (1 + usize::from(choices.byte()) % 4, usize::from(choices.byte()));
@@ -48,7 +48,7 @@ pub fn bands(data: &[u8]) {
                 }
             })
             .collect();
-        // Sometimes adds many documents to one bucket.
+        // Sometimes adds many documents with the same features, to fill a bucket.
         let times = if how & 0x70 == 0x70 { crowd } else { 1 };
         all.extend(std::iter::repeat_n(Some(features), times));
     }
@@ -110,7 +110,7 @@ type Documents = BTreeMap<u8, (u8, u8)>;
 const DIR: &str = "/index";
 
 fn text(number: u8) -> String {
-    // Some texts are near each other, some have no words.
+    // Some texts are near each other, and some have no words.
     if number % 16 == 15 {
         return String::new();
     }
@@ -148,7 +148,7 @@ fn check(snapshot: &Snapshot, numbers: bool, expected: &Documents, sketches: &[S
     Ok(())
 }
 
-/// The error that ended a run, and the sets of documents that the index may contain after it.
+/// The error that ended a run, and the states of the documents that the index may have after it.
 struct FailedRun {
     allowed: Vec<Documents>,
     error: Error,
@@ -194,12 +194,12 @@ fn work(
         };
         match done {
             Ok(()) if commits => committed.clone_from(&now),
-            // A document that was put and then deleted still makes a batch, without other operations.
+            // A batch is not empty even if its only document was deleted again; other operations refuse to run then.
             Ok(()) | Err(Error::Invalid(_)) => {}
             Err(error) => {
                 let mut allowed = vec![committed.clone()];
                 if matches!(error, Error::AfterCommit { .. }) {
-                    // The failure came after the commit, which remains valid.
+                    // The error occurred after the commit, which remains valid.
                     committed.clone_from(&now);
                     allowed = vec![now];
                 } else if commits {
@@ -212,8 +212,8 @@ fn work(
     Ok(())
 }
 
-/// Performs any operations on an index while one operation of the disk fails, or all from one on. Afterwards the index
-/// must contain exactly what was acknowledged, and accept further operations.
+/// Performs arbitrary operations on an index while one disk operation fails, or all operations from one on. Afterwards
+/// the index must contain exactly the acknowledged documents, and accept further operations.
 pub fn living(data: &[u8]) {
     let mut choices = Choices(data);
     let (kind, how, fails_at) = (choices.byte(), choices.byte(), usize::from(choices.short()) % 512);
@@ -267,7 +267,7 @@ pub fn living(data: &[u8]) {
                 writer.set_background_merges(false);
                 let ended =
                     work(&mut writer, &mut choices, (numbers, params.values), &sketches, &mut committed);
-                // A snapshot has the committed documents whatever fails; reading it may fail, too.
+                // Snapshots show the committed documents whatever fails; only reading them may fail.
                 let _ = check(&index.snapshot(), numbers, &committed, &sketches);
                 ended
             }
@@ -285,7 +285,7 @@ pub fn living(data: &[u8]) {
                     match (record, expected) {
                         (None, None) => true,
                         (Some(record), Some(&(number, value))) => {
-                            // Two states may differ only in the sketch of a document.
+                            // Two allowed states may differ only in the sketch of one document.
                             let near =
                                 snapshot.near(&sketches[usize::from(number)]).unverified().run().unwrap();
                             let is = name(numbers, key);
@@ -325,12 +325,12 @@ pub(super) fn living_seeds() -> Vec<Vec<u8>> {
     let mut random = super::super::Random(9);
     let mut seeds = Vec::new();
     for (place, kind) in [0, 1, 2, 6, 8 + 2, 16 + 4, 32 + 16 + 8 + 3, 64 + 7, 255].into_iter().enumerate() {
-        // Each kind of index gets a third of the failures, so three kinds together cover all of them.
+        // Each kind of index gets a third of the failures, so that three kinds together get all of them.
         let ways = [(0, 0), (1, 20), (2, 40), (4, 61), (7, 90), (3, 150)];
         for (how, fails_at) in ways.into_iter().skip(place % 3).step_by(3) {
-            // Every other kind stores sets and marks, if it stores minima.
+            // Every other kind of index stores sets and marks, if it has minima.
             let mut seed = vec![kind, how | if place % 2 == 1 { 8 } else { 0 }, fails_at, 0];
-            // Puts and deletes, with commits and all other operations between them.
+            // Adds puts and deletes, with commits and all other operations between them.
             for i in 0..60_u8 {
                 seed.extend([
                     (random.next() as u8 & 0xF0) | (i % 7),

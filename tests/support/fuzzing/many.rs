@@ -1,5 +1,6 @@
-//! The body of the target `many`: segments of many fingerprints. Large groups of them agree in some of their bits, so
-//! that buckets are hot, directories have many bits, and sorting uses partitions, in memory and in scratch files.
+//! The body of the target `many`: segments of many fingerprints. Large groups of fingerprints agree in some bits, so that
+//! there are hot buckets, directories have many bits, and sorting partitions its input, both in memory and in scratch
+//! files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -23,11 +24,11 @@ use super::super::near::{self, CODECS, DESIGNS, FARTHEST, NearOrdinals};
 use super::super::{Random, Seals, bytes_of, place};
 use super::Choices;
 
-/// Maximum number of fingerprints: enough for a bucket of more than 4,096 and others, and few enough for some hundred
-/// runs per second.
+/// Maximum number of fingerprints: enough for a bucket of more than 4,096, and few enough for some hundred runs per
+/// second.
 const MANY: usize = 14_000;
 
-/// Returns groups of random fingerprints. All or some fingerprints of a group agree in some adjacent bits.
+/// Returns groups of random fingerprints. All or some fingerprints of a group agree in a range of bits.
 fn crowds(choices: &mut Choices<'_>) -> Vec<u64> {
     let mut random = Random(u64::from(choices.word()));
     let mut all = Vec::new();
@@ -44,7 +45,7 @@ fn crowds(choices: &mut Choices<'_>) -> Vec<u64> {
     all
 }
 
-/// Returns queries near stored fingerprints; some are stored themselves.
+/// Returns queries: stored fingerprints, fingerprints near them, and some unrelated ones.
 fn queries(choices: &mut Choices<'_>, stored: &[u64], max: usize) -> Vec<u64> {
     let mut queries = Vec::new();
     while !choices.0.is_empty() && queries.len() < max {
@@ -60,7 +61,7 @@ fn queries(choices: &mut Choices<'_>, stored: &[u64], max: usize) -> Vec<u64> {
     queries
 }
 
-/// Returns all answers of a segment to these queries, and the number of buckets that were left out.
+/// Returns the answers to these queries, and the number of buckets that were skipped because of the limit on visits.
 fn ask(
     segment: &Segment,
     queries: &[u64],
@@ -78,7 +79,8 @@ fn ask(
     Ok((found, scratch.left_out()))
 }
 
-/// Compares the answers at each radius, with every probe strategy and with few visits, with the expected ones.
+/// Compares the answers at each radius with the expected ones: with every probe strategy, for single queries, and with a
+/// limit on visits.
 fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &[u64], visits: u64) {
     let all: Vec<NearOrdinals> = queries.iter().map(|&query| near::scan(fingerprints, query)).collect();
     let mut scratch = SearchScratch::default();
@@ -100,7 +102,7 @@ fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &
                     );
                 }
                 Err(error) => {
-                    // Not every codec supports every strategy.
+                    // A codec may not support this strategy.
                     assert!(probe.is_some() && matches!(error, twindex::Error::Invalid(_)), "{error}");
                 }
             }
@@ -119,22 +121,22 @@ fn compare(segment: &Segment, (design, fingerprints): (&str, &[u64]), queries: &
     }
 }
 
-/// Checks that the specialized sorts give the same order as a plain sort.
+/// Checks that the specialized sorts give the same result as a standard sort.
 fn sorts(values: &[u64], lead: u32) {
     let mut expected = values.to_vec();
     expected.sort_unstable();
     let (mut items, mut scratch) = (values.to_vec(), vec![1, 2]);
     sort(&mut items, &mut scratch);
     assert_eq!(items, expected);
-    // Values that are sorted except for their first bits, and values in any order.
+    // Tests values that are sorted except for their first bits, and unsorted values.
     for mut items in [expected.iter().map(|value| value.rotate_left(lead)).collect(), values.to_vec()] {
         sort_tail_in_order(&mut items, &mut scratch, lead);
         assert!(items.is_sorted(), "lead {lead}");
     }
 }
 
-/// Builds a segment of these rows, where `None` is a delete, in the given order, within `memory` bytes. Returns its
-/// bytes and the hidden keys.
+/// Builds a segment of these rows within a limit of `memory` bytes; `None` is a delete. Returns the segment's bytes and
+/// the keys of hidden documents.
 fn of_rows(params: &Params, batches: &[Records], memory: usize) -> (Vec<u8>, Vec<u64>) {
     let vfs = MemoryVfs::default();
     let dir = std::env::temp_dir();
@@ -153,7 +155,8 @@ fn of_rows(params: &Params, batches: &[Records], memory: usize) -> (Vec<u8>, Vec
     (vfs.get(place()), hidden)
 }
 
-/// Merges segments of the batches, each without the documents that later batches delete, within `memory` bytes.
+/// Builds a segment of each batch and merges them within a limit of `memory` bytes, without the documents that later
+/// batches delete.
 fn merged(batches: &[Records], deletes: &[BTreeSet<u64>], memory: usize) -> Vec<u8> {
     let parts: Vec<Segment> =
         batches.iter().map(|records| Segment::from_bytes(bytes_of(records), place()).unwrap()).collect();
@@ -172,7 +175,7 @@ fn merged(batches: &[Records], deletes: &[BTreeSet<u64>], memory: usize) -> Vec<
     vfs.get(place())
 }
 
-/// Checks a segment row by row.
+/// Checks the posting lists and the rows of all tables of a segment.
 fn go_through(segment: &Segment, by_ordinal: &[u64]) {
     let mut shared = 0;
     let ranks = 0..segment.distinct_fingerprints();
@@ -200,7 +203,7 @@ fn go_through(segment: &Segment, by_ordinal: &[u64]) {
     }
 }
 
-/// A segment so large that a batch of queries is sorted first, because no cache holds its tables. Built once.
+/// A segment whose tables exceed every cache, so that a batch of queries is sorted first. Built once.
 static LARGE: LazyLock<(Segment, Vec<u64>)> = LazyLock::new(|| {
     let mut random = Random(5);
     let fingerprints: Vec<u64> = (0..140_000).map(|_| random.next()).collect();
@@ -211,7 +214,7 @@ static LARGE: LazyLock<(Segment, Vec<u64>)> = LazyLock::new(|| {
     (Segment::from_bytes(bytes_of(&records), place()).unwrap(), fingerprints)
 });
 
-/// Makes over a thousand queries to the large segment, each near one of its fingerprints.
+/// Runs over a thousand queries on the large segment, each near one of its fingerprints.
 fn large(choices: &mut Choices<'_>) {
     let (segment, fingerprints) = &*LARGE;
     let (within, step) = (u32::from(choices.byte()) % 8, usize::from(choices.short()) | 1);
@@ -228,9 +231,9 @@ fn large(choices: &mut Choices<'_>) {
     }
 }
 
-/// Builds segments of many fingerprints in groups, with a design and codecs: in memory, with scratch files and by
-/// merging parts. All must have the same bytes and give the answers of a comparison of all fingerprints. After patches
-/// with updated checksums, queries must return answers or errors.
+/// Builds segments of groups of fingerprints, with any design and codecs: in memory, with scratch files, and by merging
+/// parts. All must have the same bytes, and their answers must equal those of brute force. After patches with updated
+/// checksums, queries must return answers or errors.
 pub fn many(data: &[u8]) {
     let mut choices = Choices(data);
     let how = choices.byte();
@@ -246,7 +249,7 @@ pub fn many(data: &[u8]) {
     let queries = queries(&mut choices, &fingerprints, 6);
     sorts(&fingerprints, u32::from(how) % 65);
 
-    // Keys ascend or are in any order; some are repeated, some deleted, some without a fingerprint.
+    // Keys ascend or are in random order. Some are repeated, some deleted, and some have no fingerprint.
     let params = near::params(design, codecs);
     let mut random = Random(how.into());
     let (mut batches, mut deletes) = (vec![Records::new(&params)], vec![BTreeSet::new()]);
@@ -317,7 +320,7 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
         let mut seed = vec![how, design as u8, codec as u8, memory, 200, 0, patches];
         seed.extend((0..usize::from(patches % 16) * 5).map(|_| random.next() as u8));
         seed.extend((0..4).map(|_| random.next() as u8));
-        // Two groups: one of fingerprints that agree, one of arbitrary fingerprints.
+        // Two groups: one of fingerprints that agree in some bits, one of random fingerprints.
         seed.push(1);
         seed.extend(8000_u16.to_le_bytes());
         seed.extend([width, start, 8]);

@@ -1,5 +1,5 @@
-//! The body of the target `sketch`: checks the documented properties of `twindex::sketch` on any text, with every
-//! choice of tokens, hashes and stored parts.
+//! The body of the target `sketch`: checks the documented properties of `twindex::sketch` on arbitrary text, with every
+//! kind of tokens, every shingle hash and every part of a sketch.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -20,10 +20,10 @@ use twindex_kernel::Level;
 
 use super::Choices;
 
-/// Number of bytes of an input before the text.
+/// Number of bytes of an input that encode the parameters; the text follows.
 pub(super) const CHOICE_BYTES: usize = 16;
 
-/// Returns the tokens of a text from the function that defines plain words.
+/// Splits a text into words with the function that defines plain words.
 fn tokens_of(text: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     tokens(text, &mut Vec::new(), |token| {
@@ -33,7 +33,7 @@ fn tokens_of(text: &str) -> Vec<Vec<u8>> {
     found
 }
 
-/// Tests arbitrary parameters, taken from the first bytes, with arbitrary text.
+/// Sketches arbitrary text with arbitrary parameters, both taken from `data`.
 pub fn sketch(data: &[u8]) {
     let (first, rest) = data.split_at(data.len().min(CHOICE_BYTES));
     let mut choices = Choices(first);
@@ -76,7 +76,7 @@ pub fn sketch(data: &[u8]) {
     }
 }
 
-/// Checks the properties of plain words, without parameters.
+/// Checks the properties of plain words, which need no parameters.
 fn token_by_token(text: &str) {
     let found = tokens_of(text);
     assert!(found.iter().all(|token| !token.is_empty()));
@@ -86,7 +86,7 @@ fn token_by_token(text: &str) {
     assert_eq!(tokens_of(&format!("{head} {tail}")), in_parts, "cut at a separator");
 }
 
-/// Returns the tokenization. Checks that invalid combinations are refused, and replaces them with valid ones.
+/// Returns shingling options. Checks that invalid combinations are refused, and replaces them with valid ones.
 fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     let seed = match choices.byte() {
         0 => 0,
@@ -100,7 +100,7 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     if choices.byte() % 2 == 1 {
         shingling.normal_form = NormalForm::nfkc().unwrap_or(NormalForm::None);
     }
-    // The seed chooses the dropped characters, so that stored inputs keep their meaning.
+    // This choice is derived from the seed and not from a new byte, so that stored inputs keep their meaning.
     shingling.folding.invisible = seed % 7 == 3;
     shingling.folding.marks = Folding::marks_here().filter(|_| seed % 5 == 2);
     let mask = choices.short();
@@ -109,8 +109,8 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     assert_eq!(shingling.widths.to_string().parse::<Widths>().unwrap(), shingling.widths);
     let every = choices.byte();
     if every > 0 {
-        // Words of this text, because other words would rarely occur in it. 50 words of 8 KiB in total are within the
-        // limits.
+        // Uses words of the text itself, because other words would rarely occur in it. 50 words of at most 8 KiB in total
+        // are within the limits.
         let words = tokens_of(text).into_iter().step_by(every.into()).take(50);
         let words: Vec<String> = words.map(|word| String::from_utf8(word).unwrap()).collect();
         shingling.stop_words = match StopWords::new(words.iter().map(String::as_str).chain(["the"])) {
@@ -135,7 +135,7 @@ fn shingling(choices: &mut Choices<'_>, text: &str) -> Shingling {
     shingling
 }
 
-/// Returns parameters with their IDF table; `add` adds the documents that the table counts.
+/// Returns parameters, with their IDF table if they use one. `add` adds the documents to count for the table.
 fn params(
     choices: &mut Choices<'_>,
     shingling: Shingling,
@@ -186,13 +186,13 @@ fn units_of(shingling: &Shingling, text: &str) -> Vec<Vec<u8>> {
     units.iter().map(<[u8]>::to_vec).collect()
 }
 
-/// Compares the units of a text with the units of other kinds of tokens.
+/// Compares the units of a text with those that other kinds of tokens give.
 fn cut(shingling: &Shingling, text: &str) {
     let found = units_of(shingling, text);
     for unit in &found {
         assert!(!unit.is_empty() && std::str::from_utf8(unit).is_ok(), "{unit:?}");
     }
-    // Fill the buffers with units of another kind, and with the units of the end of the text.
+    // First fills the buffers with units of another kind, and with units of the end of the text.
     let mut units = Units::default();
     let mut other = Shingling::words(1, 0);
     other.tokens = Tokens::Characters;
@@ -249,7 +249,7 @@ fn cut(shingling: &Shingling, text: &str) {
                     lower.retain(|byte| !byte.is_ascii_whitespace());
                     lower
                 };
-                // For other characters, this crate has its own rules of case and white space.
+                // For non-ASCII characters, this crate has its own rules for case and white space.
                 assert!(!text.is_ascii() || whole.concat() == case(&text.replace('\u{b}', "")));
             }
             let words = alike(&|changed| changed.tokens = Tokens::Words);
@@ -284,7 +284,7 @@ fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Computes the hash `fast` of a token as described in `sketch::shingle`.
+/// Computes the token hash `fast` as documented in `sketch::shingle`.
 fn token_hash(seed: u64, token: &[u8]) -> u64 {
     let keys = [0x243f_6a88_85a3_08d3, 0x1319_8a2e_0370_7344].map(|pi| mix(seed ^ pi));
     let fold = |a: u64, b: u64| {
@@ -292,7 +292,7 @@ fn token_hash(seed: u64, token: &[u8]) -> u64 {
         product as u64 ^ (product >> 64) as u64
     };
     let mut state = keys[0];
-    // A feature may have an empty name; it has one piece without bytes.
+    // The name of a feature may be empty; it is then hashed as one empty piece.
     let pieces = token.len().div_ceil(16).max(1);
     for i in 0..pieces {
         let piece = &token[i * 16..token.len().min(i * 16 + 16)];
@@ -305,7 +305,7 @@ fn token_hash(seed: u64, token: &[u8]) -> u64 {
     state
 }
 
-/// Returns the shingles of a text. Checks them against a naive computation, with every kernel, and in used buffers.
+/// Returns the shingles of a text. Compares them with a naive computation, at every SIMD level, and with reused buffers.
 fn hash(shingling: &Shingling, shingler: &Shingler, text: &str) -> Vec<u64> {
     let mut units = Units::default();
     Cutter::new(shingling).unwrap().cut(text, &mut units);
@@ -356,7 +356,7 @@ fn hash(shingling: &Shingling, shingler: &Shingler, text: &str) -> Vec<u64> {
     shingles
 }
 
-/// Computes the votes by their definition.
+/// Computes the weighted simhash by its definition.
 fn votes(items: &(impl Iterator<Item = (u64, i128)> + Clone)) -> Fingerprint {
     let vote = |bit: u32| {
         items.clone().map(move |(hash, weight)| if hash >> bit & 1 == 1 { weight } else { -weight })
@@ -364,7 +364,7 @@ fn votes(items: &(impl Iterator<Item = (u64, i128)> + Clone)) -> Fingerprint {
     Fingerprint((0..64).fold(0, |all, bit| all | u64::from(vote(bit).sum::<i128>() > 0) << bit))
 }
 
-/// A sketcher whose sketches have every part, to leave old content in the buffers.
+/// A sketcher whose sketches have every part; it fills reused buffers with other content.
 static OTHER: LazyLock<Sketcher> = LazyLock::new(|| {
     let params = Params::builder().words(1).simhash(3).minhash(7, 3).bottom(5).modulus(2).build().unwrap();
     Sketcher::new(&params).unwrap()
@@ -375,7 +375,7 @@ fn levels() -> impl Iterator<Item = Level> {
     Level::ALL.into_iter().filter(|level| level.is_available())
 }
 
-/// Makes a sketch at every SIMD level and in used buffers, and checks that all are equal.
+/// Makes a sketch at every SIMD level, with reused buffers, and checks that all results are equal.
 fn everywhere(sketcher: &Sketcher, make: impl Fn(&Sketcher, &mut Scratch, &mut Sketch)) -> (Sketch, Scratch) {
     let (mut sketch, mut scratch) = (Sketch::default(), Scratch::default());
     make(sketcher, &mut scratch, &mut sketch);
@@ -389,7 +389,7 @@ fn everywhere(sketcher: &Sketcher, make: impl Fn(&Sketcher, &mut Scratch, &mut S
     (sketch, scratch)
 }
 
-/// Checks the parts of a sketch that depend on the set of shingles, which ascends.
+/// Checks the parts of a sketch that depend only on the set of shingles; `set` is ascending.
 fn of_set(sketch: &Sketch, params: &Params, set: &[u64]) {
     let mut hashes: Vec<u64> = set.iter().map(|&shingle| samples::hash(shingle)).collect();
     hashes.sort_unstable();
@@ -424,7 +424,7 @@ fn of_set(sketch: &Sketch, params: &Params, set: &[u64]) {
     }
 }
 
-/// Checks the sketch of a text with these `shingles`.
+/// Checks the sketch of a text whose shingles are `shingles`.
 fn document(sketcher: &Sketcher, params: &Params, table: Option<&IdfTable>, text: &str, shingles: &[u64]) {
     let (sketch, scratch) = everywhere(sketcher, |sketcher, scratch, sketch| {
         sketcher.sketch_into(text, scratch, sketch).unwrap();
@@ -446,7 +446,7 @@ fn document(sketcher: &Sketcher, params: &Params, table: Option<&IdfTable>, text
     assert!(sketcher.sketch_weighted(&[(1, 1)], &mut scratch, &mut sketch).is_err(), "nor a vector");
 }
 
-/// Checks the sketches of a set and of a vector from the caller: of the pieces of `data` between spaces.
+/// Checks the sketches of a set and of a vector passed by the caller, made from the pieces of `data` between spaces.
 fn caller(sketcher: &Sketcher, params: &Params, table: Option<&IdfTable>, data: &[u8]) {
     let seed = params.shingling.seed;
     let mut vector = Vec::new();
@@ -514,7 +514,8 @@ fn caller(sketcher: &Sketcher, params: &Params, table: Option<&IdfTable>, data: 
     assert_eq!(sketch.fingerprint(), weights.filter(|_| counts).map(|_| votes(&items)));
     assert_eq!(sketch.is_empty(), !counts);
 
-    // Weights of a repeated feature are added. Checked here if they have one sign and their sum fits.
+    // The weights of a repeated feature are added. This is checked only if all have the same sign and the sum does not
+    // overflow.
     let mut merged: BTreeMap<u64, Option<i64>> = BTreeMap::new();
     for &(hash, weight) in &vector {
         let sum = merged.entry(hash).or_insert(Some(0));
@@ -528,7 +529,7 @@ fn caller(sketcher: &Sketcher, params: &Params, table: Option<&IdfTable>, data: 
     assert_eq!(of_vector(&ones), of_features(&given), "a weight of one is an occurrence");
 }
 
-/// Returns inputs with every kind of token and every shingle hash, and with weights and families in turn.
+/// Returns inputs with every combination of tokens and shingle hash; weights and families alternate.
 pub(super) fn seeds() -> Vec<Vec<u8>> {
     let texts = [
         "",
@@ -539,8 +540,8 @@ pub(super) fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for (tokens, hash) in (0..6).flat_map(|tokens| (0..3).map(move |hash| (tokens, hash))) {
         let i = tokens * 3 + hash;
-        // Seed, tokens, hash, normal form, widths, stop words, stemming, simhash, family, bands, rows, bits, bottom
-        // (whether, and how many), modulus: sixteen bytes, with the low and the high byte of the widths.
+        // Sixteen bytes: seed, tokens, hash, normal form, widths (low and high byte), stop words, stemming, simhash,
+        // family, bands, rows, bits, bottom (whether samples are stored, and how many hashes), modulus.
         let widths = [1, 2, 3, 16, 0x13, 5][usize::from(hash + tokens) % 6];
         let words = u8::from(tokens != 2 && tokens != 3 && tokens != 5);
         let choices: [u8; CHOICE_BYTES] = [

@@ -1,4 +1,4 @@
-//! `twindex build`: creates an index, or adds to one.
+//! `twindex build`: creates an index, or adds documents to an existing one.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -46,28 +46,28 @@ use crate::sketch_file::{SketchFile, SketchFiles};
     goes on where it was, and one that was not has nothing to do; the index ends as the same segment either way. \
     From an input that has changed on all are read again; documents that it no longer has stay, until they are deleted.")]
 pub(crate) struct BuildArgs {
-    /// Directory of the index; made if it is not there
+    /// Directory of the index; created if it does not exist
     index: PathBuf,
     #[command(flatten)]
     pub(super) input: InputArgs,
     #[command(flatten)]
     fingerprint: FingerprintArgs,
-    /// Raw fingerprints instead of documents: little-endian 64-bit numbers, keys are positions
+    /// Raw fingerprints instead of documents: little-endian 64-bit numbers; each key is the position in the file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "idf", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
-    /// Where keys come from: `field`, which each record must have; `line`, the file and the number of the record in it,
-    /// `FILE:ROW`; `auto`, the field, and `FILE:ROW` where no field `id` is and none is named. With --fingerprints a FILE
-    /// of little-endian 64-bit numbers [default: auto, or positions of fingerprints]
+    /// Where keys come from: `field`, which each record must have; `line`, the file name and the record's number in the
+    /// file, as `FILE:ROW`; `auto`, the field, or `FILE:ROW` if no field is named and there is no field `id`. With
+    /// --fingerprints, a FILE of little-endian 64-bit numbers [default: auto, or positions of fingerprints]
     #[arg(long, value_name = "WHERE|FILE")]
     ids: Option<PathBuf>,
-    /// What is done about a key that comes again in the inputs
+    /// What to do with a key that is repeated in the inputs
     #[arg(long, value_enum, value_name = "HOW", default_value = "last")]
     repeated_keys: Repeated,
-    /// Commit after every input file or few, and pass over those that an earlier run with --resume has committed,
-    /// unless their length or time changed; merge all at the end
+    /// Commit after one or more input files (see --commit-every), and skip files that an earlier run with --resume has
+    /// committed, unless their length or modification time changed. All segments are merged at the end
     #[arg(long, conflicts_with = "fingerprints")]
     resume: bool,
-    /// Bytes of input after which --resume commits, at the end of a file
+    /// Number of input bytes after which --resume commits, at the end of the current file
     #[arg(long, value_name = "SIZE", default_value = "32M", value_parser = parse_size, requires = "resume")]
     commit_every: usize,
     #[command(flatten)]
@@ -87,17 +87,17 @@ pub(crate) struct BuildArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct BuildReport {
-    /// Counts of the inputs, except that `documents` is the number in the index.
+    /// Counts of the inputs, except for `documents`, the number of documents in the index.
     #[serde(flatten)]
     counts: Counts,
-    /// Number of documents or fingerprints read; of those with the same key the last one is in the index.
+    /// Number of documents or fingerprints read. If several have the same key, the index keeps the last one.
     added: u64,
-    /// Number of documents that replaced another one with the same key, in the index or among those read. If documents
-    /// expire, also those that were too old when read, or later.
+    /// Number of documents replaced by a later one with the same key, in the index or in the inputs. If documents
+    /// expire, this includes documents that had expired when they were read or expired later.
     replaced: u64,
-    /// Number of documents read without words, or without features.
+    /// Number of documents that have no words, or no features.
     empty: u64,
-    /// Number of inputs that an earlier run has added.
+    /// Number of inputs skipped because an earlier run had added them.
     resumed: u64,
     distinct_fingerprints: u64,
     bytes_on_disk: u64,
@@ -118,7 +118,7 @@ impl BuildArgs {
         self.fingerprint.check(&self.input)?;
         self.params.check_fingerprints(self.fingerprint.are_read())?;
         let source = self.id_source()?;
-        // Unreadable inputs are refused before anything is written.
+        // Checks that all inputs are readable before anything is written.
         let sketches = SketchFiles::among(&self.input.inputs)?;
         self.check_brought(sketches.is_some(), source)?;
         self.attached.check_documents(self.fingerprints.is_none() && sketches.is_none())?;
@@ -145,18 +145,19 @@ impl BuildArgs {
         let (mut writer, created) = match take_writer(&index, created) {
             Ok(taken) => taken,
             Err(error) => {
-                // Another process that holds the lock has opened the index just created here, and uses it.
+                // If another process holds the lock, it has opened the index that this run created, and uses it.
                 if created && !matches!(error, Error::Locked { .. }) {
                     let _ = std::fs::remove_dir_all(&self.index);
                 }
                 return Err(error.into());
             }
         };
-        // A new index is removed if a signal ends the process before it is complete.
+        // A signal that ends the process before the index is complete also removes the new index.
         let half_done = (created && !self.resume).then(|| RemovedOnSignal::new(&self.index));
-        // Half of the memory for reading, and half for writing.
+        // Half of the memory is for reading, half for writing.
         writer.set_memory(self.work.memory / 2);
-        // Batches committed one by one are merged as in a live index, and into one segment at the end.
+        // With `--resume`, batches are committed and merged as in a live index; `compact` merges them into one segment
+        // at the end.
         writer.set_one_segment(!self.resume);
         self.attached.configure(&mut writer);
         let before = index.snapshot().documents();
@@ -175,8 +176,8 @@ impl BuildArgs {
         };
         if let Err(error) = filled.and_then(|()| Ok(writer.commit()?)) {
             if created && !self.resume {
-                // This run created the directory, so it is removed again. The writer still holds the lock, so no other
-                // process uses the index.
+                // This run created the directory, so it removes it. The writer still holds the lock, so no other process
+                // uses the index.
                 let _ = std::fs::remove_dir_all(&self.index);
             }
             return Err(error);
@@ -234,7 +235,8 @@ impl BuildArgs {
         Ok(())
     }
 
-    /// Opens the index, after checking that the inputs fit it, or creates a new one; also returns whether it is new.
+    /// Opens an existing index after checking that the inputs match its parameters, or creates a new one. Also returns
+    /// whether the index is new.
     fn open(&self, sketches: Option<&SketchFiles>) -> anyhow::Result<(Index, bool)> {
         let features = self.input.reads_features();
         Ok(match Index::open(&self.index) {
@@ -246,7 +248,7 @@ impl BuildArgs {
                 let table = match sketches {
                     Some(sketches) => {
                         sketches.check(&self.index, &params)?;
-                        // The index has the table for sketches that need one.
+                        // If the sketches need an IDF table, the index already has it.
                         if self.params.names_table() { sketches.table(&self.params)? } else { None }
                     }
                     None => self.params.table(features)?,
@@ -294,8 +296,8 @@ impl BuildArgs {
     }
 }
 
-/// Takes the writer, and returns whether this run has created the index and no other process has committed to it: one may
-/// have opened and changed it before the lock was taken.
+/// Returns the writer, and whether this run created the index and no other process has committed to it. Another process
+/// may have opened and changed the index before this one took the lock.
 fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> {
     let writer = index.writer()?;
     let created = created && index.snapshot().generation() == 1;
@@ -306,15 +308,15 @@ fn take_writer(index: &Index, created: bool) -> twindex::Result<(Writer, bool)> 
 #[derive(Default)]
 struct BuildCounts {
     counts: Counts,
-    /// Number of documents, or of fingerprints.
+    /// Number of documents or fingerprints added.
     documents: u64,
     empty: u64,
-    /// Number of inputs that were skipped.
+    /// Number of inputs skipped because an earlier run had added them.
     resumed: u64,
 }
 
 impl BuildArgs {
-    /// Refuses options for documents if none are read.
+    /// Returns an error if options for documents are given but none are read.
     fn check_brought(&self, sketches: bool, source: Option<IdSource>) -> anyhow::Result<()> {
         let repeated = (self.repeated_keys != Repeated::Last).then_some("repeated-keys");
         let brought = self.fingerprint.are_read().then_some("fingerprint-field");
@@ -346,7 +348,7 @@ impl BuildArgs {
         }
     }
 
-    /// Returns the source of keys, if it was given.
+    /// Returns the source of keys if one was given.
     fn id_source(&self) -> anyhow::Result<Option<IdSource>> {
         if self.repeated_keys != Repeated::Last && (self.resume || self.fingerprints.is_some()) {
             let why = "--repeated-keys number, first and error need all keys in one run of documents: leave out --resume, \
@@ -365,7 +367,7 @@ impl BuildArgs {
         })
     }
 
-    /// Returns the identity of each input, for resuming.
+    /// Returns an id for each input, by which a later run recognizes it.
     fn input_ids(&self, are_sketches: bool) -> anyhow::Result<Vec<InputId>> {
         let shard = self.shard.shard.map_or_else(String::new, |shard| shard.to_string());
         let options = format!("{shard} {:?}", self.options());
@@ -373,7 +375,7 @@ impl BuildArgs {
         self.input.inputs.iter().map(|path| id(path, &options)).collect()
     }
 
-    /// Adds the inputs that no earlier run has added, and commits them with the record of done inputs.
+    /// Adds the inputs that no earlier run has added, and commits them together with the record of finished inputs.
     fn resume(
         &self,
         writer: &mut Writer,
@@ -384,7 +386,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let mut done = CommittedInputs::of_payload(&self.index, index.snapshot().payload())?;
         let mut waiting = None;
-        // Inputs after a new or changed one are read again: for a key in several inputs, the last document is used.
+        // All inputs after the first new or changed one are read again, because the last document with a key must win.
         let mut goes_on = false;
         for (path, &input) in self.input.inputs.iter().zip(inputs) {
             if !goes_on && done.has(input) {
@@ -424,7 +426,7 @@ impl BuildArgs {
     ) -> anyhow::Result<()> {
         let progress = Progress::bytes(documents.total_bytes(), "indexing", self.output.quiet);
         let repeated_keys = match self.repeated_keys {
-            Repeated::Last => RepeatedKeys::Any, // it takes the place of those before it
+            Repeated::Last => RepeatedKeys::Any, // the index keeps the last one
             other => other.into(),
         };
         let wanted = SketchOptions { shard: self.shard.shard, repeated_keys, ..SketchOptions::default() };
@@ -440,7 +442,7 @@ impl BuildArgs {
         Ok(())
     }
 
-    /// Adds a file of sketches; returns its size in bytes.
+    /// Adds the sketches in a file. Returns the file's size in bytes.
     fn add_sketches(&self, writer: &mut Writer, path: &Path, added: &mut BuildCounts) -> anyhow::Result<u64> {
         let mut file = SketchFile::open(path)?;
         let progress = Progress::bytes(Some(file.length()), "indexing", self.output.quiet);
@@ -499,7 +501,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_that_another_committed_to_is_no_longer_of_this_run() {
+    fn index_changed_by_another_process_is_not_treated_as_new() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("i.twx");
         let index = Index::create(&path, Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! `twindex clusters`: connected components of pairs, and the kept document of each.
+//! `twindex clusters`: finds the connected components of pairs, and the document to keep in each.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -21,14 +21,14 @@ use crate::progress::Progress;
 use crate::report::{self, Stages, Stopwatch, counted};
 use crate::stage::{ResultKind, StageArgs};
 
-/// The header of the table.
+/// The header line of the table.
 const HEAD: &str = "key\tcluster\tkept\tscore";
 const CLUSTERS: ResultKind =
     ResultKind { noun: "a table of clusters", suffix: "clusters", magic: b"key\tcluster\tkept\tscore\n" };
-/// The score of the kept document, and the text for an unknown score.
+/// The score column's text for the kept document itself, and for a document whose score is unknown.
 const ITSELF: &[u8] = b"=";
 const NONE: &[u8] = b"-";
-/// Number of bytes of a score.
+/// Maximal number of bytes of a score.
 const SCORE_BYTES: usize = 8;
 
 /// Options of `clusters`.
@@ -42,26 +42,27 @@ const SCORE_BYTES: usize = 8;
     the document itself, - where they are no pair. Documents that are near only by way of others are chained; many of \
     them in a cluster say that the radius is too wide or the threshold too low.")]
 pub(crate) struct ClustersArgs {
-    /// An index, or files of pairs or forests, or folders of files named *.pairs and *.forest
+    /// An index, files of pairs or forests, or folders of files named *.pairs and *.forest
     #[arg(value_name = "INPUT", required = true)]
     inputs: Vec<PathBuf>,
-    /// Pairs of an index within this Hamming radius, 0 to 10 [default: the index's]
+    /// Cluster the pairs of an index within this Hamming radius, 0 to 10 [default: the index's]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
-    /// Pairs of an index with a resemblance of J or more, as `pairs` finds them, instead of fingerprints
+    /// Cluster the pairs of an index whose resemblance is J or more, as found by `pairs`, instead of comparing
+    /// fingerprints
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
-    /// How the resemblance of an index's documents is verified, as in `pairs`
+    /// How to verify the resemblance of documents in an index, as in `pairs`
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifyChoice>,
-    /// Files of pairs, or folders of them, from which scores are taken where INPUT has only forests
+    /// Files of pairs, or folders of such files, that hold the scores if INPUT has only forests
     #[arg(long, value_name = "FILE", num_args = 1..)]
     scores: Vec<PathBuf>,
-    /// Which document of a cluster is kept; `first` and `longest` need --texts
+    /// Which document of a cluster to keep; `first` and `longest` need --texts
     #[arg(long, value_enum, value_name = "WHICH", default_value = "smallest-key")]
     keep: KeepArg,
-    /// The documents in their order, as they were given to `build` or `sketch`; of a key that comes twice the last
-    /// document counts, as there
+    /// The documents in the same order as they were given to `build` or `sketch`. If a key is repeated, the last
+    /// document is used, as in an index
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
     /// Field of a JSONL object that holds the text [default: text]
@@ -70,7 +71,7 @@ pub(crate) struct ClustersArgs {
     /// Field of a JSONL object that holds the document's key [default: id]
     #[arg(long, value_name = "NAME", requires = "texts")]
     id_field: Option<String>,
-    /// Documents of an index that are in no pair, too: each is a cluster by itself
+    /// Also list documents of an index that are in no pair, each as a cluster of one
     #[arg(long)]
     all: bool,
     #[command(flatten)]
@@ -79,42 +80,42 @@ pub(crate) struct ClustersArgs {
     pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
-    /// A step of another verb, which has started the threads.
+    /// Whether another verb runs this one as a step and has already started the threads.
     #[arg(skip)]
     pub(super) is_a_step: bool,
 }
 
-/// The document of a cluster that is kept.
+/// Which document of a cluster to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum KeepArg {
     /// The first in the order of --texts
     First,
-    /// The one with the longest text, of several the first
+    /// The one with the longest text; the first one if several are equally long
     Longest,
-    /// The one whose key comes first
+    /// The one with the smallest key
     SmallestKey,
 }
 
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
 struct ClustersReport {
-    /// The path of the table, with --out or --into.
+    /// The path of the table. Absent without --out and --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
-    /// Number of pairs and edges read.
+    /// Number of pairs and of forest edges read.
     pairs: u64,
     /// Number of documents in the table.
     documents: u64,
     /// Number of clusters in the table.
     clusters: u64,
-    /// Number of documents that are not kept.
+    /// Number of documents in the table that are not kept.
     removed: u64,
     largest: u64,
-    /// Number of documents that have no pair with their kept document; `None` without scores.
+    /// Number of documents that form no pair with the kept document of their cluster; `None` without scores.
     chained: Option<u64>,
-    /// Number of clusters with such documents.
+    /// Number of clusters that contain such documents; `None` without scores.
     chained_clusters: Option<u64>,
-    /// Whether the keys did not fit in memory.
+    /// Whether the keys did not fit in memory and were written to scratch files.
     spilled: bool,
     cpu_seconds: f64,
     seconds: f64,
@@ -123,7 +124,7 @@ struct ClustersReport {
     stages: Stages,
 }
 
-/// The command line of `pairs`.
+/// Parser for the command line of `pairs`, which this verb runs as a step.
 #[derive(Parser)]
 struct PairsLine {
     #[command(flatten)]
@@ -181,7 +182,7 @@ impl ClustersArgs {
         let step = Stopwatch::start();
         let mut members: Sorter<u128> = Sorter::new(folder, memory / 8);
         for rank in 0..stars.keys() {
-            // Sorts after any score.
+            // `u64::MAX`, for an unknown score, sorts after every score.
             members.push(member(roots.get(rank)?, rank, u64::MAX))?;
         }
         let mut has_scores = false;
@@ -201,7 +202,7 @@ impl ClustersArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refuses options that contradict each other.
+    /// Returns an error if options contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(CLUSTERS)?;
         let ordered = self.keep != KeepArg::SmallestKey;
@@ -216,7 +217,7 @@ impl ClustersArgs {
         Err(Usage::new(why).into())
     }
 
-    /// Refuses options for an index if the input is not an index.
+    /// Returns an error if options for an index are given but the input is not an index.
     fn check_files(&self) -> anyhow::Result<()> {
         let given = [
             ("within", self.within.is_some()),
@@ -225,7 +226,7 @@ impl ClustersArgs {
             ("verify", self.verify.is_some()),
         ];
         match given.into_iter().find(|(_, given)| *given) {
-            // If an index cannot be opened, reports that error.
+            // The input should be an index: if it cannot be opened, returns that error.
             Some(_) if self.inputs.len() == 1 && !self.inputs[0].is_file() => {
                 Index::open(&self.inputs[0]).map(drop).map_err(anyhow::Error::from)
             }
@@ -238,7 +239,7 @@ impl ClustersArgs {
         }
     }
 
-    /// Returns the arguments to run `pairs` on an index, with output to a file.
+    /// Returns the arguments of the `pairs` run on an index that writes its pairs to a file.
     fn pairs_line(&self, index: &Path, out: &Path) -> anyhow::Result<PairsArgs> {
         let mut line = vec!["pairs".into(), index.as_os_str().to_owned()];
         line.extend(["--out".into(), out.as_os_str().to_owned()]);
@@ -250,7 +251,7 @@ impl ClustersArgs {
         Ok(pairs)
     }
 
-    /// Returns the kept document of each cluster, at the position of its root.
+    /// Returns the rank of the kept document of each cluster, indexed by the rank of the cluster's root.
     fn kept(
         &self,
         stars: &Stars,
@@ -262,7 +263,8 @@ impl ClustersArgs {
                 (0..stars.keys()).try_for_each(|rank| sorter.push(place(rank, rank)))
             });
         }
-        // Ordered by rank and position in the input: the last document of a repeated key is used, as in an index.
+        // Sorted by rank, then by position in the input. If a key is repeated, the last document is used, as in an
+        // index.
         let mut all: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut missing = vec![u64::MAX; stars.keys().div_ceil(64) as usize];
         let mut number = 0_u32;
@@ -285,7 +287,8 @@ impl ClustersArgs {
                 String::from_utf8_lossy(&tsv::escape(&key))
             );
         }
-        // The best document of each root first: by length if used, by position in the input, and by rank.
+        // Sorted by root, then by length (longest first, if `--keep longest`), position in the input, and rank. The
+        // first entry of each root is the document to keep.
         let mut best: Sorter<u128> = Sorter::new(destination.folder, destination.memory / 2);
         let mut push = |[rank, number, length]: [u32; 3]| -> anyhow::Result<()> {
             let longest = if self.keep == KeepArg::Longest { u32::MAX - length } else { 0 };
@@ -311,7 +314,7 @@ impl ClustersArgs {
         })
     }
 
-    /// Passes the key and the length of each document of `--texts` to `each`, in order.
+    /// Passes the key and the text length of each document of `--texts` to `each`, in the order of the inputs.
     fn for_each_document(
         &self,
         mut each: impl FnMut(&[u8], usize) -> anyhow::Result<()>,
@@ -337,7 +340,7 @@ impl ClustersArgs {
         })
     }
 
-    /// Writes the table.
+    /// Writes the table of clusters.
     fn write(
         &self,
         stars: &Stars,
@@ -353,7 +356,8 @@ impl ClustersArgs {
         let (mut size, mut chained, mut chained_here, mut chained_clusters) = (0_u64, 0_u64, 0_u64, 0_u64);
         let mut kept_rank = 0;
         writeln!(out, "{HEAD}").context(CANNOT_WRITE)?;
-        // A root without other members is a cluster only with `--all`; its line is held until another member comes.
+        // A root without other members is listed only with `--all`, so its line is held back until another member is
+        // found.
         let mut lone: Option<u32> = None;
         let mut line = |rank: u32, number: u64, kept_rank: u32, kept_key: &[u8], score: &[u8]| {
             stars.key(rank, &mut key)?;
@@ -372,7 +376,7 @@ impl ClustersArgs {
         members.for_each(|one| -> anyhow::Result<()> {
             let (root, rank) = ((one >> 96) as u32, (one >> 64) as u32);
             if last.replace(rank) == Some(rank) {
-                return Ok(()); // the first has the score, if there is one
+                return Ok(()); // only the first entry of a rank can have a score
             }
             let bytes = (one as u64).to_be_bytes();
             let known = one as u64 != u64::MAX;
@@ -452,23 +456,23 @@ impl ClustersArgs {
 
 const CANNOT_WRITE: &str = "cannot write the results";
 
-/// Packs a member of a cluster, and its score or a value that sorts after every score.
+/// Packs a cluster member into one sortable number. `score` is `u64::MAX` if the score is unknown.
 fn member(root: u32, rank: u32, score: u64) -> u128 {
     u128::from(root) << 96 | u128::from(rank) << 64 | u128::from(score)
 }
 
-/// Packs a number and its offset.
+/// Packs an index and the number to store at this index.
 fn place(at: u32, number: u32) -> u64 {
     u64::from(at) << 32 | u64::from(number)
 }
 
-/// Returns a score without its zero padding.
+/// Returns the bytes of a score, without the trailing zero bytes.
 fn score_text(bytes: &[u8; SCORE_BYTES]) -> &[u8] {
     let end = bytes.iter().position(|&byte| byte == 0).unwrap_or(SCORE_BYTES);
     &bytes[..end]
 }
 
-/// Reads the scores of pairs with a kept document; returns whether there were any scores.
+/// Adds the scores of pairs that include a kept document to `members`. Returns whether any pair had a score.
 fn take_scores(
     files: &mut PairFiles,
     stars: &Stars,
@@ -476,7 +480,7 @@ fn take_scores(
     members: &mut Sorter<u128>,
 ) -> anyhow::Result<bool> {
     let mut has_scores = false;
-    // Pairs are sorted by their first documents.
+    // Pairs are sorted by their first document, so its rank is looked up once for consecutive pairs.
     let (mut last, mut last_rank) = (Vec::new(), None);
     files.for_each(|pair| {
         let Some(score) = pair.score else { return Ok(()) };
@@ -507,21 +511,22 @@ fn take_scores(
     Ok(has_scores)
 }
 
-/// The folder and memory budget for numbers that may not fit in memory.
+/// Where to store numbers: in memory up to this many bytes, otherwise in a scratch file in this folder.
 #[derive(Clone, Copy)]
 struct NumberSpill<'a> {
     folder: &'a Path,
     memory: usize,
 }
 
-/// A number for each rank from 0, in memory or in a scratch file.
+/// One number for each rank from 0 on, in memory or in a scratch file.
 enum RankNumbers {
     Held(Vec<u32>),
     Spilled(Spill),
 }
 
 impl RankNumbers {
-    /// Returns the numbers that `fill` pushes to a sorter, by rank; a rank without a number has itself.
+    /// Returns the numbers that `fill` pushes, as [`place`] packs them, indexed by rank. A rank without a number maps to
+    /// itself.
     fn of(
         count: u32,
         destination: NumberSpill<'_>,
@@ -552,7 +557,7 @@ impl RankNumbers {
         Ok(Self::Spilled(spill))
     }
 
-    /// Returns the root of each rank.
+    /// Returns the root of each rank's component.
     fn roots(stars: &Stars, destination: NumberSpill<'_>) -> anyhow::Result<Self> {
         Self::of(stars.keys(), destination, |sorter| {
             stars.for_each_rank(|root, rank| sorter.push(place(rank, root)))
@@ -578,7 +583,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_the_same_in_memory_and_in_a_scratch_file() {
+    fn rank_numbers_are_equal_in_memory_and_in_a_scratch_file() {
         let folder = tempfile::tempdir().unwrap();
         for memory in [0, 1 << 20] {
             let destination = NumberSpill { folder: folder.path(), memory };

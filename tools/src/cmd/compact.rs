@@ -1,4 +1,4 @@
-//! `twindex compact`: merge the segments of an index to one.
+//! `twindex compact`: merges the segments of an index into one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -32,7 +32,7 @@ pub(crate) struct CompactArgs {
 #[derive(Serialize)]
 struct CompactReport {
     documents: u64,
-    /// Segments before.
+    /// Number of segments before the merge.
     merged: usize,
     bytes_before: u64,
     bytes_on_disk: u64,

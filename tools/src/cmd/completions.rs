@@ -1,4 +1,4 @@
-//! `twindex completions`: what a shell needs to complete commands and options.
+//! `twindex completions`: prints a script that completes commands and options in a shell.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -14,7 +14,7 @@ use clap_complete::{Shell, generate};
     twindex completions fish > ~/.config/fish/completions/twindex.fish"
 )]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// The shell to print the script for
     shell: Shell,
 }
 

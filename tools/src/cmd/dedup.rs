@@ -1,4 +1,5 @@
-//! `twindex dedup`: the main job. [`twindex_corpus::Dedup`] does the work; this file has its options and its summary.
+//! `twindex dedup`: finds and removes near-duplicate documents. [`twindex_corpus::Dedup`] does the work; this file has
+//! the options and prints the summary.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -54,63 +55,64 @@ pub(crate) struct DedupArgs {
     fingerprint: FingerprintArgs,
     #[command(flatten)]
     ids: IdsArgs,
-    /// What is done about a key that comes again; numbered keys are those of all results, and of --against OUT. Numbers
-    /// and `first` hold some 10 to 40 bytes a document; `last` reads the inputs twice
+    /// What to do with a repeated key. Numbered keys are unique across all results, including those of --against OUT.
+    /// `number` and `first` hold some 10 to 40 bytes for each document; `last` reads the inputs twice
     #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
     repeated_keys: Repeated,
-    /// Folder to make for the results
+    /// Folder to create for the results
     #[arg(long, short, value_name = "OUT")]
     out: PathBuf,
-    /// Replace OUT if an earlier run made it; without --resume, also remove the journal of a stopped run
+    /// Replace OUT if an earlier run made it; without --resume, also remove the journal of an interrupted run
     #[arg(long)]
     force: bool,
-    /// Keep a journal in the folder `.OUT.twindex-resume`, by which the same command continues after a kill, and continue
-    /// the run whose journal is there: documents are not sketched again, and finished stages are not repeated. The results
-    /// are the same, byte for byte. Other options and changed inputs are refused. Not with standard input
+    /// Keep a journal in the folder `.OUT.twindex-resume`, so that the same command can continue after a crash, and
+    /// continue the run whose journal is there: documents are not sketched again, and finished stages are not repeated.
+    /// The results are identical, byte for byte. Changed options or inputs are refused. Not with standard input
     #[arg(long)]
     resume: bool,
-    /// Resemblance from which on documents are near-duplicates, 0.05 to 1 [default: 0.8]
+    /// Smallest resemblance of near-duplicates, 0.05 to 1 [default: 0.8]
     #[arg(long, value_name = "J", value_parser = parse_threshold)]
     threshold: Option<f64>,
-    /// What is counted of two documents
+    /// How the similarity of two documents is measured
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
     near: NearMeasureArg,
-    /// What makes documents near: MinHash candidates confirmed exactly, shingles that sketches have in common, simhash
-    /// distance, or equal texts only [default: minhash; simhash with --fingerprint-field]
+    /// How near-duplicates are defined: by resemblance (MinHash candidates, verified exactly), by shingles that sketches
+    /// share, by the distance of simhashes, or as equal texts only [default: minhash; simhash with --fingerprint-field]
     #[arg(long, value_enum)]
     method: Option<MethodArg>,
     /// Hamming radius for --method simhash, 0 to 10 [default: 3]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u8).range(0..=10))]
     within: Option<u8>,
-    /// Drop the documents that are near one that an earlier run kept, before the others are compared: the folder of its
-    /// results, or an index. Its sets are queried, which costs as much as the new documents do; where an index cannot count
-    /// (no sets, a lower --threshold than its own, other shingles, containment, --inside, --max-work), the texts of the
-    /// folder are read, or those that --texts names. With --verify signature and --method simhash the index must have been
-    /// made with the same options. May be repeated
+    /// Remove documents that are near one that an earlier run kept, before comparing the remaining documents with each
+    /// other. OUT is the result folder of that run, or an index. The sets of the index are queried, which costs about as
+    /// much as processing the new documents. If the index cannot be used for exact counts (no sets, a lower --threshold
+    /// than its own, other shingles, containment, --inside, --max-work), the texts in the folder, or those of --texts,
+    /// are read instead. With --verify signature and --method simhash, the index must have been made with the same
+    /// options. May be repeated
     #[arg(long, value_name = "OUT")]
     against: Vec<PathBuf>,
-    /// The texts of the documents in the index that --against names, to count on
+    /// The texts of the documents in the index named by --against, for exact counts
     #[arg(long, value_name = "INPUT")]
     texts: Vec<PathBuf>,
-    /// Which documents are in OUT/index
+    /// Which documents OUT/index contains
     #[arg(long, value_enum, value_name = "WHICH", default_value = "kept")]
     index: IndexOfArg,
-    /// The sketch of --method shingles: the hashes of a document that M divides, one in M; the paper took 25
+    /// Sketch of --method shingles: the hashes divisible by M, on average one in M; Broder's paper uses 25
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u32).range(1..), conflicts_with = "bottom")]
     modulus: Option<u32>,
-    /// The sketch of --method shingles: the T least hashes of a document, 1 to 4096 [default: 128]
+    /// Sketch of --method shingles: the T smallest hashes of a document, 1 to 4096 [default: 128]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u16).range(1..=i64::from(BOTTOM_MAX)))]
     bottom: Option<u16>,
-    /// Bands by the name of a scheme, as in `twindex build`, instead of those that find 99.5 % of the pairs at the
+    /// Use the bands of a named scheme, as in `twindex build`, instead of bands that find 99.5 % of the pairs at the
     /// threshold
     #[arg(long, value_name = "NAME", value_parser = parse_preset)]
     preset: Option<Preset>,
-    /// Minima that bands for the threshold are made of, 120 to 1024 [default: 120; 512 with --verify signature, as more
-    /// of them make estimates better]
+    /// Number of minima from which the bands for the threshold are built, 120 to 1024. More minima improve estimates
+    /// [default: 120; 512 with --verify signature]
     #[arg(long, value_name = "N", value_parser = parse_minima(), conflicts_with = "preset")]
     minima: Option<u16>,
-    /// How candidates are found; bands miss some pairs near the threshold [default: auto, or bands where the
-    /// verification is not exact]
+    /// How candidates are found; bands miss some pairs near the threshold [default: auto, or bands if the verification
+    /// is not exact]
     #[arg(long, value_enum, value_name = "HOW")]
     join: Option<Join>,
     #[command(flatten)]
@@ -118,85 +120,91 @@ pub(crate) struct DedupArgs {
     /// How candidates are verified [default: exact, or signature with --method shingles]
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifyArg>,
-    /// Bits kept of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 for none [default: 8]
+    /// Number of bits of each minimum that the index keeps: 1, 2, 4, 8, 16 or 32, or 0 for none [default: 8]
     #[arg(long, value_name = "BITS", value_parser = parse_signature_bits)]
     signature_bits: Option<u8>,
-    /// Whether the index keeps the shingle hashes of each document, some 11 bytes each, by which `stream` and `query` count
+    /// Whether the index keeps the shingle hashes of each document, about 11 bytes each, which `stream` and `query` need
+    /// for exact counts
     #[arg(long, value_enum, value_name = "WHETHER", default_value = "kept")]
     sets: Sets,
     #[command(flatten)]
     text: TextArgs,
-    /// Leave out of all texts, when they are compared, the spans that more than N documents share: menus, footers, licences.
-    /// OUT/boilerplate has the list; with --against OUT its list is used, and N must be that of the list, if it is given.
-    /// The inputs are read three times. N should be larger than any family of copies
+    /// Ignore text spans that more than N documents share, such as menus, footers and licences, when texts are compared.
+    /// The list of spans is written to OUT/boilerplate. With --against OUT, the list of OUT is used, and N, if given,
+    /// must be that of the list. The inputs are read three times. N should be larger than any group of copies
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     without_boilerplate: Option<u32>,
-    /// Words of a span of --without-boilerplate, 1 to 65535 [default: 10]
+    /// Length of a span for --without-boilerplate in words, 1 to 65535 [default: 10]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     boilerplate_words: Option<u32>,
-    /// Leave out the spans of this list, OUT/boilerplate of an earlier run, instead of a new one
+    /// Ignore the spans in this list, OUT/boilerplate of an earlier run, instead of making a new list
     #[arg(long, value_name = "FILE")]
     boilerplate: Option<PathBuf>,
-    /// What a shingle weighs where resemblance is counted: `distinct`, each the same; `tf`, as often as it occurs, or with
-    /// --features-field as much as its vector says; `idf`, that times its inverse document frequency by --idf. Resemblance is
-    /// the sum of the lesser weights by the sum of the greater ones
+    /// Weight of a shingle in the resemblance: `distinct`, every shingle weighs the same; `tf`, the number of
+    /// occurrences, or with --features-field the weight in the vector; `idf`, the `tf` weight multiplied by the inverse
+    /// document frequency from --idf. Resemblance is the sum of the smaller weights divided by the sum of the larger
+    /// weights
     #[arg(long, value_enum, value_name = "WEIGHTS", default_value = "distinct")]
     weights: WeightsArg,
-    /// What weights that may be fractions, of --weights idf and of vectors, are rounded to before they are counted: 1/256 to
-    /// 2. A resemblance changes by at most U / the mean weight; a shingle costs as much as its units [default: 1]
+    /// Unit to which fractional weights (--weights idf, and weights of vectors) are rounded, 1/256 to 2. Rounding
+    /// changes a resemblance by at most U / the mean weight. A shingle needs memory and time in proportion to its number
+    /// of units [default: 1]
     #[arg(long, value_name = "U", value_parser = parse_weight_unit)]
     weight_unit: Option<WeightUnit>,
-    /// Weight the shingles of --method simhash, or of --weights idf, by this table, from `twindex idf`; text is cut as for
-    /// the table
+    /// Weight the shingles of --method simhash, or of --weights idf, by this table from `twindex idf`; texts are
+    /// tokenized as for the table
     #[arg(long, value_name = "FILE")]
     idf: Option<PathBuf>,
-    /// Which of near documents to keep: the `first` of the input; the `longest` by its tokens (of equal ones the first);
-    /// the one with the `smallest-key`; the one whose key has the smallest hash, `key-hash`, which depends on no order; or
-    /// the one with the largest or smallest number in a field or column, `max:FIELD` or `min:FIELD` (of equal ones the one
-    /// with the smallest key)
+    /// Which of several near documents to keep: the `first` in the input; the `longest` by number of tokens (the first
+    /// if several are equally long); the one with the `smallest-key`; the one whose key has the smallest hash,
+    /// `key-hash`, which does not depend on the order of the input; or the one with the largest or smallest number in a
+    /// field or column, `max:FIELD` or `min:FIELD` (the one with the smallest key if the numbers are equal)
     #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
     keep: KeepArgs,
-    /// Compare documents only inside a value of this field or column, a source or a language: each value keeps its
-    /// survivor, of equal texts too. A document without the field is a bad record. `host` and `domain` are those of its
-    /// URL, and field:NAME is a field with any name
+    /// Compare only documents that have the same value in this field or column, for example a source or a language.
+    /// Equal texts with different values are all kept. A document without the field is a bad record. `host` and `domain`
+    /// are those of the document's URL; `field:NAME` is a field with any name
     #[arg(long, value_name = "FIELD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     inside: Option<String>,
-    /// Field, or column, of the URL of each document, from which hosts are taken [default: the key, where it is a URL]
+    /// Field or column that holds the URL of each document, from which hosts are taken [default: the key, if it is a
+    /// URL]
     #[arg(long, value_name = "FIELD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     url_field: Option<String>,
-    /// Which documents go
+    /// Which documents to remove
     #[arg(long, value_enum, value_name = "HOW", default_value = "leaders")]
     clusters: ClusteringArg,
-    /// Which pairs are in pairs.tsv; all of them can be quadratically many, and --max-bucket bounds them
+    /// Which pairs to list in pairs.tsv. The number of all pairs can be quadratic in the number of documents;
+    /// --max-bucket limits it
     #[arg(long, value_enum, value_name = "WHICH", default_value = "covering")]
     pairs: ListedPairsArg,
-    /// End with an error after N comparisons of documents with kept ones: sets that share their rarest shingles
-    /// without being near are compared all with all [default: no limit]
+    /// Stop with an error after N comparisons of documents with kept ones. Sets that share their rarest shingles without
+    /// being near are all compared with each other [default: no limit]
     #[arg(long, value_name = "N")]
     max_work: Option<u64>,
-    /// With --clusters components, those with more documents than this are cut into clusters whose members are all near
-    /// one of them [default: no limit]
+    /// With --clusters components, split components of more than N documents into clusters in which one document is near
+    /// all others [default: no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     max_cluster: Option<u32>,
-    /// With --pairs all and --clusters components: buckets, texts that share a shingle, and groups of identical documents of
-    /// more than this are not paired all with all, but as stars, with their first member and the one before; fewer where
-    /// that would not bound the work, and the summary says so. Without it, components that would need more are refused
-    /// [default: 10000]
+    /// With --pairs all and --clusters components: limits the pairs of buckets, of texts that share a shingle, and of
+    /// groups of identical documents. If they have more than N members, each member is paired only with the first one
+    /// and the previous one. If that would not limit the work, N is reduced, and the summary reports it. Without this
+    /// option, components that would need more work are refused [default: 10000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..))]
     max_bucket: Option<u32>,
-    /// Also write all documents, each in its own form with what was decided about it: `cluster_id`, `cluster_size`, kept, score
-    /// and `near_key`, the key of the document that is kept for it, as fields of an object, columns, or lines of a record's head
+    /// Also write all documents in their own format with the decision: `cluster_id`, `cluster_size`, kept, score and
+    /// `near_key`, the key of the document that is kept in its place, as JSON fields, columns, or header lines of a
+    /// record
     #[arg(long)]
     annotate: bool,
-    /// Write the documents to keep with how many documents their clusters have, as `cluster_size`
+    /// Add the number of documents in its cluster, as `cluster_size`, to each document that is kept
     #[arg(long)]
     cluster_size: bool,
-    /// What is before the names of the fields that --annotate and --cluster-size add
+    /// Prefix for the names of the fields that --annotate and --cluster-size add
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     annotation_prefix: String,
-    /// Also write OUT/revisits.warc: for each page of a WARC file that goes, and whose payload is that of the kept one, byte for
-    /// byte, a revisit record of WARC/1.1 with the profile identical-payload-digest. Near pages get none; --annotate says what
-    /// they are near
+    /// Also write OUT/revisits.warc: a revisit record of WARC/1.1 with the profile identical-payload-digest for each
+    /// removed page of a WARC file whose payload is identical, byte for byte, to that of the kept page. Near pages get
+    /// no revisit record; --annotate lists the pages that they are near to
     #[arg(long)]
     write_revisits: bool,
     #[command(flatten)]
@@ -208,13 +216,13 @@ pub(crate) struct DedupArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum MethodArg {
     Minhash,
-    /// Sketches are joined: pairs of documents for each shingle that several sketches have, counted
+    /// Joins the sketches: pairs documents for each shingle that their sketches share, and counts these shingles
     Shingles,
     Simhash,
     Exact,
 }
 
-/// The weights of shingles.
+/// How shingles are weighted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum WeightsArg {
     Distinct,
@@ -222,62 +230,63 @@ enum WeightsArg {
     Idf,
 }
 
-/// Which documents an index is made of.
+/// Which documents the index contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum IndexOfArg {
-    /// Those that stay
+    /// The documents that are kept
     Kept,
-    /// All that were read
+    /// All documents that were read
     All,
 }
 
-/// The measure of two documents.
+/// How the similarity of two documents is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum NearMeasureArg {
-    /// What both have, of what either has
+    /// The size of the intersection divided by the size of the union
     Resemblance,
-    /// What both have, of what the smaller one has: it goes if enough of it is in a larger one. Larger documents come
-    /// before smaller ones, and --keep decides between those of the same size
+    /// The size of the intersection divided by the size of the smaller document, which is removed if enough of it is in
+    /// the larger one. Larger documents are preferred to smaller ones; --keep decides between documents of the same size
     Containment,
 }
 
-/// Which documents go.
+/// Which documents are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ClusteringArg {
-    /// One that a kept document before it is near, and no other
+    /// A document that is near an earlier kept document, and no other
     Leaders,
-    /// All but one of each connected component: also what is joined by a chain, and near nothing that is kept
+    /// All documents of a connected component except one, including documents that are only linked to it by a chain of
+    /// pairs and are near no kept document
     Components,
 }
 
 /// Which pairs are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum ListedPairsArg {
-    /// Each document that goes, with the one that is kept for it
+    /// Each removed document with the document that is kept in its place
     Covering,
-    /// All near documents
+    /// All pairs of near documents
     All,
 }
 
 /// How candidates are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Join {
-    /// By comparing sketches of all texts, or by prefixes where that is less work: none is missed
+    /// By comparing the sketches of all texts, or by prefixes if that is less work; finds all pairs
     Auto,
-    /// By the rarest shingles of each text: none is missed
+    /// By the rarest shingles of each text; finds all pairs
     Prefix,
-    /// By the bands of minima that are stored in the index
+    /// By the bands of minima stored in the index; misses some pairs
     Bands,
 }
 
 /// How candidates are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum VerifyArg {
-    /// Shingle by shingle
+    /// By exact counts of shingles
     Exact,
-    /// By the signatures in the index, or the sketches of --method shingles: an estimate
+    /// By the signatures in the index, or the sketches of --method shingles; an estimate
     Signature,
-    /// Not at all: whatever shares a band
+    /// Not at all: documents that share a band are near
     None,
 }
 
@@ -377,7 +386,7 @@ impl DedupArgs {
     }
 }
 
-/// Formats the summary.
+/// Formats the summary as lines of text.
 fn summary(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let share = report.removed as f64 * 100.0 / input.documents.max(1) as f64;
@@ -474,7 +483,7 @@ fn summary(job: &Job, report: &Report) -> Vec<String> {
     lines
 }
 
-/// Formats the counts of the input and of equal documents.
+/// Formats the counts of the inputs and of documents with equal texts.
 fn input_lines(job: &Job, report: &Report) -> Vec<String> {
     let input = &report.input;
     let is_normalised = job.method == twindex_corpus::Method::Exact && job.text.normalises();
@@ -495,7 +504,7 @@ fn input_lines(job: &Job, report: &Report) -> Vec<String> {
     ]
 }
 
-/// Formats the statistics of text that is ignored because many documents share it.
+/// Formats the statistics of the ignored boilerplate spans.
 fn without_spans(found: &twindex_corpus::LeftOutReport) -> String {
     format!(
         "  left out   {:>11}  words, in {}: {} of {} words that more than {} share; {} no other words",
@@ -512,7 +521,7 @@ fn without_spans(found: &twindex_corpus::LeftOutReport) -> String {
     )
 }
 
-/// Formats the number of clusters in each class of sizes.
+/// Formats the number of clusters for each range of cluster sizes.
 fn sizes(report: &Report) -> Vec<String> {
     let sizes = report.cluster_sizes.iter().skip(1).filter(|&&(_, clusters)| clusters > 0);
     let shown = |&(most, clusters): &(u64, u64)| match most {
@@ -522,7 +531,7 @@ fn sizes(report: &Report) -> Vec<String> {
     sizes.map(shown).collect()
 }
 
-/// Formats the counts of duplicates by host.
+/// Formats the number of duplicates for each host.
 fn of_hosts(hosts: &twindex_corpus::Hosts) -> String {
     format!(
         "  hosts      {:>11}  of {} domains; {} duplicates of a page of the same host, {} of the same domain, {} of another",
@@ -534,7 +543,7 @@ fn of_hosts(hosts: &twindex_corpus::Hosts) -> String {
     )
 }
 
-/// Returns remarks for the user in addition to the numbers.
+/// Returns warnings and hints for the user, to be printed after the summary.
 fn remarks(job: &Job, report: &Report) -> Vec<String> {
     let mut remarks = Vec::new();
     if let (Some(lowest), Some((a, b))) = (report.lowest_resemblance, &report.lowest_pair)

@@ -1,4 +1,4 @@
-//! `twindex delete`: remove documents from an index.
+//! `twindex delete`: removes documents from an index.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

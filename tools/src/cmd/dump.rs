@@ -1,4 +1,4 @@
-//! `twindex dump`: prints the bytes of an index file, with their meaning.
+//! `twindex dump`: prints the bytes of an index file and their meaning.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -26,27 +26,28 @@ use twindex::sys::RealVfs;
     Prints offset, bytes and meaning as format-spec.md names them. What is damaged is refused with its place; \
     `verify` looks at all of it.")]
 pub(crate) struct DumpArgs {
-    /// A segment, a manifest, CURRENT, a log or an IDF table
+    /// The file to print: a segment, a manifest, CURRENT, a log or an IDF table
     file: PathBuf,
-    /// Entries to print of each section
+    /// Number of entries of each section to print
     #[arg(long, value_name = "N", default_value_t = 16)]
     rows: u64,
 }
 
-/// Prints lines of offset, bytes and meaning. Bytes are read when they are printed: a segment may be larger than memory.
+/// Prints lines with an offset, the bytes there, and their meaning. Reads bytes when they are printed, because a segment
+/// may be larger than memory.
 struct Printer<W> {
     out: W,
     file: File,
     at: usize,
 }
 
-/// The message for an error while copying, mostly of the output, as the file has been checked before.
+/// The message if copying bytes to the output fails. The file was checked before, so usually the write has failed.
 const CANNOT: &str = "cannot copy from the file to standard output";
-/// Number of bytes printed on a line.
+/// Maximal number of bytes printed on a line.
 const SHOWN: usize = 16;
 
 impl<W: Write> Printer<W> {
-    /// Prints the next `length` bytes, and their meaning.
+    /// Prints the next `length` bytes, at most [`SHOWN`] of them, and their meaning.
     fn field(&mut self, length: usize, meaning: impl std::fmt::Display) -> io::Result<()> {
         let mut field = [0; SHOWN];
         let field = &mut field[..length.min(SHOWN)];
@@ -156,8 +157,8 @@ impl DumpArgs {
         print().context(CANNOT)
     }
 
-    /// A log has neither the parameters of its index nor the meaning of its operations, so records are printed without
-    /// them.
+    /// Prints the records of a log without the meaning of their operations: a log does not contain the parameters of its
+    /// index.
     fn log(&self, mut printer: Printer<impl Write>) -> anyhow::Result<()> {
         let length = printer.file.metadata().with_context(|| CANNOT)?.len();
         let mut bytes = Vec::new();
@@ -180,7 +181,7 @@ impl DumpArgs {
                 printer.read(&mut head)?;
                 let fits = |head: &RecordHead| printer.at as u64 + head.record_bytes() <= length;
                 let Some(head) = RecordHead::read(&head).filter(fits) else { break };
-                // At most the size of the file.
+                // Not larger than the file.
                 bytes.resize(head.record_bytes() as usize, 0);
                 printer.read(&mut bytes)?;
                 if !log::is_sound(salt, printer.at as u64, &bytes) {
@@ -292,7 +293,7 @@ impl DumpArgs {
         .with_context(write)
     }
 
-    /// Decodes the first entries of a section; the printer prints the raw bytes after them.
+    /// Decodes the first entries of a section, whose raw bytes the printer prints afterwards.
     fn entries(
         &self,
         segment: &Segment,
@@ -396,7 +397,7 @@ impl DumpArgs {
     }
 }
 
-/// Returns the marks, priorities and sets of the first documents.
+/// Returns the marks, priorities and sets of the first documents, one line for each document.
 fn fields(segment: &Segment, documents: u32) -> twindex::Result<Vec<String>> {
     let (mut lines, mut set) = (Vec::new(), Vec::new());
     for ordinal in 0..documents {
@@ -412,7 +413,7 @@ fn fields(segment: &Segment, documents: u32) -> twindex::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Returns the first entries of the sections by which documents are found by their sets.
+/// Returns the first entries of a section that finds documents by the hashes in their sets, one line for each entry.
 fn entries_of_sets(segment: &Segment, kind: Kind, most: u64) -> twindex::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut each = |tag: u32, of: u32| {

@@ -1,4 +1,5 @@
-//! `twindex forest`: pairs to a spanning forest. The same verb combines on a worker and reduces what workers made.
+//! `twindex forest`: reduces pairs to a spanning forest. Workers run it on their own pairs, and a last run combines
+//! their forests.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,19 +42,19 @@ pub(crate) struct ForestArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct ForestReport {
-    /// The path of the forest, with --out or --into.
+    /// The path of the forest. Absent without --out and --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     files: u64,
-    /// Lines read.
+    /// Number of lines read.
     pairs: u64,
-    /// Documents in them.
+    /// Number of distinct documents in these lines.
     documents: u64,
-    /// Components of two documents or more.
+    /// Number of components with at least two documents.
     clusters: u64,
-    /// Lines written.
+    /// Number of lines written.
     edges: u64,
-    /// Whether keys were more than memory holds.
+    /// Whether the keys did not fit in memory and were written to scratch files.
     spilled: bool,
     cpu_seconds: f64,
     seconds: f64,
@@ -101,7 +102,7 @@ impl ForestArgs {
     }
 }
 
-/// The forest of all pairs in files, and how many pairs there were.
+/// Returns a spanning forest of all pairs in the files, and the number of pairs read.
 pub(super) fn spanning(files: &mut PairFiles, scratch: &Path, memory: usize) -> anyhow::Result<(Stars, u64)> {
     let mut forest = SpanningForest::new(scratch, memory);
     let pairs = files.for_each(|pair| Ok(forest.join(pair.a, pair.b)?))?;

@@ -1,4 +1,4 @@
-//! `twindex gc`: remove files that an index does not need.
+//! `twindex gc`: removes files that an index does not need.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

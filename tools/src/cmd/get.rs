@@ -38,7 +38,7 @@ struct Document {
     signature: Option<String>,
     bottom: Vec<u64>,
     modular: Vec<u64>,
-    /// The value, with bytes that are not UTF-8 replaced; `value_hex` has the original bytes then.
+    /// The value, with invalid UTF-8 replaced. In that case `value_hex` has the original bytes.
     value: Option<String>,
     value_hex: Option<String>,
     stamp: Option<u64>,
@@ -51,7 +51,7 @@ struct Document {
 /// The totals of `--json`.
 #[derive(Serialize)]
 struct GetReport {
-    /// Number of documents found.
+    /// Number of keys with a document.
     documents: u64,
     /// Number of keys without a document.
     absent: u64,
@@ -101,7 +101,7 @@ impl GetArgs {
             });
         }
         if self.output.json {
-            // Printed one by one, as all of them may be large.
+            // Documents are printed one at a time, because each of them may be large.
             all.iter().try_for_each(report::print_json)?;
             report::print_json(&GetReport { documents: all.len() as u64 - absent, absent })?;
         } else {

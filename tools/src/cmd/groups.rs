@@ -1,4 +1,4 @@
-//! `twindex groups`: the leader of each document, and the size of its group.
+//! `twindex groups`: prints the leader of each document's group, and the group's size.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -27,16 +27,16 @@ use crate::options::ResourceArgs;
 pub(crate) struct GroupsArgs {
     /// Directory of the index
     index: PathBuf,
-    /// Print the group of the document of this key only; the key as it is printed, with \\ for a backslash
+    /// Print only the group of the document with this key; KEY is written as in the output, with \\ for a backslash
     #[arg(long, value_name = "KEY")]
     of: Option<String>,
-    /// Print groups of at least N documents only
+    /// Print only groups of at least N documents
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
     min_size: u32,
-    /// Print JSON objects, one a line, instead of a table
+    /// Print one JSON object per line instead of a table
     #[arg(long)]
     json: bool,
-    /// No notes
+    /// Print no notes
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]
@@ -51,7 +51,7 @@ struct GroupLine<'a> {
     size: u64,
 }
 
-/// Writes the lines of groups.
+/// Writes one line for each document of a group.
 struct GroupLines<W: Write> {
     out: W,
     json: bool,
@@ -113,8 +113,8 @@ impl GroupsArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the leader and the members of a document's group: by queries, or by listing all groups if there would be too
-    /// many queries.
+    /// Returns the leader and the members of a document's group; `None` if the key is not in the index. Runs queries for
+    /// the members, or lists all groups if there would be too many queries.
     fn group(&self, snapshot: &Snapshot, key: &KeyBuf) -> anyhow::Result<Option<(KeyBuf, Vec<KeyBuf>)>> {
         let Some(found) = snapshot.group(key, GROUP_QUESTIONS)? else { return Ok(None) };
         if let Some(group) = found.decided() {
@@ -144,7 +144,7 @@ impl GroupsArgs {
         let listed = groups.for_each(self.min_size, |key, leader, size| {
             lines.add(key, leader, size.into()).map_err(|error| {
                 failed = Some(error);
-                // The reader has closed the pipe; this ends the listing.
+                // The reader has closed the pipe. This error ends the listing.
                 twindex::Error::Invalid("standard output is closed".into())
             })
         });

@@ -1,4 +1,4 @@
-//! `twindex idf`: counts the documents of a collection that have each shingle.
+//! `twindex idf`: counts, for each shingle, the documents of a collection that contain it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -33,7 +33,7 @@ use crate::text_args::TextArgs;
 pub(crate) struct IdfArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// File to make for the table
+    /// File to create for the table
     #[arg(long, short, value_name = "FILE")]
     out: PathBuf,
     /// Replace FILE if it is an idf table
@@ -41,14 +41,14 @@ pub(crate) struct IdfArgs {
     force: bool,
     #[command(flatten)]
     text: TextArgs,
-    /// Count texts without the spans of this list, OUT/boilerplate of `dedup --without-boilerplate`. Such a table goes with
-    /// this list alone; one that counted all words goes with any
+    /// Ignore the text spans in this list, OUT/boilerplate of `dedup --without-boilerplate`. The table can then be used
+    /// only with the same list; a table made without a list can be used with any
     #[arg(long, value_name = "FILE")]
     boilerplate: Option<PathBuf>,
-    /// Leave out shingles that fewer documents have
+    /// Omit shingles that occur in fewer than D documents
     #[arg(long, value_name = "D", default_value_t = 2)]
     min_df: u32,
-    /// Keep at most this number of shingles, those of most documents
+    /// Keep at most N shingles, those that occur in the most documents
     #[arg(long, value_name = "N", default_value_t = 1_000_000,
           value_parser = clap::value_parser!(u32).range(1..=1 << 27))]
     max_entries: u32,
@@ -71,14 +71,14 @@ struct IdfReport {
     peak_rss_bytes: u64,
 }
 
-/// Statistics of a table.
+/// Statistics of an IDF table.
 #[derive(Serialize)]
 pub(crate) struct TableFigures {
     digest: String,
     /// Number of documents with at least one token.
     counted_documents: u32,
     entries: usize,
-    /// The document frequency that is assumed for a shingle without an entry.
+    /// The document frequency assumed for a shingle that is not in the table.
     absent: u32,
 }
 
@@ -141,7 +141,7 @@ impl IdfArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refuses to overwrite an existing file, before any work is done.
+    /// Returns an error if the output file must not be replaced, before any work is done.
     fn check_out(&self) -> anyhow::Result<()> {
         let shown = self.out.display();
         match self.out.symlink_metadata() {
@@ -157,7 +157,7 @@ impl IdfArgs {
         }
         let made = match idf::read(&RealVfs, &self.out) {
             Ok(_) => true,
-            // The file is damaged, but has our magic number and role.
+            // The file is damaged, but its magic number (offset 0) and its role (offset 10) are those of an IDF table.
             Err(Error::Corrupt { offset, .. }) => offset != 0 && offset != 10,
             Err(_) => false,
         };

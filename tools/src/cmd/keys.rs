@@ -1,4 +1,4 @@
-//! `twindex keys`: the keys of an index, in order.
+//! `twindex keys`: prints the keys of an index in ascending order.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ use crate::json_lines::JsonColumns;
 pub(crate) struct KeysArgs {
     /// Directory of the index
     index: PathBuf,
-    /// Print how many there are only
+    /// Print only the number of keys
     #[arg(long)]
     count: bool,
-    /// Print a JSON object for each key, and one with their number as the last line
+    /// Print a JSON object for each key, and one with the number of keys as the last line
     #[arg(long)]
     json: bool,
 }
@@ -55,7 +55,7 @@ impl KeysArgs {
                 };
                 if let Err(error) = written {
                     failed = Some(error);
-                    // Nobody reads on; this ends the listing.
+                    // The reader has closed the pipe. This error ends the listing.
                     return Err(twindex::Error::Invalid("standard output is closed".into()));
                 }
             }

@@ -1,4 +1,4 @@
-//! `twindex man`: the manual, a page for each verb.
+//! `twindex man`: writes the manual, one page for each verb.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use clap::{Args, CommandFactory};
 #[command(after_help = "Example:\n  twindex man ~/.local/share/man/man1 && man twindex-dedup\n\n\
     Pages of the same names are replaced.")]
 pub(crate) struct ManArgs {
-    /// Folder for the pages, made if it is not there
+    /// Folder for the pages, created if it does not exist
     dir: PathBuf,
 }
 

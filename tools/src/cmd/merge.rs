@@ -1,4 +1,4 @@
-//! `twindex merge`: indexes of the same parameters to one.
+//! `twindex merge`: joins indexes with the same parameters into one.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -19,12 +19,12 @@ use crate::report::{self, Stopwatch, counted};
     The result is the index that one `build` of all their documents makes, of one segment, to the last byte. The shards \
     stay as they are.")]
 pub(crate) struct MergeArgs {
-    /// Directory of the new index, which must not be there
+    /// Directory of the new index, which must not exist
     out: PathBuf,
     /// Directories of the indexes to join
     #[arg(value_name = "SHARD", required = true)]
     shards: Vec<PathBuf>,
-    /// What counts where two shards have different documents of one key
+    /// What to do if two shards have different documents with the same key
     #[arg(long, value_enum, value_name = "WHAT", default_value = "refuse")]
     on_conflict: Conflict,
     #[command(flatten)]
@@ -35,11 +35,11 @@ pub(crate) struct MergeArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Conflict {
-    /// Nothing: it is an error
+    /// Stop with an error
     Refuse,
-    /// The document of the shard named first
+    /// Use the document of the shard that is named first
     First,
-    /// The document of the shard named last
+    /// Use the document of the shard that is named last
     Last,
 }
 
@@ -47,7 +47,7 @@ enum Conflict {
 #[derive(Serialize)]
 struct MergeReport {
     documents: u64,
-    /// Keys that several shards had with the same record.
+    /// Number of keys for which several shards had the same record.
     repeated: u64,
     conflicts: u64,
     cpu_seconds: f64,

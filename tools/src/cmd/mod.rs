@@ -1,4 +1,4 @@
-//! The verbs.
+//! The verbs of the command line, one module for each.
 
 mod build;
 mod clusters;
@@ -35,73 +35,73 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-/// What to do.
+/// The verb to run, with its options.
 #[derive(Subcommand)]
 pub(crate) enum Verb {
     /// Find near-duplicate documents; write pairs, clusters, the documents to keep, and the index
     Dedup(dedup::DedupArgs),
-    /// Explain why a document went, or stays: the kept one, the counts, and the words that differ
+    /// Explain why a document was removed or kept: the kept document, the counts, and the words that differ
     Why(why::WhyArgs),
-    /// Find passages that occur in earlier documents, too; list them, and write the documents without them
+    /// Find passages that also occur in earlier documents; list them, and write the documents without them
     Passages(passages::PassagesArgs),
-    /// Make sketches of documents, and a file of them
+    /// Compute sketches of documents and write them to a file
     Sketch(sketch::SketchArgs),
-    /// Make an index, or add to one
+    /// Create an index, or add documents to one
     Build(build::BuildArgs),
-    /// Look up each document and add it, in order, for ever
+    /// Look up each document of a continuous stream and add it, in order
     Stream(stream::StreamArgs),
-    /// Find the documents near each input
+    /// Find the documents near each input document
     Query(query::QueryArgs),
-    /// Count in how many documents each shingle is, for simhashes that weight rare ones more
+    /// Count the documents that contain each shingle, so that simhashes can give rare shingles more weight
     Idf(idf::IdfArgs),
-    /// List all near pairs inside an index
+    /// List all near pairs in an index
     Pairs(pairs::PairsArgs),
-    /// Reduce pairs to a spanning forest, on each worker and of what all of them made
+    /// Reduce pairs to a spanning forest, on each worker and for the results of all workers
     Forest(forest::ForestArgs),
-    /// Make clusters of pairs, or of an index, and say which document of each to keep
+    /// Group pairs, or the documents of an index, into clusters, and choose the document to keep in each
     Clusters(clusters::ClustersArgs),
-    /// Score near pairs band by band, and judge each score against exact resemblance
+    /// Score near pairs band by band, and compare each score with the exact resemblance
     Study(study::StudyArgs),
-    /// Learn which parts of URLs do not change the page, and leave them out of others
+    /// Learn which parts of URLs do not change the page, and remove these parts from other URLs
     Urls(urls::UrlsArgs),
-    /// Say how good the pairs that were found are, against pairs that are known
+    /// Compute the precision and recall of found pairs, given the known pairs
     Eval(eval::EvalArgs),
-    /// Say what an index would cost: designs of tables with their bytes, probes and times
+    /// Estimate the cost of an index: bytes, probes and times of possible table designs
     Plan(plan::PlanArgs),
-    /// Merge the segments of an index to one, without what was replaced or deleted
+    /// Merge the segments of an index into one, without replaced and deleted documents
     Compact(compact::CompactArgs),
-    /// Join indexes of the same parameters to a new one
+    /// Join indexes with the same parameters into a new one
     Merge(merge::MergeArgs),
-    /// Make a copy of an index that shares its files
+    /// Make a copy of an index that shares the files of the original
     Snapshot(snapshot::SnapshotArgs),
     /// Remove documents from an index
     Delete(delete::DeleteArgs),
     /// Remove files that an index does not need
     Gc(gc::GcArgs),
-    /// List the group of each document of an index: the document that leads it, and its size
+    /// List the leader and the size of each document's group in an index
     Groups(groups::GroupsArgs),
     /// List the keys of an index
     Keys(keys::KeysArgs),
-    /// Print what an index has of documents
+    /// Print the data of documents in an index
     Get(get::GetArgs),
-    /// Say what is in an index
+    /// Print statistics of an index
     Stats(stats::StatsArgs),
-    /// Write a page about what is in an index: pairs by band, clusters, buckets, bytes
+    /// Write an HTML page about an index: pairs by band, clusters, buckets, bytes
     Report(report::ReportArgs),
-    /// Save what can be saved of a damaged index, as a new one
+    /// Copy the undamaged documents of a damaged index to a new one
     Salvage(salvage::SalvageArgs),
-    /// Check that an index is sound, down to the last byte
+    /// Check every byte of an index for damage
     Verify(verify::VerifyArgs),
-    /// Print the bytes of an index file with their meaning
+    /// Print the bytes of an index file and their meaning
     Dump(dump::DumpArgs),
-    /// Print what a shell needs to complete commands and options
+    /// Print a script that completes commands and options in a shell
     Completions(completions::CompletionsArgs),
-    /// Write the manual, a page for each verb
+    /// Write the manual, one page for each verb
     Man(man::ManArgs),
 }
 
 impl Verb {
-    /// Runs the verb to its exit code.
+    /// Runs the verb and returns the exit code.
     pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
         match self {
             Self::Dedup(dedup) => dedup.run(),

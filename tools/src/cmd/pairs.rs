@@ -1,4 +1,4 @@
-//! `twindex pairs`: all near pairs inside an index, or across two.
+//! `twindex pairs`: finds all near pairs in an index, or across two indexes.
 
 mod brought;
 mod raw;
@@ -46,31 +46,33 @@ pub(crate) struct PairsArgs {
     /// Directory of the index
     #[arg(required_unless_present = "fingerprints")]
     index: Option<PathBuf>,
-    /// Instead of an index, raw fingerprints: little-endian 64-bit numbers, named by position. They are held in
-    /// memory beside --memory, some 50 bytes each; an index is not. With --fingerprint-field, a JSONL, CSV, TSV or Parquet
-    /// file of fingerprints with keys, from which a scratch index is made
+    /// File of raw fingerprints to use instead of an index: little-endian 64-bit numbers, whose keys are their
+    /// positions. They need about 50 bytes of memory each, in addition to --memory; an index does not. With
+    /// --fingerprint-field, a JSONL, CSV, TSV or Parquet file of fingerprints with keys, which are added to a scratch
+    /// index
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "resembling"], requires = "within")]
     fingerprints: Option<PathBuf>,
     #[command(flatten)]
     fingerprint: FingerprintArgs,
-    /// The keys of --fingerprints, as many little-endian 64-bit numbers, all different
+    /// File with the keys of --fingerprints: one little-endian 64-bit number for each fingerprint, all different
     #[arg(long, value_name = "FILE", requires = "fingerprints", conflicts_with = "fingerprint_field")]
     ids: Option<PathBuf>,
-    /// Hamming radius, 0 to 10 [default: the index's, unless resemblance alone makes its documents near]
+    /// Hamming radius, 0 to 10 [default: the index's, unless its documents are near by resemblance alone]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
-    /// Pairs with a resemblance of J or more, instead of fingerprints: all where sets are kept, and otherwise among the
-    /// documents that share a band [default: the index's threshold, where distance makes no documents near]
+    /// Find pairs with a resemblance of J or more, instead of comparing fingerprints: all such pairs if the index keeps
+    /// sets, otherwise those among documents that share a band [default: the index's threshold, if its documents are not
+    /// near by distance]
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with = "within")]
     resembling: Option<f64>,
     #[command(flatten)]
     features: FeatureArgs,
-    /// Pairs of a document of INDEX and one of this index, which must have been made with the same options; of
-    /// --fingerprints, of a row of it and a row of this file of fingerprints, named by position
+    /// Find pairs of a document of INDEX and a document of this index, which must have been made with the same options.
+    /// With --fingerprints, pairs of a row of its file and a row of this file of fingerprints; keys are positions
     #[arg(long, value_name = "OTHER")]
     with: Option<PathBuf>,
-    /// How --resembling is verified: counted by the sets in the index, as is usual, or on --texts; or by its signatures, an
-    /// estimate
+    /// How --resembling is verified: by exact counts, with the sets in the index (the default) or on --texts; or by the
+    /// signatures in the index, an estimate
     #[arg(long, value_enum, value_name = "HOW")]
     pub(super) verify: Option<VerifyChoice>,
     /// The texts of an INDEX without sets, as they were given to `build`
@@ -82,10 +84,11 @@ pub(crate) struct PairsArgs {
     /// Field of a JSONL object that holds the text [default: text]
     #[arg(long, value_name = "NAME", requires = "texts")]
     text_field: Option<String>,
-    /// Field of a JSONL object, or with --fingerprint-field column of a table, that holds the document's key [default: id]
+    /// Field of a JSONL object, or with --fingerprint-field column of a table, that holds the document's key [default:
+    /// id]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
-    /// Print the number of pairs only
+    /// Print only the number of pairs
     #[arg(long)]
     count: bool,
     #[command(flatten)]
@@ -96,7 +99,7 @@ pub(crate) struct PairsArgs {
     pub(super) work: ResourceArgs,
     #[command(flatten)]
     pub(super) output: Output,
-    /// Another verb asked for a file, and reports it itself.
+    /// Whether another verb runs this one as a step; that verb reports the file itself.
     #[arg(skip)]
     pub(super) is_a_step: bool,
 }
@@ -104,14 +107,14 @@ pub(crate) struct PairsArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct PairsReport {
-    /// The path of the pairs, with --out or --into.
+    /// The path of the file of pairs. Absent without --out and --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     pairs: u64,
-    /// Number of pairs that were compared, with --resembling.
+    /// Number of candidate pairs that were compared. Absent without --resembling.
     #[serde(skip_serializing_if = "Option::is_none")]
     candidates: Option<u64>,
-    /// Number of buckets whose pairs were not all checked.
+    /// Number of buckets with too many members to compare all pairs. Absent without --resembling.
     #[serde(skip_serializing_if = "Option::is_none")]
     capped_buckets: Option<u64>,
     cpu_seconds: f64,
@@ -120,7 +123,7 @@ struct PairsReport {
     peak_rss_bytes: u64,
 }
 
-/// Sums over pairs.
+/// Totals over all pairs.
 #[derive(Clone, Copy, Default)]
 struct PairTotals {
     count: u64,
@@ -148,7 +151,7 @@ impl std::iter::Sum for PairTotals {
     }
 }
 
-/// Appends the line of two documents; `score` begins with a tab.
+/// Appends a line with the keys of two documents. `score` begins with a tab.
 fn add_line(
     text: &mut Vec<u8>,
     a: &KeyBuf,
@@ -163,7 +166,7 @@ fn add_line(
     Ok(())
 }
 
-/// Appends the line of two near documents.
+/// Appends a line with the keys and the distance of two near documents.
 fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Result<()> {
     add_line(text, a, b, |text| {
         text.push(b'\t');
@@ -171,14 +174,14 @@ fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Re
     })
 }
 
-/// The output of lines: a plain table on standard output, or a file for `forest` and `clusters`.
+/// Where lines are written: as a plain table to standard output, or to a file for `forest` and `clusters`.
 enum PairLines {
     Plain(StageFile),
     File(Box<PairWriter>),
 }
 
 impl PairLines {
-    /// Writes `count` lines.
+    /// Writes `text`, which has `count` lines.
     fn put(&mut self, count: u64, text: &[u8]) -> anyhow::Result<()> {
         match self {
             Self::Plain(out) => out.write_all(text).context("cannot write to standard output"),
@@ -231,12 +234,12 @@ impl PairsArgs {
         self.report(totals, None, written, watch)
     }
 
-    /// Returns the folder of scratch files, the memory and the threads of the join.
+    /// Returns the scratch folder, the memory budget and the number of threads for the join.
     fn resources<'a>(&self, scratch: &'a tempfile::TempDir) -> JoinResources<'a> {
         JoinResources { dir: scratch.path(), memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
-    /// Finds pairs of fingerprints in one index or across two; prints them, unless only their number is requested.
+    /// Finds pairs of near fingerprints in one index or across two. Prints them, unless only their number is requested.
     fn near(
         &self,
         left: &Snapshot,
@@ -264,7 +267,7 @@ impl PairsArgs {
             in_order(make, write, |push| {
                 pairs_within(left, right, within, resources, |a, b, distance| push((a, b, distance)))
             })?;
-            // Keys are read after the join.
+            // Keys were read from mapped files after the join: reports any error of these reads.
             left.check_maps()?;
             right.map_or(Ok(()), Snapshot::check_maps)?;
             return Ok((totals, Some(out.finish()?)));
@@ -292,7 +295,7 @@ impl PairsArgs {
         self.stage.is_file() || !self.count
     }
 
-    /// Creates the output for pairs of documents with these parameters.
+    /// Creates the output for pairs of documents in an index with these parameters.
     fn lines(&self, params: &Params, verify: VerifyChoice) -> anyhow::Result<PairLines> {
         let (pairs, columns) = match (self.resembling, verify) {
             (None, _) => {
@@ -352,7 +355,7 @@ impl PairsArgs {
         };
         let of_right = right.and_then(|(_, _, snapshot)| snapshot.params().minhash);
         let mut kept = minhash;
-        // Only the bits that both indexes store are compared.
+        // Compares only feature bits that both indexes store.
         kept.feature_bits = of_right.map_or(u8::MAX, |right| right.feature_bits).min(minhash.feature_bits);
         let agreement = self.features.options().agreement(kept, snapshot.documents())?;
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
@@ -422,7 +425,7 @@ impl PairsArgs {
         self.index.as_deref().ok_or_else(|| Usage::new("name an INDEX, or --fingerprints FILE").into())
     }
 
-    /// Refuses options that have no effect or contradict each other.
+    /// Returns an error if options have no effect or contradict each other.
     fn check(&self) -> anyhow::Result<()> {
         self.stage.check(PAIRS)?;
         if self.features.options().are_given() && self.resembling.is_none() {

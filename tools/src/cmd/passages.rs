@@ -1,5 +1,5 @@
-//! `twindex passages`: passages that documents share with earlier ones. The library's [`twindex_corpus::Passages`] does the
-//! work; this file has the options and the summary.
+//! `twindex passages`: finds passages that documents share with earlier ones. [`twindex_corpus::Passages`] does the
+//! work; this file has the options and prints the summary.
 
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,8 @@ pub(crate) struct PassagesArgs {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Find the documents of an index of passages that contain parts of texts: a line for each shared passage
+    /// Find the documents in an index of passages that share passages with the given texts; print one line per shared
+    /// passage
     #[command(after_help = "Examples:\n  \
         twindex passages query days.psg texts.jsonl\n  \
         twindex passages query days.psg essay.txt --json\n  \
@@ -54,12 +55,12 @@ enum Verb {
         Columns: key, document, start, end, document_start, document_end, words; places are bytes of both texts.\n\
         With --json a line for each text: its words, those that were found, and the documents with their words.")]
     Query(Box<Query>),
-    /// Merge all parts of an index of passages into one. Runs that add documents merge parts of about the same size
+    /// Merge all parts of an index of passages into one. Runs that add documents only merge parts of similar size
     #[command(after_help = "Example:\n  twindex passages compact days.psg\n\n\
         Documents that were deleted are dropped. The index answers as before; who reads it meanwhile reads on. A crash \
         leaves it as it was before or after.")]
     Compact {
-        /// The index
+        /// The index of passages
         index: PathBuf,
         #[command(flatten)]
         work: ResourceArgs,
@@ -71,44 +72,44 @@ enum Verb {
         All documents with one of these keys are no sources and no answers any more. A key that is not there is counted, and \
         no error. Their bytes go with `passages compact`.")]
     Delete {
-        /// The index
+        /// The index of passages
         index: PathBuf,
         #[command(flatten)]
         keys: KeyArgs,
         #[command(flatten)]
         output: Output,
     },
-    /// Check every byte of an index of passages
+    /// Check every byte of an index of passages for damage
     #[command(after_help = "Example:\n  twindex passages verify days.psg")]
     Verify {
-        /// The index
+        /// The index of passages
         index: PathBuf,
     },
 }
 
 #[derive(Args)]
 struct Query {
-    /// The index
+    /// The index of passages
     index: PathBuf,
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
     ids: IdsArgs,
-    /// The most documents of an answer; those with the most shared words come first
+    /// Maximal number of documents in an answer; those with the most shared words are listed first
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// Bound the time: of a fingerprint with more places than this the first are followed. Answers may lack documents then,
-    /// and a note says so [default: all places are followed]
+    /// Limit the time of a query: if a fingerprint occurs at more than N positions, only the first N are followed.
+    /// Answers may then lack documents, which a note reports [default: all positions are followed]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_places: Option<u32>,
-    /// Also write a page to FILE with the answers that share the most words, each text beside the stored document
+    /// Also write an HTML page to FILE with the answers that share the most words, each text next to the stored document
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// The documents that the index was made of, read as INPUT is: the page shows their texts, which the index does not
-    /// have; without them it shows the shared passages alone. May be given again
+    /// The documents from which the index was made, read in the same way as INPUT. The page shows their texts, which the
+    /// index does not keep; without this option it shows only the shared passages. May be repeated
     #[arg(long, value_name = "INPUT", requires = "html")]
     documents: Vec<PathBuf>,
-    /// Threads to use [default: all cores]
+    /// Number of threads to use [default: all cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
     #[command(flatten)]
@@ -122,51 +123,51 @@ struct Find {
     input: InputArgs,
     #[command(flatten)]
     ids: IdsArgs,
-    /// What is done about a key that comes again; `last` reads the inputs once more
+    /// What to do with a repeated key; `last` reads the inputs once more
     #[arg(long, value_enum, value_name = "HOW", default_value = "number")]
     repeated_keys: Repeated,
-    /// Folder to make for the results
+    /// Folder to create for the results
     #[arg(long, short, value_name = "OUT", required = true)]
     out: Option<PathBuf>,
     /// Replace OUT if an earlier run made it
     #[arg(long)]
     force: bool,
-    /// The fewest words of a span, 1 to 65535 [default: 50; 1 of a unit]
+    /// Minimal length of a passage in words, 1 to 65535 [default: 50; 1 with a --unit other than words]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..=65_535))]
     min_words: Option<u32>,
-    /// What is repeated: runs of words, or whole lines, paragraphs (between empty lines) or sentences, as they are
+    /// What is compared: runs of words, or complete lines, paragraphs (separated by empty lines) or sentences
     #[arg(long, value_enum, value_name = "UNIT", default_value = "words")]
     unit: UnitArg,
-    /// What is equal in equal passages: tokens, or all bytes from the first token to the last
+    /// What must be equal in two passages: their tokens, or all bytes from the first token to the last
     #[arg(long, value_enum, value_name = "WHAT", default_value = "tokens")]
     exact: ExactArg,
-    /// Find passages of a document that stand earlier in the same, too
+    /// Also find passages that occur earlier in the same document
     #[arg(long)]
     within: bool,
-    /// Which documents come first; of equal passages that of the first document stays: the `first` of the input; the
-    /// `longest` by its words (of equal ones the first); the one with the `smallest-key`; the one whose key has the smallest
-    /// hash, `key-hash`; or the one with the largest or smallest number in a field or column, `max:FIELD` or `min:FIELD` (of
-    /// equal ones the one with the smallest key)
+    /// Order of the documents; of several equal passages, the one in the first document is kept. The order is `first`,
+    /// that of the input; `longest`, by number of words (in input order if equal); `smallest-key`; `key-hash`, by the
+    /// hash of the key; or `max:FIELD` or `min:FIELD`, the largest or smallest number in a field or column first (by key
+    /// if equal)
     #[arg(long, value_name = "WHICH", value_parser = parse_keep, default_value = "first")]
     keep: KeepArgs,
-    /// Write the documents without their spans
+    /// Write the documents without their repeated passages
     #[arg(long)]
     cut: bool,
-    /// Write the documents with the places of their spans in a field or column, `repeated_spans`: `[[start,end],...]`, in
-    /// bytes of the text, united where spans overlap
+    /// Write the documents with the positions of their repeated passages in a field or column `repeated_spans`:
+    /// `[[start,end],...]`, in bytes of the text; overlapping passages are merged
     #[arg(long)]
     mark: bool,
-    /// What is before the name of the field that --mark adds
+    /// Prefix for the name of the field that --mark adds
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     annotation_prefix: String,
-    /// Also write a page to FILE with the longest spans, each beside its first occurrence
+    /// Also write an HTML page to FILE with the longest passages, each next to its first occurrence
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// An index of passages: its documents come before all others, and are sources too
+    /// An index of passages whose documents come before all others, so that their passages are kept
     #[arg(long, value_name = "INDEX")]
     against: Option<PathBuf>,
-    /// Add the documents to this index of passages, as they were read; it is made if it is not there. Its parts, one a run,
-    /// are merged when there are more than 8 of about the same size
+    /// Add the documents, as they were read, to this index of passages; it is created if it does not exist. Each run
+    /// adds one part; if there are more than 8 parts of similar size, they are merged
     #[arg(long, value_name = "INDEX")]
     index: Option<PathBuf>,
     #[command(flatten)]
@@ -214,7 +215,7 @@ impl PassagesArgs {
     }
 }
 
-/// Merges the parts of an index.
+/// Merges all parts of an index of passages.
 fn compact(index: &Path, work: &ResourceArgs, output: &Output) -> anyhow::Result<ExitCode> {
     work.apply()?;
     let compacted = PassagesIndex::compact(index, work.memory / 2)?;
@@ -247,7 +248,7 @@ fn compact(index: &Path, work: &ResourceArgs, output: &Output) -> anyhow::Result
     Ok(ExitCode::SUCCESS)
 }
 
-/// Deletes documents from an index.
+/// Deletes documents from an index of passages.
 fn delete(index: &Path, keys: &KeyArgs, output: &Output) -> anyhow::Result<ExitCode> {
     let deleted = PassagesIndex::delete(index, &keys.byte_keys(index)?.into_iter().collect())?;
     let there = PassagesIndex::open(index)?;
@@ -324,7 +325,7 @@ impl Query {
     }
 }
 
-/// Writes a line for each passage.
+/// Writes one line for each passage of an answer.
 fn write_rows(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()> {
     for document in &answer.documents {
         for one in &document.matches {
@@ -341,7 +342,7 @@ fn write_rows(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()
     Ok(())
 }
 
-/// Writes a line for each text.
+/// Writes one JSON line for each text.
 fn write_json(out: &mut impl Write, answer: &PassageAnswer) -> anyhow::Result<()> {
     let mut value = serde_json::to_value(answer)?;
     value["key"] = String::from_utf8_lossy(&answer.key).into();
@@ -408,7 +409,7 @@ impl Find {
     }
 }
 
-/// Formats the summary.
+/// Formats the summary as lines of text.
 fn summary(job: &Job, report: &PassageReport) -> Vec<String> {
     let input = &report.input;
     let share = report.repeated_bytes as f64 * 100.0 / input.text_bytes.max(1) as f64;

@@ -18,13 +18,13 @@ use crate::options::{Usage, parse_resemblance, parse_size};
 use crate::param_args::parse_minima;
 use crate::report::{self, bytes, count};
 
-/// Number of bytes of ranks and postings for a document.
+/// Number of bytes for the rank and the postings of a document.
 const BYTES_A_DOCUMENT: f64 = 8.0;
-/// Maximal number of documents: no file system can store the tables of more.
+/// Maximal number of documents. No file system can store the tables of more.
 const PLANNED_MAX: u64 = 1 << 50;
-/// Choices slower than the fastest by this factor are listed only on request.
+/// Designs slower than the fastest one by this factor are listed only with `--all`.
 const SLOW: f64 = 20.0;
-/// Default memory if tables are read from a disk.
+/// Default memory in bytes for tables that are read from a disk.
 const MEMORY: usize = 1 << 30;
 
 /// Options of `plan`.
@@ -38,35 +38,36 @@ const MEMORY: usize = 1 << 30;
     Times are predicted for one thread of the machine the model was fitted on, 16 queries together, half of them with\n\
     a hit. Bytes are those of the tables; each document takes 8 more and its key.")]
 pub(crate) struct PlanArgs {
-    /// Documents, each with a fingerprint of its own; written as 8000000000, 8e9, 8G or 2^33
+    /// Number of documents, each with a fingerprint; written as 8000000000, 8e9, 8G or 2^33
     #[arg(long, value_name = "N", value_parser = parse_documents, required_unless_present = "threshold")]
     documents: Option<u64>,
-    /// Radius: bits in which near fingerprints differ at most
+    /// Hamming radius: the largest number of bits in which near fingerprints differ
     #[arg(long, value_name = "K", default_value_t = 3, value_parser = clap::value_parser!(u8).range(0..=10))]
     within: u8,
-    /// Memory for the tables: with --medium memory those that do not fit are marked; otherwise what does not fit is
-    /// read from there [default: 1G with --medium ssd and disk]
+    /// Memory for the tables. With --medium memory, tables that do not fit are marked; otherwise, the part that does not
+    /// fit is read from the medium [default: 1G with --medium ssd and disk]
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     memory: Option<usize>,
-    /// Where tables are read from
+    /// The medium that tables are read from
     #[arg(long, value_enum, default_value = "memory")]
     medium: MediumArg,
-    /// Only this design, or what auto, small or fast takes
+    /// List only this design, or the design that auto, small or fast selects
     #[arg(long, value_name = "NAME")]
     design: Option<DesignChoice>,
-    /// Only tables coded so
+    /// List only tables with this codec
     #[arg(long, value_name = "CODEC")]
     codec: Option<Codecs>,
     /// Order of the list
     #[arg(long, value_enum, default_value = "time")]
     sort: SortArg,
-    /// Every codec of every design, also where another of the same design is smaller and faster, or all are slow
+    /// List every codec of every design, including those that are slow or both larger and slower than another codec of
+    /// the same design
     #[arg(long)]
     all: bool,
-    /// The bands of MinHash for this resemblance, and what they find
+    /// Also print the MinHash bands for this resemblance and their recall
     #[arg(long, value_name = "J", value_parser = parse_resemblance)]
     threshold: Option<f64>,
-    /// Minima that its bands are made of, 120 to 1024
+    /// Number of minima from which these bands are built, 120 to 1024
     #[arg(long, value_name = "N", value_parser = parse_minima(), default_value_t = MINIMA, requires = "threshold")]
     minima: u16,
     /// Print one JSON document on standard output instead of text
@@ -144,7 +145,7 @@ struct PlanReport {
     medium: MediumArg,
     memory_bytes: Option<u64>,
     segments: u64,
-    /// Number of bytes of ranks and postings, without keys.
+    /// Number of bytes of ranks and postings for a document, without its key.
     bytes_per_document: f64,
     auto: String,
     small: String,
@@ -156,36 +157,37 @@ struct PlanReport {
     bands: Option<Curve>,
 }
 
-/// A design and its codecs. All numbers are totals over the segments.
+/// A design with its codec. Counts and sizes are totals over all segments.
 #[derive(Clone, Serialize)]
 struct DesignLine {
     name: String,
     codecs: String,
     tables: u32,
-    /// The distinct numbers of bits by which tables are probed.
+    /// The distinct lengths in bits of the prefixes by which tables are probed.
     prefix_bits: Vec<u32>,
     bytes_per_fingerprint: f64,
     bytes: u64,
     probes: u64,
-    /// Whether a query compares all fingerprints instead of probing, which is less work for few fingerprints.
+    /// Whether a query scans all fingerprints instead of probing, which is faster for a small number of fingerprints.
     scan: bool,
     entries: f64,
     candidates: f64,
-    /// Number of pages read from the medium.
+    /// Mean number of pages that a query reads from the medium.
     cold_pages: f64,
     ns_per_query: f64,
-    /// The work of a query in memory, by kind: multiplied by the model's costs, it gives the time.
+    /// The number of operations of a query in memory, by kind. Multiplied by the costs of the model and summed, they
+    /// give its time.
     work: BTreeMap<&'static str, f64>,
     exact: bool,
-    /// For each distance 0, 1, ... `within`, the probability that a document at that distance is found.
+    /// For each distance 0, 1, ... `within`, the probability that a document at this distance is found.
     recall: Vec<f64>,
-    /// The standard error of the recall; 0 if the recall is exact.
+    /// The standard error of the recall; 0 if the recall is computed exactly.
     recall_standard_error: f64,
     fits: bool,
     chosen_by: Vec<&'static str>,
 }
 
-/// The method of Manku, Jain and Das Sarma: sorted tables of whole fingerprints.
+/// The method of Manku, Jain and Das Sarma: sorted tables of complete fingerprints.
 #[derive(Serialize)]
 struct Paper {
     design: String,
@@ -202,14 +204,14 @@ struct Prefix {
     candidates: f64,
 }
 
-/// The method of looking up every value within the radius.
+/// The method that looks up every value within the radius.
 #[derive(Serialize)]
 struct Expansion {
     probes: u64,
     at_distance: u64,
 }
 
-/// The recall of bands, by resemblance.
+/// The recall of bands as a function of resemblance.
 #[derive(Serialize)]
 struct Curve {
     threshold: f64,
@@ -250,7 +252,7 @@ impl PlanArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Returns the memory for tables, if it is limited.
+    /// Returns the memory for tables in bytes; `None` if it is not limited.
     fn memory(&self) -> Option<u64> {
         let usual = (self.medium != MediumArg::Memory).then_some(MEMORY);
         self.memory.or(usual).map(|memory| memory as u64)
@@ -323,7 +325,7 @@ impl PlanArgs {
                 let is_slow = choice.cost.nanos() > SLOW * fastest;
                 !is_chosen && (is_slow || listed.iter().any(better))
             };
-            // Each design is compared with all others, including those that are dominated.
+            // Compares each design with all others, including those that are themselves dominated.
             let kept: Vec<bool> = listed.iter().map(|choice| !beaten(choice)).collect();
             let mut kept = kept.into_iter();
             listed.retain(|_| kept.next().unwrap_or(true));
@@ -396,7 +398,8 @@ impl PlanArgs {
         }
     }
 
-    /// Returns the designs of the paper for this radius, or all of its designs.
+    /// Returns the costs of the paper's method for the design named by `--design`, or else for its usual designs at this
+    /// radius.
     fn paper(&self, documents: u64) -> Vec<Paper> {
         let within = self.within;
         let names: Vec<DesignName> = if let Some(DesignChoice::Named(name)) = self.design {
@@ -482,7 +485,7 @@ impl PlanArgs {
         lines
     }
 
-    /// Returns the recommended design, and the reason.
+    /// Returns the recommended design and the reason, as lines of text.
     fn advice(report: &PlanReport) -> Vec<String> {
         let of = |word| report.designs.iter().find(|line| line.chosen_by.contains(&word));
         let mut lines: Vec<String> = Vec::new();
@@ -657,7 +660,7 @@ fn nanos_text(nanos: f64) -> String {
     }
 }
 
-/// Formats a mean, with a decimal if it is small.
+/// Formats a mean value, with up to two decimals if it is below 100.
 fn mean_count(mean: f64) -> String {
     if mean > 0.0 && mean < 0.005 {
         return "<0.01".to_string();
@@ -680,7 +683,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_of_documents_are_written_in_many_ways() {
+    fn document_counts_are_parsed_in_every_notation() {
         for (text, documents) in [
             ("1", 1),
             ("50M", 50_000_000),
@@ -703,7 +706,7 @@ mod tests {
     }
 
     #[test]
-    fn times_and_counts_read_well() {
+    fn times_and_counts_are_formatted_with_units() {
         let nanos = [83.4, 999.4, 1154.0, 8e6, 2e9].map(nanos_text);
         assert_eq!(nanos, ["83 ns", "999 ns", "1.15 us", "8.00 ms", "2.0 s"]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! `twindex query`: the documents near each input.
+//! `twindex query`: finds the documents near each input.
 
 mod batch;
 mod contained;
@@ -40,15 +40,15 @@ use crate::shard::ShardArgs;
 use crate::stage::{ResultKind, StageArgs, StageFile, WrittenFile};
 use crate::verifying::{NearQueryArg, VerifiedBy, counted};
 
-/// The result of --out or --into.
+/// The kind of result written by `--out` and `--into`.
 const HITS: ResultKind =
     ResultKind { noun: "a table of hits", suffix: "hits", magic: b"query\tkey\tdistance\t" };
 
-/// The message if results cannot be written.
+/// The message if the results cannot be written.
 const CANNOT_WRITE: &str = "cannot write the results";
-/// Minimal number of queries in a batch for a core. In a larger batch, more queries read the same buckets.
+/// Minimal number of queries per core in a batch. A larger batch has more queries that read the same buckets.
 const BATCH: usize = 4096;
-/// Maximal number of queries in a batch for a core.
+/// Maximal number of queries per core in a batch.
 const BATCH_MAX: usize = 1 << 18;
 
 /// Options of `query`.
@@ -82,56 +82,63 @@ pub(crate) struct QueryArgs {
     repeated: RepeatedArgs,
     #[command(flatten)]
     boilerplate: BoilerplateArgs,
-    /// Instead of an index, raw fingerprints, read in pieces of 64 MB: little-endian 64-bit numbers, named by position
+    /// File of raw fingerprints to search instead of an index: little-endian 64-bit numbers, whose keys are their
+    /// positions; read in pieces of 64 MB
     #[arg(long, value_name = "FILE", conflicts_with_all = ["index", "inputs"],
         requires_all = ["fingerprints", "within"])]
     against_fingerprints: Option<PathBuf>,
-    /// How raw fingerprints are answered: by the tables of the index; by a join, for which all of it is read; by
-    /// comparing all with all; or what a model of costs says is fastest. Answers do not depend on it
+    /// Strategy for raw fingerprints: probe the tables of the index; join, which reads the whole index; compare all
+    /// queries with all fingerprints; or use the strategy that a cost model estimates to be fastest. Answers do not
+    /// depend on it
     #[arg(long, value_enum, value_name = "WAY", default_value = "auto", requires = "fingerprints")]
     by: StrategyArg,
-    /// Raw fingerprints instead of documents: little-endian 64-bit numbers, queries are named by position
+    /// File of raw fingerprints as queries instead of documents: little-endian 64-bit numbers, whose keys are their
+    /// positions
     #[arg(long, value_name = "FILE", conflicts_with_all = ["inputs", "fingerprint_field"])]
     fingerprints: Option<PathBuf>,
-    /// Only documents within this Hamming radius, 0 to 10, exactly [default with --fingerprints: the index's]
+    /// Find exactly the documents within this Hamming radius, 0 to 10 [default with --fingerprints: the index's]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
-    /// Only documents whose resemblance is J or more
+    /// Find documents whose resemblance is J or more
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "fingerprints"])]
     resembling: Option<f64>,
-    /// What is counted of two documents. Containment finds the documents that contain at least --threshold of the query and
-    /// are as large or larger, and documents that the query contains as much of; it needs an index with sets, and reads those of
-    /// all documents, once for as many queries as fit a half of --memory
+    /// How the similarity of two documents is measured. Containment finds documents that are at least as large as the
+    /// query and contain at least --threshold of it, and documents that are contained in the query by at least this share. It
+    /// needs an index with sets, and reads the sets of all documents once for as many queries as fit in half of --memory
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
     near: NearQueryArg,
-    /// With --near containment, the share from which on one document contains another [default: the index's threshold]
+    /// With --near containment, smallest share of one document that another must contain [default: the index's
+    /// threshold]
     #[arg(long, value_name = "J", value_parser = parse_resemblance)]
     threshold: Option<f64>,
     #[command(flatten)]
     features: FeatureArgs,
-    /// How a resemblance is verified: counted by the sets in the index, as is usual, or on --texts with --resembling; by
-    /// its signatures, an estimate; or not at all
+    /// How resemblance is verified: by exact counts, with the sets in the index (the default) or on --texts with
+    /// --resembling; by the signatures in the index, an estimate; or not at all
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifiedBy>,
     /// The texts of an index without sets, as they were given to `build`
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     texts: Vec<PathBuf>,
-    /// With --texts, print how much of the query is contained in the hit, and of the hit in the query, counted
+    /// With --texts, print the exact share of the query that the hit contains, and the share of the hit that the query
+    /// contains
     #[arg(long)]
     containment: bool,
-    /// Print the number of hits only
+    /// Print only the number of hits
     #[arg(long)]
     count: bool,
-    /// At most this many hits a query, the nearest
+    /// Print at most N hits for each query, the nearest ones
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-    /// One hit a query, the first that is found, which need not be the nearest
+    /// Print only the first hit found for each query, which need not be the nearest
     #[arg(long, conflicts_with_all = ["limit", "shard"])]
     first: bool,
-    /// Visit at most N rows of the fingerprint tables for a query in each segment; what that leaves out is counted
+    /// Visit at most N rows of the fingerprint tables for each query in each segment; the number of skipped buckets is
+    /// reported
     #[arg(long, value_name = "N")]
     visits: Option<u64>,
-    /// How the fingerprint tables are probed, if their codec has it; answers do not depend on it [default: the fastest]
+    /// How the fingerprint tables are probed, if their codec supports it; answers do not depend on it [default: the
+    /// fastest way]
     #[arg(long, value_enum, value_name = "WAY")]
     probe: Option<ProbeArg>,
     #[command(flatten)]
@@ -146,7 +153,7 @@ pub(crate) struct QueryArgs {
     output: Output,
 }
 
-/// Strategies for many queries.
+/// Strategies for answering many queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum StrategyArg {
     Auto,
@@ -155,7 +162,7 @@ enum StrategyArg {
     Scan,
 }
 
-/// Ways to probe tables.
+/// Ways to probe the fingerprint tables.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ProbeArg {
     Directory,
@@ -176,36 +183,36 @@ impl ProbeArg {
 /// Fields of `--json`.
 #[derive(Default, Serialize)]
 struct QueryReport {
-    /// The path of the hits, with --out or --into.
+    /// The path of the hits. Absent without --out and --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
     queries: u64,
     hits: u64,
     left_out: u64,
-    /// Number of buckets that `--visits` skipped: there may be hits in them.
+    /// Number of buckets that were skipped because of `--visits`. They may contain hits.
     unvisited: u64,
-    /// CPU seconds for answering and printing; for documents including reading and sketching, for raw fingerprints without
-    /// reading.
+    /// CPU seconds for answering and printing. They include reading and sketching documents, but not reading raw
+    /// fingerprints.
     cpu_seconds: f64,
     ns_per_query: f64,
     checksum: String,
     /// Wall-clock seconds for the same work as `cpu_seconds`.
     seconds: f64,
-    /// How raw fingerprints were answered.
+    /// The strategy used for raw fingerprints.
     #[serde(skip_serializing_if = "Option::is_none")]
     by: Option<String>,
-    /// The expected share of the documents at the requested resemblance that the bands find.
+    /// Expected fraction of the documents with exactly the requested resemblance that the bands find.
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_recall: Option<f64>,
-    /// The mean share of a query that is contained in a hit, if the index has samples.
+    /// Mean share of a query that its hits contain. Absent if the index has no samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_query_in_hit: Option<f64>,
-    /// The mean share of a hit that is contained in its query.
+    /// Mean share of a hit that its query contains. Absent if the index has no samples.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean_hit_in_query: Option<f64>,
 }
 
-/// Sums over the answers.
+/// Totals over the answers.
 #[derive(Default)]
 struct QueryTotals {
     queries: u64,
@@ -218,7 +225,7 @@ struct QueryTotals {
     hit_in_query: Mean,
 }
 
-/// The mean of the known values.
+/// The mean of the values that are known.
 #[derive(Clone, Copy, Default)]
 struct Mean {
     sum: f64,
@@ -246,13 +253,13 @@ impl QueryTotals {
             left_out: self.left_out + other.left_out,
             unvisited: self.unvisited + other.unvisited,
             checksum: self.checksum.wrapping_add(other.checksum),
-            // Raw fingerprints, the only kind answered in parts, have no samples.
+            // Only answers to raw fingerprints are added up in parts, and they have no containment values.
             ..self
         }
     }
 }
 
-/// Returns a key as a number, for checksums.
+/// Returns a number for a key, for use in checksums.
 pub(crate) fn key_number(key: &KeyBuf) -> u64 {
     match key {
         KeyBuf::U64(key) => *key,
@@ -260,7 +267,7 @@ pub(crate) fn key_number(key: &KeyBuf) -> u64 {
     }
 }
 
-/// Restricts a query to documents that agree in the required number of features.
+/// Restricts a query to documents that agree with it in the required number of features.
 fn agreeing(query: twindex::Query, agreement: Agreement) -> twindex::Query {
     query.sharing(agreement.features.into()).feature_bits(agreement.bits)
 }
@@ -341,7 +348,7 @@ impl QueryArgs {
         self.report(&totals, (cpu_seconds, seconds), expected_recall, written)
     }
 
-    /// Returns the directory of the index; empty if there is none.
+    /// Returns the directory of the index; an empty path if the option was not given.
     fn index(&self) -> &Path {
         self.index.as_deref().unwrap_or_else(|| Path::new(""))
     }
@@ -382,7 +389,7 @@ impl QueryArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Refuses options that the near relation does not use.
+    /// Returns an error if options are given that the chosen near relation does not use.
     fn check_near(&self) -> anyhow::Result<()> {
         if self.near == NearQueryArg::Resemblance {
             let why = "--threshold goes with --near containment; for a resemblance name --resembling J";
@@ -410,7 +417,7 @@ impl QueryArgs {
         }
     }
 
-    /// Refuses verification options that have no effect.
+    /// Returns an error if verification options have no effect.
     fn check_verify(&self) -> anyhow::Result<()> {
         let (exact, by_texts) = (self.verify == Some(VerifiedBy::Exact), !self.texts.is_empty());
         let why = match () {
@@ -431,8 +438,8 @@ impl QueryArgs {
         Err(Usage::new(why).into())
     }
 
-    /// Returns the smallest resemblance of hits, if hits are found by resemblance and verified, and how it is verified.
-    /// Refuses an index that does not store the required data.
+    /// Returns the smallest resemblance of hits, `None` if hits are not found by verified resemblance, and how
+    /// resemblance is verified. Returns an error if the index does not store the required data.
     fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<VerifiedBy>)> {
         let near = match (self.within, self.fingerprints.is_some(), self.resembling) {
             (None, false, None) => params.near(),
@@ -453,7 +460,7 @@ impl QueryArgs {
         Ok((near.threshold.map(Threshold::value), verify))
     }
 
-    /// Refuses strategies that cannot answer the queries.
+    /// Returns an error if the chosen strategy cannot answer the queries.
     fn check_by(&self) -> anyhow::Result<()> {
         if matches!(self.by, StrategyArg::Auto | StrategyArg::Probes) && self.against_fingerprints.is_none() {
             return Ok(());
@@ -493,7 +500,7 @@ impl QueryArgs {
         Ok(out)
     }
 
-    /// Returns the names of the columns.
+    /// Returns the column names, separated by tabs.
     fn names(&self, verify: Option<VerifiedBy>, sampled: bool) -> String {
         let exact = !self.texts.is_empty();
         let counted = if verify == Some(VerifiedBy::Exact) { "\tintersection\tunion" } else { "" };
@@ -502,7 +509,7 @@ impl QueryArgs {
         format!("query\tkey\tdistance\tresemblance{counted}{sampled}")
     }
 
-    /// Answers raw fingerprints; also returns CPU seconds and wall-clock seconds.
+    /// Answers raw fingerprints. Returns CPU seconds and wall-clock seconds.
     fn raw(
         &self,
         snapshot: &Snapshot,
@@ -516,8 +523,8 @@ impl QueryArgs {
         let mut totals =
             QueryTotals { by: Some(twindex_join::BatchStrategy::Probes), ..QueryTotals::default() };
         let (mut cpu_seconds, mut seconds) = (0.0, 0.0);
-        // A few batches for each core at a time, so that few queries and answers are waiting; if nothing is printed, large
-        // batches of queries can be answered together.
+        // If hits are printed, only a few batches per core are in memory at a time. If they are only counted, large
+        // batches can be answered together.
         let threads = rayon::current_num_threads();
         let alone = self.prints() || self.limit.is_some();
         let most = threads * if alone { 4 * BATCH } else { BATCH_MAX };
@@ -576,7 +583,7 @@ impl QueryArgs {
         let ask = SearchOptions { within, probe: self.probe.map(ProbeArg::probe), visits: self.visits };
         let mut answered = vec![false; fingerprints.len()];
         totals.unvisited = snapshot.for_each_answer(&fingerprints, ask, |query, place, _| {
-            // A break ends a query in one segment only.
+            // `--first` ends a query in one segment only, so hits from later segments are skipped here.
             if self.first && std::mem::replace(&mut answered[query], true) {
                 return Ok(ControlFlow::Break(()));
             }
@@ -653,13 +660,14 @@ impl QueryArgs {
             Ok(())
         })?;
         if !self.output.quiet {
-            // Not printed between the answers on standard output.
+            // Notes go to standard error at the end, so that they do not interrupt the answers on standard output.
             documents.counts().remarks().iter().for_each(|remark| report::note(remark));
         }
         Ok(totals)
     }
 
-    /// Returns the query for a document; `None` for an empty document, which is near only its copies.
+    /// Returns the query for a document; `None` for a document without shingles, which has no near documents except its
+    /// copies.
     fn ask(
         &self,
         snapshot: &Snapshot,
@@ -682,7 +690,8 @@ impl QueryArgs {
         })
     }
 
-    /// Finds the documents that share a band with a sketch and whose counted resemblance is high enough.
+    /// Finds the documents that share a band with a sketch and whose resemblance, counted on texts, reaches the
+    /// threshold.
     fn counted(
         &self,
         snapshot: &Snapshot,
@@ -694,7 +703,7 @@ impl QueryArgs {
         let mut answers = twindex::Answers::default();
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
-        // The estimate of a candidate is not used.
+        // Candidates of any estimated resemblance are taken; their resemblance is counted below.
         for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;
@@ -736,7 +745,7 @@ impl QueryArgs {
     }
 }
 
-/// Returns whether hits have containment values.
+/// Returns whether the index keeps samples, from which the containment of hits is estimated.
 fn keeps_samples(snapshot: &Snapshot) -> bool {
     snapshot.params().bottom > 0 || snapshot.params().modulus > 0
 }

@@ -1,4 +1,4 @@
-//! `twindex report`: what an index holds, for a person, as one page of HTML.
+//! `twindex report`: writes an HTML page that describes an index.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -28,10 +28,10 @@ pub(crate) struct ReportArgs {
     /// File to write [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Replace the file if it is there
+    /// Replace the file if it exists
     #[arg(long, short)]
     force: bool,
-    /// Show the groups of near documents by their sizes, too, which asks about each leader (`groups` says what that is)
+    /// Also show the groups of near documents by size, which runs queries for each leader (see `groups`)
     #[arg(long)]
     groups: bool,
     #[command(flatten)]
@@ -42,13 +42,13 @@ pub(crate) struct ReportArgs {
     output: Output,
 }
 
-/// How the documents are verified.
+/// How the pairs of documents are verified.
 #[derive(Args, Clone, Copy, Debug)]
 struct VerifyOptions {
-    /// Resemblance, estimated, from which on documents make a cluster [default: 0.8]
+    /// Smallest estimated resemblance of documents in a cluster [default: 0.8]
     #[arg(long, value_name = "J", default_value = "0.8", hide_default_value = true, value_parser = parse_resemblance)]
     threshold: f64,
-    /// Compare only neighbours in buckets of more than this many different members
+    /// In buckets with more than N distinct members, compare only neighbours
     #[arg(long, value_name = "N", default_value = "10000")]
     max_bucket: usize,
 }
@@ -77,7 +77,7 @@ impl ReportArgs {
             let resources = Resources { dir: scratch.path(), memory: self.work.memory, threads };
             figures = figures.with_groups(GroupSizes::of(&snapshot, &resources)?);
         }
-        // If keys are URLs, the counts of duplicates by host.
+        // If keys are URLs, also counts duplicates by host.
         let has_signatures = index.params().minhash.is_some_and(|minhash| minhash.signature_bits > 0);
         if has_signatures && has_url(&snapshot)? {
             let table = scratch.path().join("clusters.tsv");
@@ -103,7 +103,7 @@ impl ReportArgs {
     }
 }
 
-/// Whether one of the first keys is a URL with a host.
+/// Returns whether any of the first keys is a URL with a host.
 fn has_url(snapshot: &Snapshot) -> anyhow::Result<bool> {
     const LOOKED_AT: usize = 1000;
     for key in snapshot.range::<&[u8]>(..)?.take(LOOKED_AT) {

@@ -1,4 +1,4 @@
-//! `twindex salvage`: what can be saved of a damaged index, as a new one.
+//! `twindex salvage`: copies the undamaged documents of a damaged index into a new one.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::report::{self, count, counted};
 pub(crate) struct SalvageArgs {
     /// Directory of the damaged index
     index: PathBuf,
-    /// Directory of the new index, where nothing is yet
+    /// Directory of the new index; must be empty or not exist
     out: PathBuf,
     #[command(flatten)]
     output: Output,
@@ -32,7 +32,7 @@ pub(crate) struct SalvageArgs {
 #[derive(Serialize)]
 struct SalvageReport {
     whole: bool,
-    /// Documents of the new index.
+    /// Number of documents in the new index.
     documents: u64,
     lost: u64,
     generation: Option<u64>,

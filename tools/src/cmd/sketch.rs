@@ -1,4 +1,4 @@
-//! `twindex sketch`: writes a file of sketches of documents, for later stages.
+//! `twindex sketch`: writes sketches of documents to a file, for later stages.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -27,16 +27,16 @@ use crate::resume::InputId;
 use crate::sketch_file::is_sketch_file;
 use crate::stage::{ResultKind, StageFile};
 
-/// The header of a table of sketches.
+/// The header line of a table of sketches.
 const TSV_HEAD: &str = "key\tfingerprint\tfeatures\n";
-/// Number of rows of a file that are in memory at a time if keys are looked up.
+/// Number of rows held in memory at a time if keys are checked for repetitions.
 const ROWS_TOGETHER: usize = 1024;
-/// The column names.
+/// The column names of a table of sketches, separated by tabs.
 const TSV_COLUMNS: &str = "key\tfingerprint\tfeatures";
 const CANNOT_WRITE: &str = "cannot write the results";
-/// The kind of the files of sketches.
+/// The kind of file that this verb writes.
 const SKETCHES: ResultKind = ResultKind { noun: "a file of sketches", suffix: "sketches", magic: &MAGIC };
-/// The suffix of files that record the finished inputs of a folder of sketches.
+/// The suffix of the files in a folder of sketches that record which inputs are finished.
 const DONE: &str = "done";
 
 /// Options of `sketch`.
@@ -57,17 +57,17 @@ pub(crate) struct SketchArgs {
     ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
-    /// File to make, or - for a table on standard output
+    /// File to create, or - for a table on standard output
     #[arg(long, short, value_name = "OUT", required_unless_present_any = ["tsv", "into"])]
     out: Option<PathBuf>,
-    /// Make a file of sketches of each INPUT in this folder, named by its content, and print the names; inputs that are
-    /// done, and whose length and time have not changed since, are passed over
+    /// Write a file of sketches for each INPUT into this folder, named by its content, and print the names. Inputs that
+    /// an earlier run has finished are skipped, unless their length or modification time has changed
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "tsv", "force"])]
     into: Option<PathBuf>,
-    /// A table of text instead of a file for `build`; on standard output, if no OUT is named
+    /// Write a table of text instead of a file for `build`; to standard output, if OUT is not given
     #[arg(long)]
     tsv: bool,
-    /// Replace OUT if it is a file of sketches, or with --tsv a table of them
+    /// Replace OUT if it is a file of sketches, or with --tsv a table of sketches
     #[arg(long)]
     force: bool,
     #[command(flatten)]
@@ -81,19 +81,19 @@ pub(crate) struct SketchArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct SketchReport {
-    /// Files of sketches, in the order of the inputs, with --into.
+    /// The files of sketches in the order of the inputs. Absent without --into.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     files: Vec<PathBuf>,
-    /// Number of inputs that an earlier run has done.
+    /// Number of inputs skipped because an earlier run had finished them.
     resumed: u64,
     #[serde(flatten)]
     counts: Counts,
-    /// Number of documents without words, or without features.
+    /// Number of documents that have no words, or no features.
     empty: u64,
     bytes_on_disk: u64,
     cpu_seconds: f64,
     seconds: f64,
-    /// Megabytes of text per CPU second.
+    /// Megabytes of text (10^6 bytes) per CPU second.
     mb_per_cpu_second: f64,
     peak_rss_bytes: u64,
 }
@@ -168,13 +168,13 @@ impl SketchArgs {
                 lines.extend(remarks.iter().map(|remark| format!("  note: {remark}")));
                 report::print_lines(&lines)?;
             }
-            // Not printed between the lines of the table.
+            // Notes go to standard error at the end, so that they do not interrupt the table on standard output.
             None => remarks.iter().for_each(|remark| report::note(remark)),
         }
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Writes a file of sketches for each input that is not done.
+    /// Writes a file of sketches for each input that is not finished yet.
     fn sketch_into(
         &self,
         dir: &Path,
@@ -210,7 +210,7 @@ impl SketchArgs {
             progress.finish();
             let written = sink.finish()?;
             let file = written.path.unwrap_or_default();
-            // The result is written first, so that a record never names a missing file.
+            // The result is written before this record, so a record never names a missing file.
             let mut sink = StageFile::named(&record, true)?;
             let name = file.file_name().unwrap_or_default();
             let line = format!("{}\t{}\t{}\n", name.display(), written.bytes, path.display());
@@ -255,7 +255,8 @@ impl SketchReport {
     }
 }
 
-/// Returns the file of sketches that a record names, if it exists and has the recorded length.
+/// Returns the file of sketches that a record names; `None` if it is missing or its length differs from the recorded
+/// one.
 fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
     let mut line = String::new();
     BufReader::new(io::Read::take(std::fs::File::open(record).ok()?, 1 << 20)).read_line(&mut line).ok()?;
@@ -265,7 +266,8 @@ fn done(dir: &Path, record: &Path) -> Option<PathBuf> {
     (file.metadata().ok()?.len() == bytes).then_some(file)
 }
 
-/// Refuses to overwrite an existing file, before any work is done; with `force`, only a file that this verb did not write.
+/// Returns an error if `out` must not be replaced, before any work is done. With `force`, only files of this verb may be
+/// replaced.
 fn check_out(out: &Path, tsv: bool, force: bool) -> anyhow::Result<()> {
     let shown = out.display();
     if out.file_name().is_none() {
@@ -288,14 +290,14 @@ fn is_table(path: &Path) -> bool {
     file.is_ok_and(|mut file| file.read_line(&mut line).is_ok()) && line == TSV_HEAD
 }
 
-/// Working memory, reused for each chunk.
+/// Buffers that are reused for each chunk.
 struct State<'s> {
     sketching: Sketching<'s>,
     sketch: twindex::Sketch,
     parts: SketchRow,
 }
 
-/// The encoded parts of a sketch, for a row of a file.
+/// The encoded parts of a sketch, for one row of a file.
 #[derive(Default)]
 struct SketchRow {
     packed: Vec<u8>,
@@ -340,12 +342,13 @@ impl<'s> State<'s> {
     }
 }
 
-/// Returns whether a document may have many elements for each shingle, so that a chunk of documents may be large.
+/// Returns whether sets have several elements for each shingle. Then the sketches of many documents may need much
+/// memory.
 fn has_units(sketcher: &Sketcher) -> bool {
     sketcher.params().minhash.is_some_and(|minhash| minhash.unit.is_some())
 }
 
-/// Writes a file of sketches, and returns the number of empty ones.
+/// Writes a file of sketches. Returns the number of empty sketches.
 fn write_sketches(
     documents: &mut Documents,
     sketcher: &Sketcher,
@@ -357,7 +360,7 @@ fn write_sketches(
     let (mut out, mut empty) = (Vec::new(), 0);
     let mut encoder = Encoder::new(params, &mut out);
     if wanted.repeated_keys != RepeatedKeys::Any || has_units(sketcher) {
-        // Repeated keys are handled in the order of the input.
+        // Repeated keys are resolved in input order, so documents are encoded in small groups by this thread.
         let (mut parts, mut rows, mut held) = (SketchRow::default(), Encoded::new(params), 0);
         let together = if has_units(sketcher) { 1 } else { ROWS_TOGETHER };
         for_each_sketched(documents, sketcher, wanted, progress, |one| {
@@ -402,7 +405,7 @@ fn write_sketches(
     Ok(empty)
 }
 
-/// Writes a table, and returns the number of empty sketches.
+/// Writes a table of sketches. Returns the number of empty sketches.
 fn write_table(
     documents: &mut Documents,
     sketcher: &Sketcher,

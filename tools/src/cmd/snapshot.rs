@@ -1,4 +1,4 @@
-//! `twindex snapshot`: a copy of an index that shares its files.
+//! `twindex snapshot`: makes a copy of an index that shares the files of the original.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,9 +18,9 @@ use crate::report::{self, counted};
 pub(crate) struct SnapshotArgs {
     /// Directory of the index
     index: PathBuf,
-    /// Directory of the copy, which must not be there
+    /// Directory of the copy, which must not exist
     dest: PathBuf,
-    /// Copy this generation and not the newest: what is left where the newest is damaged
+    /// Copy this generation instead of the newest, for example because the newest is damaged
     #[arg(long, value_name = "N")]
     generation: Option<u64>,
     #[command(flatten)]

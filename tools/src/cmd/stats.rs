@@ -1,4 +1,4 @@
-//! `twindex stats`: statistics of an index.
+//! `twindex stats`: prints statistics of an index.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -24,7 +24,7 @@ use crate::report::{self, count};
 pub(crate) struct StatsArgs {
     /// Directory of the index
     index: PathBuf,
-    /// Count the groups of near documents by their sizes, which asks about each leader (`groups` says what that is)
+    /// Count the groups of near documents by size, which runs queries for each leader (see `groups`)
     #[arg(long)]
     groups: bool,
     #[command(flatten)]
@@ -38,41 +38,41 @@ pub(crate) struct StatsArgs {
 struct StatsReport {
     documents: u64,
     deleted: u64,
-    /// Number of documents that are only in the log, not in a segment yet.
+    /// Number of documents in the log that are not in a segment yet.
     logged_documents: u64,
     distinct_fingerprints: u64,
     segments: usize,
     generation: u64,
-    /// The last commit that is known to be durable. Each record of the log confirms the commits before it, so the last one
-    /// or two commits of an active writer are not known yet.
+    /// Number of the last commit that is known to be durable. A log record confirms only the commits before it, so the
+    /// last one or two commits of an active writer are not included.
     last_durable_commit: u64,
-    /// The highest stamp, if documents expire.
+    /// The largest stamp; `None` if documents do not expire.
     now: Option<u64>,
-    /// Bytes of segments and logs, divided by the live part of these bytes (by the number of documents): an estimate of the
-    /// space that `compact` saves.
+    /// Bytes of segments and logs, divided by an estimate of the bytes of live documents (in proportion to the number of
+    /// documents). Shows how much space `compact` would save.
     space_amplification: f64,
     uuid: String,
     /// The distinct table designs and codecs of the segments.
     design: String,
     params: BTreeMap<&'static str, String>,
-    /// The default near relation; null for a rule that is not used.
+    /// The near relation of the index. Its fields are null for conditions that it does not use.
     near: NearRelation,
-    /// Statistics of the IDF table, if there is an undamaged one; `verify` reports damage.
+    /// Statistics of the IDF table; `None` if it is missing or damaged. `verify` reports damage.
     idf: Option<TableFigures>,
     bytes: BTreeMap<&'static str, u64>,
     bytes_on_disk: u64,
     bytes_per_fingerprint: f64,
-    /// Present with --groups.
+    /// Absent without `--groups`.
     #[serde(skip_serializing_if = "Option::is_none")]
     groups: Option<GroupSizes>,
 }
 
-/// The near relation of the index.
+/// The conditions under which documents of the index are near.
 #[derive(Serialize)]
 pub(crate) struct NearRelation {
-    /// The smallest resemblance.
+    /// Smallest resemblance of near documents; `None` if resemblance is not used.
     threshold: Option<f64>,
-    /// The largest distance of fingerprints.
+    /// Largest distance of near fingerprints; `None` if distance is not used.
     within: Option<u8>,
 }
 
@@ -95,7 +95,7 @@ fn amplification(snapshot: &Snapshot, space: &Space) -> f64 {
     if live + logged > 0.0 { (all + logged) / (live + logged) } else { 1.0 }
 }
 
-/// Returns the distinct designs of the segments; `none` if no fingerprints are kept.
+/// Returns the distinct designs of the segments; `none` if the index keeps no fingerprints.
 fn designs(snapshot: &Snapshot) -> String {
     let mut schemes: Vec<String> =
         snapshot.segments().filter_map(|(segment, _)| Some(segment.scheme()?.to_string())).collect();

@@ -1,4 +1,4 @@
-//! `twindex stream`: look up each document and add it, in order.
+//! `twindex stream`: looks up each document and adds it, in input order.
 
 mod deciding;
 
@@ -34,11 +34,11 @@ use crate::recall;
 use crate::report::{self, Stopwatch, count};
 use crate::verifying::{NearQueryArg, VerifiedBy, counted};
 
-/// The columns of a line, and fields of the objects with `--json`.
+/// The columns of a line, which are also the fields of the objects printed with `--json`.
 const COLUMNS: &str = "key\tdecision\tnear_key\tdistance\tresemblance";
-/// The columns with containment.
+/// The columns of a line if containment is measured.
 const COLUMNS_CONTAINED: &str = "key\tdecision\tnear_key\tdistance\tcontainment";
-/// Maximal number of documents in a batch, however fast they come.
+/// Maximal number of documents between two commits.
 const BATCH_MAX: usize = 10_000;
 
 /// Options of `stream`.
@@ -57,7 +57,7 @@ const BATCH_MAX: usize = 10_000;
     taken as it comes, and committed at the latest when --commit-every is over and nothing more has come. The index is made if \
     it is not there.")]
 pub(crate) struct StreamArgs {
-    /// Directory of the index; made if it is not there
+    /// Directory of the index; created if it does not exist
     index: PathBuf,
     #[command(flatten)]
     input: InputArgs,
@@ -67,28 +67,29 @@ pub(crate) struct StreamArgs {
     ids: IdsArgs,
     #[command(flatten)]
     repeated: RepeatedArgs,
-    /// Milliseconds between commits, at most; 0 commits each document by itself
+    /// Maximal time between commits in milliseconds; 0 commits after each document
     #[arg(long, value_name = "MS", default_value = "1000")]
     commit_every: u64,
-    /// Do not add what is a duplicate
+    /// Do not add duplicates to the index
     #[arg(long)]
     drop_duplicates: bool,
-    /// Add to each line the leader of the document's group and the number of its documents, as of then (`groups` says what
-    /// that is); - for a duplicate that was dropped, and where that would take more than 10,000 look-ups
+    /// Add to each line the leader and the current size of the document's group (see `groups`); - for a duplicate that
+    /// was dropped, and for a group that would take more than 10,000 lookups
     #[arg(long)]
     groups: bool,
-    /// How resemblance is verified: counted by the sets in the index, as is usual; by its signatures, an estimate; or not
-    /// at all, and whatever shares a band is a duplicate
+    /// How resemblance is verified: by exact counts, with the sets in the index (the default); by the signatures in the
+    /// index, an estimate; or not at all, so that every document that shares a band is a duplicate
     #[arg(long, value_enum, value_name = "HOW")]
     verify: Option<VerifiedBy>,
-    /// What is counted of two documents. Containment, from --threshold on, needs an index by all shingles, which is made of the
-    /// sets in the index for this run, in a half of --memory: some 5 KB for a document of 300. It has to be named in each
-    /// run, and goes with sets and without stamps
+    /// How the similarity of two documents is measured. Containment, with --threshold as the smallest share, needs an
+    /// index of all shingles, which each run builds from the sets in the index, in half of --memory: about 5 KB for a
+    /// document of 300 words. This option must be repeated in each run, and needs an index with sets and without stamps
     #[arg(long, value_enum, value_name = "WHAT", default_value = "resemblance")]
     near: NearQueryArg,
-    /// Compare documents only with those that have the same value in this field, column, or field of a record's head, so that each
-    /// value keeps its own; `host` and `domain` are those of the URL, `field:NAME` is a field with such a name. The value is
-    /// kept as that of the document. It has to be named in each run, and goes with sets and without stamps
+    /// Compare documents only if they have the same value in this field, column, or header field of a record, so that
+    /// the duplicates of each value are found separately. `host` and `domain` are those of the URL; `field:NAME` is a
+    /// field with any name. The index keeps this value as the document's value. This option must be repeated in each
+    /// run, and needs an index with sets and without stamps
     #[arg(long, value_name = "FIELD", conflicts_with_all = ["value_field", "groups"])]
     inside: Option<String>,
     #[command(flatten)]
@@ -106,36 +107,36 @@ pub(crate) struct StreamArgs {
 /// Fields of `--json`.
 #[derive(Serialize)]
 struct StreamReport {
-    /// Counts of the inputs, except that `documents` is the number in the index.
+    /// Counts of the inputs, except for `documents`, the number of documents in the index.
     #[serde(flatten)]
     counts: Counts,
     admitted: u64,
-    /// The near relation; null if containment decides.
+    /// The near relation; null if containment is measured instead.
     near: Option<super::stats::NearRelation>,
-    /// The smallest contained share of a duplicate; null if containment does not decide.
+    /// Smallest share of a duplicate that another document contains; null if containment is not measured.
     containment: Option<f64>,
-    /// How resemblance was verified; null if resemblance does not decide.
+    /// How resemblance was verified; null if resemblance was not used.
     verify: Option<VerifiedBy>,
     new: u64,
     duplicates: u64,
     known: u64,
     expired: u64,
-    /// Number of earlier documents contained in later ones, once for each pair; null if containment does not decide.
+    /// Number of pairs in which a later document contains an earlier one; null if containment is not measured.
     contained: Option<u64>,
     empty: u64,
     commits: u64,
-    /// The longest wall-clock time for one document: its lookup, and a commit if one was due.
+    /// Longest wall-clock time for one document, with its lookup and, if one was due, a commit.
     longest_pause_seconds: f64,
     cpu_seconds: f64,
     seconds: f64,
     peak_rss_bytes: u64,
 }
 
-/// Decides about documents, and holds their lines until the commit.
+/// Admits documents, and holds their lines back until they are committed.
 struct AdmittedLines<'w, W: Write> {
     writer: &'w mut Writer,
     deciding: StreamDecider<'w>,
-    /// Whether lines have the group of the document.
+    /// Whether lines have columns for the document's group.
     groups: bool,
     every: Duration,
     /// Whether documents are read from standard input.
@@ -156,7 +157,7 @@ struct AdmittedLines<'w, W: Write> {
 
 impl<W: Write> AdmittedLines<'_, W> {
     fn commit(&mut self) -> anyhow::Result<()> {
-        // If the batch is durable but the writer stopped afterwards, its lines are valid.
+        // If the batch became durable before the writer stopped, its lines are printed.
         let mut stopped = None;
         if self.batch > 0 {
             match self.writer.commit() {
@@ -177,7 +178,7 @@ impl<W: Write> AdmittedLines<'_, W> {
         stopped.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Adds the line of a document, and a line for each document that it contains.
+    /// Prints the line of a document, and one line for each document that it contains.
     fn print(&mut self, key: &[u8], outcome: &Outcome, group: Option<&Membership>) -> io::Result<()> {
         if self.out.is_none() {
             return Ok(());
@@ -225,7 +226,7 @@ impl<W: Write> AdmittedLines<'_, W> {
     }
 }
 
-/// Returns whether standard input has more data, or ends, within this time.
+/// Returns whether standard input becomes readable, or ends, within this time.
 #[cfg(unix)]
 fn has_more(within: Duration) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -236,7 +237,7 @@ fn has_more(within: Duration) -> bool {
     !matches!(poll(&mut fds, within.as_ref()), Ok(0))
 }
 
-/// Always false where this cannot be detected: documents are committed before waiting.
+/// Cannot be detected on this system. Returns false, so that documents are committed before waiting for input.
 #[cfg(not(unix))]
 fn has_more(_within: Duration) -> bool {
     false
@@ -277,7 +278,7 @@ impl<W: Write> DocumentSink for AdmittedLines<'_, W> {
 
     fn wait(&mut self) -> anyhow::Result<()> {
         let left = self.every.saturating_sub(self.since.elapsed());
-        // For a named pipe it cannot be detected when more data comes.
+        // Only standard input can be polled. For other pipes, commits before waiting.
         if self.batch > 0 && !(self.stdin && has_more(left)) {
             self.commit()?;
         }
@@ -315,7 +316,7 @@ impl StreamArgs {
             return Err(Usage::new("nothing to admit: name INPUT files, or - for standard input").into());
         }
         let mut documents = Documents::open(&self.input.inputs, &self.options()?)?;
-        // Reading a regular file never waits, so it is read ahead.
+        // Reading a regular file does not block, so documents are read ahead.
         let piped = documents.total_bytes().is_none();
         let (index, (near, verify)) = self.open()?;
         let sketcher = self.boilerplate.sketcher(&index)?;
@@ -329,7 +330,7 @@ impl StreamArgs {
         writer.set_unverified(verify == Some(VerifiedBy::None));
         writer.set_estimated(verify == Some(VerifiedBy::Signature));
         self.attached.configure(&mut writer);
-        // On a terminal, a progress bar would be mixed with the lines.
+        // A progress bar on the terminal would be mixed with the lines.
         let lines = !self.output.json && io::stdout().is_terminal();
         let progress = Progress::bytes(documents.total_bytes(), "admitting", self.output.quiet || lines);
         let columns = if containment.is_some() { COLUMNS_CONTAINED } else { COLUMNS };
@@ -358,14 +359,14 @@ impl StreamArgs {
         } else {
             for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
-        // Documents admitted before a bad one are committed, as their lines are printed.
+        // Documents admitted before a bad record are committed, and their lines are printed.
         let last = admitting.commit();
         let AdmittedLines {
             new, duplicates, known, expired, contained, empty, commits, longest, out, ..
         } = admitting;
         drop(out);
         drop(progress);
-        streamed?; // after which a failed writer can only say that it has failed
+        streamed?; // reported first: `last` may only say that the writer has failed
         last?;
         writer.wait_for_merge()?;
         drop(writer);
@@ -405,7 +406,7 @@ impl StreamArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Prints a summary; `by` describes the near relation, if containment does not decide.
+    /// Prints a summary. `by` describes the near relation if containment is not measured.
     fn note(&self, report: &StreamReport, by: &str) {
         report::note(&format!(
             "{}: {} new, {} duplicate, {} known; {} in the index, {}, {:.1} s",
@@ -430,7 +431,7 @@ impl StreamArgs {
         }
     }
 
-    /// Returns the criteria for the decision about a document.
+    /// Returns the criteria for deciding whether a document is a duplicate.
     fn asked(&self, near: Near, verify: Option<VerifiedBy>) -> StreamCriteria {
         let share = near.threshold.unwrap_or(Threshold::USUAL).value();
         let options = AdmitOptions {
@@ -443,13 +444,14 @@ impl StreamArgs {
         StreamCriteria { options, counts_sets, groups: self.groups }
     }
 
-    /// Returns the near relation of this run, if the index supports it, and how resemblance is verified.
+    /// Returns the near relation of this run, and how resemblance is verified. Returns an error if the index does not
+    /// support it.
     fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<VerifiedBy>)> {
         let path = self.index.display();
         let named = self.params.near(params)?;
         let mut near = named.unwrap_or_else(|| params.near());
         if named.is_none() && (self.inside.is_some() || self.near == NearQueryArg::Containment) {
-            near.within = None; // by a distance only where it is named, and then it is refused
+            near.within = None; // the distance is used only if --within was given, which is then an error
         }
         if near.threshold.is_some() && params.minhash.is_none() {
             anyhow::bail!(
@@ -457,7 +459,7 @@ impl StreamArgs {
             );
         }
         if self.near == NearQueryArg::Containment {
-            // Containment does not use the index's data for resemblance.
+            // Containment does not need the index's MinHash data.
             return Ok((near, Some(self.verify.unwrap_or(VerifiedBy::Exact))));
         }
         let verify = counted(&self.index, params, near, self.verify)?;
@@ -469,7 +471,8 @@ impl StreamArgs {
         Ok((near, verify))
     }
 
-    /// Opens the index, after checking that the documents fit it, or creates a new one; also returns the near relation.
+    /// Opens an existing index after checking that the documents match its parameters, or creates a new one. Also
+    /// returns the near relation and how resemblance is verified.
     fn open(&self) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {
@@ -499,7 +502,7 @@ impl StreamArgs {
                 };
                 let mut params = self.params.params(brought, table.as_ref())?;
                 self.attached.apply(&mut params)?;
-                // Marks distinguish duplicates from documents that decide.
+                // Marks record which documents are duplicates: later documents are compared only with unmarked ones.
                 params.marks = true;
                 params.values |= self.inside.is_some();
                 let list = self.boilerplate.apply(&mut params)?;
@@ -513,7 +516,7 @@ impl StreamArgs {
     }
 }
 
-/// Describes the relation by which documents were found to be duplicates.
+/// Describes the near relation for the summary.
 fn by(near: Near, verify: Option<VerifiedBy>) -> String {
     let relation = match (verify, near.within) {
         (Some(VerifiedBy::None), Some(within)) => {

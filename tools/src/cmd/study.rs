@@ -1,8 +1,8 @@
-//! `twindex study`: near pairs of a collection by one method, band by band, compared with exact resemblance.
+//! `twindex study`: compares the near pairs that one method finds, band by band, with exact resemblance.
 //!
-//! The tables are those of Wu, *Near deduplication* (the study of WET files): pairs that share a block of their
-//! fingerprints, or a band of their minima, by score. In addition to that study, precision and recall of each score are
-//! computed, for which all pairs above the threshold are counted shingle by shingle.
+//! The tables follow Wu, *Near deduplication* (the study of WET files): pairs that share a block of their fingerprints,
+//! or a band of their minima, by score. In addition to that study, this verb computes the precision and recall of each
+//! score. For recall, it finds all pairs above the threshold by exact counts of shingles.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ use crate::stage::{ResultKind, StageArgs};
 
 const STUDIED: ResultKind =
     ResultKind { noun: "a table of scored pairs", suffix: "scored", magic: b"a\tb\tscore\tnear\n" };
-/// Number of bands, and of minima in each: 20 minima, as in the study.
+/// Number of bands. With `ROWS` minima in each, there are 20 minima in total, as in the study.
 const BANDS: u16 = 4;
 const ROWS: u16 = 5;
 /// The largest distance of fingerprints in the table.
@@ -52,13 +52,13 @@ const MAX_BUCKET: usize = 10_000;
 pub(crate) struct StudyArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// What is scored
+    /// The method whose scores are studied
     #[arg(long, value_enum)]
     method: StudyMethod,
-    /// Exact resemblance from which on a pair counts as near
+    /// Smallest exact resemblance of a near pair
     #[arg(long, value_name = "J", default_value = "0.8", value_parser = parse_resemblance)]
     threshold: f64,
-    /// Tokens of a shingle
+    /// Number of tokens in a shingle
     #[arg(long, value_name = "W", default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=16))]
     words: u8,
     #[command(flatten)]
@@ -75,7 +75,7 @@ enum StudyMethod {
     Minhash,
 }
 
-/// The command lines of `build` and `pairs`.
+/// Parser for the command lines of `build` and `pairs`, which this verb runs as steps.
 #[derive(Parser)]
 struct BuildLine {
     #[command(flatten)]
@@ -92,13 +92,13 @@ struct PairsLine {
 #[derive(Debug, Serialize)]
 struct ScoreCounts {
     score: usize,
-    /// Number of pairs that share a band.
+    /// Number of pairs with this score that share a band.
     pairs: u64,
     /// Number of these pairs whose exact resemblance reaches the threshold.
     near: u64,
-    /// `near` divided by `pairs`; `None` without pairs.
+    /// `near` divided by `pairs`; `None` if `pairs` is 0.
     precision: Option<f64>,
-    /// The share of all near pairs that have this score or a higher one; `None` without near pairs.
+    /// Fraction of all near pairs that have at least this score; `None` if there are no near pairs.
     recall: Option<f64>,
 }
 
@@ -109,14 +109,15 @@ struct StudyReport {
     file: Option<PathBuf>,
     documents: u64,
     threshold: f64,
-    /// For each block or band, the number of pairs for each score from the lowest on.
+    /// Lowest score of the table. For each block or band, `bands` has the number of pairs with each score from this one
+    /// on.
     lowest_score: usize,
     bands: Vec<Vec<u64>>,
     capped_buckets: u64,
     scores: Vec<ScoreCounts>,
     /// Number of pairs in the collection whose exact resemblance reaches the threshold.
     near_pairs: u64,
-    /// Seconds for the method (its index, tables and pairs), and for counting all pairs.
+    /// Seconds for the method: its index, tables and pairs.
     method_seconds: f64,
     exact_seconds: f64,
     index_bytes: u64,
@@ -132,7 +133,7 @@ impl StudyMethod {
         }
     }
 
-    /// Returns the lowest and the highest score.
+    /// Returns the lowest and the highest score of the table.
     fn scores(self) -> (usize, usize) {
         match self {
             Self::Simhash => ((u64::BITS - DISTANCE_MAX) as usize, u64::BITS as usize),
@@ -140,7 +141,7 @@ impl StudyMethod {
         }
     }
 
-    /// Returns the options of the method's index.
+    /// Returns the `build` options for the method's index.
     fn options(self) -> String {
         match self {
             Self::Simhash => "--method simhash --within 3".to_owned(),
@@ -150,11 +151,12 @@ impl StudyMethod {
         }
     }
 
-    /// Returns the options for finding the method's pairs: all that may share a band, and more.
+    /// Returns the `pairs` options that find all pairs that may share a band.
     fn pairs(self) -> String {
         match self {
             Self::Simhash => format!("--within {DISTANCE_MAX}"),
-            // Half of the minima, with a margin for chance.
+            // At least half of the minima must be equal. The threshold is slightly below 0.5, because estimates are
+            // corrected for chance.
             Self::Minhash => "--resembling 0.49 --verify signature".to_owned(),
         }
     }
@@ -182,7 +184,7 @@ impl StudyArgs {
         let method_seconds = watch.seconds();
 
         let watch = Stopwatch::start();
-        // Resemblance is counted with sets, independent of bands.
+        // Exact resemblance is counted with sets, independently of bands.
         self.index(scratch.path(), "exact", "--method minhash --sets kept")?;
         let exact = self.pairs(scratch.path(), "exact", &format!("--resembling {}", self.threshold))?;
         let exact_seconds = watch.seconds();
@@ -210,11 +212,11 @@ impl StudyArgs {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// Creates an index of the documents with these options.
+    /// Creates an index of the documents with these `build` options.
     fn index(&self, scratch: &Path, name: &str, options: &str) -> anyhow::Result<Index> {
         let path = scratch.join(name);
         let mut line = vec!["build".into(), path.clone().into_os_string()];
-        // Every document is included, even if its key is repeated.
+        // Repeated keys are numbered, so that the index contains every document.
         let words = self.words.to_string();
         line.extend(["--repeated-keys", "number", "--words", &words].map(Into::into));
         line.extend(options.split(' ').map(Into::into));
@@ -225,7 +227,7 @@ impl StudyArgs {
         Ok(Index::open(&path)?)
     }
 
-    /// Writes a file of the pairs of an index, found with these options.
+    /// Writes a file of the pairs of an index, found with these `pairs` options.
     fn pairs(&self, scratch: &Path, name: &str, options: &str) -> anyhow::Result<PathBuf> {
         let out = scratch.join(format!("{name}.pairs"));
         let mut line = vec!["pairs".into(), scratch.join(name).into_os_string()];
@@ -237,7 +239,7 @@ impl StudyArgs {
         Ok(out)
     }
 
-    /// Returns the score of a pair; `None` if it is too low, or the documents share no band.
+    /// Returns the score of a pair; `None` if the score is too low or the documents share no band.
     fn score(
         &self,
         snapshot: &Snapshot,
@@ -271,7 +273,7 @@ impl StudyArgs {
         Ok((shares && score >= lowest).then_some(score))
     }
 
-    /// Counts the near pairs among those found, by score, and the near pairs in the collection.
+    /// Counts the near pairs among the found pairs, by score, and all near pairs in the collection.
     fn judge(
         &self,
         snapshot: &Snapshot,
@@ -325,7 +327,7 @@ impl StudyArgs {
         Ok((scores, near_pairs))
     }
 
-    /// Writes the pairs with their scores, if requested; returns the path and the size of the file.
+    /// Writes the pairs with their scores, if requested. Returns the path and the size of the file in bytes.
     fn write(
         &self,
         snapshot: &Snapshot,
@@ -336,7 +338,7 @@ impl StudyArgs {
         if !self.stage.is_file() {
             return Ok((None, 0));
         }
-        // Sorted by the hashes of pairs to find out whether they are near; then sorted back to the order of the file.
+        // Sorts both lists of pairs by hash to find the near pairs, then sorts these by their position in the file.
         let mut by_name: Sorter<[u64; 4]> = Sorter::new(scratch, self.work.memory / 4);
         let push = |sorter: &mut Sorter<[u64; 4]>, pair: u128, place: u64| {
             sorter.push([(pair >> 64) as u64, pair as u64, place, 0])
@@ -357,7 +359,7 @@ impl StudyArgs {
             }
             Ok(())
         })?;
-        // The positions of near pairs ascend: one bit for each pair.
+        // A bit set of the positions of near pairs.
         let mut is_near = vec![0_u64; place as usize / 64 + 1];
         near.finish()?.for_each(|place| -> anyhow::Result<()> {
             is_near[place as usize / 64] |= 1 << (place % 64);
@@ -433,7 +435,7 @@ impl StudyArgs {
 
 const CANNOT_WRITE: &str = "cannot write the pairs";
 
-/// Returns a hash of a pair's keys.
+/// Returns a hash of the keys of a pair.
 fn name_of(a: &[u8], b: &[u8]) -> u128 {
     let mut bytes = Vec::with_capacity(8 + a.len() + b.len());
     bytes.extend_from_slice(&(a.len() as u64).to_le_bytes());

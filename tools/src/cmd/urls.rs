@@ -1,4 +1,4 @@
-//! `twindex urls`: rules for URLs from near pages, and URLs in their normal form.
+//! `twindex urls`: learns rules for URLs from near pages, and prints the normal forms of URLs.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::stage::{ResultKind, StageArgs};
 
 const RULES: ResultKind =
     ResultKind { noun: "a table of rules", suffix: "rules", magic: b"host\ttemplate\tparts\t" };
-/// A longer line on standard input is an error.
+/// Maximal length in bytes of a line on standard input. A longer line is an error.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// Options of `urls`.
@@ -39,22 +39,23 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
     has * in the place of a part of the path, and no parameters that a rule leaves out: it is a name of the page, and may \
     be no address that answers.")]
 pub(crate) struct UrlsArgs {
-    /// The folder that `dedup` made, an index whose keys are URLs, or a table that `clusters --all` wrote
+    /// The folder that `dedup` made, an index whose keys are URLs, or a table written by `clusters --all`
     #[arg(value_name = "OUT|INDEX", required_unless_present = "apply", conflicts_with = "apply")]
     input: Option<PathBuf>,
-    /// Print the normal form of each URL on standard input by these rules, a line for a line; what is no URL stays as it is
+    /// Print the normal form of each URL on standard input according to these rules, one line for each input line; lines
+    /// that are not URLs are printed unchanged
     #[arg(long, value_name = "RULES")]
     apply: Option<PathBuf>,
-    /// Documents of an index are near within this Hamming radius, 0 to 10
+    /// Treat documents of an index as near within this Hamming radius, 0 to 10
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10), conflicts_with = "apply")]
     within: Option<u32>,
-    /// Documents of an index are near with a resemblance of J or more [default: 0.8, if it has MinHash bands]
+    /// Treat documents of an index as near if their resemblance is J or more [default: 0.8, if it has MinHash bands]
     #[arg(long, value_name = "J", value_parser = parse_resemblance, conflicts_with_all = ["within", "apply"])]
     resembling: Option<f64>,
-    /// Normal forms of several near URLs each that a rule with {} needs, and an alias; 2 or more
+    /// Minimal number of normal forms, each of several near URLs, that support a rule with {} or an alias; 2 or more
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
     min_forms: u16,
-    /// URLs of one page that a rule for this page alone needs; 2 or more
+    /// Minimal number of URLs of one page that support a rule for this page alone; 2 or more
     #[arg(long = "min-urls", value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(2..))]
     min_of_a_page: u16,
     #[command(flatten)]
@@ -65,7 +66,7 @@ pub(crate) struct UrlsArgs {
     output: Output,
 }
 
-/// The command line of `clusters`.
+/// Parser for the command line of `clusters`, which this verb runs as a step.
 #[derive(Parser)]
 struct ClustersLine {
     #[command(flatten)]
@@ -89,7 +90,7 @@ struct UrlsReport {
 /// A line of `--apply --json`.
 #[derive(Serialize)]
 struct Normalised<'u> {
-    /// The URL as read, with bytes that are not UTF-8 replaced.
+    /// The URL as read, with invalid UTF-8 replaced.
     url: &'u str,
     normal: &'u str,
 }
@@ -229,15 +230,16 @@ impl UrlsArgs {
     }
 }
 
-/// Returns the options for pairs with this resemblance or more, 0.8 by default; none for an index without bands.
+/// Returns the `clusters` options for pairs with at least this resemblance, 0.8 by default. Empty if the index has no
+/// bands.
 fn by_resemblance(index: &Path, threshold: Option<f64>) -> anyhow::Result<Vec<String>> {
     let has_bands = Index::open(index)?.snapshot().params().minhash.is_some();
     let threshold = threshold.or(has_bands.then_some(0.8));
     Ok(threshold.map(|threshold| format!("--resembling={threshold}")).into_iter().collect())
 }
 
-/// Returns the arguments to run `clusters` on all documents of an index that are near by these options, with output to a
-/// file.
+/// Runs `clusters` on all documents of an index, and writes its table to `out`. `near` has the options that define which
+/// documents are near.
 pub(super) fn clusters_of(
     index: &Path,
     out: &Path,

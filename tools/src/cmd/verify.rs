@@ -1,4 +1,4 @@
-//! `twindex verify`: is it sound?
+//! `twindex verify`: checks an index, or one segment, for damage.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -72,7 +72,7 @@ impl VerifyArgs {
             }
             report::print_lines(&lines)
         };
-        // The verdict counts even if nobody reads the problems to their end.
+        // The exit code reports the verdict even if the reader of the problems has closed the pipe.
         if sound { printed.map(|()| ExitCode::SUCCESS) } else { Ok(ExitCode::FAILURE) }
     }
 

@@ -1,5 +1,5 @@
-//! `twindex why`: explains why a document was removed or kept. The library's [`twindex_corpus::Why`] finds the explanation;
-//! this file has the options and prints the explanation.
+//! `twindex why`: explains why a document was removed or kept. [`twindex_corpus::Why`] finds the explanation; this file
+//! has the options and prints it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,16 +28,16 @@ pub(crate) struct WhyArgs {
     out: PathBuf,
     /// Key of the document
     key: String,
-    /// KEY is written as in the tables of OUT: \t, \n, \r, \\, \xNN
+    /// KEY is escaped as in the tables of OUT: \t, \n, \r, \\, \xNN
     #[arg(long)]
     escaped: bool,
-    /// Show all differences, in full length, and all keys, not only the first ones
+    /// Show all differences in full length and all keys, not only the first ones
     #[arg(long)]
     all: bool,
-    /// Words to show before and after a difference
+    /// Number of words to show before and after a difference
     #[arg(long, value_name = "N", default_value_t = 5)]
     context: u16,
-    /// INPUT and its options are needed only where OUT/run.json does not name the inputs, or they are elsewhere now
+    /// INPUT and its options are needed only if OUT/run.json does not name the inputs, or if they have been moved
     #[command(flatten)]
     input: InputArgs,
     #[command(flatten)]
@@ -69,13 +69,14 @@ impl WhyArgs {
             let lines: Vec<String> = lines(&explanation).iter().map(|line| harmless(line)).collect();
             report::print_lines(&lines)?;
         }
-        // Results that differ from those recomputed from the texts are a failure, like a damaged index.
+        // If the results in OUT differ from those recomputed from the texts, they are damaged, so the exit code is that
+        // of a failure.
         Ok(if explanation.agrees == Some(false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
-/// Replaces control characters, and characters that change the direction of text, by their numbers, so that the line is
-/// safe for a terminal.
+/// Replaces control characters, and characters that change the direction of text, by their code points, so that the line
+/// cannot manipulate a terminal.
 fn harmless(line: &str) -> String {
     let is_harmful = |character: char| {
         character.is_control()
@@ -239,7 +240,7 @@ fn add_differences(lines: &mut Vec<String>, differences: &WordDiff, key: &str, k
     }
 }
 
-/// Formats the words of a hunk, with marks.
+/// Formats the words of a hunk in one line, with marks for removed and added words.
 fn in_one_line(hunk: &Hunk) -> String {
     let runs = hunk.runs.iter().map(|run| {
         let omitted = match run.omitted {
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_and_changes_of_direction_are_shown_by_number() {
+    fn control_and_bidi_characters_are_shown_as_code_points() {
         assert_eq!(harmless("a\u{1b}[31mb\u{202e}c\tü"), "a\\u{1b}[31mb\\u{202e}c\\u{9}ü");
     }
 }

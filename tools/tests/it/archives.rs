@@ -1,5 +1,5 @@
-//! Web archives as crawlers leave them: cut off in the middle, with captures that are the same as earlier ones, and answers
-//! with few headers; and folders whose files are chosen by patterns.
+//! Tests web archives as crawlers write them: truncated files, revisit records and responses with few headers. Also
+//! tests patterns that select the files of folders.
 
 use crate::support::{Bench, gzip, says};
 
@@ -16,7 +16,7 @@ fn page(uri: &str, text: &str) -> String {
 }
 
 #[test]
-fn a_compressed_archive_that_breaks_off_is_read_up_to_there_and_counted() {
+fn truncated_compressed_archive_is_read_to_its_end_and_counted() {
     let bench = Bench::new();
     let texts: Vec<String> =
         (0..40).map(|at| (0..30).map(|word| format!("w{at}x{word}")).collect::<Vec<_>>().join(" ")).collect();
@@ -40,13 +40,13 @@ fn a_compressed_archive_that_breaks_off_is_read_up_to_there_and_counted() {
         );
     }
     says(&bench.ok("dedup one.warc.gz -o again"), &["1 archive breaks off", "truncated: the gzip stream"]);
-    // All in one stream of zstd.
+    // All records in one zstd stream.
     let packed =
         zstd::encode_all(texts.iter().map(|text| page("u", text)).collect::<String>().as_bytes(), 3).unwrap();
     bench.write("cut.warc.zst", &packed[..packed.len() * 2 / 3]);
     let report = bench.json("dedup cut.warc.zst -o cut");
     assert!(report["documents"].as_u64().unwrap() < 40 && report["cut_archives"] == 1);
-    // Damage is no break, and rows have no sign of where they end.
+    // Damage is not treated as truncation. A truncated file of rows is refused, because rows do not show where they end.
     let mut damaged = whole.clone();
     damaged[members[0].len() + 20] ^= 0x55;
     bench.write("damaged.warc.gz", &damaged);
@@ -57,7 +57,7 @@ fn a_compressed_archive_that_breaks_off_is_read_up_to_there_and_counted() {
 }
 
 #[test]
-fn revisits_are_counted_apart_and_answers_without_a_type_are_read() {
+fn revisits_are_counted_and_responses_without_content_type_are_read() {
     let bench = Bench::new();
     let image = record("response", "http://s/i", "HTTP/1.1 200 OK\r\n\r\n\u{1}\u{0}binary");
     let style = record("response", "http://s/c", "HTTP/1.1 200 OK\r\nContent-Type: text/css\r\n\r\np { }");
@@ -76,7 +76,7 @@ fn revisits_are_counted_apart_and_answers_without_a_type_are_read() {
 }
 
 #[test]
-fn files_of_folders_are_chosen_by_patterns_and_why_reads_the_same_ones() {
+fn include_and_exclude_patterns_select_files_for_dedup_and_why() {
     let bench = Bench::new();
     let line = |id: &str, text: &str| format!("{{\"id\":\"{id}\",\"text\":\"{text}\"}}\n");
     bench.write("data/README.md", "about the data");
@@ -89,7 +89,7 @@ fn files_of_folders_are_chosen_by_patterns_and_why_reads_the_same_ones() {
     assert_eq!(count("--format jsonl --exclude old.*", "all"), 3);
     assert_eq!(count("--format jsonl --include en/* --exclude */old.jsonl", "en"), 2);
     says(&bench.ok("why en b"), &["a"]);
-    // With the records left out, what stays is texts.
+    // Without the files of records, the rest is read as texts.
     assert_eq!(count("--exclude *.jsonl", "texts"), 1);
     says(
         &bench.refused("dedup data -o none --format jsonl --include *.json"),
@@ -100,7 +100,7 @@ fn files_of_folders_are_chosen_by_patterns_and_why_reads_the_same_ones() {
     says(&String::from_utf8(output.stderr).unwrap(), &["--include: "]);
 }
 
-/// A response with a head of its own and a payload.
+/// Returns a response record with this HTTP header and payload.
 fn capture(uri: &str, date: &str, id: u32, server: &str, payload: &str) -> String {
     let content = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nServer: {server}\r\n\r\n{payload}");
     format!(
@@ -112,7 +112,7 @@ fn capture(uri: &str, date: &str, id: u32, server: &str, payload: &str) -> Strin
 }
 
 #[test]
-fn a_plain_archive_that_breaks_off_is_read_up_to_there_and_counted() {
+fn truncated_plain_archive_is_read_to_its_end_and_counted() {
     let bench = Bench::new();
     let archive = page("http://s/1", "one two three") + &page("http://s/2", "four five six");
     bench.write("cut.warc", &archive[..archive.len() - 9]);
@@ -121,7 +121,7 @@ fn a_plain_archive_that_breaks_off_is_read_up_to_there_and_counted() {
     let first = report["first_cut"].as_str().unwrap();
     says(first, &["cut.warc, after 1 records: the file ends after ", "of http://s/2"]);
     says(&bench.ok("dedup cut.warc -o counted"), &["1 archive breaks off"]);
-    // A record in the middle that says a wrong length is bad, and no end.
+    // A record with a wrong length in the middle of the file is a bad record, not a truncation.
     bench.write("wrong.warc", archive.replacen("Content-Length: ", "Content-Length: 9", 1));
     says(&bench.refused("dedup wrong.warc -o wrong"), &["wrong.warc, record 1: its Content-Length is 9"]);
 }
@@ -160,7 +160,7 @@ fn arc_files_are_read_and_kept_as_arc_files() {
             kept.starts_with("filedesc://kept.arc ") && kept.ends_with(&(all[1].clone() + &all[4])),
             "{kept}"
         );
-        // It is an archive again.
+        // The kept file is a valid archive again.
         assert_eq!(bench.json(&format!("dedup out-{name}/kept.arc -o again-{name}"))["documents"], 2);
     }
     says(&bench.ok("why out-x.arc http://s/b"), &["goes for http://s/a", "x.arc, record 4"]);
@@ -177,14 +177,14 @@ fn arc_files_are_read_and_kept_as_arc_files() {
 }
 
 #[test]
-fn revisit_records_are_written_for_equal_payloads_alone() {
+fn revisit_records_are_written_only_for_equal_payloads() {
     let bench = Bench::new();
     let page = "<p>some words that are seen by all of them and more of these</p>";
     let date = |day: u32| format!("2026-01-{day:02}T12:00:00Z");
     bench.write(
         "in.warc",
         capture("http://s/a", &date(1), 1, "x", page)
-            // The same payload under another head.
+            // The same payload with another HTTP header.
             + &capture("http://s/b", &date(2), 2, "y", page)
             // The same text in another payload.
             + &capture("http://s/c", &date(3), 3, "x", &page.replace("<p>", "<div>"))
@@ -209,7 +209,7 @@ fn revisit_records_are_written_for_equal_payloads_alone() {
         ],
     );
     assert!(!revisits.contains("server-not-modified") && !revisits.contains("http://s/c"));
-    // It is read as what it is, and the same input gives the same bytes.
+    // The revisit file can be read as input, and the same input gives the same bytes.
     assert_eq!(bench.json("dedup in.warc out/revisits.warc -o with")["revisits"], serde_json::json!(1));
     bench.ok("dedup in.warc -o one --write-revisits --threads 1 --memory 64K -q");
     assert_eq!(bench.read("one/revisits.warc"), revisits);

@@ -1,5 +1,5 @@
-//! `dedup --without-boilerplate` decides as if shared spans were not there, in every form of input, in one run and in one a
-//! day, and `stream`, `build` and `query` count by the same words or refuse.
+//! `dedup --without-boilerplate` must decide as if shared spans did not exist: for every input format, in one run and in
+//! daily runs. `stream`, `build` and `query` must use the same words or refuse.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -10,8 +10,8 @@ use crate::support::{Bench, Document, Random, jsonl, says};
 const PAIRS: &str = "document\tkept\tresemblance\tintersection\tunion";
 const WORDS: usize = 4;
 
-/// Pages of sites: a menu and a footer of the site around a text, which may be a near copy of another; some are nothing but
-/// menu and footer.
+/// Returns pages of sites. Each page has a text, which may be a near copy of another, between the site's menu and
+/// footer; some pages have no text.
 fn pages(random: &mut Random, prefix: &str, count: usize) -> Vec<Document> {
     let run = |salt: usize, words: usize| -> String {
         let word = |number: usize| format!("x{}", (salt * 31 + number * number) % 911);
@@ -32,8 +32,8 @@ fn pages(random: &mut Random, prefix: &str, count: usize) -> Vec<Document> {
         .collect()
 }
 
-/// The texts without the spans that more than `more_than` of them share, by sets of t-grams. A text without a word left
-/// becomes one without words that its copies alone are.
+/// Returns the texts without the spans that more than `more_than` documents share, computed with sets of t-grams. A text
+/// without remaining words becomes a text without words that is equal only to its copies.
 fn without(texts: &[Document], counted: &[Document], more_than: usize) -> (Vec<Document>, [u64; 3]) {
     let grams = |text: &str| -> Vec<Vec<String>> {
         let words: Vec<String> = text
@@ -64,7 +64,7 @@ fn without(texts: &[Document], counted: &[Document], more_than: usize) -> (Vec<D
         counts[0] += (words.len() - rest.len()) as u64;
         counts[1] += u64::from(rest.len() < words.len());
         counts[2] += u64::from(rest.is_empty());
-        // Copies stay copies.
+        // Copies of a text without remaining words stay equal.
         let first = texts.iter().position(|(_, other)| other == text).unwrap_or(number);
         (key.clone(), if rest.is_empty() { ".".repeat(first + 1) } else { rest.join(" ") })
     });
@@ -89,7 +89,7 @@ fn kept(bench: &Bench, folders: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn boilerplate_free_texts_decide_nearness_for_any_input_format_threads_and_memory() {
+fn boilerplate_is_ignored_for_any_input_format_threads_and_memory() {
     let bench = Bench::new();
     let all = pages(&mut Random(3), "d", 90);
     bench.write("docs.jsonl", jsonl(&all));
@@ -107,11 +107,11 @@ fn boilerplate_free_texts_decide_nearness_for_any_input_format_threads_and_memor
     assert_eq!(bench.rows("out/pairs.tsv", PAIRS), bench.rows("rest/pairs.tsv", PAIRS));
     assert_eq!(bench.read("out/clusters.tsv"), bench.read("rest/clusters.tsv"));
     assert!(bench.rows("out/pairs.tsv", PAIRS).len() > 10);
-    // With all words the menus decide.
+    // If all words are compared, menus and footers make different pages near.
     bench.ok(&format!("dedup docs.jsonl -o plain {options}"));
     assert_ne!(bench.read("plain/clusters.tsv"), bench.read("out/clusters.tsv"));
 
-    // The same in little memory, on one thread and on three, and from other forms of input.
+    // The results are the same with little memory, on one and on three threads, and for other input formats.
     let csv: Vec<String> = all.iter().map(|(key, text)| format!("{key},\"{text}\"\n")).collect();
     bench.write("docs.csv", format!("id,text\n{}", csv.concat()));
     let more: Vec<String> = all
@@ -134,13 +134,13 @@ fn boilerplate_free_texts_decide_nearness_for_any_input_format_threads_and_memor
             assert!(read("again") == read("out"), "{name} of {line}");
         }
     }
-    // Why: counted again by the same words.
+    // `why` counts the same words.
     for row in bench.rows("out/pairs.tsv", PAIRS).iter().take(4) {
         let why = bench.json(&format!("why out {}", row.split('\t').next().unwrap()));
         assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
         assert!(why["notes"].to_string().contains("do not count"), "{why}");
     }
-    // Other ways to be near count by the same words.
+    // Other definitions of near documents use the same words.
     for way in ["--method simhash --within 6", "--verify signature", "--method shingles", "--weights tf"] {
         bench.ok(&format!("dedup rest.jsonl -o a --force {way} -q"));
         bench.ok(&format!("dedup docs.jsonl -o b --force --boilerplate out/boilerplate {way} -q"));
@@ -149,7 +149,7 @@ fn boilerplate_free_texts_decide_nearness_for_any_input_format_threads_and_memor
 }
 
 #[test]
-fn list_of_the_first_day_serves_later_days_streams_and_queries() {
+fn boilerplate_list_of_day_1_is_used_by_later_runs() {
     let bench = Bench::new();
     let mut random = Random(8);
     let (old, new) = (pages(&mut random, "a", 70), pages(&mut random, "b", 70));
@@ -165,11 +165,11 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
     assert_eq!(list("day1"), list("day2"));
     bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
     assert_eq!(bench.read("day3/clusters.tsv"), bench.read("day2/clusters.tsv"));
-    // A history whose texts are counted.
+    // A history whose texts are compared.
     bench.ok(&format!("dedup new.jsonl -o day4 --against day1 --clusters components {options}"));
     assert_eq!(list("day4"), list("day1"));
 
-    // Another N, another list, and a history of all words.
+    // Refused: another N, another list, and a history that was compared with all words.
     let refused = |line: &str, parts: &[&str]| {
         let output = bench.command(line).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
@@ -198,7 +198,7 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
     says(&said, &["--without-boilerplate reads its inputs three times"]);
     assert!(!bench.path("x").exists());
 
-    // A stream uses the list beside the index, and refuses without one.
+    // `stream` uses the list next to the index, and refuses to run without it.
     let streamed = bench.json("stream day1/index new.jsonl --drop-duplicates -q");
     let fresh: BTreeSet<String> = kept(&bench, &["day2"]);
     assert_eq!(streamed["new"].as_u64(), Some(fresh.len() as u64), "{streamed}");
@@ -210,7 +210,7 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
     let found = bench.ok("query day1/index new.jsonl --boilerplate list");
     assert!(found.lines().count() >= fresh.len(), "{found}");
 
-    // An index that was built with a list keeps it, and finds what the results do.
+    // An index built with a list keeps it, and finds the same pairs as `dedup`.
     bench.ok("build built.twx old.jsonl --boilerplate list --method minhash --threshold 0.7 -q");
     let stats: Value = bench.json("stats built.twx");
     assert!(stats.to_string().contains("boilerplate"), "{stats}");
@@ -223,7 +223,7 @@ fn list_of_the_first_day_serves_later_days_streams_and_queries() {
 }
 
 #[test]
-fn weights_of_a_table_are_those_of_the_shingles_that_are_left() {
+fn idf_weights_apply_to_shingles_outside_boilerplate() {
     let bench = Bench::new();
     let mut random = Random(5);
     let (old, new) = (pages(&mut random, "a", 80), pages(&mut random, "b", 40));
@@ -232,7 +232,7 @@ fn weights_of_a_table_are_those_of_the_shingles_that_are_left() {
     bench.write("new.jsonl", jsonl(&new));
     bench.write("rest.jsonl", jsonl(&without(&old, &old, 8).0));
     bench.write("all-rest.jsonl", jsonl(&without(&all, &old, 8).0));
-    // A table that counted all words goes with any list.
+    // A table that counted all words can be used with any list.
     bench.ok("idf old.jsonl -o words.idf --words 2 --min-df 1 -q");
     let spans = "--without-boilerplate 8 --boilerplate-words 4";
     let options = "--weights idf --idf words.idf --weight-unit 0.25 --threshold 0.6 -q";
@@ -250,7 +250,7 @@ fn weights_of_a_table_are_those_of_the_shingles_that_are_left() {
         let why = bench.json(&format!("why day1 {}", row.split('\t').next().unwrap()));
         assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
     }
-    // Later days, streams and queries of the index, which has the table, count with the list beside it.
+    // Later runs, streams and queries of the index use its table together with the list next to it.
     bench.ok(&format!("dedup new.jsonl -o day2 --against day1 {options}"));
     bench.ok(&format!("dedup all-rest.jsonl -o all {options}"));
     assert_eq!(kept(&bench, &["day1", "day2"]), kept(&bench, &["all"]));
@@ -261,12 +261,12 @@ fn weights_of_a_table_are_those_of_the_shingles_that_are_left() {
     let build = "--method minhash --minhash-weights idf --weight-unit 0.25 --idf words.idf --sets kept --threshold 0.6";
     bench.ok(&format!("build built.twx old.jsonl --boilerplate day1/boilerplate {build} -q"));
     bench.ok("verify built.twx");
-    // Fingerprints vote by the same weights.
+    // Simhash fingerprints use the same weights.
     bench.ok(&format!("dedup old.jsonl -o near1 {spans} --method simhash --within 8 --idf words.idf -q"));
     bench.ok("dedup rest.jsonl -o near2 --method simhash --within 8 --idf words.idf -q");
     assert_eq!(kept(&bench, &["near1"]).len(), kept(&bench, &["near2"]).len());
 
-    // One that counted texts without the spans of a list goes with that list alone.
+    // A table that counted texts without the spans of a list can be used only with that list.
     bench.ok("idf old.jsonl -o left.idf --words 2 --min-df 1 --boilerplate day1/boilerplate -q");
     bench.ok("idf rest.jsonl -o rest.idf --words 2 --min-df 1 -q");
     let by = |table: &str| format!("--weights idf --idf {table} --weight-unit 0.25 --threshold 0.6 -q");

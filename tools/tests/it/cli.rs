@@ -1,12 +1,12 @@
-//! Scripts are built on what a command prints, field by field and code by code: so what every verb prints,
-//! and where, is pinned here, and that a reader that closes the pipe early is no error.
+//! Scripts depend on the output of commands. These tests fix the output of every verb, the stream it is written to, and
+//! the exit code, and check that closing the pipe early is not an error.
 
 use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 
 use crate::support::{Bench, TWINDEX, documents, has_fields, jsonl, raw, says, words};
 
-/// An index of five documents: `a` and `b` near each other, `c` near them, `d` and the empty `e` alone.
+/// Returns an index of five documents: `a`, `b` and `c` are near each other; `d` and the empty `e` are near none.
 fn small() -> Bench {
     let bench = Bench::new();
     let mut random = crate::support::Random(1);
@@ -50,14 +50,14 @@ fn build_prints_one_line_or_nothing_or_json() {
     assert_eq!(report["bytes_on_disk"], current_bytes(&bench, "json.twx", 2));
 }
 
-/// The lengths of the files that make up an index of one segment at this generation.
+/// Returns the total length of the files of an index with one segment at this generation.
 fn current_bytes(bench: &Bench, index: &str, generation: u64) -> u64 {
     let names = ["CURRENT".to_owned(), format!("MANIFEST-{generation:06}"), "000001.seg".to_owned()];
     names.iter().map(|name| std::fs::metadata(bench.path(index).join(name)).unwrap().len()).sum()
 }
 
 #[test]
-fn json_names_no_field_twice() {
+fn json_output_repeats_no_field_name() {
     let bench = small();
     for line in [
         "build i.twx in.jsonl",
@@ -70,7 +70,7 @@ fn json_names_no_field_twice() {
         let all = bench.ok(&format!("{line} --json"));
         let out = all.lines().last().unwrap();
         let mut seen = BTreeSet::new();
-        // Names of the first level follow `{` or `,` at depth 1.
+        // Top-level names follow `{` or `,` at depth 1.
         let (mut depth, mut rest) = (0, out);
         while let Some(c) = rest.chars().next() {
             match c {
@@ -94,7 +94,7 @@ fn json_names_no_field_twice() {
 }
 
 #[test]
-fn a_build_on_top_reports_all_documents_and_those_it_added() {
+fn build_on_an_existing_index_reports_total_and_added_documents() {
     let bench = Bench::new();
     bench.write("one.jsonl", jsonl(&documents([("a", "one two three"), ("b", "four five six")])));
     bench.write("two.jsonl", jsonl(&documents([("b", "seven eight nine"), ("c", "ten eleven twelve")])));
@@ -102,7 +102,7 @@ fn a_build_on_top_reports_all_documents_and_those_it_added() {
     let report = bench.json("build i.twx two.jsonl");
     assert_eq!((&report["documents"], &report["added"]), (&3.into(), &2.into()));
     assert_eq!(bench.json("stats i.twx")["documents"], 3);
-    // The last one with a key counts, in one run too.
+    // The last document with a key is used, also within one run.
     bench.write("twice.jsonl", jsonl(&documents([("k", "first first first"), ("k", "last last last")])));
     bench.ok("build i.twx twice.jsonl -q");
     bench.write("q.jsonl", jsonl(&documents([("q", "first first first"), ("r", "last last last")])));
@@ -110,7 +110,7 @@ fn a_build_on_top_reports_all_documents_and_those_it_added() {
 }
 
 #[test]
-fn query_prints_query_key_distance_and_resemblance_nearest_first() {
+fn query_prints_the_nearest_hits_first() {
     let bench = small();
     let out = bench.ok("query i.twx q.jsonl");
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
@@ -147,7 +147,7 @@ fn index_with_samples_reports_containment_in_both_directions() {
     let out = bench.ok("query s.twx q.jsonl --resembling 0.1 --verify signature");
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
     assert_eq!(rows.iter().map(|row| row[1]).collect::<Vec<_>>(), ["whole", "part"], "{out}");
-    // Sets of fewer words than are kept are compared exactly.
+    // Sets with fewer hashes than the sample size are compared exactly.
     assert_eq!(rows[0][4..], ["1.0000", "1.0000"], "{out}");
     let in_part: f64 = rows[1][4].parse().unwrap();
     assert!((0.3..0.7).contains(&in_part) && rows[1][5] == "1.0000", "{out}");
@@ -177,7 +177,7 @@ fn index_with_samples_reports_containment_in_both_directions() {
 }
 
 #[test]
-fn pairs_prints_a_before_b_and_the_distance() {
+fn pairs_prints_the_smaller_key_first_and_the_distance() {
     let bench = small();
     let out = bench.ok("pairs i.twx --within 10");
     let rows: Vec<Vec<&str>> = out.lines().map(|line| line.split('\t').collect()).collect();
@@ -248,7 +248,7 @@ fn stats_prints_the_content_of_the_index() {
 }
 
 #[test]
-fn files_of_others_and_of_earlier_generations_are_no_bytes_of_the_index() {
+fn index_bytes_exclude_foreign_files_and_earlier_generations() {
     let bench = small();
     let before = bench.json("stats i.twx");
     bench.write("i.twx/notes.txt", "mine ".repeat(1000));
@@ -268,7 +268,7 @@ fn resemblance_below_the_threshold_of_the_bands_prints_a_note_about_recall() {
         assert_eq!(output.status.code(), Some(0), "{line}: {stderr}");
         (String::from_utf8(output.stdout).unwrap(), stderr)
     };
-    // 20 bands of 6: 1 - (1 - .5^6)^20.
+    // The expected recall of 20 bands of 6 minima at 0.5: 1 - (1 - .5^6)^20.
     let (out, note) = run("query i.twx q.jsonl --resembling .5 --verify signature");
     assert_eq!(out.lines().count(), 3, "the note is no answer: {out}");
     assert_eq!(note.lines().count(), 1, "{note}");
@@ -278,7 +278,7 @@ fn resemblance_below_the_threshold_of_the_bands_prints_a_note_about_recall() {
     assert_eq!(note.lines().count(), 1, "{note}");
     let report: serde_json::Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     assert!((report["expected_recall"].as_f64().unwrap() - 0.2702).abs() < 1e-4, "{out}");
-    // A resemblance that the bands are made for needs no note.
+    // No note is printed for a resemblance that the bands are made for.
     let report = bench.json("query i.twx q.jsonl --resembling .8 --verify signature");
     assert!((report["expected_recall"].as_f64().unwrap() - 0.9977).abs() < 1e-4, "{report}");
     assert!(bench.json("query i.twx q.jsonl")["expected_recall"].is_null());
@@ -287,7 +287,7 @@ fn resemblance_below_the_threshold_of_the_bands_prints_a_note_about_recall() {
         &bench.refused("query i.twx q.jsonl --resembling .5"),
         &["i.twx", "0.8 or more", "--verify signature"],
     );
-    // If no bands find enough, there is no advice.
+    // If no number of bands gives enough recall, the note gives no advice.
     bench.ok("build low.twx in.jsonl --method minhash --bands 120 --rows 1 -q");
     let (_, note) = run("query low.twx q.jsonl --resembling .01 --verify signature");
     says(&note, &["70.1 %"]);
@@ -333,7 +333,7 @@ fn verbs_accept_only_options_that_have_an_effect() {
 }
 
 #[test]
-fn verify_finds_a_sound_index_sound() {
+fn verify_accepts_an_undamaged_index() {
     let bench = small();
     let out = bench.ok("verify i.twx");
     assert!(out.starts_with("i.twx: sound, ") && out.lines().count() == 1, "{out}");
@@ -415,7 +415,7 @@ fn usage_errors_exit_with_2_and_print_nothing_on_standard_output() {
 }
 
 #[test]
-fn a_closed_standard_output_is_no_error_for_any_verb() {
+fn closed_standard_output_is_not_an_error_for_any_verb() {
     let bench = small();
     bench.write("q.u64", raw(&(0..3000).collect::<Vec<u64>>()));
     bench.ok("build h.twx --fingerprints q.u64 -q");
@@ -449,7 +449,7 @@ fn a_closed_standard_output_is_no_error_for_any_verb() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), &*stderr), (Some(0), ""), "{line}");
     }
-    // No output says that all is well when it is not.
+    // If there is damage, the exit code reports it even if no output can be written.
     let mut damaged = std::fs::read(bench.path("i.twx/000001.seg")).unwrap();
     damaged[5000] ^= 1;
     bench.write("i.twx/000001.seg", damaged);

@@ -1,10 +1,10 @@
-//! `stream` and `query --near containment`: held against the rule, counted on all pairs.
+//! Compares `stream` and `query --near containment` with the definition, applied to all pairs.
 
 use std::collections::BTreeSet;
 
 use crate::support::{Bench, Document, Random, jsonl, says};
 
-/// Texts: parts of others, before or after them, copies, and some without words.
+/// Returns texts: some are parts of earlier or later texts, some are copies, and some have no words.
 fn texts(seed: u64, count: usize) -> Vec<Document> {
     let mut random = Random(seed);
     let mut texts: Vec<Vec<String>> = Vec::new();
@@ -29,7 +29,7 @@ fn texts(seed: u64, count: usize) -> Vec<Document> {
     texts.iter().enumerate().map(document).collect()
 }
 
-/// The shingles of two words; of a text of fewer, the text itself.
+/// Returns the two-word shingles of a text; for a text of fewer words, the text itself.
 fn shingles(text: &str) -> BTreeSet<String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     match words.len() {
@@ -38,10 +38,10 @@ fn shingles(text: &str) -> BTreeSet<String> {
     }
 }
 
-/// The lines that the rule says, of documents that come in this order with keys that may come again.
+/// Returns the lines expected by definition for documents in this order, whose keys may be repeated.
 fn by_definition(documents: &[Document], percent: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    // Key, set, and whether it has no mark.
+    // For each indexed document: its key, its set, and whether it is unmarked.
     let mut there: Vec<(&str, BTreeSet<String>, bool)> = Vec::new();
     let stands_in = |a: &BTreeSet<String>, b: &BTreeSet<String>| {
         let both = a.intersection(b).count();
@@ -79,12 +79,12 @@ fn by_definition(documents: &[Document], percent: usize) -> Vec<String> {
 }
 
 #[test]
-fn document_contained_in_an_earlier_one_is_a_duplicate_and_one_contained_in_a_later_one_is_reported() {
+fn containment_stream_drops_contained_documents_and_reports_containing_ones() {
     let bench = Bench::new();
     let (mut duplicates, mut contained) = (0, 0);
     for seed in 0..8 {
         let mut documents = texts(seed, 150);
-        // Some keys come again, with another text.
+        // Some keys are repeated with another text.
         for at in (20..150).step_by(13) {
             documents[at].0 = documents[at - 17].0.clone();
         }
@@ -102,7 +102,7 @@ fn document_contained_in_an_earlier_one_is_a_duplicate_and_one_contained_in_a_la
             );
             bench.ok(&line).lines().map(str::to_owned).collect::<Vec<_>>()
         };
-        // The second run finds what the first has left.
+        // The second run finds the documents of the first run in the index.
         let found = [stream("first"), stream("second")].concat();
         assert_eq!(found, wanted, "{seed}");
     }
@@ -110,7 +110,7 @@ fn document_contained_in_an_earlier_one_is_a_duplicate_and_one_contained_in_a_la
 }
 
 #[test]
-fn left_out_lines_are_not_in_the_index_and_the_figures_count_them() {
+fn dropped_documents_are_not_indexed_but_counted() {
     let bench = Bench::new();
     let page = "one two three four five six seven eight nine ten";
     let documents = [
@@ -135,7 +135,7 @@ fn left_out_lines_are_not_in_the_index_and_the_figures_count_them() {
 }
 
 #[test]
-fn containment_is_refused_where_it_cannot_be_counted_or_does_not_fit_the_memory() {
+fn containment_is_refused_without_sets_or_enough_memory() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&texts(9, 60)));
     bench.ok("build none.twx in.jsonl -q --method minhash --sets none");
@@ -159,7 +159,7 @@ fn containment_is_refused_where_it_cannot_be_counted_or_does_not_fit_the_memory(
     says(&said, &["--near containment", "give more --memory", "dedup --near containment --against"]);
 }
 
-/// The lines of `query --near containment`, by the definition.
+/// Returns the lines that `query --near containment` prints by definition.
 fn contained_by_definition(documents: &[Document], queries: &[Document], percent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (query, text) in queries {
@@ -184,7 +184,7 @@ fn contained_by_definition(documents: &[Document], queries: &[Document], percent
 }
 
 #[test]
-fn query_by_containment_finds_what_contains_a_text_and_what_it_contains_whatever_their_sizes() {
+fn containment_query_finds_containing_and_contained_documents() {
     let bench = Bench::new();
     let mut found = 0;
     for seed in 20..24 {
@@ -194,14 +194,14 @@ fn query_by_containment_finds_what_contains_a_text_and_what_it_contains_whatever
             queries.iter().map(|(key, text)| (key.replace('d', "q"), text.clone())).collect();
         bench.write("documents.jsonl", jsonl(documents));
         bench.write("queries.jsonl", jsonl(&queries));
-        // 0.9 is the threshold of the index; what is near by it is not all that contains a text.
+        // The index's threshold of 0.9 must not restrict the results of containment queries.
         bench.ok(&format!("build {seed}.twx documents.jsonl -q --method minhash --words 2 --threshold 0.9"));
         for (options, percent) in [("", 90), ("--threshold 0.5", 50), ("--threshold 1 --memory 1M", 100)] {
             let line = format!("query {seed}.twx queries.jsonl -q --near containment {options}");
             let wanted = contained_by_definition(documents, &queries, percent);
             assert_eq!(bench.ok(&line).lines().collect::<Vec<_>>(), wanted, "{seed} {options}");
             found += wanted.len();
-            // The nearest of each, and of each shard what it has.
+            // `--limit 1` prints the nearest hit, and each shard prints its own part of the hits.
             let first = bench.ok(&format!("{line} --limit 1"));
             let mut keys: Vec<&str> = wanted.iter().filter_map(|line| line.split('\t').next()).collect();
             keys.dedup();
@@ -217,7 +217,7 @@ fn query_by_containment_finds_what_contains_a_text_and_what_it_contains_whatever
 }
 
 #[test]
-fn query_by_containment_is_refused_by_name_where_nothing_finds_all_or_an_option_does_not_go_with_it() {
+fn containment_query_refuses_unsuitable_indexes_and_options_by_name() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&texts(9, 30)));
     bench.ok("build none.twx in.jsonl -q --method minhash --sets none");

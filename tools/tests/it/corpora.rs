@@ -1,4 +1,5 @@
-//! Real corpora whose true pairs are known, where they are available; they are no part of this repository.
+//! Tests on real corpora with known near-duplicate pairs. The corpora are not in this repository; tests are skipped
+//! without them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +14,7 @@ fn unpack(path: &Path) -> String {
 
 type Pairs = BTreeSet<(String, String, u64, u64)>;
 
-/// Pairs of a truth table at four fifths and above: keys, intersection, union.
+/// Reads the pairs of a truth table with a resemblance of at least 0.8: keys, intersection and union.
 fn truth(path: &Path) -> Pairs {
     let table = unpack(path);
     let mut lines = table.lines();
@@ -26,7 +27,7 @@ fn truth(path: &Path) -> Pairs {
     pairs.filter(|&(_, _, both, all)| 10 * both >= 8 * all).collect()
 }
 
-/// The pairs that `dedup` finds at threshold 0.8.
+/// Returns the pairs that `dedup` finds at a threshold of 0.8.
 fn found(corpus: &Path) -> Pairs {
     let bench = Bench::new();
     bench.ok(&format!("dedup {} -o out --pairs all -q", corpus.display()));
@@ -43,7 +44,7 @@ fn found(corpus: &Path) -> Pairs {
 }
 
 #[test]
-fn the_planted_pairs_of_a_thousand_articles_are_found_and_no_others() {
+fn exactly_the_planted_pairs_of_1000_articles_are_found() {
     let Some(folder) = corpora() else { return };
     let truth = truth(&folder.join("articles1000.truth.tsv.zst"));
     assert_eq!(truth.len(), 10);
@@ -51,7 +52,7 @@ fn the_planted_pairs_of_a_thousand_articles_are_found_and_no_others() {
 }
 
 #[test]
-fn of_20_000_short_pages_nearly_all_pairs_are_found_and_no_false_ones() {
+fn nearly_all_pairs_of_20_000_pages_are_found() {
     let Some(folder) = corpora() else { return };
     let truth = truth(&folder.join("tldr.truth.tsv.zst"));
     let found = found(&folder.join("tldr.jsonl.zst"));

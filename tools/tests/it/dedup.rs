@@ -1,5 +1,5 @@
-//! `dedup` is what most people come for. Its files are compared with a second implementation, written here
-//! from the documentation alone: every document with every other, shingle by shingle.
+//! Compares the files that `dedup` writes with a second implementation, written here from the documentation alone: it
+//! compares every document with every other one, shingle by shingle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ const PAIRS: &str = "a\tb\tresemblance\tintersection\tunion";
 const COVERING: &str = "document\tkept\tresemblance\tintersection\tunion";
 const CLUSTERS: &str = "key\tcluster\tkept\tscore";
 
-/// The component of each document: the smallest number of its members.
+/// Returns the component of each document: the smallest document number in it.
 fn components(count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> Vec<usize> {
     let mut of: Vec<usize> = (0..count).collect();
     for (a, b) in edges {
@@ -24,8 +24,8 @@ fn components(count: usize, edges: impl IntoIterator<Item = (usize, usize)>) -> 
     of
 }
 
-/// The kept document of each document, by the rule: a document is removed for the first kept one before it that it is
-/// near.
+/// Returns the kept document for each document, by the leaders rule: a document is removed if it is near an earlier kept
+/// document, for the first such document.
 fn leaders(order: &[usize], near: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     let (mut of, mut kept) = (vec![usize::MAX; order.len()], Vec::new());
     for &document in order {
@@ -38,7 +38,7 @@ fn leaders(order: &[usize], near: &BTreeSet<(usize, usize)>) -> Vec<usize> {
     of
 }
 
-/// Lines of `clusters.tsv`, given the components and the document to keep of each.
+/// Returns the lines of `clusters.tsv` for these components and kept documents.
 fn cluster_lines(
     documents: &[Document],
     components: &[usize],
@@ -62,7 +62,7 @@ fn cluster_lines(
     order.into_iter().map(line).collect()
 }
 
-/// Words of an ASCII text.
+/// Returns the number of words of an ASCII text.
 fn tokens(text: &str) -> usize {
     let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
     words.filter(|word| !word.is_empty()).count()
@@ -71,7 +71,7 @@ fn tokens(text: &str) -> usize {
 fn check_against_all_pairs(percent: usize, keep: &str) {
     let bench = Bench::new();
     let mut documents = corpus(percent as u64, 400);
-    // Four shingles of five: exactly at .8, which a comparison of rounded numbers would miss.
+    // A resemblance of exactly 0.8 (4 of 5 shingles), which a comparison of rounded numbers would miss.
     documents.push(("edge-a".into(), "e1 e2 e3 e4 e5 e6 e7 e8 e9".into()));
     documents.push(("edge-b".into(), "e1 e2 e3 e4 e5 e6 e7 e8".into()));
     bench.write("in.jsonl", jsonl(&documents));
@@ -133,7 +133,7 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     assert_eq!(report["largest_cluster"], *component_sizes.values().max().unwrap());
     assert_eq!(bench.json("verify out/index")["sound"], true);
 
-    // The default rule: a component may keep several documents.
+    // With the default rule, a component may have several kept documents.
     let mut order: Vec<usize> = (0..documents.len()).collect();
     match keep {
         "first" => {}
@@ -150,7 +150,7 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
     let kept = documents.len() - removed;
     assert_eq!((&report["removed"], &report["kept"]), (&removed.into(), &kept.into()));
     assert!(kept > rest.len() || percent > 90, "chains in the corpus: {kept} {}", rest.len());
-    // The pairs that decide, alone.
+    // By default, only the pairs that lead to a removal are listed.
     for join in ["auto", "prefix"] {
         let line =
             format!("dedup in.jsonl -o out --threshold {threshold} --keep {keep} --force --join {join}");
@@ -173,22 +173,22 @@ fn check_against_all_pairs(percent: usize, keep: &str) {
 }
 
 #[test]
-fn at_half_the_files_are_those_of_comparing_everything() {
+fn results_at_threshold_0_5_equal_brute_force() {
     check_against_all_pairs(50, "first");
 }
 
 #[test]
-fn at_four_fifths_the_files_are_those_of_comparing_everything_and_the_longest_is_kept() {
+fn results_at_threshold_0_8_keeping_the_longest_equal_brute_force() {
     check_against_all_pairs(80, "longest");
 }
 
 #[test]
-fn at_95_percent_the_files_are_those_of_comparing_everything_and_the_smallest_key_is_kept() {
+fn results_at_threshold_0_95_keeping_smallest_keys_equal_brute_force() {
     check_against_all_pairs(95, "smallest-key");
 }
 
 #[test]
-fn the_files_of_a_small_input_are_these() {
+fn result_files_of_a_small_input_are_as_documented() {
     let bench = Bench::new();
     bench.write(
         "in.jsonl",
@@ -234,7 +234,7 @@ fn the_files_of_a_small_input_are_these() {
 }
 
 #[test]
-fn the_fields_of_json_are_there() {
+fn json_report_has_the_documented_fields() {
     let bench = Bench::new();
     bench.write(
         "in.jsonl",
@@ -255,7 +255,7 @@ fn the_fields_of_json_are_there() {
 }
 
 #[test]
-fn exact_finds_only_equal_texts_and_makes_no_index() {
+fn exact_method_finds_only_equal_texts_and_writes_no_index() {
     let bench = Bench::new();
     let documents = corpus(7, 300);
     bench.write("in.jsonl", jsonl(&documents));
@@ -287,7 +287,7 @@ fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
     let bench = Bench::new();
     let mut documents = corpus(9, 250);
     let mut random = Random(10);
-    // Long texts with one word changed are a few bits apart.
+    // Long texts with one changed word have fingerprints that differ in a few bits.
     let long = words(&mut random, 600);
     for copy in 0..30 {
         let mut text = long.clone();
@@ -308,7 +308,7 @@ fn simhash_finds_every_pair_within_the_radius_and_writes_distances() {
             for a in 0..b {
                 let distance = match (fingerprints[a], fingerprints[b]) {
                     (Some(x), Some(y)) => (x.0 ^ y.0).count_ones(),
-                    // Texts without words have no fingerprint; equal ones are still found.
+                    // Texts without words have no fingerprint, but equal ones are still found.
                     _ if documents[a].1 == documents[b].1 => 0,
                     _ => 64,
                 };
@@ -362,7 +362,7 @@ fn group_over_max_bucket_is_written_as_a_star_and_reported() {
     let wanted = ["c0\tc3", "c1\tc3", "c2\tc3", "c3\tc4", "c3\tc5", "c3\tn"]
         .map(|pair| format!("{pair}\t1.000000\t5\t5"));
     assert_eq!(bench.rows("out/pairs.tsv", PAIRS), wanted);
-    // The clusters and what is kept are as without a cap.
+    // Clusters and kept documents are the same as without a cap.
     let report = bench.json("dedup in.jsonl -o full --pairs all");
     for file in ["clusters.tsv", "kept.jsonl"] {
         assert_eq!(bench.read(&format!("out/{file}")), bench.read(&format!("full/{file}")));
@@ -376,7 +376,7 @@ fn group_over_max_bucket_is_written_as_a_star_and_reported() {
 }
 
 #[test]
-fn a_bucket_over_max_bucket_keeps_its_chain_together_and_is_counted() {
+fn chained_documents_in_a_capped_bucket_stay_connected() {
     let bench = Bench::new();
     let spellings = ["", "!", "?", ".", ",", ";"];
     let documents: Vec<Document> = spellings
@@ -408,7 +408,7 @@ fn a_bucket_over_max_bucket_keeps_its_chain_together_and_is_counted() {
 }
 
 #[test]
-fn threads_and_memory_change_no_byte() {
+fn dedup_results_do_not_depend_on_threads_or_memory() {
     let bench = Bench::new();
     let documents = corpus(11, 2500);
     bench.write("in.jsonl", jsonl(&documents));
@@ -433,7 +433,7 @@ fn threads_and_memory_change_no_byte() {
 }
 
 #[test]
-fn a_shuffled_input_gives_the_same_pairs() {
+fn shuffled_input_gives_the_same_pairs() {
     let bench = Bench::new();
     let mut documents = corpus(12, 600);
     bench.write("in.jsonl", jsonl(&documents));
@@ -483,7 +483,7 @@ fn kept_lines_are_verbatim_and_keys_are_escaped_in_tables_only() {
 }
 
 #[test]
-fn bands_find_a_part_of_what_the_others_find_and_leave_the_same_index() {
+fn bands_find_a_subset_of_the_pairs_and_write_the_same_index() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(21, 900)));
     for threshold in ["0.5", "0.8"] {
@@ -510,7 +510,7 @@ fn bands_find_a_part_of_what_the_others_find_and_leave_the_same_index() {
 }
 
 #[test]
-fn estimates_come_with_their_standard_error_and_unverified_pairs_with_nothing() {
+fn estimated_pairs_have_standard_errors_and_unverified_pairs_no_score() {
     let bench = Bench::new();
     let documents = corpus(22, 700);
     bench.write("in.jsonl", jsonl(&documents));
@@ -561,10 +561,10 @@ fn estimates_come_with_their_standard_error_and_unverified_pairs_with_nothing() 
 }
 
 #[test]
-fn estimates_are_made_of_more_minima_than_bands_need_and_are_better_for_it() {
+fn more_minima_give_estimates_with_smaller_standard_error() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(22, 300)));
-    // Four times the minima halve the standard error.
+    // Four times as many minima halve the standard error.
     for (out, options, bands, rows, least, most) in [
         ("default", "--verify signature", "51", "10", 0.015, 0.019),
         ("narrow", "--verify signature --minima 120", "20", "6", 0.03, 0.04),
@@ -615,9 +615,10 @@ fn join_methods_without_effect_are_refused_as_usage_errors() {
 }
 
 #[test]
-fn a_chain_is_reported_and_cut_where_clusters_are_limited() {
+fn chain_is_reported_and_split_by_max_cluster() {
     let bench = Bench::new();
-    // Each text has 40 words, and begins 3 words after the one before: 33 of 39 shingles in common, 30 of 42 with the next but one.
+    // Each text has 40 words and starts 3 words after the previous one. Neighbours share 33 of 39 shingles, and texts
+    // two apart share 30 of 42.
     let documents: Vec<Document> = (0..30)
         .map(|place| {
             let text: Vec<String> = (0..40).map(|word| format!("w{}", place * 3 + word)).collect();
@@ -646,19 +647,19 @@ fn a_chain_is_reported_and_cut_where_clusters_are_limited() {
     );
     let rows = bench.rows("cut/clusters.tsv", CLUSTERS);
     assert_eq!(rows[..3], ["k00\t1\tk00\t1.000000", "k01\t1\tk00\t0.846154", "k02\t2\tk02\t1.000000"]);
-    // A limit that nothing reaches changes nothing.
+    // A limit above the size of every component changes nothing.
     bench.ok("dedup in.jsonl -o same --max-cluster 30 --clusters components -q");
     assert_eq!(bench.read("same/clusters.tsv"), bench.read("whole/clusters.tsv"));
 }
 
 #[test]
-fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
+fn documents_near_a_history_index_are_dropped_and_listed_with_it() {
     let bench = Bench::new();
     let documents = worded(corpus(41, 900));
     let (old, new) = documents.split_at(documents.len() / 2);
     bench.write("old.jsonl", jsonl(old));
     bench.write("new.jsonl", jsonl(new));
-    // Estimated, by an index of all there was.
+    // An estimate, from an index of all documents.
     bench.ok("dedup old.jsonl -o old --index all -q");
     let estimated = "dedup new.jsonl --verify signature --minima 120 --against old/index";
     let report = bench.json(&format!("{estimated} -o new"));
@@ -675,9 +676,9 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
         assert!(of_old.contains(fields[1]) && fields[2].parse::<f64>().unwrap() >= 0.8, "{row}");
         dropped.insert(fields[0]);
     }
-    // Estimates are off by a few hundredths; nothing that is far from .8 is on the wrong side.
+    // Estimates have errors of a few hundredths, so only pairs that are far from 0.8 are checked.
     let mut best: BTreeMap<usize, f64> = BTreeMap::new();
-    // Only the kept ones of the old documents decide; the index has the others with a mark.
+    // Only the kept documents of the earlier run are compared. The index contains the others with a mark.
     let kept = bench.read("old/kept.jsonl");
     let kept: BTreeSet<&str> = kept.lines().map(|line| line.split('"').nth(3).unwrap()).collect();
     for (a, b, both, all) in resemblances(&documents) {
@@ -691,7 +692,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
         assert!(near < 0.95 || dropped.contains(key.as_str()), "{key}: {near}");
         assert!(near > 0.6 || !dropped.contains(key.as_str()), "{key}: {near}");
     }
-    // The kept documents equal those of `dedup` over the rest.
+    // The kept documents are those of a `dedup` run over the remaining documents.
     let rest: Vec<Document> =
         new.iter().filter(|(key, _)| !dropped.contains(key.as_str())).cloned().collect();
     bench.write("rest.jsonl", jsonl(&rest));
@@ -712,7 +713,8 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
         &["dropped", "near one of old/index", "against.tsv"],
     );
 
-    // An index that keeps more is asked for what is compared only, whatever the threads and the bits of its minima.
+    // Of an index that keeps more data, only the needed data is used, for any number of threads and any number of
+    // signature bits.
     bench.ok("build both.twx old.jsonl --bands 20 --rows 6 --signature-bits 16 -q");
     bench.ok("build same.twx old.jsonl --method minhash --bands 20 --rows 6 --signature-bits 16 -q");
     for (index, threads) in [("both.twx", 1), ("both.twx", 2), ("same.twx", 1)] {
@@ -726,7 +728,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
     assert_eq!(rows_of("both.twx.1"), rows_of("both.twx.2"));
     assert!(rows_of("both.twx.1").len() > 100);
 
-    // With fingerprints, every document within the radius.
+    // With fingerprints, every document within the radius is found.
     bench.ok("dedup old.jsonl --method simhash -o oldsim --index all -q");
     bench.ok("dedup new.jsonl --method simhash --against oldsim/index -o newsim -q");
     let sketcher = Sketcher::new(&Params::builder().simhash(3).build().unwrap()).unwrap();
@@ -760,7 +762,7 @@ fn documents_near_one_of_another_index_are_dropped_and_named_with_it() {
 }
 
 #[test]
-fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dropped_before() {
+fn incomparable_history_index_and_previously_dropped_key_are_refused() {
     let bench = Bench::new();
     let text = "one two three four five six seven";
     bench.write("old.jsonl", jsonl(&documents([("x", text)])));
@@ -793,7 +795,7 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
         &bench.refused("dedup twice.jsonl --against old -o out --repeated-keys error"),
         &["twice.jsonl:2", "is already at twice.jsonl:1"],
     );
-    // An index alone has no texts to count on.
+    // An index alone has no texts for exact counts.
     let no_texts = ["--against old/index", "no texts to count on", "--texts", "--verify signature"];
     usage("dedup old.jsonl --method exact --against old/index -o out", &no_texts);
     usage("dedup old.jsonl --against old/index --near containment -o out", &no_texts);
@@ -808,13 +810,13 @@ fn an_index_that_cannot_be_compared_with_is_refused_and_so_is_a_key_that_was_dro
     assert_eq!(bench.names("."), ["nobits.twx", "old", "old.jsonl", "sim.twx", "twice.jsonl"]);
 }
 
-/// Those with words.
+/// Returns the documents that have words.
 fn worded(documents: Vec<Document>) -> Vec<Document> {
     documents.into_iter().filter(|(_, text)| text.chars().any(char::is_alphanumeric)).collect()
 }
 
 #[test]
-fn no_documents_at_all_are_no_error() {
+fn empty_input_is_not_an_error() {
     let bench = Bench::new();
     bench.write("in.jsonl", "\n\n");
     let report = bench.json("dedup in.jsonl -o out");
@@ -829,7 +831,7 @@ fn no_documents_at_all_are_no_error() {
 }
 
 #[test]
-fn the_index_that_is_left_answers_queries_with_the_same_words_in_a_shingle() {
+fn index_written_by_dedup_answers_queries_with_its_shingle_width() {
     let bench = Bench::new();
     let text = "one two three four five six seven";
     bench.write("in.jsonl", jsonl(&documents([("a", text)])));

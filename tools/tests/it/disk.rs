@@ -1,5 +1,5 @@
-//! The disk fills up in the middle of the night. What was there must be there in the morning, and the command
-//! must have said so. Real full disks: small file systems in memory, where the test may mount some.
+//! Tests full disks: the index must be unchanged, and the command must report the error. Uses small file systems in
+//! memory, if the test may mount them.
 
 #![cfg(target_os = "linux")]
 
@@ -10,13 +10,13 @@ use std::process::Command;
 use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, corpus, gzip, jsonl, says};
 
-/// A small file system at `disk` in the test's folder.
+/// A small file system, mounted at `disk` in the test's folder.
 struct Disk<'a> {
     bench: &'a Bench,
 }
 
 impl<'a> Disk<'a> {
-    /// `None`, with a notice, where mounting is not allowed.
+    /// Mounts a file system of `size`; `None`, with a notice, if mounting is not permitted.
     fn mount(bench: &'a Bench, size: &str) -> Option<Self> {
         let path = bench.path("disk");
         fs::create_dir(&path).unwrap();
@@ -46,7 +46,7 @@ impl Drop for Disk<'_> {
 }
 
 #[test]
-fn a_full_disk_leaves_the_index_as_it_was_and_works_once_there_is_space() {
+fn full_disk_leaves_the_index_unchanged_and_usable() {
     let bench = Bench::new();
     let Some(disk) = Disk::mount(&bench, "256K") else { return };
     bench.write("few.jsonl", jsonl(&corpus(1, 100)));
@@ -80,7 +80,7 @@ fn a_full_disk_leaves_the_index_as_it_was_and_works_once_there_is_space() {
 }
 
 #[test]
-fn a_disk_without_free_inodes_is_an_error_that_changes_nothing() {
+fn disk_without_free_inodes_is_an_error_and_changes_nothing() {
     let bench = Bench::new();
     let Some(_disk) = Disk::mount(&bench, "4M,nr_inodes=40") else { return };
     bench.write("few.jsonl", jsonl(&corpus(1, 50)));
@@ -99,13 +99,13 @@ fn a_disk_without_free_inodes_is_an_error_that_changes_nothing() {
 }
 
 #[test]
-fn a_read_only_disk_is_read_and_not_written() {
+fn index_on_a_read_only_disk_is_read_but_not_written() {
     let bench = Bench::new();
     let Some(disk) = Disk::mount(&bench, "4M") else { return };
     bench.write("few.jsonl", jsonl(&corpus(1, 100)));
     bench.ok("build disk/i.twx few.jsonl -q");
     let answers = bench.ok("query disk/i.twx few.jsonl");
-    // A copy that never had a lock file, as from a backup.
+    // A copy without a lock file, for example from a backup.
     fs::remove_file(bench.path("disk/i.twx/LOCK")).unwrap();
     disk.remount("ro");
     assert_eq!(bench.ok("query disk/i.twx few.jsonl"), answers);

@@ -1,11 +1,11 @@
-//! The commands of the guide work as they are written there.
+//! The commands in the documentation must work as they are written.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Bench, TWINDEX, corpus, jsonl};
 
-/// The lines of the `sh` blocks of a page.
+/// Returns the lines of the `sh` blocks of a page.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     let mut inside = false;
@@ -21,29 +21,29 @@ fn commands(page: &str) -> Vec<String> {
     commands
 }
 
-/// A page of this project, by its path from the root.
+/// Reads a page of this project. `name` is its path from the repository root.
 fn page(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Runs a command as a user of an installed `twindex` types it.
+/// Runs a command in a shell, with `twindex` on the path as for a user who has installed it.
 #[cfg(unix)]
 fn run(bench: &Bench, command: &str) -> std::process::Output {
     let tool = Path::new(TWINDEX).parent().unwrap();
     let path = format!("{}:{}", tool.display(), std::env::var("PATH").unwrap_or_default());
     let mut shell = Command::new("sh");
     shell.args(["-ec", command]).current_dir(bench.root()).env("PATH", &path);
-    // What the README takes for a corpus is a folder of sources.
+    // The README uses a folder of source files as its corpus.
     shell.env("CARGO_HOME", bench.path("cargo")).output().unwrap()
 }
 
-/// Texts in the form in which the guide has them.
+/// Creates the input files that the guide uses.
 #[cfg(unix)]
 fn prepared() -> Bench {
     let bench = Bench::new();
     let documents = corpus(1, 120);
-    // The guide prefers the highest score, inside each language.
+    // The guide keeps the document with the highest score in each language.
     let fields = ",\"score\":0.5,\"language\":\"en\"}\n";
     bench.write("pages.jsonl", jsonl(&documents[..100]).replace("}\n", fields));
     let renamed: Vec<_> =
@@ -58,7 +58,7 @@ fn prepared() -> Bench {
 
 #[cfg(unix)]
 #[test]
-fn every_command_of_the_guide_runs_in_its_order() {
+fn every_command_of_the_guide_runs_in_order() {
     let commands = commands(&page("docs/guide.md"));
     assert!(commands.len() > 15, "{commands:?}");
     let bench = prepared();
@@ -74,11 +74,11 @@ fn every_command_of_the_guide_runs_in_its_order() {
     assert_eq!(bench.read("admitted.tsv").lines().count(), 100);
 }
 
-/// Commands of other pages: those that run the tool are run; those that build and test the project are what runs this
-/// test.
+/// Runs the commands of the other pages that call `twindex`. Commands that build and test the project are not run,
+/// because they run this test.
 #[cfg(unix)]
 #[test]
-fn every_command_of_the_readme_and_the_other_pages_runs_or_is_known() {
+fn every_command_in_the_docs_runs_or_is_a_known_exception() {
     let bench = prepared();
     let mut ran = 0;
     for name in pages() {
@@ -99,7 +99,7 @@ fn every_command_of_the_readme_and_the_other_pages_runs_or_is_known() {
     assert!(ran > 0 && bench.path("target/dedup/report.html").exists(), "the README's first command");
 }
 
-/// All pages for people, by their paths from the root.
+/// Returns all documentation pages, as paths from the repository root.
 fn pages() -> Vec<String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let docs = std::fs::read_dir(root.join("docs")).unwrap();
@@ -113,7 +113,7 @@ fn pages() -> Vec<String> {
     pages
 }
 
-/// The verbs and options of `twindex`, and files of this project, that pages name within a line.
+/// Checks the `twindex` verbs and options, and the files of this project, that pages mention in running text.
 #[test]
 fn files_mentioned_in_the_docs_exist() {
     let bench = Bench::new();
@@ -134,7 +134,7 @@ fn files_mentioned_in_the_docs_exist() {
                 .filter(is_of_project)
                 .filter(|_| name.starts_with("docs/") || name == "README.md")
             {
-                // `src/format/log::name` is a test in that file.
+                // `src/format/log::name` names a test in that file.
                 let file = file.trim_end_matches(',').split("::").next().unwrap();
                 if file.contains("...") {
                     continue;

@@ -1,6 +1,6 @@
-//! What `dedup` leaves is durable before it has its name: nothing in the folder that is renamed to the one that was asked
-//! for is written, or named there, and not synced, and the name itself is synced in the end. By the system calls it makes
-//! (strace, where it is).
+//! The results of `dedup` must be durable before they get their final name. When the folder is renamed to OUT, all files
+//! in it and its directory entries are synced, and the rename itself is synced at the end. The tests check the system
+//! calls with strace, if it is available.
 
 #![cfg(target_os = "linux")]
 
@@ -14,17 +14,17 @@ use crate::support::{Bench, corpus, jsonl};
 const CALLS: &str = "trace=openat,write,writev,pwrite64,copy_file_range,ftruncate,fsync,fdatasync,rename,renameat,\
                      renameat2,linkat,mkdir,mkdirat";
 
-/// Files that are written and folders that have new names, and were not synced since.
+/// Files that were written, and folders whose entries changed, since they were last synced.
 #[derive(Debug, Default)]
 struct Unsynced {
     root: PathBuf,
     paths: BTreeSet<PathBuf>,
-    /// The renames of folders, by their new names.
+    /// The new paths of renamed folders.
     folders: Vec<PathBuf>,
 }
 
 impl Unsynced {
-    /// A path of the command line, as descriptors tell it.
+    /// Returns an absolute path, as strace prints it for descriptors.
     fn whole(&self, path: &str) -> PathBuf {
         self.root.join(path).components().collect()
     }
@@ -33,7 +33,7 @@ impl Unsynced {
         self.paths.extend(path.parent().map(Path::to_owned));
     }
 
-    /// One system call, as strace writes it with the paths of descriptors.
+    /// Processes one line of strace output, with the paths of descriptors.
     fn take(&mut self, line: &str) {
         let Some((call, arguments)) = line.split_once(' ').and_then(|(_, rest)| rest.trim().split_once('('))
         else {
@@ -57,7 +57,7 @@ impl Unsynced {
             }
             "rename" | "renameat" | "renameat2" | "linkat" => {
                 let [from, to] = &quoted[..] else { panic!("{line}") };
-                // The content of the lock file does not matter after a crash.
+                // The content of the lock file is not needed after a crash.
                 let left: Vec<_> = self
                     .paths
                     .iter()

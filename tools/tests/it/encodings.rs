@@ -1,11 +1,11 @@
-//! Texts in other encodings than UTF-8, or in none that is said: that different ones are never taken for copies, that what
-//! was lost in decoding is counted and named, and that pages are read by the same rules in archives and on disk.
+//! Texts in encodings other than UTF-8, or with an undeclared encoding. Different texts must never be treated as copies,
+//! losses in decoding must be counted and reported, and pages must be decoded by the same rules in archives and on disk.
 
 use crate::support::{Bench, rows, says};
 
 const CLUSTERS: &str = "key\tcluster\tkept\tscore";
 
-/// Two texts in windows-1251 without a word in common, of as many bytes.
+/// Two texts in windows-1251 with the same number of bytes and no common word.
 const CYRILLIC: [&[u8]; 2] = [
     b"\xcf\xe5\xf0\xe2\xfb\xe9 \xf2\xe5\xea\xf1\xf2 \xee \xef\xee\xe3\xee\xe4\xe5 \xe8 \xec\xee\xf0\xe5 \xe7\xe4\xe5\xf1\xfc",
     b"\xc2\xf2\xee\xf0\xee\xe9 \xf0\xe0\xf1\xf1\xea \xe0 \xea\xee\xf8\xea\xe0\xf5 \xf3 \xf1\xee\xf1\xe5\xe4 \xf2\xe0\xec\xee\xf1",
@@ -19,7 +19,7 @@ fn keys(bench: &Bench, out: &str) -> Vec<[String; 2]> {
     rows(&bench.read(&format!("{out}/clusters.tsv")), CLUSTERS).into_iter().map(row).collect()
 }
 
-/// How many documents stay.
+/// Returns the number of kept documents.
 fn kept(bench: &Bench, command: &str) -> u64 {
     bench.json(&format!("{command} -o out --force"))["kept"].as_u64().unwrap()
 }
@@ -39,7 +39,7 @@ fn html(uri: &str, of_type: &str, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn texts_that_differ_in_invalid_bytes_are_no_copies_in_any_input_format() {
+fn texts_differing_only_in_invalid_bytes_are_not_copies() {
     let bench = Bench::new();
     let [one, two] = CYRILLIC;
     let all = [one, two, one];
@@ -67,7 +67,7 @@ fn texts_that_differ_in_invalid_bytes_are_no_copies_in_any_input_format() {
             [own("1", "1"), own("2", "2"), own("3", "1")],
             "{input}"
         );
-        // They are byte for byte what they were, and the next run knows them.
+        // The kept documents are identical byte for byte, and the next run recognizes them.
         if input == "folder" {
             says(&bench.read("folder-out/kept.jsonl"), &["\\udccf\\udce5"]);
         } else {
@@ -80,7 +80,7 @@ fn texts_that_differ_in_invalid_bytes_are_no_copies_in_any_input_format() {
             0,
             "{input}"
         );
-        // With their encoding they are texts as any other.
+        // With the right encoding, they are ordinary texts.
         assert_eq!(kept(&bench, &format!("dedup {input} --encoding windows-1251")), 2, "{input}");
         let report = bench.json(&format!("dedup {input} --encoding auto -o out --force"));
         assert_eq!((&report["kept"], &report["detected_encodings"]), (&2.into(), &3.into()), "{input}");
@@ -98,13 +98,13 @@ fn texts_that_differ_in_invalid_bytes_are_no_copies_in_any_input_format() {
 }
 
 #[test]
-fn text_with_lost_bytes_is_only_a_duplicate_of_its_exact_copies() {
+fn lossily_decoded_text_is_a_duplicate_only_of_exact_copies() {
     let bench = Bench::new();
     let words = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
     let line = |id: &str, bad: &[u8]| {
         [format!("{{\"id\":\"{id}\",\"text\":\"{words} ").as_bytes(), bad, b"\"}\n"].concat()
     };
-    // Near each other by their words, and by U+FFFD the same as the last.
+    // The texts are near each other by their words, and equal after replacement by U+FFFD.
     let lines = [
         line("a", b"\xb0\xa1"),
         line("b", b"\xb0\xa2"),
@@ -116,10 +116,10 @@ fn text_with_lost_bytes_is_only_a_duplicate_of_its_exact_copies() {
     let own = |key: &str, kept: &str| [key.to_owned(), kept.to_owned()];
     assert_eq!(keys(&bench, "out"), [own("a", "a"), own("b", "b"), own("c", "a"), own("d", "d")]);
     says(&bench.ok("why out c"), &["identical, byte for byte"]);
-    // Queries and indexes show what is left: nothing goes by them.
+    // Queries and indexes use the texts with U+FFFD, because they remove no documents.
     bench.ok("build i.twx in.jsonl --invalid-utf8 replace -q");
     assert_eq!(bench.ok("query i.twx in.jsonl --invalid-utf8 replace --first -q").lines().count(), 4);
-    // Half a surrogate pair is as good as a byte that is none.
+    // An unpaired surrogate in JSON is treated like an invalid byte.
     bench.write("half.jsonl", "{\"id\":1,\"text\":\"a\\ud800\"}\n{\"id\":2,\"text\":\"a\\ud801\"}\n{\"id\":3,\"text\":\"a\\ud800\"}\n");
     says(&bench.refused("dedup half.jsonl -o no"), &["an escape of half a surrogate pair"]);
     assert_eq!(kept(&bench, "dedup half.jsonl --invalid-utf8 replace"), 2);
@@ -127,7 +127,7 @@ fn text_with_lost_bytes_is_only_a_duplicate_of_its_exact_copies() {
 }
 
 #[test]
-fn wrong_charset_label_makes_no_copies_of_pages() {
+fn pages_with_a_wrong_charset_label_are_not_copies() {
     let bench = Bench::new();
     let [one, two] = CYRILLIC;
     let page = |text: &[u8]| [b"<html><body><p>", text, b"</body></html>"].concat();
@@ -146,7 +146,7 @@ fn wrong_charset_label_makes_no_copies_of_pages() {
         bench.write("ref.jsonl", "{\"id\":\"ref\",\"text\":\"Первый текст о погоде и море здесь\"}\n");
         assert_eq!(kept(&bench, "dedup ref.jsonl in.warc --words 1"), 2, "{name}: read as what it is");
     }
-    // Inside English text the declared charset is kept, and lost bytes are reported.
+    // In English text, the declared charset is used, and bytes lost in decoding are reported.
     let mixed = |bad: &[u8]| {
         let text = "plenty of plain words with ümlauts and äccents that are as the charset says ";
         html("u", "text/html; charset=utf-8", &page(&[text.as_bytes(), bad].concat()))
@@ -157,14 +157,14 @@ fn wrong_charset_label_makes_no_copies_of_pages() {
     says(report["first_replaced"].as_str().unwrap(), &["mixed.warc, record 1"]);
     says(&bench.refused("dedup mixed.warc -o no --invalid-utf8 error"), &["mixed.warc, record 1: not UTF-8"]);
     assert_eq!(bench.json("dedup mixed.warc -o out --force --invalid-utf8 skip")["skipped_lossy"], 2);
-    // English pages that say an encoding which no browser reads.
+    // English pages that declare an encoding that no browser supports.
     let plain = |text: &str| html("u", "text/html; charset=iso-2022-cn", page(text.as_bytes()).as_slice());
     bench.write("plain.warc", [plain("some words of one page"), plain("quite another one")].concat());
     assert_eq!(kept(&bench, "dedup plain.warc"), 2);
 }
 
 #[test]
-fn pages_on_disk_are_decoded_as_those_in_archives() {
+fn pages_on_disk_and_in_archives_are_decoded_alike() {
     let bench = Bench::new();
     let text = "日本語の文章はここにあります。これは試験のための頁です。";
     let page = |charset: &str| {
@@ -187,7 +187,7 @@ fn pages_on_disk_are_decoded_as_those_in_archives() {
         .map(|name| report[name].as_u64().unwrap());
     assert_eq!(figures, [8, 1, 0, 0], "{report}");
     assert_eq!(kept(&bench, "dedup folder/sjis.html ref.jsonl --words 1"), 1);
-    // Plain text with a mark of UTF-16 is read, too.
+    // Plain text with a UTF-16 byte order mark is decoded as well.
     let utf16: Vec<u8> = format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_be_bytes).collect();
     bench.write("plain.txt", utf16);
     assert_eq!(kept(&bench, "dedup plain.txt ref.jsonl --words 1"), 1);

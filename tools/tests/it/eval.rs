@@ -1,5 +1,4 @@
-//! `eval` says how good an answer is. It is compared with counts made here, from documents whose pairs are all
-//! known.
+//! Compares the output of `eval` with counts made here, from documents whose pairs are all known.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -8,12 +7,12 @@ use crate::support::{Bench, Document, corpus, documents, jsonl, resemblances, sa
 use serde_json::Value;
 use twindex::{Params, Sketcher};
 
-/// A table of all pairs that resemble each other by half.
+/// Returns a table of all pairs with a resemblance of at least 0.5.
 fn truth(documents: &[Document]) -> String {
     let mut table = String::from("#id_a\tid_b\tintersection\tunion\tjaccard\n");
     for (a, b, both, all) in resemblances(documents) {
         if 2 * both >= all {
-            // Whichever comes first.
+            // The order of the two keys must not matter.
             let (a, b) = if a % 2 == 0 { (a, b) } else { (b, a) };
             let (a, b) = (&documents[a].0, &documents[b].0);
             writeln!(table, "{a}\t{b}\t{both}\t{all}\t{:.6}", both as f64 / all as f64).unwrap();
@@ -22,18 +21,18 @@ fn truth(documents: &[Document]) -> String {
     table
 }
 
-/// A row's counts: found, right, true.
+/// Returns the counts of a row: found, right and known pairs.
 fn counts(row: &Value) -> [u64; 3] {
     ["found", "right", "true"].map(|field| row[field].as_u64().unwrap())
 }
 
-/// Documents with words only: of equal empty ones, `dedup` says that they are equal, and no resemblance is known.
+/// Returns documents that have words. For equal documents without words, `dedup` reports no resemblance.
 fn worded(seed: u64, count: usize) -> Vec<Document> {
     corpus(seed, count).into_iter().filter(|(_, text)| text.chars().any(char::is_alphanumeric)).collect()
 }
 
 #[test]
-fn an_exact_answer_is_right_at_every_threshold_and_an_estimate_less_so() {
+fn exact_results_have_full_precision_and_recall_and_estimates_less() {
     let bench = Bench::new();
     let documents = worded(31, 800);
     bench.write("in.jsonl", jsonl(&documents));
@@ -58,7 +57,7 @@ fn an_exact_answer_is_right_at_every_threshold_and_an_estimate_less_so() {
     let (precision, recall) =
         (estimate[0]["precision"].as_f64().unwrap(), estimate[0]["recall"].as_f64().unwrap());
     assert!((0.7..1.0).contains(&precision) && (0.7..1.0).contains(&recall), "{estimate:?}");
-    // With one bar for what is known, recall falls with the threshold.
+    // With a fixed smallest resemblance of known pairs, recall decreases as the threshold rises.
     let fixed = rows("eval exact --truth truth.tsv --relevant 0.6");
     assert!(fixed.iter().all(|row| row["true"] == exact[2]["true"]));
     assert!(fixed[9]["recall"].as_f64().unwrap() < 1.0 && fixed[0]["precision"].as_f64().unwrap() < 1.0);
@@ -69,7 +68,7 @@ fn an_exact_answer_is_right_at_every_threshold_and_an_estimate_less_so() {
 }
 
 #[test]
-fn radii_from_0_to_10_are_counted_in_an_index_and_drawn() {
+fn eval_counts_and_draws_an_index_at_radii_0_to_10() {
     let bench = Bench::new();
     let documents = worded(32, 500);
     bench.write("in.jsonl", jsonl(&documents));
@@ -104,7 +103,7 @@ fn radii_from_0_to_10_are_counted_in_an_index_and_drawn() {
         &bench.refused("eval i.twx --truth truth.tsv --svg figure.svg"),
         &["figure.svg: cannot write", "exists"],
     );
-    // The distances that `dedup` and `pairs` write say the same.
+    // The distances in the tables of `dedup` and `pairs` give the same counts.
     bench.ok("dedup in.jsonl --pairs all --method simhash --within 10 -o out -q");
     assert_eq!(bench.json("eval out --truth truth.tsv"), report);
     assert_eq!(bench.ok("eval i.twx --truth truth.tsv --within 3").lines().count(), 5);

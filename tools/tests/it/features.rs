@@ -1,11 +1,11 @@
-//! Documents that are sets or vectors of features (images, sounds, programs reduced to such) go every way that
-//! texts go, and indexes of texts and of features refuse each other.
+//! Documents that are sets or vectors of features, for example of images, sounds or programs, must work in every verb
+//! like texts. Indexes of texts and of features must refuse each other's documents.
 
 use std::fs;
 
 use crate::support::{Bench, corpus, jsonl, says};
 
-/// Documents as sets of words, and the same as texts of a word each.
+/// Writes documents as sets of words, and the same documents as texts with the same words.
 fn sets(bench: &Bench) {
     let lines = [
         r#"{"id":"a","ops":["add","load","store",1,2,3]}"#,
@@ -18,7 +18,7 @@ fn sets(bench: &Bench) {
 }
 
 #[test]
-fn sets_are_built_and_found_and_integers_are_named_by_their_digits() {
+fn feature_sets_are_indexed_and_integers_equal_their_digits() {
     let bench = Bench::new();
     sets(&bench);
     let report = bench.json("build i.twx sets.jsonl --features-field ops --bands 40 --rows 2");
@@ -35,7 +35,7 @@ fn sets_are_built_and_found_and_integers_are_named_by_their_digits() {
 }
 
 #[test]
-fn weights_are_those_of_repetitions_and_pairs_are_objects() {
+fn feature_weights_may_be_repetitions_pairs_or_objects() {
     let bench = Bench::new();
     let table = |lines: &str| {
         bench.write("in.jsonl", lines);
@@ -51,7 +51,7 @@ fn weights_are_those_of_repetitions_and_pairs_are_objects() {
 }
 
 #[test]
-fn a_file_of_sketches_of_features_makes_the_index_of_features() {
+fn index_built_from_feature_sketches_equals_one_built_from_features() {
     let bench = Bench::new();
     sets(&bench);
     bench.ok("sketch sets.jsonl --features-field ops -o out -q");
@@ -73,13 +73,13 @@ fn dedup_compares_sets_exactly_and_keeps_lines_verbatim() {
     let kept = bench.read("out/kept.jsonl");
     assert_eq!(kept.lines().next(), Some(r#"{"id":"a","ops":["add","load","store",1,2,3]}"#));
     assert_eq!(kept.lines().count(), 3, "{kept}");
-    // Equal sets are copies, in whatever order and spelling.
+    // Equal sets are copies, regardless of the order and spelling of their elements.
     assert_eq!(bench.json("dedup sets.jsonl --features-field ops --method exact -o exact")["identical"], 1);
     assert_eq!(bench.json("dedup out/kept.jsonl --features-field ops -o again")["removed"], 0);
 }
 
 #[test]
-fn texts_and_features_never_collide() {
+fn texts_and_features_cannot_be_mixed_in_an_index() {
     let bench = Bench::new();
     sets(&bench);
     bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
@@ -114,7 +114,7 @@ fn texts_and_features_never_collide() {
 }
 
 #[test]
-fn options_of_cutting_text_are_refused_by_name_with_features() {
+fn text_options_are_refused_by_name_with_features() {
     let bench = Bench::new();
     sets(&bench);
     bench.ok("build i.twx sets.jsonl --features-field ops -q");
@@ -142,7 +142,7 @@ fn options_of_cutting_text_are_refused_by_name_with_features() {
 }
 
 #[test]
-fn dedup_weights_features_by_a_table_of_features() {
+fn dedup_weights_features_by_their_idf_table() {
     let bench = Bench::new();
     sets(&bench);
     bench.write("texts.jsonl", jsonl(&corpus(1, 20)));
@@ -177,7 +177,7 @@ fn documents_without_features_are_counted_and_reported() {
 }
 
 #[test]
-fn invalid_sets_are_refused_with_their_place_or_skipped() {
+fn invalid_sets_are_refused_with_their_position_or_skipped() {
     let bench = Bench::new();
     bench.write(
         "in.jsonl",

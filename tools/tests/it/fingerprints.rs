@@ -1,5 +1,5 @@
-//! Fingerprints that records bring: in each form and each kind of file, compared by their distance alone, under the keys of
-//! the records; and what needs a text is refused by name.
+//! Fingerprints read from records, in every notation and file format, are compared by distance only, with the records'
+//! keys. Options that need texts must be refused by name.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use parquet::schema::types::Type;
 
 use crate::support::{Bench, says};
 
-/// Four fingerprints: the second differs from the first in two bits, the last has the highest bit.
+/// Four fingerprints. The second differs from the first in two bits, and the last has the highest bit set.
 const PRINTS: [(&str, u64); 4] = [
     ("a.png", 0x0123_4567_89ab_cdef),
     ("b.png", 0x0123_4567_89ab_cdec),
@@ -20,7 +20,7 @@ const PRINTS: [(&str, u64); 4] = [
     ("d.png", 0xf0f0_f0f0_f0f0_f0f0),
 ];
 
-/// A table of a kind with the fingerprints written so.
+/// Returns a CSV table of the fingerprints in the notation of `write`.
 fn csv(write: impl Fn(u64) -> String) -> String {
     let rows: Vec<String> = PRINTS.iter().map(|(key, print)| format!("{key},{}\n", write(*print))).collect();
     format!("id,phash\n{}", rows.concat())
@@ -31,7 +31,7 @@ fn jsonl(write: impl Fn(u64) -> String) -> String {
     PRINTS.iter().map(row).collect::<Vec<_>>().concat()
 }
 
-/// Columns `id` and `phash`, of strings and of numbers of 64 bits, with a sign or without.
+/// Writes columns `id` and `phash`, where `phash` is a signed or unsigned 64-bit integer.
 fn parquet(bench: &Bench, name: &str, is_signed: bool) {
     let column = |name: &str, of: Physical, kind: ConvertedType| {
         let column = Type::primitive_type_builder(name, of).with_repetition(Repetition::REQUIRED);
@@ -59,7 +59,7 @@ fn parquet(bench: &Bench, name: &str, is_signed: bool) {
 }
 
 #[test]
-fn fingerprints_of_every_form_and_file_are_the_same_to_every_verb() {
+fn fingerprints_in_every_notation_and_format_give_equal_results() {
     let bench = Bench::new();
     let hex = |print: u64| format!("{print:016x}");
     let signed = |print: u64| print.cast_signed().to_string();
@@ -99,7 +99,7 @@ fn fingerprints_of_every_form_and_file_are_the_same_to_every_verb() {
         assert_eq!(by_itself, pairs, "{file}, auto");
     }
     let say = "--fingerprint-field phash";
-    // What an index of them holds is what was brought.
+    // An index stores the fingerprints unchanged.
     for file in ["hex.csv", "signed.jsonl", "unsigned.parquet"] {
         let index = format!("{file}.twx");
         bench.ok(&format!("build {index} {file} {say} --within 3 -q"));
@@ -115,13 +115,13 @@ fn fingerprints_of_every_form_and_file_are_the_same_to_every_verb() {
     bench.write("other.csv", "id,phash\nx,0123456789abcdee\n");
     let across = bench.ok(&format!("pairs --fingerprints hex.csv --with other.csv {say} --within 1"));
     assert_eq!(across, "a.png\tx\t1\nb.png\tx\t1\n");
-    // One after the other.
+    // A stream adds one document at a time.
     let lines = bench.ok(&format!("stream s.twx strings.jsonl {say} -q"));
     assert_eq!(
         lines,
         "a.png\tnew\t-\t-\t-\nb.png\tduplicate\ta.png\t2\t-\nc.png\tnew\t-\t-\t-\nd.png\tnew\t-\t-\t-\n"
     );
-    // Raw numbers are compared with them, too.
+    // The index can also be queried with raw fingerprints.
     let raw: Vec<u8> = PRINTS.iter().flat_map(|(_, print)| print.to_le_bytes()).collect();
     bench.write("raw.u64", raw);
     bench.ok("build raw.twx --fingerprints raw.u64 -q");
@@ -129,7 +129,7 @@ fn fingerprints_of_every_form_and_file_are_the_same_to_every_verb() {
 }
 
 #[test]
-fn dedup_of_fingerprints_keeps_rows_as_they_stood_and_why_counts_again() {
+fn fingerprint_dedup_keeps_rows_verbatim_and_why_recomputes_distances() {
     let bench = Bench::new();
     let more = "e.png,f0f0f0f0f0f0f0f0\nf.png,0x0123456789abcd00\n";
     bench.write("in.csv", csv(|print| format!("{print:016x}")) + more);
@@ -149,7 +149,7 @@ fn dedup_of_fingerprints_keeps_rows_as_they_stood_and_why_counts_again() {
         &bench.ok("dedup in.csv --fingerprint-field phash -o summary"),
         &["6 fingerprints", "with the fingerprint of another"],
     );
-    // A later day, and the fields of a row decide.
+    // In a later run, the fields of a row choose the kept document.
     bench.write(
         "day.jsonl",
         "{\"id\":\"g\",\"phash\":\"7fff0000ffff0001\"}\n{\"id\":\"h\",\"phash\":\"00000000ffffffff\"}\n",
@@ -160,7 +160,7 @@ fn dedup_of_fingerprints_keeps_rows_as_they_stood_and_why_counts_again() {
         bench.json("dedup in.csv --fingerprint-field phash --within 8 --keep smallest-key -o wide")["kept"],
         3
     );
-    // The order and the threads make no difference.
+    // The order of the input and the number of threads do not matter.
     let once = bench.contents("out");
     bench.ok("dedup in.csv --fingerprint-field phash -o one --threads 1 --memory 64K -q");
     let again = bench.contents("one");
@@ -238,7 +238,7 @@ fn invalid_fingerprints_and_options_that_need_texts_are_refused_by_name() {
     usage("dedup in.csv --fingerprint-form hex -o no", &["--fingerprint-field"]);
     usage("build i.twx in.csv --fingerprint-field phash --weights distinct", &["--weights weights shingles"]);
     usage("pairs i.twx --fingerprint-field phash", &["--fingerprints"]);
-    // Texts and fingerprints do not go into one index.
+    // Texts and fingerprints cannot be in the same index.
     bench.ok("build prints.twx in.csv --fingerprint-field phash -q");
     bench.write(
         "texts.jsonl",
@@ -262,7 +262,7 @@ fn invalid_fingerprints_and_options_that_need_texts_are_refused_by_name() {
         &bench.refused("build raw.twx in.csv --fingerprint-field phash"),
         &["raw.twx: its keys are numbers"],
     );
-    // A pair has two keys, so that one that comes twice is an error.
+    // A pair is printed as two keys, so a repeated key would be ambiguous and is an error.
     bench.write("twice.csv", "id,phash\nx,0123456789abcdee\nx,0123456789abcdef\n");
     let twice = bench.refused("pairs --fingerprints twice.csv --fingerprint-field phash --within 1");
     says(&twice, &["twice.csv:3: the key `x` came before"]);

@@ -1,5 +1,5 @@
-//! The same documents in every form in which corpora come give the same pairs, and what is kept comes out in the form
-//! in which it went in.
+//! The same documents must give the same pairs in every input format, and kept documents must be written in their input
+//! format.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -53,7 +53,7 @@ fn write_parquet(bench: &Bench, name: &str, documents: &[Document]) {
 }
 
 #[test]
-fn the_same_documents_in_every_form_give_the_same_pairs_and_clusters() {
+fn every_input_format_gives_the_same_pairs_and_clusters() {
     let bench = Bench::new();
     let documents = corpus(3, 150);
     bench.write("in.jsonl", jsonl(&documents));
@@ -61,7 +61,7 @@ fn the_same_documents_in_every_form_give_the_same_pairs_and_clusters() {
     bench.write("in.tsv", table(&documents, "\t"));
     bench.write("packed.csv.gz", gzip(table(&documents, ",").as_bytes()));
     bench.write("in.wet", wet(&documents));
-    // Archives are packed record by record.
+    // Each archive record is compressed separately.
     let members = documents.chunks(1).map(|one| gzip(wet(one).as_bytes())).collect::<Vec<_>>().concat();
     bench.write("packed.wet.gz", members);
     write_parquet(&bench, "in.parquet", &documents);
@@ -83,12 +83,12 @@ fn the_same_documents_in_every_form_give_the_same_pairs_and_clusters() {
         assert!(bench.path(&format!("out-{input}/{kept}")).exists(), "{input}: {kept}");
         assert!(!bench.path(&format!("out-{input}/kept.jsonl")).exists(), "{input}");
     }
-    // Standard input, where its form must be said.
+    // For standard input, the format must be given.
     let mut piped = bench.command("dedup - --format csv -o piped -q");
     succeeded("stdin", piped.write_stdin(table(&documents, ",")));
     assert_eq!(bench.read("piped/kept.csv"), bench.read("out-in.csv/kept.csv"));
 
-    // Kept documents are all kept in another run.
+    // A second run over the kept documents keeps all of them.
     for kept in ["csv", "tsv", "wet", "parquet"] {
         let report = bench.json(&format!("dedup out-in.{kept}/kept.{kept} -o again-{kept} --join bands"));
         assert_eq!(report["documents"], bench.read("lines/kept.jsonl").lines().count(), "{kept}");
@@ -102,7 +102,7 @@ fn the_same_documents_in_every_form_give_the_same_pairs_and_clusters() {
 }
 
 #[test]
-fn inputs_of_many_forms_at_once_are_each_kept_in_their_own() {
+fn kept_documents_keep_the_format_of_their_input() {
     let bench = Bench::new();
     let documents = corpus(4, 60);
     let (a, rest) = documents.split_at(20);
@@ -120,7 +120,7 @@ fn inputs_of_many_forms_at_once_are_each_kept_in_their_own() {
 }
 
 #[test]
-fn a_folder_of_one_form_is_read_as_such_on_demand() {
+fn folder_is_read_in_the_format_given_by_the_option() {
     let bench = Bench::new();
     let documents = corpus(5, 40);
     bench.write("in/a.csv", table(&documents[..20], ","));
@@ -178,7 +178,7 @@ fn pages_are_compared_by_visible_text_and_kept_unchanged() {
 
 #[test]
 #[cfg(not(feature = "html"))]
-fn pages_are_refused_with_the_name_of_the_feature_that_reads_them() {
+fn html_pages_are_refused_naming_the_missing_feature() {
     let bench = Bench::new();
     bench.write("in/a.html", "<h1>One two</h1><p>three four five six");
     bench.write("in/c.txt", "one two three four five six");
@@ -191,7 +191,7 @@ fn pages_are_refused_with_the_name_of_the_feature_that_reads_them() {
 }
 
 #[test]
-fn a_last_row_whose_quote_is_not_closed_is_refused_with_its_line() {
+fn unclosed_quote_in_the_last_row_is_refused_with_its_line() {
     let bench = Bench::new();
     for (name, delimiter, quote) in [("in.csv", ',', ""), ("in.tsv", '\t', "--quote \"")] {
         bench.write(
@@ -204,7 +204,7 @@ fn a_last_row_whose_quote_is_not_closed_is_refused_with_its_line() {
             &[&format!("{name}:3"), "a field that begins with a quote is not ended by one", "--skip-bad"],
         );
         assert!(!bench.path("out").exists());
-        // Each of its lines is read again by itself.
+        // After the error, each line is read as a record of its own.
         let report = bench.json(&format!("dedup {name} {quote} -o out --force --skip-bad 2"));
         assert_eq!(
             (report["documents"].as_u64(), report["skipped_bad"].as_u64()),
@@ -238,7 +238,7 @@ fn run_that_keeps_no_document_writes_an_empty_file_in_the_input_format() {
     assert_eq!((names, empty.metadata().file_metadata().num_rows()), (vec!["n", "text", "id"], 0));
     bench.ok("dedup in.tsv -o header -q");
     assert_eq!(bench.read("header/kept.tsv"), "id\ttext\n");
-    // The next run reads it.
+    // The next run can read the file.
     assert_eq!(bench.json("dedup next-parquet/kept.parquet in.csv -o again --force")["documents"], 20);
 }
 
@@ -295,7 +295,7 @@ fn common_input_mistakes_are_refused_with_advice() {
     assert!(!bench.path("out").exists());
 }
 
-/// The value of each document and the stamp, as `get` prints them.
+/// Returns the value and the stamp of each document, as printed by `get`.
 fn attached(bench: &Bench, index: &str, keys: &str) -> Vec<(String, u64)> {
     let mut got = bench.json_lines(&format!("get {index} {keys}"));
     assert_eq!(got.pop().unwrap()["documents"], got.len());
@@ -307,7 +307,7 @@ fn attached(bench: &Bench, index: &str, keys: &str) -> Vec<(String, u64)> {
 }
 
 #[test]
-fn values_and_times_come_from_every_form_in_which_fields_have_names() {
+fn values_and_stamps_are_read_from_every_format_with_fields() {
     let bench = Bench::new();
     let texts =
         ["one two three four five six", "seven eight nine ten eleven twelve", "a rose is a rose is a rose"];
@@ -322,7 +322,7 @@ fn values_and_times_come_from_every_form_in_which_fields_have_names() {
     let mut archive = String::new();
     for (at, text) in texts.iter().enumerate() {
         let (time, value) = (said[at], &wanted[at].0);
-        // A date of an archive is never a bare number.
+        // A date in an archive is never a plain number.
         let date = if at == 2 { "2026-11-23T18:29:59Z" } else { time };
         writeln!(rows, "{time},k{at},\"{value}\",{text}").unwrap();
         let head = format!(
@@ -372,7 +372,7 @@ fn values_and_times_come_from_every_form_in_which_fields_have_names() {
         }
     }
 
-    // Names that are not there are refused by all of a table, before an index is made.
+    // Unknown names are refused with a list of the table's columns, before an index is created.
     for input in ["in.csv", "times.parquet"] {
         let line = format!("build new.twx {input} --expire-after 1d --stamp-field");
         says(&bench.refused(&format!("{line} date")), &[input, "\"date\"", "\"when\"", "--stamp-field"]);
@@ -383,7 +383,7 @@ fn values_and_times_come_from_every_form_in_which_fields_have_names() {
         &bench.refused("build new.twx in.wet --expire-after 1d --stamp-field when"),
         &["in.wet, record 1", "\"when\"", "--stamp-field"],
     );
-    // Texts have no fields.
+    // Text files have no fields.
     bench.write("folder/a.txt", "a rose is a rose");
     for input in ["folder", "folder/a.txt"] {
         says(
@@ -395,7 +395,7 @@ fn values_and_times_come_from_every_form_in_which_fields_have_names() {
 }
 
 #[test]
-fn a_column_of_another_type_is_refused_as_a_stamp_or_value() {
+fn column_of_an_unsuitable_type_is_refused_as_stamp_or_value() {
     let bench = Bench::new();
     write_parquet(&bench, "in.parquet", &corpus(1, 20));
     let floats: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
@@ -415,7 +415,7 @@ fn a_column_of_another_type_is_refused_as_a_stamp_or_value() {
     says(&bench.refused("build i.twx f.parquet.gz"), &["f.parquet.gz", "unpack it"]);
     bench.write("no.parquet", "PAR1 and no more of it");
     says(&bench.refused("build i.twx no.parquet"), &["no.parquet", "is it a Parquet file?"]);
-    // A number of a row as its time: one that is null is a bad record, none of these is.
+    // A column of numbers can be used as stamps. A null would be a bad record, but there is none.
     bench.ok("build i.twx in.parquet --stamp-field n --expire-after 100 --value-field text -q");
     assert_eq!(bench.ok("keys i.twx --count"), "20\n");
     let printed = bench.ok("build few.twx in.parquet --stamp-field n --expire-after 5");

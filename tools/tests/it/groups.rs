@@ -1,4 +1,5 @@
-//! `groups` lists what `dedup --keep key-hash` decides over the same documents, whatever was in the index before.
+//! `groups` must list the decisions of `dedup --keep key-hash` over the same documents, regardless of the index's
+//! history.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use crate::support::{Bench, corpus, jsonl, rows, says};
 
 const HEADER: &str = "key\tleader\tsize";
 
-/// Key to leader, of a listing or of `clusters.tsv`.
+/// Returns a map from keys to leaders, read from the output of `groups` or from `clusters.tsv`.
 fn leaders(rows: Vec<String>, of: usize) -> BTreeMap<String, String> {
     let fields = |row: String| {
         let fields: Vec<&str> = row.split('\t').collect();
@@ -16,27 +17,27 @@ fn leaders(rows: Vec<String>, of: usize) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn groups_equal_those_of_dedup_by_key_hash_after_any_history() {
+fn groups_equal_dedup_by_key_hash_after_any_history() {
     let bench = Bench::new();
     let documents = corpus(7, 300);
     bench.write("all.jsonl", jsonl(&documents));
     bench.write("others.jsonl", jsonl(&corpus(8, 120)));
     bench.ok("dedup all.jsonl --keep key-hash -o out");
     let decided = leaders(bench.rows("out/clusters.tsv", "key\tcluster\tkept\tscore"), 2);
-    // Other texts of some of the keys come first, and are replaced.
+    // Some keys first have other texts, which are then replaced.
     bench.ok("build living.twx others.jsonl");
     bench.ok("build living.twx all.jsonl");
     let listed = leaders(rows(&bench.ok("groups living.twx"), HEADER), 1);
     assert_eq!(listed, decided);
     let led = listed.iter().filter(|(key, leader)| key != leader).count();
     assert!(led > 20 && led < 290, "{led}");
-    // The same with the marks of a stream.
+    // The same result with an index that has marks, as written by `stream`.
     bench.ok("stream streamed.twx all.jsonl --quiet");
     assert_eq!(bench.ok("groups streamed.twx --threads 1"), bench.ok("groups living.twx --threads 2"));
 }
 
 #[test]
-fn the_group_of_a_key_is_that_of_the_listing_as_text_and_as_json() {
+fn group_of_a_key_equals_that_in_the_listing() {
     let bench = Bench::new();
     bench.write("all.jsonl", jsonl(&corpus(7, 200)));
     bench.ok("build living.twx all.jsonl");
@@ -63,7 +64,7 @@ fn the_group_of_a_key_is_that_of_the_listing_as_text_and_as_json() {
 }
 
 #[test]
-fn estimates_are_marked_as_such() {
+fn group_estimates_are_marked_as_estimates() {
     let bench = Bench::new();
     bench.write("all.jsonl", jsonl(&corpus(7, 100)));
     bench.ok("build estimated.twx all.jsonl --sets none");
@@ -75,13 +76,13 @@ fn estimates_are_marked_as_such() {
 }
 
 #[test]
-fn priorities_of_a_field_decide_as_dedup_by_the_same_field_does() {
+fn priorities_choose_the_same_leaders_as_dedup_keep() {
     let bench = Bench::new();
     let lines: String = corpus(7, 300)
         .iter()
         .enumerate()
         .map(|(place, (key, text))| {
-            // All different, some negative, some fractions.
+            // All scores are different; some are negative, and some are fractions.
             let score = (place as f64 * 7919.0) % 300.0 - 40.5;
             serde_json::json!({ "id": key, "text": text, "score": score }).to_string() + "\n"
         })

@@ -1,13 +1,13 @@
-//! A million fingerprints, a hundred thousand queries: the answers of the command are those of mih-rs 0.3.1 and of
-//! a plain table look-up, which other programs found on the same data. Their counts and checksums are written down
-//! here, together with how the data are made.
+//! Searches a million fingerprints with a hundred thousand queries. The answers must equal those of mih-rs 0.3.1 and of
+//! a plain table lookup, which other programs computed on the same data. Their counts and checksums are listed here with
+//! the generator of the data.
 
 use crate::support::{Bench, Random, raw};
 
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 100_000;
 
-/// Below `n`, as the generator of the data draws it: the upper half of a product.
+/// Returns a random number below `n`, the upper half of a product, as the original data generator does.
 fn below(random: &mut Random, n: u64) -> u64 {
     ((u128::from(random.next()) * u128::from(n)) >> 64) as u64
 }
@@ -20,12 +20,13 @@ fn flip(random: &mut Random, value: u64, bits: u32) -> u64 {
     value ^ mask
 }
 
-/// Every item random, or with a probability of `near` in a hundred one before with 0 to 6 bits flipped.
+/// Returns fingerprints. Each is random or, with a probability of `near` percent, an earlier fingerprint with 0 to 6
+/// flipped bits.
 fn fingerprints(near: u64) -> Vec<u64> {
     let mut random = Random(0x1000 + FINGERPRINTS as u64);
     let mut values: Vec<u64> = Vec::with_capacity(FINGERPRINTS);
     for i in 0..FINGERPRINTS {
-        // Nothing is drawn where nothing depends on it.
+        // Draws no random number that is not needed, to keep the sequence of the original generator.
         let value = if near > 0 && i > 0 && below(&mut random, 100) < near {
             let other = values[below(&mut random, i as u64) as usize];
             let bits = below(&mut random, 7) as u32;
@@ -38,7 +39,7 @@ fn fingerprints(near: u64) -> Vec<u64> {
     values
 }
 
-/// Every other query is random, the others are fingerprints with 0 to 3 bits flipped.
+/// Returns queries: every other one is random, the rest are fingerprints with 0 to 3 flipped bits.
 fn queries(fingerprints: &[u64]) -> Vec<u64> {
     let mut random = Random((1_u64 + 0xAB_CDEF).wrapping_mul(0x777_7777));
     let query = |i| {
@@ -67,13 +68,13 @@ fn check(near: u64, tables: &[&str], hits: u64, checksum: &str) {
 }
 
 #[test]
-fn a_million_uniform_fingerprints_answer_as_other_programs_do() {
+fn answers_for_a_million_uniform_fingerprints_equal_other_programs() {
     let tables = ["", "--design small", "--design fast", "--design choose-5-2 --codec planes+2"];
     check(0, &tables, 50_000, "5e2716617bdb9fb2");
 }
 
 #[test]
-fn a_million_clustered_fingerprints_answer_as_other_programs_do() {
+fn answers_for_a_million_clustered_fingerprints_equal_other_programs() {
     let tables = ["", "--design blocks-2 --codec compact", "--design blocks-4 --codec manku --within 3"];
     check(30, &tables, 63_716, "0eb51591434c8357");
 }

@@ -1,5 +1,5 @@
-//! `twindex idf` and what uses its table: the same table from the same documents however they come, an index that
-//! carries it, and refusals by name where a table does not fit.
+//! Tests `twindex idf` and the users of its table: the same documents must give the same table in any order, an index
+//! must store its table, and unsuitable tables must be refused by name.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ fn with_table() -> Bench {
 }
 
 #[test]
-fn order_threads_and_memory_do_not_change_the_table() {
+fn idf_table_does_not_depend_on_order_threads_or_memory() {
     let bench = with_table();
     let mut documents = corpus(3, 120);
     documents.reverse();
@@ -39,7 +39,7 @@ fn order_threads_and_memory_do_not_change_the_table() {
 }
 
 #[test]
-fn report_lists_the_counts() {
+fn idf_report_lists_the_counts() {
     let bench = Bench::new();
     let texts = [("a", "one two"), ("b", "two three two"), ("c", "..."), ("d", "two one")];
     bench.write("in.jsonl", jsonl(&documents(texts)));
@@ -65,7 +65,7 @@ fn report_lists_the_counts() {
 }
 
 #[test]
-fn an_index_carries_its_table() {
+fn index_stores_its_idf_table() {
     let bench = with_table();
     bench.ok("build i.twx in.jsonl --method simhash --idf t.idf -q");
     let digest = bench.json("idf in.jsonl -o again.idf --words 1")["digest"].as_str().unwrap().to_owned();
@@ -81,14 +81,14 @@ fn an_index_carries_its_table() {
     says(&bench.ok("stats i.twx"), &["idf table: "]);
     says(&bench.ok("verify i.twx"), &["sound"]);
 
-    // Later documents and queries are sketched with it.
+    // Later documents and queries are sketched with the stored table.
     bench.ok("build i.twx in.jsonl -q");
     assert_eq!(bench.json("build i.twx in.jsonl --idf again.idf")["documents"], 120);
     bench.write("q.jsonl", jsonl(&corpus(3, 120)[..9]));
     let answers = bench.json("query i.twx q.jsonl --within 0");
     assert!(answers["hits"].as_u64().unwrap() >= 5, "{answers}");
 
-    // With a damaged table no sketches can be made, and all else works.
+    // With a damaged table, no sketches can be made, but everything else works.
     let path = bench.path(&format!("i.twx/IDF-{digest}"));
     let mut bytes = fs::read(&path).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
@@ -102,9 +102,9 @@ fn an_index_carries_its_table() {
 }
 
 #[test]
-fn dedup_weights_by_a_table() {
+fn dedup_weights_shingles_by_an_idf_table() {
     let bench = Bench::new();
-    // By words alone, the resemblance of the two letters depends on the length of their headers.
+    // Without the table, the resemblance of the two letters depends on the length of their headers.
     let header = "from to subject date received by mail server version encoding plain text ".repeat(3);
     let mut all: Vec<(String, String)> =
         (0..40).map(|i| (format!("k{i}"), format!("{header} x{i} y{i} z{i}"))).collect();
@@ -124,7 +124,7 @@ fn dedup_weights_by_a_table() {
 }
 
 #[test]
-fn sketches_made_with_a_table_are_built_with_it_only() {
+fn sketches_made_with_an_idf_table_require_it_in_build() {
     let bench = with_table();
     bench.ok("idf in.jsonl -o other.idf --words 1 --min-df 1 -q");
     bench.ok("sketch in.jsonl -o s.sk --method simhash --idf t.idf -q");
@@ -141,13 +141,13 @@ fn sketches_made_with_a_table_are_built_with_it_only() {
         assert!(bench.contents(".") == before, "{line}: files changed");
     }
     bench.ok("build n.twx s.sk --idf t.idf -q");
-    // An index that is there has the table.
+    // An existing index has the table already.
     bench.ok("build n.twx s.sk -q");
     bench.ok("build n.twx s.sk --idf t.idf -q");
 }
 
 #[test]
-fn mismatched_tables_are_refused_by_name_and_leave_no_files() {
+fn mismatched_idf_tables_are_refused_and_leave_no_files() {
     let bench = with_table();
     bench.ok("idf in.jsonl -o other.idf --words 1 --min-df 1 -q");
     bench.ok("build i.twx in.jsonl --method simhash --idf t.idf -q");

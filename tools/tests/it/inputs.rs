@@ -1,12 +1,12 @@
-//! Documents come from files of many kinds: that each kind gives the same documents, that what is passed over
-//! is counted, and that nothing on the way in is changed, is what the whole tool rests on.
+//! Documents come from files of many formats. Each format must give the same documents, skipped files and records must
+//! be counted, and nothing may be changed while reading.
 
 use std::fmt::Write as _;
 
 use crate::support::{Bench, corpus, documents, gzip, jsonl, refused, says, succeeded};
 
 #[test]
-fn plain_compressed_and_piped_lines_give_the_same_files() {
+fn plain_compressed_and_piped_input_give_the_same_files() {
     let bench = Bench::new();
     let lines = jsonl(&corpus(1, 150));
     bench.write("in.jsonl", &lines);
@@ -17,7 +17,7 @@ fn plain_compressed_and_piped_lines_give_the_same_files() {
     bench.ok("dedup in3.jsonl.zst -o zst -q");
     succeeded("stdin", bench.command("dedup - -o stdin -q").write_stdin(lines.clone()));
     succeeded("stdin, packed", bench.command("dedup - -o stdin-gz -q").write_stdin(gzip(lines.as_bytes())));
-    // The same documents, spread over files of two kinds.
+    // The same documents, split into files of two formats.
     let (first, second) = lines.split_at(lines[..lines.len() / 2].rfind('\n').unwrap() + 1);
     bench.write("first.jsonl", first);
     bench.write("second.jsonl.gz", gzip(second.as_bytes()));
@@ -75,7 +75,7 @@ fn folder_gives_one_document_per_file_and_counts_binary_files() {
 }
 
 #[test]
-fn fields_can_be_named_and_their_names_are_in_the_refusal() {
+fn fields_can_be_chosen_and_errors_name_them() {
     let bench = Bench::new();
     bench.write("in.jsonl", "{\"url\":\"u\",\"body\":\"one two three four five six\"}\n");
     says(
@@ -88,7 +88,7 @@ fn fields_can_be_named_and_their_names_are_in_the_refusal() {
 }
 
 #[test]
-fn bad_records_are_skipped_up_to_the_number_given_and_counted() {
+fn bad_records_are_skipped_up_to_the_limit_and_counted() {
     let bench = Bench::new();
     let mut lines = jsonl(&documents([("a", "one two three"), ("b", "four five six")])).into_bytes();
     lines.extend(b"not json\n{\"id\":\"c\",\"text\":\"f\xfcr\"}\n");
@@ -132,7 +132,7 @@ fn query_lists_the_skipped_files_of_a_folder() {
 }
 
 #[test]
-fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
+fn repeated_key_is_refused_with_advice_for_its_source() {
     let bench = Bench::new();
     bench.write("in/one/a.txt", "one");
     bench.write("in/two/a.txt", "two");
@@ -147,7 +147,7 @@ fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
         let message = bench.refused(&format!("dedup {inputs} -o out2 --repeated-keys error"));
         says(&message, &["give each document a key of its own"]);
     }
-    // The same again is no matter of keys.
+    // If the same input is given twice, the error is about the input, not about keys.
     for inputs in ["x.jsonl x.jsonl", "in in", "in/one/a.txt in/one/a.txt"] {
         let message = bench.refused(&format!("dedup {inputs} -o out2"));
         says(&message, &["is named twice", "name it once"]);
@@ -155,7 +155,7 @@ fn a_repeated_key_is_refused_with_advice_that_fits_where_it_comes_from() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
+fn invalid_utf8_is_replaced_on_request_in_every_input_format() {
     let bench = Bench::new();
     let text = |bad: &[u8]| [&b"one two three four f"[..], bad, b"r five six"].concat();
     let line = |id: &str, bad: &[u8]| {
@@ -182,7 +182,7 @@ fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
         assert_eq!(found, (&documents.into(), &counted.into(), &0.into()), "{input}");
     }
     for input in ["bad.jsonl", "in"] {
-        // None is equal to a text that contains U+FFFD.
+        // No replaced text is equal to a text that really contains U+FFFD.
         let report = bench.json(&format!("dedup {input} -o out-{input} --invalid-utf8 replace"));
         assert_eq!(
             (&report["identical"], &report["skipped_binary"]),
@@ -192,7 +192,7 @@ fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
     // Kept documents are unchanged.
     let kept = std::fs::read(bench.path("out-bad.jsonl/kept.jsonl")).unwrap();
     assert_eq!(kept, [line("a", b"\xfc"), line("b", replaced.as_bytes())].concat());
-    // Keys are never changed; U+FFFD may be in one.
+    // Keys are never changed; a key may contain U+FFFD.
     bench.write(
         "keys.jsonl",
         [line(replaced, b"\xfc"), b"{\"id\":\"\xfc\",\"text\":\"\"}\n".to_vec()].concat(),
@@ -205,9 +205,9 @@ fn bytes_that_are_not_utf8_are_replaced_on_demand_in_every_kind_of_input() {
 }
 
 #[test]
-fn documents_come_in_order_and_are_the_same_however_many_threads_read_them() {
+fn document_order_does_not_depend_on_the_number_of_threads() {
     let bench = Bench::new();
-    // Batches and chunks end in the middle; some lines take the parser that knows all of JSON.
+    // Batches and chunks end within the data; some lines need the complete JSON parser.
     let mut lines = String::new();
     for i in 0..6000 {
         let text = format!("document {i} says \\\"{}\\\" \\u00fc\\n", "word ".repeat(i * 7 % 200));
@@ -225,7 +225,7 @@ fn documents_come_in_order_and_are_the_same_however_many_threads_read_them() {
     assert_eq!(one, bench.ok("sketch in.jsonl --tsv --threads 4 --method simhash"));
     let keys: Vec<&str> = one.lines().skip(1).map(|row| row.split('\t').next().unwrap()).collect();
     assert!(keys.iter().enumerate().all(|(i, key)| *key == i.to_string()) && keys.len() == 6000);
-    // The same texts, spelled without an escape.
+    // The same texts, written without escapes.
     let plain: Vec<(String, String)> = lines
         .lines()
         .filter(|line| !line.is_empty())
@@ -235,7 +235,7 @@ fn documents_come_in_order_and_are_the_same_however_many_threads_read_them() {
         .collect();
     bench.write("plain.jsonl", jsonl(&plain));
     assert_eq!(one, bench.ok("sketch plain.jsonl --tsv --method simhash"));
-    // The first bad line is reported, whichever thread parsed it.
+    // The first bad line is reported, regardless of the thread that parsed it.
     let bad =
         lines.replacen("\"id\":\"2602\"", "\"id\":\"\"", 1).replacen("\"id\":\"5608\"", "\"id\":2.5", 1);
     bench.write("bad.jsonl", &bad);

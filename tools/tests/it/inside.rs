@@ -1,4 +1,5 @@
-//! Fields that decide: `--keep max:FIELD` and `min:FIELD`, and `--inside FIELD`, by whose values documents are compared.
+//! Fields that affect decisions: `--keep max:FIELD` and `min:FIELD`, and `--inside FIELD`, which compares only documents
+//! with equal values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,7 +14,7 @@ use crate::support::{Bench, Document, Random, corpus, says};
 
 const CLUSTERS: &str = "key\tcluster\tkept\tscore";
 
-/// A document with the two fields.
+/// A document with a value for `--inside` and a number for `--keep`.
 struct TwoFieldDocument {
     key: String,
     text: String,
@@ -21,7 +22,7 @@ struct TwoFieldDocument {
     score: Value,
 }
 
-/// Documents of [`corpus`] with drawn values and numbers: integers and floats, some of them equal, some large.
+/// Returns documents of [`corpus`] with random values and numbers: integers and floats, some of them equal, some large.
 fn fielded(seed: u64, count: usize, values: usize) -> Vec<TwoFieldDocument> {
     let mut random = Random(seed);
     let with_fields = |(key, text): Document| {
@@ -44,14 +45,14 @@ fn jsonl<'d>(documents: impl IntoIterator<Item = &'d TwoFieldDocument>) -> Strin
     documents.into_iter().map(line).collect()
 }
 
-/// The kept document of each document in `OUT/clusters.tsv`.
+/// Returns the kept document for each document in `OUT/clusters.tsv`.
 fn kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
     let rows = bench.rows(&format!("{out}/clusters.tsv"), CLUSTERS);
     let columns = rows.iter().map(|row| row.split('\t').collect::<Vec<_>>());
     columns.map(|columns| (columns[0].to_owned(), columns[2].to_owned())).collect()
 }
 
-/// As that, with the documents removed for a history.
+/// The same as [`kept_of`], including documents that were removed for a document of a history.
 fn all_kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
     let mut all = kept_of(bench, out);
     let against = bench.read(&format!("{out}/against.tsv"));
@@ -61,7 +62,7 @@ fn all_kept_of(bench: &Bench, out: &str) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn documents_within_each_value_are_kept_as_in_a_separate_run_by_every_method() {
+fn inside_keeps_the_same_documents_as_one_run_per_value() {
     let bench = Bench::new();
     let documents = fielded(71, 260, 3);
     bench.write("all.jsonl", jsonl(&documents));
@@ -108,7 +109,7 @@ fn documents_within_each_value_are_kept_as_in_a_separate_run_by_every_method() {
 }
 
 #[test]
-fn two_daily_runs_within_values_equal_one_run() {
+fn two_daily_runs_with_inside_equal_one_run() {
     let bench = Bench::new();
     let documents = fielded(72, 200, 2);
     let (old, new) = documents.split_at(100);
@@ -124,7 +125,7 @@ fn two_daily_runs_within_values_equal_one_run() {
         days.extend(all_kept_of(&bench, "new"));
         assert_eq!(days, kept_of(&bench, "all"), "{against}");
     }
-    // A history comes before all, whatever the numbers, and needs none.
+    // The documents of a history come first, whatever their numbers, and need no number.
     let without: String = bench
         .read("old.jsonl")
         .lines()
@@ -145,7 +146,7 @@ fn two_daily_runs_within_values_equal_one_run() {
     says(&said, &["field      score (keep max): ", "field      lang (inside): "]);
 }
 
-/// The documents as a table, with columns of these values.
+/// Writes the documents as a Parquet table with these additional columns.
 fn write_parquet(bench: &Bench, name: &str, documents: &[TwoFieldDocument], columns: Vec<(&str, ArrayRef)>) {
     let strings = |of: &dyn Fn(&TwoFieldDocument) -> String| -> ArrayRef {
         Arc::new(documents.iter().map(|one| Some(of(one))).collect::<StringArray>())
@@ -160,10 +161,10 @@ fn write_parquet(bench: &Bench, name: &str, documents: &[TwoFieldDocument], colu
 }
 
 #[test]
-fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
+fn keep_fields_are_read_from_every_format_and_compared_exactly() {
     let bench = Bench::new();
     let mut documents = fielded(73, 150, 2);
-    // One above another is distinguished by no float.
+    // The numbers are consecutive integers that a float cannot distinguish.
     let mut random = Random(5);
     for one in &mut documents {
         one.score = json!((1_u64 << 63) + random.below(40) as u64);
@@ -210,7 +211,7 @@ fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
     for input in ["in.csv", "in.tsv", "in.parquet", "in.wet"] {
         bench.ok(&format!("dedup {input} -o out {options}"));
         assert_eq!(kept_of(&bench, "out"), lines, "{input}");
-        // Kept documents still have the fields, so that the next day can be compared with them.
+        // Kept documents still have the fields, so that later runs can be compared with them.
         bench.ok(&format!("dedup {input} -o next {options} --against out"));
         assert_eq!(bench.rows("next/clusters.tsv", CLUSTERS), [""; 0], "{input}");
     }
@@ -229,7 +230,7 @@ fn fields_are_read_from_every_form_and_integers_are_compared_exactly() {
 }
 
 #[test]
-fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
+fn equal_numbers_are_ordered_by_key_and_longest_counts_tokens() {
     let bench = Bench::new();
     let text = "one two three four five six seven eight nine ten eleven twelve";
     let line = |key: &str, text: &str, score: &str| {
@@ -248,7 +249,7 @@ fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
         ("--keep first", "c"),
         ("--keep longest", "b"),
         ("--keep max:score", "c"),
-        // The float is the integer below it, and has the smaller key.
+        // The float equals the smaller integer, and its document has the smaller key.
         ("--keep min:score", "a"),
     ] {
         bench.ok(&format!("dedup in.jsonl -o out -q --force --threshold 0.6 {options}"));
@@ -264,7 +265,7 @@ fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
     let field =
         json!({"option": "keep min", "name": "score", "key": "9007199254740993", "kept": "9007199254740992"});
     assert_eq!((&why["fields"], &why["agrees"]), (&json!([field]), &json!(true)));
-    // Fields that changed since do not explain what was decided.
+    // If fields have changed since the run, they no longer explain its decisions.
     bench.write("in.jsonl", lines.concat().replace(":9007199254740993}", ":1}"));
     let output = bench.command("why out d").output().unwrap();
     assert_eq!(output.status.code(), Some(1));
@@ -279,7 +280,7 @@ fn ties_of_numbers_go_by_key_and_the_longest_has_the_most_tokens() {
 }
 
 #[test]
-fn wrong_fields_are_reported_with_line_and_value() {
+fn invalid_fields_are_reported_with_line_and_value() {
     let bench = Bench::new();
     let line = |id: u32, rest: &str| format!("{{\"id\":{id},\"text\":\"t{id}\"{rest}}}\n");
     for (rest, options, part) in [
@@ -340,7 +341,7 @@ fn wrong_fields_are_reported_with_line_and_value() {
 }
 
 #[test]
-fn a_value_of_a_row_in_another_encoding_is_that_of_utf_8() {
+fn inside_value_in_another_encoding_equals_the_utf8_value() {
     let bench = Bench::new();
     bench.write("utf-8.csv", "id,text,lang\n1,one text of five words,fran\u{e7}ais\n");
     bench.write("other.csv", b"id,text,lang\n2,one text of five words,fran\xe7ais\n");
@@ -350,7 +351,7 @@ fn a_value_of_a_row_in_another_encoding_is_that_of_utf_8() {
 }
 
 #[test]
-fn texts_that_are_lost_are_no_copies_inside_a_value() {
+fn lossily_decoded_texts_are_not_copies_with_inside() {
     let bench = Bench::new();
     bench.write("in.csv", b"id,text,lang\n1,\xe7,fr\n2,\xe9,fr\n3,\xe7,fr\n4,\xe7,de\n");
     bench.ok("dedup in.csv -o out --inside lang --invalid-utf8 replace -q");
@@ -360,7 +361,7 @@ fn texts_that_are_lost_are_no_copies_inside_a_value() {
 }
 
 #[test]
-fn a_stream_inside_values_keeps_what_dedup_keeps_and_a_history_is_queried_by_its_index() {
+fn stream_with_inside_keeps_the_same_documents_as_dedup() {
     let bench = Bench::new();
     let documents = fielded(75, 240, 3);
     let (old, new) = documents.split_at(120);
@@ -370,7 +371,7 @@ fn a_stream_inside_values_keeps_what_dedup_keeps_and_a_history_is_queried_by_its
     let options = "-q --threshold 0.7 --words 3 --inside lang";
     bench.ok(&format!("dedup all.jsonl -o all {options}"));
     let stays: BTreeSet<String> = kept_of(&bench, "all").into_values().collect();
-    // One document after the other, in two runs.
+    // Documents are added one at a time, in two runs.
     let mut admitted = String::new();
     for day in ["old", "new"] {
         admitted += &bench.ok(&format!("stream i.twx {day}.jsonl {options} --drop-duplicates"));
@@ -382,11 +383,11 @@ fn a_stream_inside_values_keeps_what_dedup_keeps_and_a_history_is_queried_by_its
     let lang: BTreeMap<&str, &str> = documents.iter().map(|one| (one.key.as_str(), one.lang)).collect();
     let duplicates: Vec<_> = decided.iter().filter(|columns| columns[1] == "duplicate").collect();
     assert!(duplicates.len() > 10 && duplicates.iter().all(|columns| lang[columns[0]] == lang[columns[2]]));
-    // Without the field more goes.
+    // Without `--inside`, more documents are removed.
     let across = bench.ok("stream across.twx all.jsonl -q --threshold 0.7 --words 3 --drop-duplicates");
     assert!(across.lines().filter(|line| line.contains("\tduplicate\t")).count() > duplicates.len() + 10);
 
-    // The index of the results has sets and values, and is enough for the next day: texts of the history are not there.
+    // The index of the results has sets and values, so the texts of the history are not needed.
     bench.ok(&format!("dedup old.jsonl -o old {options}"));
     let shown = bench.json("stats old/index");
     assert!(shown.to_string().contains("\"sets\""), "{shown}");
@@ -395,7 +396,7 @@ fn a_stream_inside_values_keeps_what_dedup_keeps_and_a_history_is_queried_by_its
     let mut days = kept_of(&bench, "old");
     days.extend(all_kept_of(&bench, "new"));
     assert_eq!(days, kept_of(&bench, "all"));
-    // A document is found by its text alone, whatever its value.
+    // A query finds a document by its text alone, regardless of its value.
     bench.write("one.txt", &old[0].text);
     assert!(bench.ok("query old/index one.txt --resembling 0.8").contains(&old[0].key));
 }

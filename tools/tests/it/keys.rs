@@ -1,4 +1,4 @@
-//! Corpora whose records have no key, a repeated key, or a key in nested fields, lose nothing.
+//! No document may be lost if records have no key, a repeated key, or a key in nested fields.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn record(uri: &str, content: &str) -> String {
     )
 }
 
-/// The keys of `clusters.tsv`, each with the kept one.
+/// Returns the pairs of key and kept key in `clusters.tsv`.
 fn clusters(bench: &Bench, out: &str) -> Vec<[String; 2]> {
     let table = bench.read(&format!("{out}/clusters.tsv"));
     let fields = |row: String| {
@@ -41,7 +41,7 @@ fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Vec<[String; 2]> {
 }
 
 #[test]
-fn address_captured_twice_gets_a_numbered_key_and_no_document_is_lost() {
+fn url_captured_twice_gets_a_numbered_key() {
     let bench = Bench::new();
     let archive = [
         record("http://a/", ONE),
@@ -74,7 +74,7 @@ fn address_captured_twice_gets_a_numbered_key_and_no_document_is_lost() {
     let report = bench.json("dedup in.wet -o out --force");
     assert_eq!((&report["numbered_keys"], &report["kept"]), (&2.into(), &2.into()));
 
-    // The next run knows them by the same keys.
+    // The next run uses the same keys for these documents.
     bench.write(
         "next.wet",
         [record("http://c/", TWO), record("http://a/", "something else altogether")].concat(),
@@ -82,7 +82,7 @@ fn address_captured_twice_gets_a_numbered_key_and_no_document_is_lost() {
     bench.ok("dedup next.wet --against out -o next -q");
     says(&bench.read("next/against.tsv"), &["http://c/\thttp://a/#2\t"]);
     assert_eq!(clusters(&bench, "next"), pairs([("http://a/", "http://a/")]));
-    // So does who asks why, and who counts on the texts again.
+    // `why` and exact counts on texts use the same keys as well.
     says(
         &bench.ok("why out http://b/"),
         &["goes for http://a/#2", "in.wet, record 3", "out/kept.wet, record 2"],
@@ -93,7 +93,7 @@ fn address_captured_twice_gets_a_numbered_key_and_no_document_is_lost() {
 }
 
 #[test]
-fn the_first_or_the_last_of_a_key_can_be_taken_or_none() {
+fn repeated_keys_option_takes_first_or_last_or_refuses() {
     let bench = Bench::new();
     bench.write(
         "in.jsonl",
@@ -130,7 +130,7 @@ fn the_first_or_the_last_of_a_key_can_be_taken_or_none() {
     says(&message, &["<stdin>: can be read only once"]);
     succeeded("a pipe", bench.command("dedup - -o pipe -q").write_stdin(lines));
 
-    // An index has the last one, unless it is said.
+    // By default, an index keeps the last document with a key.
     for (how, keys, replaced) in [
         ("", "a\nb\n", 2),
         ("--repeated-keys first", "a\nb\n", 0),
@@ -148,7 +148,7 @@ fn the_first_or_the_last_of_a_key_can_be_taken_or_none() {
 }
 
 #[test]
-fn numbers_are_free_ones_and_a_key_that_looks_numbered_stays() {
+fn numbered_keys_do_not_collide_with_existing_keys() {
     let bench = Bench::new();
     let keys = ["a", "a#2", "a", "a#2", "a"];
     let texts: Vec<String> =
@@ -184,13 +184,13 @@ fn records_without_keys_are_keyed_by_line() {
     assert_eq!(bench.read("out/kept.csv"), "text,n\n\"of two\nlines\",2\n");
     assert_eq!(bench.read("out/kept.csv.keys"), "number\tkey\n2\tmore.csv:3\n");
     says(&bench.ok("why out in.jsonl:3"), &["goes for in.jsonl:1, which", "in.jsonl:3"]);
-    // In the next run they are who they were.
+    // In the next run, the documents have the same keys.
     bench.write("next.jsonl", line(TWO));
     bench.ok("dedup next.jsonl --against out -o next -q");
     says(&bench.read("next/against.tsv"), &["next.jsonl:1\tin.jsonl:2\t"]);
     assert_eq!(bench.read("next/kept.jsonl"), "");
 
-    // A field that is named must be there, and an index takes such keys, too.
+    // A field that is named must exist. An index accepts `FILE:ROW` keys as well.
     says(&bench.refused("dedup in.jsonl -o no --id-field id"), &["in.jsonl:1: no field \"id\""]);
     says(&bench.refused("dedup in.jsonl -o no --ids field"), &["in.jsonl:1: no field \"id\""]);
     bench.ok("build i.twx in.jsonl -q");
@@ -202,7 +202,7 @@ fn records_without_keys_are_keyed_by_line() {
 }
 
 #[test]
-fn shards_that_count_from_0_each_are_numbered() {
+fn keys_repeated_in_several_shards_are_numbered() {
     let bench = Bench::new();
     for shard in ["shards/a.jsonl", "shards/b.jsonl"] {
         let texts = [0, 1].map(|i| (i.to_string(), format!("text {i} of {shard} and some words of its own")));
@@ -214,7 +214,7 @@ fn shards_that_count_from_0_each_are_numbered() {
 }
 
 #[test]
-fn nested_and_several_fields_are_keys_and_texts_of_lines() {
+fn keys_and_texts_may_be_nested_or_joined_fields() {
     let bench = Bench::new();
     let line = |url: &str, title: &str, body: &str| {
         format!("{{\"meta\":{{\"url\":\"{url}\",\"n\":1.50}},\"title\":{title},\"body\":\"{body}\"}}\n")
@@ -234,7 +234,7 @@ fn nested_and_several_fields_are_keys_and_texts_of_lines() {
     assert_eq!(bench.read("three/against.tsv").lines().count(), 4);
 }
 
-/// A file of one row, as writers that know UUIDs make it.
+/// Writes a Parquet file with one row whose UUID column has the type that UUID-aware writers use.
 fn write_uuids(path: &std::path::Path) {
     let schema = "message m { required fixed_len_byte_array(16) id (UUID); required binary text (UTF8); }";
     let schema = Arc::new(parse_message_type(schema).unwrap());
@@ -252,7 +252,7 @@ fn write_uuids(path: &std::path::Path) {
 }
 
 #[test]
-fn decimals_uuids_times_and_nested_columns_of_parquet_are_keys() {
+fn parquet_keys_may_be_decimals_uuids_times_or_nested() {
     let bench = Bench::new();
     let texts = || -> ArrayRef { Arc::new(StringArray::from(vec![Some(ONE), None, Some(TWO)])) };
     let write = |name: &str, columns: Vec<(Field, ArrayRef)>| {

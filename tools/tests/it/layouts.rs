@@ -1,5 +1,5 @@
-//! Files and folders as others write them: nothing that holds records is one text in silence, links lead to what they mean,
-//! and what is not read is called by its name.
+//! Files and folders in common layouts: a file of records must never be read silently as one text, links must be
+//! followed, and unsupported files must be refused by name.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn format_is_detected_by_content_if_the_name_does_not_determine_it() {
     bench.write("crawl.wat", "WARC/1.0\r\nWARC-Type: metadata\r\nContent-Length: 2\r\n\r\n{}\r\n\r\n");
     says(&bench.ok("dedup crawl.wat -o out --force"), &["crawl.wat as warc", "no document was found"]);
 
-    // A file without records is read as one text, with a remark if its name does not say so.
+    // A file without records is read as one text, with a note unless its name identifies it as text.
     bench.write("notes", "{ not json }\nsome words\n");
     let said = bench.ok("dedup notes -o out --force");
     says(&said, &["1 document,", "1 file read as one text each, the first: notes (--format reads records"]);
@@ -39,9 +39,10 @@ fn format_is_detected_by_content_if_the_name_does_not_determine_it() {
     assert_eq!(documents(&bench, "export --format text"), 1);
 }
 
-/// The usual layout of a data set. Each part was once taken for one text, without a word, and nothing of three equal records went.
+/// The usual layout of a data set. Earlier, each part was silently read as one text, and none of three equal records was
+/// removed.
 #[test]
-fn mixed_folder_of_a_readme_and_parts_is_no_folder_of_three_texts() {
+fn record_files_beside_a_readme_are_not_read_as_texts() {
     let bench = Bench::new();
     bench.write("set/README.md", "Two parts of the same.");
     bench.write("set/one.jsonl", [ONE, &ONE.replace('1', "2")].concat());
@@ -60,7 +61,7 @@ fn mixed_folder_of_a_readme_and_parts_is_no_folder_of_three_texts() {
 }
 
 #[test]
-fn folder_with_record_files_is_refused_with_any_other_files_beside_them() {
+fn folder_mixing_record_files_and_other_files_is_refused() {
     let bench = Bench::new();
     bench.write("hub/README.md", "a card");
     bench.write("hub/data/train-00000.jsonl", [ONE, TWO].concat());
@@ -91,7 +92,7 @@ fn folder_with_record_files_is_refused_with_any_other_files_beside_them() {
         &bench.refused("dedup mixed -o no"),
         &["2 files beside 1 other are records, 1 file of jsonl, 1 file of csv"],
     );
-    // Objects of JSON lie among sources.
+    // JSON files that are part of a source tree.
     bench.write("sources/main.py", "print(1)");
     bench.write("sources/package.json", "{}");
     assert_eq!(documents(&bench, "sources"), 2);
@@ -101,10 +102,10 @@ fn folder_with_record_files_is_refused_with_any_other_files_beside_them() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_followed_and_loops_end() {
+fn links_are_followed_and_link_loops_end() {
     use std::os::unix::fs::symlink;
     let bench = Bench::new();
-    // As a cache of data sets lies on disk: names that are links to blobs, whose names say nothing.
+    // The layout of a data set cache: file names are links to blobs with meaningless names.
     bench.write("cache/blobs/0a1b2c", ONE);
     bench.write("cache/blobs/3d4e5f", TWO);
     bench.write("cache/snapshots/main/README.md", "a card");
@@ -121,7 +122,7 @@ fn links_are_followed_and_loops_end() {
 }
 
 #[test]
-fn unsupported_compression_is_refused_by_name_with_the_tool_to_use() {
+fn unsupported_compression_is_refused_naming_a_tool() {
     let bench = Bench::new();
     for (name, start, parts) in [
         ("x.jsonl.xz", &b"\xfd7zXZ\0\0\x04"[..], ["is xz", "`xz -dc x.jsonl.xz`"]),

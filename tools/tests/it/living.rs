@@ -1,5 +1,5 @@
-//! The verbs of an index that lives on: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. What they print
-//! is what is in the index, and what they refuse leaves every file as it was.
+//! The verbs for an index that changes over time: `stream`, `delete`, `get`, `keys`, `gc`, `snapshot`, `merge`. They
+//! must print the content of the index, and a refused command must leave every file unchanged.
 
 use crate::support::{Bench, documents, jsonl, refused, says, succeeded};
 
@@ -30,7 +30,8 @@ fn stream_reports_the_earlier_near_document_of_each_document() {
     assert_eq!((rows[1][3], rows[1][4]), ("0", "1.000"));
     assert_eq!(bench.ok("keys i.twx"), "a\nb\nc\nd\n");
     assert_eq!(bench.ok("keys i.twx --count"), "4\n");
-    // The same again: everything is known, and nothing is dropped that was there.
+    // A second run over the same input: all documents are known, and `--drop-duplicates` drops none that is already
+    // indexed.
     let again = bench.json("stream i.twx in.jsonl --drop-duplicates");
     assert_eq!((again["known"].as_u64(), again["documents"].as_u64()), (Some(5), Some(4)));
     bench.write(
@@ -46,7 +47,7 @@ fn stream_reports_the_earlier_near_document_of_each_document() {
 }
 
 #[test]
-fn documents_are_got_and_deleted_by_key() {
+fn get_and_delete_find_documents_by_key() {
     let bench = Bench::new();
     let keys = ["a", "b\tc", "d"];
     bench.write("in.jsonl", jsonl(&documents(keys.map(|key| (key, "one two three four five six seven")))));
@@ -65,7 +66,7 @@ fn documents_are_got_and_deleted_by_key() {
 }
 
 #[test]
-fn keys_of_standard_input_are_deleted_in_one_commit_or_none_is() {
+fn keys_from_standard_input_are_deleted_in_one_commit() {
     let bench = Bench::new();
     let keys: [String; 30] = std::array::from_fn(|number| format!("{}\t{number:02}", number % 3));
     let texts = keys.each_ref().map(|key| (key.as_str(), "one two three four five six seven"));
@@ -84,7 +85,7 @@ fn keys_of_standard_input_are_deleted_in_one_commit_or_none_is() {
     let said = succeeded("delete", bench.command("delete i.twx - --escaped").write_stdin(some + "absent"));
     assert_eq!(said, "i.twx: 10 documents deleted, 1 key not there, 20 documents left\n");
     assert!(!bench.ok("keys i.twx").lines().any(|key| key.starts_with('1')));
-    // An argument among others is a key, and so is one without a line.
+    // If there are several arguments, `-` is a key.
     says(&succeeded("-", &mut bench.command("delete i.twx - x")), &["2 keys not there"]);
 }
 
@@ -125,7 +126,7 @@ fn refused_commands_leave_every_file_unchanged() {
 }
 
 #[test]
-fn copies_and_merged_shards_have_the_documents_of_their_sources() {
+fn snapshots_and_merged_indexes_have_the_documents_of_their_sources() {
     let bench = Bench::new();
     let text = |i: usize| format!("text number {i} has words of its own like w{i} and x{i} and y{i}");
     let all: Vec<(String, String)> = (0..40).map(|i| (format!("k{i:02}"), text(i))).collect();
@@ -196,7 +197,7 @@ fn values_and_stamps_come_from_fields_and_old_documents_expire() {
 }
 
 #[test]
-fn a_document_without_a_sound_stamp_or_value_is_a_bad_record_that_may_be_passed_over() {
+fn document_with_an_invalid_stamp_or_value_is_a_bad_record() {
     let bench = Bench::new();
     let line = |id: &str, rest: &str| {
         format!("{{\"id\":\"{id}\",\"text\":\"one two three four five six of {id}\"{rest}}}\n")
@@ -254,14 +255,14 @@ fn stamp_too_far_ahead_is_a_bad_record_that_is_skipped_and_reported() {
         assert_eq!(bench.ok(&format!("keys {verb}.twx")), "a\nb\n", "{verb}");
         assert_eq!(bench.json(&format!("stats {verb}.twx"))["now"].as_u64(), Some(150));
     }
-    // Through a pipe, from which documents are taken as they come.
+    // Through a pipe, whose documents are added as they arrive.
     let mut piped =
         bench.command("stream piped.twx - --stamp-field t --expire-after 60 --max-jump 60 --skip-bad 2 -q");
     crate::support::succeeded("a pipe", piped.write_stdin(bench.read("in.jsonl")));
     assert_eq!(bench.ok("keys piped.twx"), "a\nb\n");
 }
 
-/// The pipe stays open all the time: what has come is answered without waiting for more.
+/// The pipe stays open: documents that have arrived are answered without waiting for more.
 #[test]
 fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
     use std::io::{BufRead as _, BufReader, Write as _};
@@ -292,10 +293,10 @@ fn stream_answers_lines_of_a_pipe_before_it_is_closed() {
         input.flush().unwrap();
         let line = lines.recv_timeout(wait).expect("an answer while the pipe is open");
         assert!(line.starts_with(&format!("{key}\t{expected}\t")), "{line}");
-        // What was printed is durable: another process sees it.
+        // Printed documents are durable: another process can read them.
         assert_eq!(bench.ok("keys i.twx --count"), format!("{}\n", number + 1));
     }
-    // Several at once, and the end of the pipe.
+    // Several documents at once, and the end of the pipe.
     let more = [("x", "seven eight nine ten"), ("y", "eleven twelve thirteen")];
     input.write_all(jsonl(&documents(more)).as_bytes()).unwrap();
     drop(input);

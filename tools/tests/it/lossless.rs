@@ -1,5 +1,5 @@
-//! What is kept is what was there: bytes of rows with their ends, types and metadata of columns, a file of its form also where
-//! nothing is kept; and what was decided is written beside documents without a change to them.
+//! Kept documents must be unchanged: the bytes and line endings of rows, and the types and metadata of columns. A file
+//! in the input format must be written even if no document is kept, and annotations must not change documents.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// Three texts without a word in common.
+/// Three texts without common words.
 const TEXTS: [&str; 3] =
     ["one two three four five six", "red green blue brown pink grey", "cat dog cow hen pig ape"];
 
 #[test]
-fn lines_and_rows_come_out_byte_for_byte_with_their_ends_and_marks() {
+fn kept_lines_and_rows_are_identical_byte_for_byte() {
     let bench = Bench::new();
     let [a, b, c] = TEXTS;
     let mark = "\u{feff}";
@@ -44,12 +44,13 @@ fn lines_and_rows_come_out_byte_for_byte_with_their_ends_and_marks() {
         bench.ok(&format!("dedup packed-{name}.gz -o packed-{name} -q"));
         assert_eq!(bench.read(&format!("packed-{name}/kept.{form}")), content, "{name}, packed");
     }
-    // A line that ends its file is ended where another one follows, and its own end is the end of what is kept.
+    // If the last line of a file has no line ending, one is added where another line follows. The end of the kept file
+    // is that of its last line.
     let more = format!("{{\"id\":4,\"text\":\"{a} other words that make it another text\"}}");
     bench.write("more.jsonl", &more);
     bench.ok("dedup open.jsonl more.jsonl -o two -q");
     assert_eq!(bench.read("two/kept.jsonl"), bench.read("open.jsonl") + "\n" + &more);
-    // Keys beside lines are counted in the same way.
+    // The file of keys next to the kept file counts lines in the same way.
     bench.write("third.jsonl", format!("{{\"id\":3,\"text\":\"{c} once more but longer than it was\"}}\r\n"));
     bench.ok("dedup open.jsonl third.jsonl -o keys -q");
     assert_eq!(bench.read("keys/kept.jsonl.keys"), "number\tkey\n4\t3#2\n");
@@ -89,7 +90,7 @@ fn output_without_documents_has_the_format_of_the_input() {
             (&0.into(), &serde_json::json!([kept])),
             "{input}"
         );
-        // The next run reads it, alone and as a history.
+        // The next run can read the file, as input and as a history.
         let again = bench.json(&format!("dedup {input} {options} --against next-{input} -o again-{input}"));
         assert_eq!(again["kept"], again["documents"], "{input}");
         bench.ok(&format!("dedup next-{input}/{kept} {options} -o empty-{input} -q"));
@@ -106,7 +107,7 @@ fn output_without_documents_has_the_format_of_the_input() {
     assert_eq!(bench.read("header/kept.tsv"), "id\ttext\n");
 }
 
-/// A file of columns that are easily lost, with these of the rows in each group.
+/// Writes a Parquet file with column types that are easily lost. `groups` lists the rows of each row group.
 fn write_kinds(bench: &Bench, name: &str, groups: &[&[usize]]) {
     let column = |name: &str, of_type, repetition, logical, length| {
         let column = Type::primitive_type_builder(name, of_type).with_repetition(repetition);
@@ -168,7 +169,7 @@ fn write_kinds(bench: &Bench, name: &str, groups: &[&[usize]]) {
     writer.close().unwrap();
 }
 
-/// A text that shares no word with any other.
+/// Returns a text that shares no word with any other.
 fn text(row: usize) -> String {
     if row < 3 {
         return TEXTS[row].to_owned();
@@ -176,7 +177,7 @@ fn text(row: usize) -> String {
     (0..8).map(|word| format!("w{row}x{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Times that nanoseconds in 64 bits do not hold, among them the last day of the year 9999.
+/// Times outside the range of 64-bit nanoseconds, among them the last day of the year 9999.
 fn when(row: usize) -> Int96 {
     let mut time = Int96::new();
     time.set_data(row as u32 + 1, 7, [5_373_484, 1_721_426, 2_440_588][row % 3]);
@@ -188,9 +189,9 @@ fn columns(bench: &Bench, name: &str) -> SerializedFileReader<File> {
 }
 
 #[test]
-fn rows_of_parquet_keep_types_metadata_order_and_codecs_and_times_of_96_bits() {
+fn kept_parquet_rows_keep_types_metadata_codecs_and_int96_times() {
     let bench = Bench::new();
-    // Row 3 has the text of row 0; the group of it alone has no row that stays.
+    // Row 3 has the same text as row 0. A row group that consists of row 3 alone keeps no row.
     write_kinds(&bench, "in.parquet", &[&[0, 1, 2], &[], &[4, 5]]);
     write_kinds(&bench, "more.parquet", &[&[6, 3, 8], &[10]]);
     let report = bench.json("dedup in.parquet more.parquet -o out");
@@ -244,7 +245,7 @@ fn rows_of_parquet_keep_types_metadata_order_and_codecs_and_times_of_96_bits() {
 }
 
 #[test]
-fn annotated_documents_are_unchanged_but_for_the_added_fields() {
+fn annotation_only_adds_fields_to_documents() {
     let bench = Bench::new();
     let [a, b, _] = TEXTS;
     bench.write("in.jsonl", format!("{{\"id\":\"x\",\"text\":\"{a}\"}}\r\n{{\"id\":\"y\",\"text\":\"{a}\"}}\r\n{{\"id\":\"z\",\"text\":\"{b}\"}}"));
@@ -263,7 +264,8 @@ fn annotated_documents_are_unchanged_but_for_the_added_fields() {
             "{{\"id\":\"x\",\"text\":\"{a}\",\"cluster_size\":2}}\r\n{{\"id\":\"z\",\"text\":\"{b}\",\"cluster_size\":1}}"
         )
     );
-    // Kept files serve as a history, with the format of their records and not that of their present names.
+    // Kept files can be used as a history. They are read in the format of their records, not the format of their current
+    // names.
     let report = bench.json("dedup in.jsonl --against out --annotate -o next");
     assert_eq!(
         (&report["kept"], &report["annotated_files"]),
@@ -328,9 +330,9 @@ fn annotated_documents_are_unchanged_but_for_the_added_fields() {
     assert_eq!(bench.json("dedup archive/annotated.wet -o of-archive")["documents"], 2);
 }
 
-/// `--json` once printed counts alone: the hits, pairs and decisions were nowhere, and those of `stream` could not be had again.
+/// Earlier, `--json` printed only counts, and the hits, pairs and decisions could not be obtained.
 #[test]
-fn json_swallows_no_hit_no_decision_no_pair_and_no_key() {
+fn json_prints_every_hit_decision_pair_and_key() {
     let bench = Bench::new();
     let text = "the crow flew over the river and sat down on the roof of the mill until the rain was over";
     bench.write("first.jsonl", jsonl(&[("a".to_owned(), text.to_owned())]));
@@ -361,7 +363,7 @@ fn json_swallows_no_hit_no_decision_no_pair_and_no_key() {
 }
 
 #[test]
-fn results_are_lines_of_json_and_the_figures_the_last_one() {
+fn json_prints_one_line_per_result_and_statistics_last() {
     let bench = Bench::new();
     let documents = corpus(5, 40);
     bench.write("in.jsonl", jsonl(&documents));
@@ -385,7 +387,7 @@ fn results_are_lines_of_json_and_the_figures_the_last_one() {
         for result in results {
             assert!(columns.iter().all(|column| result.get(column).is_some()), "{line}: {result}");
         }
-        // The same as the table says.
+        // The JSON lines have the same content as the table.
         let plain = bench.ok(&(line.replace("j.twx", "k.twx") + " -q"));
         let plain: Vec<&str> = plain.lines().filter(|line| !line.starts_with("key\tfinger")).collect();
         assert_eq!(plain.len(), results.len(), "{line}");
@@ -433,18 +435,18 @@ fn every_verb_numbers_or_skips_repeated_keys_on_request() {
             &["in.jsonl:2", "the key `k` came before"],
         );
     }
-    // As they come, the last one stays.
+    // By default, all documents are used, and an index keeps the last one with a key.
     let _ = std::fs::remove_dir_all(bench.path("s.twx"));
     let said = bench.ok("stream s.twx in.jsonl -q");
     assert_eq!(said.lines().filter(|line| line.contains("\tknown\t")).count(), 2);
-    // Through a pipe, too.
+    // The same through a pipe.
     let mut piped = bench.command("stream p.twx - --repeated-keys number -q");
     let out = piped.write_stdin(bench.read("in.jsonl")).output().unwrap();
     assert_eq!(keys(&String::from_utf8(out.stdout).unwrap()), ["k", "k#2", "k#3"]);
 }
 
 #[test]
-fn bloom_filters_of_parquet_are_written_again_over_the_rows_that_stay() {
+fn kept_parquet_files_have_bloom_filters_of_the_kept_rows() {
     let bench = Bench::new();
     let column = |name: &str| {
         let column =
@@ -457,7 +459,7 @@ fn bloom_filters_of_parquet_are_written_again_over_the_rows_that_stay() {
     let file = File::create(bench.path("in.parquet")).unwrap();
     let mut writer = SerializedFileWriter::new(file, Arc::new(root), Arc::new(properties)).unwrap();
     let mut group = writer.next_row_group().unwrap();
-    // Row 3 has the text of row 0.
+    // Row 3 has the same text as row 0.
     for of in [|row: usize| format!("key-{row}"), |row: usize| if row == 3 { text(0) } else { text(row) }] {
         let values: Vec<ByteArray> = (0..40).map(|row| ByteArray::from(of(row).as_str())).collect();
         let mut next = group.next_column().unwrap().unwrap();
@@ -485,7 +487,7 @@ fn bloom_filters_of_parquet_are_written_again_over_the_rows_that_stay() {
 }
 
 #[test]
-fn keys_of_96_bits_inside_of_a_column_are_exact_beyond_the_years_of_nanoseconds() {
+fn nested_int96_keys_are_exact_beyond_the_nanosecond_range() {
     let bench = Bench::new();
     let once = Repetition::REQUIRED;
     let time = Type::primitive_type_builder("at", Physical::INT96).with_repetition(once).build().unwrap();

@@ -1,5 +1,5 @@
-//! The tests of the command, one module a subject, in one program: `cargo test -p twindex-tools --test it dedup::` runs
-//! those of `dedup`.
+//! The tests of the command in one binary, one module per subject. `cargo test -p twindex-tools --test it dedup::` runs
+//! the tests of `dedup`.
 
 mod archives;
 mod boilerplate;

@@ -1,5 +1,5 @@
-//! `--memory` bounds what a job takes, and changes no result: what is noted of each document goes to scratch files where
-//! there are more documents than fit in memory.
+//! `--memory` must limit the memory of a job without changing its results. Per-document data goes to scratch files if it
+//! does not fit in memory.
 
 use std::fmt::Write;
 
@@ -7,11 +7,11 @@ use serde_json::json;
 
 use crate::support::{Bench, Random, corpus, says};
 
-/// What the results are, beside the page, which has the name of its folder, and the index, whose segments depend on the
-/// memory.
+/// The results to compare. The page contains the name of its folder, and the segments of the index depend on the memory,
+/// so they are left out.
 const RESULTS: [&str; 3] = ["pairs.tsv", "clusters.tsv", "kept.jsonl"];
 
-/// Documents of all kinds, with copies and families, and fields to go by.
+/// Returns documents of all kinds, with copies, groups of near documents, and fields for `--keep`.
 fn fielded(seed: u64, count: usize) -> String {
     let mut random = Random(seed);
     let mut lines = String::new();
@@ -23,7 +23,7 @@ fn fielded(seed: u64, count: usize) -> String {
 }
 
 #[test]
-fn results_do_not_depend_on_the_memory_with_any_method_and_priority() {
+fn results_do_not_depend_on_memory_for_any_method_and_priority() {
     let bench = Bench::new();
     bench.write("in.jsonl", fielded(71, 1500));
     bench.write("before.jsonl", fielded(72, 300).replace("\"id\":\"d", "\"id\":\"b"));
@@ -71,7 +71,7 @@ fn results_do_not_depend_on_the_memory_with_any_method_and_priority() {
 }
 
 #[test]
-fn repeated_key_is_reported_with_both_places_with_any_memory() {
+fn repeated_key_error_names_both_records_for_any_memory() {
     let bench = Bench::new();
     let mut lines = fielded(73, 3000);
     writeln!(lines, "{}", json!({"id": "d1234", "text": "again"})).unwrap();
@@ -84,7 +84,7 @@ fn repeated_key_is_reported_with_both_places_with_any_memory() {
     }
 }
 
-/// The most anonymous memory of a run, in bytes.
+/// Returns the peak anonymous memory of a run in bytes.
 #[cfg(target_os = "linux")]
 fn anonymous_peak(bench: &Bench, line: &str) -> usize {
     let mut command = std::process::Command::new(crate::support::TWINDEX);
@@ -105,7 +105,7 @@ fn anonymous_peak(bench: &Bench, line: &str) -> usize {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn more_documents_take_no_more_memory() {
+fn peak_memory_does_not_grow_with_the_number_of_documents() {
     let bench = Bench::new();
     let mut random = Random(74);
     let mut lines = String::new();
@@ -123,6 +123,6 @@ fn more_documents_take_no_more_memory() {
         }
     }
     println!("100,000 and 300,000 documents: {peaks:?}");
-    // 200,000 more: 430 bytes for each would be 86 MB.
+    // For 200,000 more documents, 430 bytes each would be 86 MB.
     assert!(peaks[1] < peaks[0] + (8 << 20), "{peaks:?}");
 }

@@ -1,19 +1,19 @@
-//! A threshold means the same in each verb: it is stored with the index, decides what `stream` takes for a duplicate and
-//! what `query` and `pairs` answer where they are asked for nothing else, and can be said otherwise for one run. Once it
-//! changed bands only, and documents far below it were lost as duplicates; and an index without signatures answered
-//! with whatever shared a band.
+//! A threshold must mean the same in each verb: it is stored in the index, defines duplicates for `stream` and the
+//! default answers of `query` and `pairs`, and can be overridden for one run. Earlier, the threshold only selected the
+//! bands. Then documents far below it were dropped as duplicates, and an index without signatures answered with every
+//! document that shared a band.
 
 use crate::support::{Bench, says};
 use twindex::Index;
 use twindex::params::Near;
 
-/// A text of `shared` words, which every document of the group has, and of `own` words of its own.
+/// Returns a text of `shared` words that all documents of the group have, and `own` words that only this text has.
 fn text(group: &str, name: &str, shared: usize, own: usize) -> String {
     let shared = (0..shared).map(|number| format!("{group}{number}"));
     shared.chain((0..own).map(|number| format!("{group}{name}{number}"))).collect::<Vec<_>>().join(" ")
 }
 
-/// 40 pairs of documents of 100 words with this number in common.
+/// Returns 40 pairs of documents with 100 words each. The documents of a pair share `shared` words.
 fn pairs(of: &str, shared: usize) -> String {
     let both = |pair: usize| {
         let group = format!("{of}{pair}x");
@@ -23,7 +23,7 @@ fn pairs(of: &str, shared: usize) -> String {
     (0..40).flat_map(both).map(line).collect::<Vec<String>>().concat()
 }
 
-/// At 0.905 (95 of 105), 0.818 (90 of 110) and 0.538 (70 of 130).
+/// The resemblances of the three files are 0.905 (95 of 105), 0.818 (90 of 110) and 0.538 (70 of 130).
 fn bench() -> Bench {
     let bench = Bench::new();
     for (name, shared) in [("close", 95), ("below", 90), ("far", 70)] {
@@ -51,7 +51,7 @@ fn stream_keeps_documents_below_its_threshold_and_finds_those_above() {
         assert_eq!(near(&bench, &index), Near::resembling(threshold).unwrap());
         assert_eq!(report["near"]["threshold"].as_f64(), Some(threshold));
         assert!(report["near"]["within"].is_null() && report["verify"] == "exact");
-        // The existing index decides the near relation if the options do not.
+        // Without options, the existing index determines the near relation.
         let again = bench.json(&format!("stream {index} {input}.jsonl"));
         assert_eq!(again["near"]["threshold"].as_f64(), Some(threshold));
     }
@@ -104,12 +104,12 @@ fn query_and_pairs_use_the_stored_threshold_by_default() {
     for (threshold, found) in [("0.97", 0), ("0.6", 40)] {
         let index = format!("{threshold}.twx");
         bench.ok(&format!("build {index} below.jsonl --words 1 --threshold {threshold} -q"));
-        // Each document finds itself, and with the low threshold the other of its pair.
+        // Each document finds itself and, with the low threshold, also the other document of its pair.
         assert_eq!(hits(&format!("query {index} below.jsonl")), 80 + 2 * found, "{threshold}");
         assert_eq!(hits(&format!("pairs {index}")), found, "{threshold}");
-        // A line for each document of a cluster, and the head.
+        // The output is one line for each document of a cluster, and the header.
         assert_eq!(hits(&format!("clusters {index} -q")), 1 + 2 * found, "{threshold}");
-        // And both are answered otherwise when they are asked otherwise.
+        // Options override the stored threshold for one run.
         assert_eq!(hits(&format!("query {index} below.jsonl --resembling 0.98")), 80);
         assert_eq!(hits(&format!("query {index} below.jsonl --within 0")), 80);
         assert_eq!(hits(&format!("pairs {index} --resembling 0.95")), 0);
@@ -123,7 +123,7 @@ fn query_and_pairs_use_the_stored_threshold_by_default() {
 }
 
 #[test]
-fn index_without_signatures_takes_shared_bands_for_near_only_if_unverified_is_set() {
+fn index_without_signatures_accepts_shared_bands_only_with_verify_none() {
     let bench = bench();
     bench.ok("build x.twx far.jsonl --words 1 --bands 100 --rows 2 --signature-bits 0 --sets none -q");
     let before = bench.contents(".");
@@ -142,7 +142,7 @@ fn index_without_signatures_takes_shared_bands_for_near_only_if_unverified_is_se
         says(&bench.refused(&format!("{line} --verify signature")), &["keeps no signatures"]);
     }
     assert!(bench.contents(".") == before, "what is refused leaves no trace");
-    // Queries by distance, and counted ones, are answered as before.
+    // Queries by distance and with exact counts work as before.
     assert_eq!(bench.ok("query x.twx far.jsonl --within 0").lines().count(), 80);
     let counted = bench.ok("query x.twx far.jsonl --resembling 0.99 --verify exact --texts far.jsonl");
     assert_eq!(counted.lines().count(), 80);
@@ -160,7 +160,7 @@ fn index_without_signatures_takes_shared_bands_for_near_only_if_unverified_is_se
     );
     let printed = String::from_utf8(output.stdout).unwrap();
     assert!(printed.lines().filter(|line| line.contains("\tduplicate\t")).count() > 30, "{printed}");
-    // Without a resemblance there is nothing to verify.
+    // Without a resemblance, there is nothing to verify.
     for line in ["query x.twx far.jsonl --within 3 --verify none", "stream y.twx far.jsonl --verify none"] {
         let output = bench.command(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{line}");
@@ -169,7 +169,7 @@ fn index_without_signatures_takes_shared_bands_for_near_only_if_unverified_is_se
 }
 
 #[test]
-fn a_stored_threshold_is_one_line_more_and_the_usual_one_none() {
+fn parameters_list_the_threshold_only_if_it_is_not_default() {
     let bench = bench();
     bench.ok("build numbers.twx close.jsonl --words 1 --bands 20 --rows 6 -q");
     bench.ok("build usual.twx close.jsonl --words 1 --threshold 0.8 --within 3 --bottom 0 -q");
@@ -195,7 +195,7 @@ fn a_stored_threshold_is_one_line_more_and_the_usual_one_none() {
         &bench.refused("build high.twx below.jsonl --words 1 --threshold 0.952"),
         &["0.95", "--threshold 0.952"],
     );
-    // Through a file of sketches.
+    // The same with a file of sketches.
     bench.ok("sketch close.jsonl -o close.sketches --words 1 --threshold 0.95 -q");
     bench.ok("build sketched.twx close.sketches -q");
     assert_eq!(near(&bench, "sketched.twx"), Near::resembling(0.95).unwrap());

@@ -1,5 +1,5 @@
-//! Options that change how something is done and not what comes out, those that settle a conflict, and a look at all of
-//! them: the name of each option that some verb has is spelled out in these tests, whichever verb it is given to there.
+//! Options that change how results are computed but not the results, and options that resolve conflicts. A last test
+//! checks that every option of every verb occurs in these tests.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -26,7 +26,7 @@ fn answers_do_not_depend_on_access_mode_or_probe_strategy() {
     ] {
         assert!(bench.ok(&format!("query {index} in.jsonl --within 3 {how}")) == wanted, "{index} {how}");
     }
-    // Not every codec has every way.
+    // Not every codec supports every way of probing.
     bench.ok("build planes.twx in.jsonl -q --design blocks-4 --codec planes");
     says(
         &bench.refused("query planes.twx in.jsonl --within 3 --probe binary"),
@@ -60,7 +60,7 @@ fn query_with_a_visit_limit_reports_the_skipped_buckets() {
 }
 
 #[test]
-fn each_family_of_minima_makes_an_index_that_finds_and_is_not_taken_for_another() {
+fn each_minhash_family_works_and_is_not_confused_with_another() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(3, 100)));
     for family in ["one-permutation-filled", "linear", "multiply-shift", "matrix"] {
@@ -74,7 +74,7 @@ fn each_family_of_minima_makes_an_index_that_finds_and_is_not_taken_for_another(
 }
 
 #[test]
-fn a_shingle_that_votes_once_makes_texts_of_the_same_words_equal() {
+fn distinct_weights_give_equal_fingerprints_for_equal_word_sets() {
     let bench = Bench::new();
     let (once, often) =
         ("a rose is what it was".to_owned(), "a rose is what it was".to_owned() + &" rose".repeat(9));
@@ -89,7 +89,7 @@ fn a_shingle_that_votes_once_makes_texts_of_the_same_words_equal() {
 }
 
 #[test]
-fn shards_with_conflicting_documents_are_merged_only_with_on_conflict() {
+fn merge_of_conflicting_shards_requires_on_conflict() {
     let bench = Bench::new();
     let of = |text| documents([("k", text), ("same", "a rose is a rose is a rose")]);
     bench.write("a.jsonl", jsonl(&of("one two three four five six")));
@@ -109,7 +109,7 @@ fn shards_with_conflicting_documents_are_merged_only_with_on_conflict() {
     says(&bench.refused("merge m.twx a.twx b.twx --on-conflict refuse"), &["`k`"]);
 }
 
-/// The options listed in a page of help.
+/// Returns the options listed in a page of help.
 fn options(help: &str) -> impl Iterator<Item = &str> {
     let names = help.lines().filter_map(|line| {
         let line = line.trim_start();
@@ -121,7 +121,7 @@ fn options(help: &str) -> impl Iterator<Item = &str> {
 }
 
 #[test]
-fn the_name_of_every_option_is_spelled_out_in_some_test() {
+fn every_option_name_occurs_in_some_test() {
     let bench = Bench::new();
     let help = bench.ok("--help");
     let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -144,7 +144,7 @@ fn the_name_of_every_option_is_spelled_out_in_some_test() {
             !tests[at + option.len()..].starts_with(|next: char| next == '-' || next.is_ascii_alphanumeric())
         })
     };
-    // The tests use the short form of these.
+    // The tests use the short form of these options.
     let short = [("quiet", "-q"), ("verbose", "-v")];
     let spelled = |option: &str| {
         is_there(option) || short.iter().any(|(name, short)| *name == &option[2..] && is_there(short))

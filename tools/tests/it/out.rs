@@ -1,11 +1,11 @@
-//! OUT of `dedup` is the one folder that the command deletes: so what it takes for its own, and what it
-//! leaves after a failure, is tested case by case, all bytes compared.
+//! OUT of `dedup` is the only folder that the command deletes. These tests check which folders it accepts as its own,
+//! and what it leaves after a failure, by comparing all bytes.
 
 use std::fs;
 
 use crate::support::{Bench, corpus, documents, jsonl, says};
 
-/// A folder with an input and earlier results at `out`.
+/// Creates a folder with an input and earlier results at `out`.
 fn deduplicated() -> Bench {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(9, 30)));
@@ -14,7 +14,7 @@ fn deduplicated() -> Bench {
     bench
 }
 
-/// The message of an end with `code` that changed nothing at all in the folder.
+/// Runs a command that must fail with `code` and change nothing in the folder. Returns its message.
 fn refused_without_a_trace(bench: &Bench, code: i32, line: &str) -> String {
     let before = bench.contents(".");
     let output = bench.command(line).output().unwrap();
@@ -27,7 +27,7 @@ fn refused_without_a_trace(bench: &Bench, code: i32, line: &str) -> String {
 }
 
 #[test]
-fn force_replaces_no_folder_with_a_foreign_file_at_any_depth() {
+fn force_refuses_a_folder_with_foreign_files_at_any_depth() {
     for (foreign, named) in [
         ("out/index/photos/a.txt", "index/photos"),
         ("out/index/notes.txt", "index/notes.txt"),
@@ -45,13 +45,13 @@ fn force_replaces_no_folder_with_a_foreign_file_at_any_depth() {
 }
 
 #[test]
-fn force_replaces_no_folder_that_only_has_the_names_of_dedups() {
-    // A web site with an index.
+fn force_refuses_a_folder_that_only_resembles_dedup_results() {
+    // A website folder that contains an index page.
     let bench = deduplicated();
     bench.write("site/index/photos/a.txt", "mine");
     let message = refused_without_a_trace(&bench, 1, "dedup two.jsonl -o site --force");
     says(&message, &["site: ", "not made by `twindex dedup`"]);
-    // Folders of the names of files, and a file of the name of the folder.
+    // Folders with the names of result files, and a file with the name of a result folder.
     for (path, named) in
         [("a/pairs.tsv/x", "pairs.tsv"), ("b/kept.jsonl/x", "kept.jsonl"), ("c/index", "index")]
     {
@@ -64,7 +64,7 @@ fn force_replaces_no_folder_that_only_has_the_names_of_dedups() {
 }
 
 #[test]
-fn force_replaces_no_index_without_results_beside_it() {
+fn force_refuses_an_index_without_dedup_results() {
     let bench = deduplicated();
     fs::create_dir(bench.path("d")).unwrap();
     bench.ok("build d/index in.jsonl -q");
@@ -73,7 +73,7 @@ fn force_replaces_no_index_without_results_beside_it() {
 }
 
 #[test]
-fn force_replaces_results_whose_index_was_written_to_since() {
+fn force_replaces_results_whose_index_was_changed_later() {
     let bench = deduplicated();
     bench.ok("build out/index two.jsonl -q");
     bench.write("out/index/.twindex-tmp-killed", "from a killed run");
@@ -86,7 +86,7 @@ fn force_replaces_results_whose_index_was_written_to_since() {
 
 #[cfg(unix)]
 #[test]
-fn output_links_are_refused_and_their_targets_stay() {
+fn output_links_are_refused_and_their_targets_unchanged() {
     use std::os::unix::fs::symlink;
     let bench = deduplicated();
     symlink("out", bench.path("link")).unwrap();
@@ -102,7 +102,7 @@ fn output_links_are_refused_and_their_targets_stay() {
     symlink("../out/index", bench.path("mine/index")).unwrap();
     symlink("../in.jsonl", bench.path("mine/kept.jsonl")).unwrap();
     says(&refused_without_a_trace(&bench, 1, "dedup two.jsonl -o mine --force"), &["not made by"]);
-    // A folder above may well be a link.
+    // A parent folder of OUT may be a link.
     fs::create_dir(bench.path("elsewhere")).unwrap();
     symlink("elsewhere", bench.path("above")).unwrap();
     bench.ok("dedup two.jsonl -o above/out -q");
@@ -114,7 +114,7 @@ fn results_inside_an_input_folder_are_not_read_as_input() {
     let bench = Bench::new();
     bench.write("in/a.txt", "one two three four five");
     bench.write("in/deep/b.txt", "six seven eight nine ten");
-    // Not there yet: what is in the folder is listed before anything is made.
+    // OUT does not exist yet: the input folder is listed before OUT is created.
     bench.ok("dedup in -o in/out -q");
     assert_eq!(bench.read("in/out/kept.jsonl").lines().count(), 2);
     bench.ok("dedup in/deep -o deep -q");
@@ -128,17 +128,17 @@ fn results_inside_an_input_folder_are_not_read_as_input() {
             says(&message, &[out, &format!("inside the input {input}"), "choose another folder"]);
         }
     }
-    // Beside an input, or in a folder whose name begins like it, is not inside.
+    // A folder next to an input, or one whose name starts with that of the input, is not inside it.
     bench.ok("dedup in/deep -o in/out --force -q");
     bench.ok("dedup in/deep -o in/deeper -q");
     bench.ok("dedup in/deep -o in/deeper --force -q");
 }
 
 #[test]
-fn an_out_without_a_name_is_a_mistake_before_any_work() {
+fn out_without_a_file_name_is_refused_before_any_work() {
     let bench = deduplicated();
     for out in [".", "./", "..", "/", "out/.."] {
-        // The input does not even exist: it has not been opened yet.
+        // The missing input is not reported, so it has not been opened.
         let message = refused_without_a_trace(&bench, 2, &format!("dedup none.jsonl -o {out} --force"));
         says(&message, &[&format!("--out {out}: "), "name of a folder"]);
     }
@@ -150,7 +150,7 @@ fn an_out_without_a_name_is_a_mistake_before_any_work() {
 }
 
 #[test]
-fn a_failed_run_removes_the_folders_it_made_above_out_and_no_others() {
+fn failed_run_removes_only_the_parent_folders_it_created() {
     let bench = Bench::new();
     bench.write("bad.jsonl", "{\"id\":1,\"text\":\"one\"}\n{}\n");
     fs::create_dir_all(bench.path("there/already")).unwrap();
@@ -170,17 +170,17 @@ fn help_describes_the_files_a_killed_run_leaves() {
 }
 
 #[test]
-fn a_threshold_that_no_bands_can_promise_is_refused() {
+fn threshold_below_the_minimum_for_bands_is_refused() {
     let bench = deduplicated();
     let message = refused_without_a_trace(&bench, 2, "dedup two.jsonl -o low --threshold 0.049");
     says(&message, &["--threshold", "0.05"]);
     bench.ok("dedup two.jsonl -o low --threshold 0.05 -q");
 }
 
-/// The order of the system's calls is all that a test can see of what outlasts a power failure.
+/// A test can only check durability across power failures by the order of system calls.
 #[cfg(target_os = "linux")]
 #[test]
-fn results_are_durable_before_earlier_ones_go() {
+fn new_results_are_durable_before_old_ones_are_removed() {
     let bench = deduplicated();
     for (out, above) in [("p/out", "p"), ("p/out --force", "p"), ("p/q/out", "p/q")] {
         let mut traced = std::process::Command::new("strace");
@@ -201,7 +201,7 @@ fn results_are_durable_before_earlier_ones_go() {
             let path = fs::canonicalize(bench.path(folder)).unwrap().display().to_string();
             lines.iter().position(|line| line.contains("fsync(") && line.contains(&format!("<{path}>)")))
         };
-        // The report is written at the same time, so the line may end after the name.
+        // Another thread writes the report at the same time, so the line may end after the file name.
         let written = before.iter().position(|line| line.contains("fsync(") && line.contains("kept.jsonl>"));
         let written = written.unwrap_or_else(|| panic!("{out}: the documents to keep: {trace}"));
         let whole = before[written..].iter().any(|line| {

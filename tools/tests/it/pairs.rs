@@ -1,12 +1,12 @@
-//! Pairs by resemblance, inside an index and across two, estimated and counted, and queries with counted answers:
-//! each against all pairs, counted the slow way on sets of words.
+//! Pairs by resemblance in one index and across two, estimated and counted, and queries with counted answers. All are
+//! compared with brute-force counts on sets of words.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use crate::support::{Bench, Document, corpus, jsonl, resemblance, resemblances, says};
 
-/// A corpus in two halves, each with an index, whose bands miss nothing of note at 0.8.
+/// Creates a corpus in two halves, with an index of each. Their bands miss hardly any pair at 0.8.
 fn bench() -> (Bench, Vec<Document>) {
     let bench = Bench::new();
     let documents = corpus(5, 600);
@@ -18,21 +18,21 @@ fn bench() -> (Bench, Vec<Document>) {
     (bench, documents)
 }
 
-/// The pairs of documents with words that resemble each other by `least` hundredths.
+/// Returns the pairs of documents with words whose resemblance is at least `least` hundredths.
 fn near(documents: &[Document], least: usize) -> Vec<crate::support::Pair> {
     let pairs = resemblances(documents).into_iter();
     pairs.filter(|&(_, _, both, all)| all > 0 && 100 * both >= least * all).collect()
 }
 
 #[test]
-fn pairs_counted_on_the_texts_are_all_pairs_and_their_fractions() {
+fn pairs_counted_on_texts_equal_brute_force() {
     let (bench, documents) = bench();
     let out = bench.ok("pairs all.twx --resembling 0.8 --verify exact --texts all.jsonl -q");
     let wanted: BTreeSet<String> =
         near(&documents, 80).into_iter().map(|pair| crate::support::pair_line(&documents, pair)).collect();
     assert!(wanted.len() > 100, "a test of something");
     assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
-    // The sets in the index are those of the texts; documents without words are pairs of their copies.
+    // The sets in the index equal those of the texts. Documents without words form pairs with their copies.
     let by_sets = bench.ok("pairs all.twx --resembling 0.8 -q");
     let with_words = |line: &&str| !line.ends_with("\t1\t1") || wanted.contains(*line);
     assert_eq!(by_sets.lines().filter(with_words).map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
@@ -41,9 +41,9 @@ fn pairs_counted_on_the_texts_are_all_pairs_and_their_fractions() {
     assert_eq!(small, out);
 }
 
-/// Keys of one segment lie among those of the other, and deleted documents among them.
+/// The keys of one segment, and deleted documents, are interleaved with the keys of the other segment.
 #[test]
-fn pairs_by_resemblance_of_several_segments_are_those_of_one() {
+fn resemblance_pairs_do_not_depend_on_the_number_of_segments() {
     let (bench, documents) = bench();
     for first in [1, 0] {
         let part: Vec<Document> = documents.iter().skip(first).step_by(2).cloned().collect();
@@ -65,7 +65,7 @@ fn pairs_by_resemblance_of_several_segments_are_those_of_one() {
 }
 
 #[test]
-fn pairs_across_two_indexes_have_one_document_of_each() {
+fn pairs_across_two_indexes_have_one_document_from_each() {
     let (bench, documents) = bench();
     let across: BTreeSet<String> = near(&documents, 80)
         .into_iter()
@@ -78,7 +78,7 @@ fn pairs_across_two_indexes_have_one_document_of_each() {
     let line = "pairs left.twx --with right.twx --resembling 0.8 -q";
     let out = bench.ok(&format!("{line} --verify exact --texts left.jsonl --with-texts right.jsonl"));
     assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), across);
-    // Estimates find most of the same, with their errors.
+    // Estimates find most of the same pairs, with standard errors.
     let keys = |line: &str| line.split('\t').take(2).map(str::to_owned).collect::<Vec<_>>();
     let counted: BTreeSet<_> = across.iter().map(|line| keys(line)).collect();
     let estimated: BTreeSet<_> = bench.ok(line).lines().map(keys).collect();
@@ -86,7 +86,7 @@ fn pairs_across_two_indexes_have_one_document_of_each() {
 }
 
 #[test]
-fn fingerprints_across_two_indexes_are_compared_with_each_other_and_not_among_themselves() {
+fn fingerprint_pairs_across_two_indexes_exclude_pairs_within_one() {
     let bench = Bench::new();
     let mut random = crate::support::Random(3);
     let left: Vec<u64> = (0..3000).map(|_| random.next()).collect();
@@ -111,7 +111,7 @@ fn fingerprints_across_two_indexes_are_compared_with_each_other_and_not_among_th
 }
 
 #[test]
-fn answers_that_are_counted_are_those_of_all_sets_with_their_containment() {
+fn counted_answers_equal_brute_force_with_containment() {
     let (bench, documents) = bench();
     let mut wanted = BTreeSet::new();
     for (a, b, both, all) in near(&documents, 70) {
@@ -133,7 +133,7 @@ fn answers_that_are_counted_are_those_of_all_sets_with_their_containment() {
 }
 
 #[test]
-fn queries_that_cannot_be_counted_are_refused_by_name() {
+fn queries_without_exact_counts_are_refused_by_name() {
     let (bench, documents) = bench();
     bench.ok("build bare.twx left.jsonl right.jsonl --sets none -q");
     for line in ["pairs bare.twx --resembling 0.8", "pairs bare.twx --resembling 0.8 --verify exact"] {
@@ -150,7 +150,7 @@ fn queries_that_cannot_be_counted_are_refused_by_name() {
 }
 
 #[test]
-fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_no_byte() {
+fn raw_fingerprint_pairs_equal_index_pairs_for_any_memory_and_threads() {
     let bench = Bench::new();
     let mut random = crate::support::Random(8);
     let mut numbers: Vec<u64> = Vec::new();
@@ -196,7 +196,7 @@ fn raw_fingerprints_have_the_pairs_of_their_index_and_memory_and_threads_change_
 }
 
 #[test]
-fn fingerprint_queries_have_the_same_answers_by_every_strategy_and_against_a_file() {
+fn every_query_strategy_gives_the_same_answers() {
     let bench = Bench::new();
     let mut random = crate::support::Random(9);
     let numbers: Vec<u64> = (0..7000).map(|_| random.next()).collect();
@@ -216,7 +216,7 @@ fn fingerprint_queries_have_the_same_answers_by_every_strategy_and_against_a_fil
     }
     let stats: serde_json::Value = serde_json::from_str(&bench.ok("stats several.twx --json")).unwrap();
     assert_eq!(stats["segments"], 2, "{stats}");
-    // So few that looking at all keys would cost more than asking them one by one.
+    // For so few queries, reading all keys would cost more than answering them one by one.
     bench.write("few.u64", crate::support::raw(&asked[..500]));
     for options in ["--within 3", "--within 3 --limit 1", "--within 8 --limit 2 --threads 1 --memory 64K"] {
         let wanted = bench.ok(&format!("query f.twx --fingerprints q.u64 --by probes {options}"));
@@ -231,7 +231,7 @@ fn fingerprint_queries_have_the_same_answers_by_every_strategy_and_against_a_fil
             .split_inclusive('\n')
             .take_while(|line| line.split('\t').next().unwrap().parse::<u64>().is_ok_and(|query| query < 500))
             .collect();
-        // The last of them asks each query for itself.
+        // With `--visits`, each query is answered by itself.
         for how in
             ["several.twx", "several.twx --by merge", "several.twx --by probes", "f.twx --visits 1000000"]
         {

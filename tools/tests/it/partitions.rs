@@ -1,5 +1,5 @@
-//! Folders that say fields, `date=2026-01-01/`: parts of keys, values of `--inside`, and numbers that
-//! decide, in every form of records.
+//! Folders named like `date=2026-01-01/` provide fields of their records: parts of keys, values for `--inside`, and
+//! numbers for `--keep`, in every format.
 
 use crate::support::{Bench, says};
 
@@ -24,7 +24,7 @@ fn inputs() -> &'static str {
 }
 
 #[test]
-fn keys_values_and_numbers_of_folders_are_those_of_their_records() {
+fn partition_folders_provide_keys_values_and_numbers_of_records() {
     let bench = bench();
     let report = bench.json(&format!("dedup {} --id-field day,row -o out --keep max:day", inputs()));
     assert_eq!((&report["documents"], &report["kept"]), (&6.into(), &4.into()));
@@ -32,7 +32,7 @@ fn keys_values_and_numbers_of_folders_are_those_of_their_records() {
         let rows = bench.rows(&format!("{name}/clusters.tsv"), "key\tcluster\tkept\tscore");
         rows.iter().map(|row| row.split('\t').take(3).collect::<Vec<_>>().join(" ")).collect()
     };
-    // The last day stays.
+    // The record of the last day is kept.
     let all = kept("out");
     for (key, by) in [("1,1", "3,1"), ("2,1", "3,1"), ("3,1", "3,1"), ("1,2", "1,2")] {
         assert!(
@@ -44,16 +44,16 @@ fn keys_values_and_numbers_of_folders_are_those_of_their_records() {
         &bench.ok("why out 1,1"),
         &["goes for 3,1", "day (keep max): 1 in 1,1, 3 in 3,1", "as in the table"],
     );
-    // Kept documents are unchanged, and their keys are stored beside them.
+    // Kept documents are unchanged, and their keys are stored in a file next to them.
     assert!(bench.read("out/kept.jsonl").lines().all(|line| line.starts_with("{\"row\":")));
     assert_eq!(bench.read("out/kept.csv.keys"), "number\tkey\n2\t2,2\n");
     bench.ok(&format!("build i.twx {} --id-field day,row -q", inputs()));
     assert_eq!(bench.json_lines("get i.twx 2,1 3,2").last().unwrap()["documents"], 2);
-    // Read again under the same keys.
+    // The kept documents are read again with the same keys.
     let again = bench.json("dedup out/kept.jsonl out/kept.csv --id-field day,row -o again");
     assert_eq!(again["documents"], 4);
     assert!(kept("again").iter().any(|row| row.starts_with("2,2 ")));
-    // Inside of a language; a folder named is the same as its files.
+    // Within one language. Naming a folder is the same as naming its files.
     let inside = bench.json("dedup data --format jsonl --id-field lang,day,row --inside lang -o inside");
     assert_eq!(
         (&inside["documents"], &inside["kept"], &inside["inside_values"]),
@@ -63,13 +63,13 @@ fn keys_values_and_numbers_of_folders_are_those_of_their_records() {
 }
 
 #[test]
-fn values_of_folders_are_decoded_and_null_is_no_value() {
+fn partition_values_are_decoded_and_null_means_no_value() {
     let bench = Bench::new();
     let line = |text: &str| format!("{{\"id\":1,\"text\":\"{text}\",\"src\":\"own\"}}\n");
     bench.write("in/src=a%2Fb%3D1/x.jsonl", line(TEXT));
     bench.write("in/src=__HIVE_DEFAULT_PARTITION__/x.jsonl", line("other words that are long enough"));
     bench.ok("build i.twx in/src=a%2Fb%3D1/x.jsonl --value-field src -q");
-    // As Spark does, the folder comes before the field.
+    // As in Spark, the value from the folder takes precedence over the field.
     assert_eq!(bench.json_lines("get i.twx 1")[0]["value"], "a/b=1");
     bench.ok("build n.twx in/src=__HIVE_DEFAULT_PARTITION__/x.jsonl --value-field src -q");
     assert_eq!(bench.json_lines("get n.twx 1")[0]["value"], serde_json::Value::Null);

@@ -1,5 +1,5 @@
-//! `twindex passages`: spans are those of the definition, whatever the threads, the memory and the form of the input; and
-//! documents are cut by them, and by nothing else.
+//! `twindex passages`: spans must match the definition for any number of threads, memory budget and input format.
+//! `--cut` must remove exactly these spans.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use crate::support::{Bench, Document, Random, gzip, says};
 
 pub(crate) const SPANS: &str = "key\tstart\tend\tfirst_key\tfirst_start\twords";
 
-/// The words of a text with their places; the texts here are ASCII.
+/// Returns the byte range of each word of an ASCII text.
 fn tokens(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut start = None;
@@ -27,7 +27,7 @@ fn tokens(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Spans by the definition, as a map from t-grams to their first occurrences gives them.
+/// Returns the spans by definition, computed with a map from t-grams to their first occurrences.
 pub(crate) fn spans(documents: &[Document], t: usize, within: bool) -> Vec<String> {
     let mut first: HashMap<Vec<String>, (usize, usize)> = HashMap::new();
     let places: Vec<_> = documents.iter().map(|(_, text)| tokens(text)).collect();
@@ -35,7 +35,7 @@ pub(crate) fn spans(documents: &[Document], t: usize, within: bool) -> Vec<Strin
     for (number, (key, text)) in documents.iter().enumerate() {
         let words: Vec<String> =
             places[number].iter().map(|&(start, end)| text[start..end].to_lowercase()).collect();
-        // Position, source, and how many follow.
+        // Position, source, and number of consecutive matching positions.
         let mut runs: Vec<(usize, (usize, usize), usize)> = Vec::new();
         for (position, gram) in words.windows(t).enumerate() {
             let source = *first.entry(gram.to_vec()).or_insert((number, position));
@@ -61,7 +61,7 @@ pub(crate) fn spans(documents: &[Document], t: usize, within: bool) -> Vec<Strin
     lines
 }
 
-/// Texts that are put together of pieces of a few others, with a word altered here and there.
+/// Returns texts that are assembled from pieces of a few other texts, with an occasional changed word.
 pub(crate) fn pieced(seed: u64, count: usize) -> Vec<Document> {
     let mut random = Random(seed);
     let source = |number: usize, at: usize| format!("Word{}", (number * 31 + at * at * 7) % 911);
@@ -90,7 +90,7 @@ pub(crate) fn lines(documents: &[Document]) -> String {
         .collect()
 }
 
-/// A text without the bytes of its spans.
+/// Returns a text without the bytes of its spans.
 pub(crate) fn cut(key: &str, text: &str, spans: &[String]) -> String {
     let mut is_cut = vec![false; text.len()];
     for span in spans {
@@ -104,7 +104,7 @@ pub(crate) fn cut(key: &str, text: &str, spans: &[String]) -> String {
 }
 
 #[test]
-fn spans_are_those_of_the_definition_whatever_the_threads_and_the_memory() {
+fn passages_equal_the_definition_for_any_threads_and_memory() {
     let bench = Bench::new();
     let documents = pieced(3, 400);
     bench.write("all.jsonl", lines(&documents));
@@ -125,7 +125,7 @@ fn spans_are_those_of_the_definition_whatever_the_threads_and_the_memory() {
 }
 
 #[test]
-fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
+fn cut_removes_exactly_the_spans_in_every_input_format() {
     let bench = Bench::new();
     let documents = pieced(5, 120);
     let expected = spans(&documents, 8, false);
@@ -134,7 +134,7 @@ fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
     assert!(left.iter().zip(&documents).filter(|(left, all)| left.1 != all.1).count() > 60);
     let quoted = |documents: &[Document]| -> String {
         let row = |(key, text): &Document| {
-            // A field is quoted where it must be.
+            // A field is quoted if necessary.
             let field = if text.contains(['\n', '"', ',']) { format!("\"{text}\"") } else { text.clone() };
             format!("{key},{field},\"say \"\"so\"\"\"\n")
         };
@@ -165,14 +165,14 @@ fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
         assert_eq!(bench.rows(&format!("out-{input}/spans.tsv"), SPANS), expected, "{input}");
         let found = bench.read(&format!("out-{input}/{kept}"));
         if input.ends_with("csv") {
-            // Fields that did not change may be written otherwise; read as a table they are the same.
+            // Unchanged fields may be written differently, but parse to the same values.
             let keys = found.lines().filter(|line| line.starts_with("doc-")).count();
             assert_eq!(keys, documents.len());
             bench.ok(&format!("passages out-{input}/{kept} {input} -o again-{input} --min-words 8 -q"));
         } else {
             assert_eq!(found, all, "{input}");
         }
-        // The rest of a document repeats nothing of an earlier document as read.
+        // What remains of a document repeats nothing of an earlier input document.
         let bytes: u64 = report["repeated_bytes"].as_u64().unwrap();
         let sizes = |documents: &[Document]| documents.iter().map(|(_, text)| text.len() as u64).sum::<u64>();
         assert_eq!(bytes, sizes(&documents) - sizes(&left));
@@ -191,7 +191,7 @@ fn cut_documents_are_the_texts_without_their_spans_in_every_form_of_input() {
 }
 
 #[test]
-fn places_are_bytes_of_the_text_also_where_it_is_compared_in_another_form() {
+fn span_offsets_are_bytes_of_the_original_text() {
     let bench = Bench::new();
     let first = "Der Straßenbahnfahrer fuhr übers Café am Platz.";
     let second = "»ＤＥＲ  straßenbahn\u{ad}fahrer, fuhr U\u{308}BERS cafe\u{301}« sagte er";
@@ -208,7 +208,7 @@ fn places_are_bytes_of_the_text_also_where_it_is_compared_in_another_form() {
 }
 
 #[test]
-fn exact_bytes_distinguishes_texts_with_equal_tokens_and_units_are_whole() {
+fn exact_bytes_compares_bytes_and_unit_compares_whole_units() {
     let bench = Bench::new();
     let texts = [
         ("a", "Menu | Home\nOne two three. Four five.\n\nLast words here"),
@@ -235,7 +235,7 @@ fn exact_bytes_distinguishes_texts_with_equal_tokens_and_units_are_whole() {
 }
 
 #[test]
-fn impossible_requests_are_refused_with_advice() {
+fn invalid_passage_options_are_refused_with_advice() {
     let bench = Bench::new();
     bench.write("a.jsonl", lines(&pieced(1, 3)));
     let usage = |line: &str| {
@@ -297,7 +297,7 @@ fn daily_runs_against_an_index_find_the_passages_of_one_run() {
 }
 
 #[test]
-fn parts_of_many_days_are_merged_by_the_runs_that_add_them() {
+fn runs_that_add_parts_merge_parts_of_similar_size() {
     let bench = Bench::new();
     let days = pieced(8, 54);
     for (day, documents) in days.chunks(3).enumerate() {
@@ -306,12 +306,12 @@ fn parts_of_many_days_are_merged_by_the_runs_that_add_them() {
         let job = format!("passages {name} -o out{day} --min-words 12 --against days.psg --index days.psg");
         let job = if day == 0 { job.replace(" --against days.psg", "") } else { job };
         let report = bench.json(&job);
-        // Eight stay apart; what the ninth was merged into is one of them.
+        // The first eight parts stay separate. The ninth run merges all of them into one part.
         let (parts, merged) = if day == 8 || day == 16 { (1, json!(9)) } else { (day % 8 + 1, Value::Null) };
         assert_eq!((&report["index_parts"], &report["merged_parts"]), (&json!(parts), &merged), "{day}");
     }
     says(&bench.ok("passages verify days.psg"), &["sound: 54 documents in 2 parts"]);
-    // The spans of all days are those of one run over all of them.
+    // The spans of all days equal those of one run over all documents.
     let found: Vec<String> =
         (0..18).flat_map(|day| bench.rows(&format!("out{day}/spans.tsv"), SPANS)).collect();
     assert_eq!(found, spans(&days, 12, false));
@@ -320,7 +320,7 @@ fn parts_of_many_days_are_merged_by_the_runs_that_add_them() {
 }
 
 #[test]
-fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
+fn passage_query_finds_documents_sharing_passages_with_a_text() {
     let bench = Bench::new();
     let sentence = |number: usize| -> String {
         (0..20).map(|at| format!("term{number}x{at} ")).collect::<Vec<_>>().concat()
@@ -352,7 +352,7 @@ fn query_finds_the_documents_that_contain_parts_of_a_text_and_which_parts() {
 }
 
 #[test]
-fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_merged() {
+fn deleted_documents_are_neither_sources_nor_answers() {
     let bench = Bench::new();
     let text = |number: usize| (0..20).map(|at| format!("term{number}x{at} ")).collect::<Vec<_>>().concat();
     let document = |key: &str, number: usize| (key.to_owned(), text(number));
@@ -367,7 +367,7 @@ fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_me
         rows.iter().map(|row| row.split('\t').nth(1).unwrap().to_owned()).collect()
     };
     assert_eq!(documents(&found("")), ["a", "d", "b"]);
-    // A bound of the time leaves documents out, and says so.
+    // A limit on the time leaves out documents and reports it.
     let bounded = bench.command("passages query days.psg 3.jsonl --max-places 1").output().unwrap();
     says(&String::from_utf8(bounded.stderr).unwrap(), &["documents may be missing", "--max-places"]);
 
@@ -384,7 +384,7 @@ fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_me
         }
         says(&bench.ok("passages verify days.psg"), &["sound: 3 documents in"]);
         assert_eq!(documents(&found("")), ["d", "b"]);
-        // The first source of the text of `a` is `d` now.
+        // The first source of the text of `a` is now `d`.
         bench.ok("passages 3.jsonl -o out3 --force --min-words 12 --against days.psg -q");
         let length = text(1).trim().len();
         let expected = [format!("e\t0\t{length}\td\t0\t20"), format!("f\t0\t{length}\tb\t0\t20")];
@@ -394,7 +394,7 @@ fn deleted_documents_are_no_sources_and_no_answers_before_and_after_parts_are_me
     says(&bench.refused("passages compact nothing"), &["nothing", "PASSAGES"]);
 }
 
-/// The lines of an answer, after its header.
+/// Returns the lines of an answer after its header.
 fn rows_of(table: &str) -> Vec<String> {
     crate::support::rows(table, "key\tdocument\tstart\tend\tdocument_start\tdocument_end\twords")
 }

@@ -1,4 +1,4 @@
-//! What `twindex passages` writes beside spans: by an order of priority, as marks, into Parquet files, and on pages.
+//! Output of `twindex passages` other than spans: order by priority, marks, Parquet files, and HTML pages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,7 +17,7 @@ use twindex::Key;
 use crate::passages::{SPANS, cut, lines, pieced, spans};
 use crate::support::{Bench, Document, says};
 
-/// The number of a document, by which it may come first.
+/// Returns the number of a document, used as its priority.
 fn number(at: usize) -> i64 {
     i64::try_from(at * 37 % 50).unwrap() - 20
 }
@@ -29,7 +29,7 @@ fn numbered(documents: &[Document]) -> String {
     documents.iter().enumerate().map(line).collect()
 }
 
-/// Spans by the definition, where documents come in this order; the lines in the order of the input.
+/// Returns the spans by definition if documents are processed in this order; the lines are in input order.
 fn spans_in_order(documents: &[Document], order: &[usize], t: usize) -> Vec<String> {
     let reordered: Vec<Document> = order.iter().map(|&at| documents[at].clone()).collect();
     let place: BTreeMap<&str, usize> =
@@ -39,7 +39,7 @@ fn spans_in_order(documents: &[Document], order: &[usize], t: usize) -> Vec<Stri
     lines
 }
 
-/// The repeated spans of each document, as `--mark` writes them.
+/// Returns the repeated spans of each document, as `--mark` writes them.
 fn marks(documents: &[Document], spans: &[String]) -> Vec<String> {
     let of = |(key, _): &Document| {
         let mut united: Vec<[usize; 2]> = Vec::new();
@@ -58,7 +58,7 @@ fn marks(documents: &[Document], spans: &[String]) -> Vec<String> {
 }
 
 #[test]
-fn keep_makes_the_first_document_by_priority_the_source_whatever_the_memory() {
+fn source_of_a_passage_is_first_by_priority_for_any_memory() {
     let bench = Bench::new();
     let documents = pieced(21, 200);
     bench.write("all.jsonl", numbered(&documents));
@@ -106,7 +106,7 @@ fn keep_makes_the_first_document_by_priority_the_source_whatever_the_memory() {
 }
 
 #[test]
-fn marked_documents_are_the_documents_with_the_places_of_their_spans() {
+fn mark_adds_only_the_span_offsets_to_documents() {
     let bench = Bench::new();
     let documents = pieced(22, 80);
     let marks = marks(&documents, &spans(&documents, 8, false));
@@ -121,7 +121,7 @@ fn marked_documents_are_the_documents_with_the_places_of_their_spans() {
     let all = lines(&documents);
     let expected: Vec<String> = all.lines().zip(&marks).map(|(line, mark)| with(line, mark)).collect();
     assert_eq!(bench.read("out/marked.jsonl").lines().collect::<Vec<_>>(), expected);
-    // The field is added once.
+    // The field can be added only once.
     let refused = bench.refused("passages out/marked.jsonl -o twice --min-words 8 --mark -q");
     says(&refused, &["repeated_spans", "--annotation-prefix"]);
     bench.ok("passages out/marked.jsonl -o twice --min-words 8 --mark --annotation-prefix my_ -q");
@@ -152,8 +152,8 @@ fn marked_documents_are_the_documents_with_the_places_of_their_spans() {
     assert_eq!(bench.read("wet/marked.wet"), expected);
 }
 
-/// A Parquet file of groups of 50 rows: id, a number, a title in a struct, text. Its rows are in the order of the number and
-/// the text.
+/// Writes a Parquet file with row groups of 50 rows: id, a number, a title in a struct, text. Its metadata declares the
+/// rows as sorted by number and text.
 fn write_parquet(bench: &Bench, name: &str, rows: &[(String, Option<String>, Option<String>)]) {
     let strings = |values: Vec<Option<&str>>| Arc::new(StringArray::from(values)) as ArrayRef;
     let titles = Fields::from(vec![Field::new("title", DataType::Utf8, true)]);
@@ -189,10 +189,10 @@ fn write_parquet(bench: &Bench, name: &str, rows: &[(String, Option<String>, Opt
 
 #[test]
 #[allow(clippy::too_many_lines, reason = "one file, and what becomes of it")]
-fn rows_of_parquet_lose_their_spans_and_keep_all_else() {
+fn cut_changes_only_the_spans_of_parquet_rows() {
     let bench = Bench::new();
     let whole = pieced(23, 170);
-    // A text of two columns, the last one in a struct; some have no title, and some no text.
+    // The text consists of two columns, one of them in a struct. Some titles and some texts are null.
     let rows: Vec<(String, Option<String>, Option<String>)> = (0..)
         .zip(&whole)
         .map(|(at, (key, text)): (usize, _)| {
@@ -212,7 +212,7 @@ fn rows_of_parquet_lose_their_spans_and_keep_all_else() {
         bench.json("passages in.parquet -o out --min-words 8 --cut --mark --text-field text,page.title -q");
     assert_eq!(report["kept_files"], json!(["kept.parquet"]));
     assert_eq!(bench.rows("out/spans.tsv", SPANS), expected);
-    // Each part without the bytes of the whole text that are cut.
+    // Returns each part of the text without the removed bytes of the whole text.
     let parts_left = |(key, text, title): &(String, Option<String>, Option<String>)| {
         let (first, second) = (part(text), part(title));
         let joined = format!("{first}\n{second}");
@@ -296,7 +296,7 @@ fn rows_of_parquet_lose_their_spans_and_keep_all_else() {
     assert!(left.iter().zip(&rows).filter(|(left, row)| left.1 != row.2).count() > 20);
     let marks_found: Vec<String> = marks_found.into_iter().map(Option::unwrap).collect();
     assert_eq!(marks_found, marks(&documents, &expected));
-    // One column, as most files have it.
+    // The text in one column, as in most files.
     bench.ok("passages in.parquet -o one --min-words 8 --cut -q");
     let texts: Vec<Document> = rows.iter().map(|row| (row.0.clone(), part(&row.1))).collect();
     let expected = spans(&texts, 8, false);
@@ -338,7 +338,7 @@ fn passage_pages_show_both_texts_and_escape_markup() {
         ],
     );
     assert!(!page.contains("<b>") && !page.contains("<script") && !page.contains("http"), "{page}");
-    // Sources in an index have no text: their words are those of the other side.
+    // Texts in an index are not available. The page shows the words of the new document instead.
     bench.write("next.jsonl", lines(&crate::support::documents([("d", &format!("Once more: {shared}"))])));
     bench.ok("passages next.jsonl -o next --min-words 8 --against all.psg --html next.html -q");
     let page = bench.read("next.html");
@@ -371,7 +371,7 @@ fn passage_pages_show_both_texts_and_escape_markup() {
 }
 
 #[test]
-fn results_are_no_history_and_are_refused_with_what_to_do() {
+fn passage_results_are_refused_as_history_with_advice() {
     let bench = Bench::new();
     bench.write("a.jsonl", lines(&pieced(1, 3)));
     bench.ok("dedup a.jsonl -o deduped -q");

@@ -1,4 +1,4 @@
-//! `twindex plan`: what it lists, the figures of the paper, and that an index it foretells is the one that is built.
+//! `twindex plan`: its lists, the figures of the paper, and that the planned index equals the one that is built.
 
 use std::fs;
 
@@ -13,14 +13,14 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("a number: {value}"))
 }
 
-/// The line of a design and its codecs.
+/// Returns the line of a design and its codecs.
 fn line<'a>(report: &'a Value, name: &str, codecs: &str) -> &'a Value {
     let found = designs(report).iter().find(|line| line["name"] == name && line["codecs"] == codecs);
     found.unwrap_or_else(|| panic!("no {name} {codecs} in {report}"))
 }
 
 #[test]
-fn plan_report_has_its_fields_and_marks_the_chosen_design() {
+fn plan_report_has_its_fields_and_marks_the_selected_design() {
     let bench = Bench::new();
     let report = bench.json("plan --documents 10M --within 3");
     has_fields(
@@ -77,7 +77,7 @@ fn plan_report_has_its_fields_and_marks_the_chosen_design() {
 }
 
 #[test]
-fn two_to_the_34_gives_the_figures_of_the_slides() {
+fn plan_for_2_to_the_34_documents_equals_the_published_figures() {
     let bench = Bench::new();
     let report = bench.json("plan --documents 2^34 --within 3");
     assert_eq!(report["segments"], 16);
@@ -95,7 +95,7 @@ fn two_to_the_34_gives_the_figures_of_the_slides() {
         (&report["expansion"]["at_distance"], &report["expansion"]["probes"]),
         (&41_664.into(), &43_745.into())
     );
-    // Every segment that is built is probed.
+    // A query probes every segment.
     let ten = bench.json("plan --documents 2^34 --design choose-5-2 --codec planes");
     assert_eq!(line(&ten, "choose-5-2", "planes")["probes"], 160);
 
@@ -145,7 +145,7 @@ fn memory_and_medium_change_the_time_and_the_advice() {
 }
 
 #[test]
-fn every_size_and_radius_has_a_plan() {
+fn plan_lists_designs_for_every_size_and_radius() {
     let bench = Bench::new();
     for documents in ["1", "1000", "4097", "1e6", "2^30", "8e9", "2^50"] {
         for within in [0, 1, 4, 10] {
@@ -159,7 +159,7 @@ fn every_size_and_radius_has_a_plan() {
 }
 
 #[test]
-fn bands_have_their_curve() {
+fn plan_reports_the_recall_curve_of_bands() {
     let bench = Bench::new();
     let text = bench.ok("plan --threshold 0.8");
     says(&text, &["20 bands of 6 minima", "0.80   0.9977  recall", "0.50   0.2702  false positives"]);
@@ -189,7 +189,7 @@ fn invalid_plans_are_refused() {
 }
 
 #[test]
-fn the_index_that_is_built_is_the_one_that_was_planned() {
+fn built_index_has_the_planned_design_and_size() {
     let bench = Bench::new();
     let mut random = Random(4);
     let raw: Vec<u8> = (0..200_000).flat_map(|_| random.next().to_le_bytes()).collect();

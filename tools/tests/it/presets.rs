@@ -1,4 +1,4 @@
-//! Bands by the name of a scheme: `--preset` says the same as its numbers, and nothing else.
+//! `--preset` must have exactly the same effect as the numbers of bands and rows of the scheme.
 
 use crate::support::{Bench, corpus, documents, jsonl, says};
 use twindex::Index;
@@ -11,7 +11,7 @@ fn bench() -> Bench {
 }
 
 #[test]
-fn an_index_built_by_name_is_the_one_built_by_numbers() {
+fn preset_builds_the_same_index_as_its_numbers() {
     let bench = bench();
     for preset in Preset::ALL {
         let (name, scheme) = (preset.name, preset.scheme);
@@ -25,19 +25,19 @@ fn an_index_built_by_name_is_the_one_built_by_numbers() {
         bench.ok(&format!("build {name}-n.twx in.jsonl -q {numbers}"));
         let same = Index::open(bench.path(&format!("{name}-n.twx"))).unwrap();
         assert_eq!(index.params().digest(), same.params().digest(), "{name}");
-        // What is there can be added to under either description.
+        // Documents can be added to the index with either form of the options.
         bench.ok(&format!("build {name}.twx in.jsonl -q {numbers}"));
         bench.ok(&format!("build {name}-n.twx in.jsonl -q --preset {name}"));
     }
 }
 
 #[test]
-fn a_preset_that_contradicts_is_refused() {
+fn contradicting_preset_is_refused() {
     let bench = bench();
     bench.ok("build i.twx in.jsonl -q");
     bench.ok("build simhash.twx in.jsonl -q --method simhash");
     let before = bench.contents(".");
-    // What contradicts the index is refused with exit code 1, what contradicts itself with 2, as usage.
+    // Contradicting the index gives exit code 1; contradicting another option gives 2, as a usage error.
     for (line, parts) in [
         ("build i.twx in.jsonl --preset broder-84", &["20 x 6", "--preset broder-84 has 6 x 14"][..]),
         ("build simhash.twx in.jsonl --preset broder-84", &["none", "6 x 14"]),
@@ -81,11 +81,11 @@ fn dedup_by_a_preset_prints_its_expected_recall_and_reports_no_false_pair() {
     let index = Index::open(bench.path("few/index")).unwrap();
     assert_eq!(index.params().minhash.unwrap().bands, 6);
 
-    // Prefixes need no bands.
+    // A prefix join needs no bands.
     bench.ok("dedup in.jsonl --pairs all -o all --preset broder-84 --join prefix");
     assert_eq!(pairs("chosen/pairs.tsv"), pairs("all/pairs.tsv"));
 
-    // At a threshold that the preset serves there is nothing to say.
+    // No note is printed at a threshold that the preset is made for.
     bench.write(
         "two.jsonl",
         jsonl(&documents([("a", "one two three four five six"), ("b", "one two three four five six")])),
@@ -94,7 +94,7 @@ fn dedup_by_a_preset_prints_its_expected_recall_and_reports_no_false_pair() {
 }
 
 #[test]
-fn bands_for_a_threshold_are_chosen_when_an_index_is_made_and_held_to_afterwards() {
+fn threshold_bands_are_chosen_at_creation_and_then_fixed() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three four five six seven")])));
     bench.ok("build i.twx in.jsonl --threshold 0.5 -q");
@@ -141,7 +141,7 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
             .collect();
         assert!(hits == pairs, "{sharing}: {} {}", hits.len(), pairs.len());
     }
-    // Few documents need three bytes.
+    // For a small number of documents, three bytes must be equal.
     let bytes = keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 -q"));
     assert_eq!(
         bytes,
@@ -151,7 +151,7 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
         bytes,
         keys(bench.ok("pairs i.twx --resembling 0.5 --verify signature --feature-bits 8 --sharing 7 -q"))
     );
-    // What shares nothing but chance is no pair, counted.
+    // Pairs that share features only by chance are not near by exact counts.
     bench.ok("dedup in.jsonl --pairs all -o all -q");
     bench.ok("dedup in.jsonl --pairs all -o some -q --preset small-8 --join bands --feature-bits 8");
     let rows = |name: &str| bench.rows(name, "a\tb\tresemblance\tintersection\tunion");
@@ -171,7 +171,7 @@ fn requiring_more_shared_features_gives_fewer_pairs_and_hits() {
 }
 
 #[test]
-fn index_of_feature_bytes_answers_like_an_index_queried_by_bytes_and_refuses_longer_ones() {
+fn index_of_8_bit_features_equals_querying_8_bits() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(12, 200)));
     bench.ok("build bytes.twx in.jsonl -q --method minhash --preset small-8");
@@ -219,10 +219,10 @@ fn index_of_feature_bytes_answers_like_an_index_queried_by_bytes_and_refuses_lon
     says(&message, &["wide.twx: 32 bits", "--feature-bits 8 was given"]);
     let output = bench.command("build new.twx in.jsonl --method simhash --feature-bits 8").output().unwrap();
     says(&String::from_utf8_lossy(&output.stderr), &["--feature-bits, --family", "go with --method minhash"]);
-    // An index of the preset's bands that was made before there were bits to choose is added to as before.
+    // Documents can still be added to an index that was made with this preset before feature bits could be chosen.
     bench.ok("build wide.twx in.jsonl -q --method minhash --preset small-8");
 
-    // Sketches bring the bits along, and have all of each feature: they go into any index of these bands.
+    // Sketches store all bits of each feature, so they can be added to any index with these bands.
     bench.ok("sketch in.jsonl -o in.sketches -q --method minhash --preset small-8");
     bench.ok("build sketched.twx in.sketches -q");
     let segment = |name: &str| {

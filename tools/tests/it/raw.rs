@@ -1,12 +1,12 @@
-//! Raw fingerprints are how other programs use the index, and what its speed is measured on: so all answers
-//! over 20,000 clustered fingerprints are compared, line by line and by checksum, with those of comparing
-//! everything.
+//! Other programs use the index with raw fingerprints, and its speed is measured with them. These tests compare all
+//! answers over 20,000 clustered fingerprints with brute force, line by line and by checksum.
 
 #[cfg(target_os = "linux")]
 use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, Random, has_fields, mix, raw, says};
 
-/// 20,000 fingerprints as real corpora have them: crowds around common centres, many equal, others alone.
+/// Returns 20,000 fingerprints distributed as in real corpora: groups around common centres, many equal ones, and single
+/// ones.
 fn clustered(seed: u64) -> Vec<u64> {
     let mut random = Random(seed);
     let centres: Vec<u64> = (0..600).map(|_| random.next()).collect();
@@ -24,7 +24,7 @@ fn clustered(seed: u64) -> Vec<u64> {
         .collect()
 }
 
-/// The lines of `pairs` and their checksum, by comparing all with all.
+/// Returns the lines of `pairs` and their checksum, by brute force.
 fn pairs_of(keys: &[u64], fingerprints: &[u64], within: u32) -> (Vec<String>, u64) {
     let (mut pairs, mut checksum) = (Vec::new(), 0_u64);
     for (i, &x) in fingerprints.iter().enumerate() {
@@ -41,7 +41,7 @@ fn pairs_of(keys: &[u64], fingerprints: &[u64], within: u32) -> (Vec<String>, u6
     (pairs.iter().map(|(a, b, distance)| format!("{a}\t{b}\t{distance}")).collect(), checksum)
 }
 
-/// The lines of `query` and their checksum: query by query, nearest first, then by key.
+/// Returns the lines of `query` and their checksum: by query, then by distance, then by key.
 fn hits_of(keys: &[u64], fingerprints: &[u64], queries: &[u64], within: u32) -> (Vec<String>, u64) {
     let (mut lines, mut checksum) = (Vec::new(), 0_u64);
     for (number, query) in queries.iter().enumerate() {
@@ -61,7 +61,7 @@ fn hits_of(keys: &[u64], fingerprints: &[u64], queries: &[u64], within: u32) -> 
 }
 
 #[test]
-fn queries_and_pairs_of_20_000_clustered_fingerprints_are_those_of_comparing_everything() {
+fn clustered_fingerprint_queries_and_pairs_equal_brute_force() {
     let bench = Bench::new();
     let fingerprints = clustered(1);
     let mut queries: Vec<u64> = clustered(1).into_iter().step_by(100).collect();
@@ -77,7 +77,7 @@ fn queries_and_pairs_of_20_000_clustered_fingerprints_are_those_of_comparing_eve
     assert_eq!(report["documents"], 20_000);
     assert_eq!(report["distinct_fingerprints"], distinct.len());
 
-    // One comparison of everything serves all three radii.
+    // One brute-force comparison is used for all three radii.
     let (all_pairs, _) = pairs_of(&keys, &fingerprints, 6);
     for within in [0, 3, 6] {
         let near = |line: &&String| {
@@ -110,14 +110,14 @@ fn queries_and_pairs_of_20_000_clustered_fingerprints_are_those_of_comparing_eve
 }
 
 #[test]
-fn the_radius_of_the_index_is_the_default() {
+fn default_radius_is_that_of_the_index() {
     let bench = Bench::new();
     bench.write("f.u64", raw(&[0, 0b1, 0b111, 0b1_1111]));
     bench.ok("build i.twx --fingerprints f.u64 --within 2 -q");
     assert_eq!(bench.ok("pairs i.twx"), "0\t1\t1\n1\t2\t2\n2\t3\t2\n");
     bench.write("q.u64", raw(&[0]));
     assert_eq!(bench.ok("query i.twx --fingerprints q.u64"), "0\t0\t0\t-\n0\t1\t1\t-\n");
-    // `--limit` cuts in the order of the answers, and says how many it left out.
+    // `--limit` keeps the first answers in their order, and reports how many it left out.
     let line = "query i.twx --fingerprints q.u64 --within 5 --limit 3";
     assert_eq!(bench.ok(line), "0\t0\t0\t-\n0\t1\t1\t-\n0\t2\t3\t-\n");
     let report = bench.json(line);
@@ -125,7 +125,7 @@ fn the_radius_of_the_index_is_the_default() {
 }
 
 #[test]
-fn ids_are_keys_and_a_second_build_adds_and_replaces() {
+fn ids_become_keys_and_a_second_build_adds_and_replaces() {
     let bench = Bench::new();
     let fingerprints: Vec<u64> = clustered(3).into_iter().take(2000).collect();
     let ids: Vec<u64> = (0..2000_u64).map(|i| u64::MAX - i * 977).collect();
@@ -136,7 +136,7 @@ fn ids_are_keys_and_a_second_build_adds_and_replaces() {
     let (wanted, _) = pairs_of(&ids, &fingerprints, 3);
     assert!(bench.ok("pairs i.twx").lines().eq(wanted.iter().map(String::as_str)));
 
-    // 300 come again under the keys of the last ones, with other fingerprints; 200 are new.
+    // 300 keys are repeated with other fingerprints; 200 keys are new.
     let (mut keys, mut now) = (ids, fingerprints);
     let more: Vec<u64> = clustered(4).into_iter().take(500).collect();
     let mut more_ids: Vec<u64> = keys[1700..].to_vec();
@@ -175,7 +175,7 @@ fn last_fingerprint_of_a_repeated_key_wins() {
 }
 
 #[test]
-fn raw_files_of_another_length_are_refused_with_both_numbers_and_nothing_is_created() {
+fn raw_files_of_wrong_length_are_refused_and_nothing_is_created() {
     let bench = Bench::new();
     bench.write("f.u64", raw(&[1, 2, 3]));
     bench.write("cut.u64", &raw(&[1, 2, 3])[..21]);
@@ -205,10 +205,10 @@ fn raw_files_of_another_length_are_refused_with_both_numbers_and_nothing_is_crea
     assert_eq!(bench.contents("."), before);
 }
 
-/// A batch of many queries holds few answers and few queries in memory at a time.
+/// Answering many queries must hold only few queries and answers in memory at a time.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_of_fingerprints_is_never_held_whole() {
+fn fingerprint_files_are_not_read_into_memory_at_once() {
     use std::process::{Command, Stdio};
 
     let bench = Bench::new();
@@ -228,7 +228,7 @@ fn a_file_of_fingerprints_is_never_held_whole() {
         .unwrap();
     let mut first = [0; 8];
     let read = std::io::Read::read_exact(&mut reader, &mut first);
-    drop(reader); // it has been heard, and ends
+    drop(reader); // the child's next write fails, and it exits
     let output = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!((output.status.code(), &*stderr), (Some(0), ""));
@@ -236,10 +236,10 @@ fn a_file_of_fingerprints_is_never_held_whole() {
     assert_eq!(&first, b"0\t0\t0\t-\n");
 }
 
-/// `dump` prints a few bytes of each entry; to hold the file for that would make it useless for large ones.
+/// `dump` prints a few bytes of each entry, so it must not read the whole file into memory.
 #[cfg(target_os = "linux")]
 #[test]
-fn dump_holds_no_copy_of_a_segment() {
+fn dump_does_not_read_a_segment_into_memory() {
     use std::process::Command;
 
     let bench = Bench::new();
@@ -248,7 +248,7 @@ fn dump_holds_no_copy_of_a_segment() {
     bench.ok("build i.twx --fingerprints f.u64 -q");
     let length = std::fs::metadata(bench.path("i.twx/000001.seg")).unwrap().len();
     assert!(length > 10 << 20, "a test of something: {length}");
-    // The limit is on memory of the process's own, which a map of a file is not.
+    // Limits only the private memory of the process, which does not include mapped files.
     let limited = "ulimit -d 8192; exec \"$0\" dump i.twx/000001.seg";
     let output = Command::new("sh")
         .args(["-c", limited, crate::support::TWINDEX])

@@ -1,6 +1,6 @@
-//! What a careful user fears: a mistyped option, one bad line in a million, a damaged disk. Each must end
-//! with exit code 1 and a message that names what, where and what to do, and leave every file as it was. So
-//! each test here compares all bytes before and after.
+//! Tests a mistyped option, one bad line among millions, and a damaged disk. Each must end with exit code 1 and a
+//! message that states the problem, the position and a remedy, and must leave every file unchanged. Each test compares
+//! all bytes before and after.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use crate::support::{Bench, TWINDEX, corpus, documents, jsonl, says};
 
-/// A folder with an index of 60 documents of both methods, and its input.
+/// Creates a folder with an input, and an index of its 60 documents for both methods.
 fn indexed() -> Bench {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(5, 60)));
@@ -16,7 +16,7 @@ fn indexed() -> Bench {
     bench
 }
 
-/// The message of a refusal that changed nothing at all in the folder.
+/// Runs a command that must be refused and change nothing in the folder. Returns its message.
 fn refused_without_a_trace(bench: &Bench, line: &str) -> String {
     let before = bench.contents(".");
     let message = bench.refused(line);
@@ -27,7 +27,7 @@ fn refused_without_a_trace(bench: &Bench, line: &str) -> String {
 }
 
 #[test]
-fn a_bad_line_is_refused_by_its_place_and_nothing_is_left_behind() {
+fn bad_line_is_refused_with_its_position_and_leaves_no_files() {
     let good = jsonl(&corpus(6, 40));
     for (bad, parts) in [
         (&br#"{"id":"x","body":"t"}"#[..], &["no field \"text\"", "\"body\"", "--text-field"][..]),
@@ -49,7 +49,7 @@ fn a_bad_line_is_refused_by_its_place_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn a_repeated_key_is_refused_by_dedup_with_both_places() {
+fn dedup_refuses_a_repeated_key_naming_both_lines() {
     let bench = Bench::new();
     bench.write("a.jsonl", jsonl(&documents([("x", "one"), ("y\t", "two")])));
     bench.write("b.jsonl", jsonl(&documents([("z", "one"), ("z2", "one"), ("y\t", "three")])));
@@ -79,7 +79,7 @@ fn unreadable_inputs_are_refused_before_any_file_is_created() {
 }
 
 #[test]
-fn a_truncated_archive_is_refused_and_nothing_is_left_behind() {
+fn truncated_archive_is_refused_and_leaves_no_files() {
     let bench = indexed();
     let packed = crate::support::gzip(jsonl(&corpus(8, 200)).as_bytes());
     bench.write("cut.jsonl.gz", &packed[..packed.len() - 20]);
@@ -90,10 +90,10 @@ fn a_truncated_archive_is_refused_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn out_that_exists_is_refused_before_any_work() {
+fn existing_output_is_refused_before_any_work() {
     let bench = Bench::new();
     bench.write("out/notes.txt", "mine");
-    // The input does not even exist: it has not been opened yet.
+    // The missing input is not reported, so it has not been opened.
     let message = refused_without_a_trace(&bench, "dedup none.jsonl -o out");
     says(&message, &["out: already exists", "--force"]);
     bench.write("file", "mine");
@@ -101,7 +101,7 @@ fn out_that_exists_is_refused_before_any_work() {
 }
 
 #[test]
-fn force_replaces_only_what_dedup_made() {
+fn force_replaces_only_results_of_dedup() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(9, 30)));
     bench.write("two.jsonl", jsonl(&documents([("a", "one two three four five")])));
@@ -122,14 +122,14 @@ fn force_replaces_only_what_dedup_made() {
     fs::create_dir(bench.path("empty")).unwrap();
     bench.ok("dedup two.jsonl -o empty --force -q");
     assert_eq!(bench.read("empty/kept.jsonl"), bench.read("two.jsonl"));
-    // A folder of results with a foreign file.
+    // A folder of results that contains a foreign file.
     bench.write("out/notes.txt", "mine");
     let message = refused_without_a_trace(&bench, "dedup in.jsonl -o out --force");
     says(&message, &["out: ", "notes.txt", "not made by `twindex dedup`"]);
 }
 
 #[test]
-fn a_failed_run_with_force_leaves_the_earlier_results() {
+fn failed_run_with_force_keeps_the_earlier_results() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(9, 30)));
     bench.write("bad.jsonl", "{}\n");
@@ -150,7 +150,7 @@ fn files_added_to_the_output_folder_during_the_run_are_not_replaced() {
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
     stdin.write_all(b"{\"id\":1,\"text\":\"one\"}\n").unwrap();
-    // It works as soon as its temporary folder is there.
+    // Waits until the temporary folder of the run exists.
     while fs::read_dir(bench.root()).unwrap().count() == 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -165,7 +165,7 @@ fn files_added_to_the_output_folder_during_the_run_are_not_replaced() {
 }
 
 #[test]
-fn parameters_other_than_the_indexs_are_refused_with_both_values() {
+fn parameters_differing_from_the_index_are_refused_naming_both() {
     let bench = indexed();
     bench.ok("build minhash.twx in.jsonl --method minhash -q");
     bench.ok("build simhash.twx in.jsonl --method simhash -q");
@@ -186,14 +186,14 @@ fn parameters_other_than_the_indexs_are_refused_with_both_values() {
     ] {
         says(&refused_without_a_trace(&bench, line), parts);
     }
-    // The same parameters, spelled out, are none other.
+    // The same parameters, given explicitly, are accepted.
     bench.ok(
         "build i.twx in.jsonl --words 5 --within 3 --bands 20 --rows 6 --method simhash,minhash --seed 0 -q",
     );
 }
 
 #[test]
-fn a_folder_that_is_no_index_is_never_taken_for_an_empty_one() {
+fn folder_without_an_index_is_not_read_as_an_empty_index() {
     let bench = indexed();
     bench.write("other/notes.txt", "mine");
     fs::create_dir(bench.path("empty")).unwrap();
@@ -210,8 +210,8 @@ fn a_folder_that_is_no_index_is_never_taken_for_an_empty_one() {
     }
 }
 
-/// All that reads an index errors, naming the file at `place`; `build` does not touch it, `verify` exits with
-/// 1.
+/// Checks that every verb that reads the index fails and names the file at `place`, that `build` does not change the
+/// index, and that `verify` exits with 1.
 fn everything_errors(bench: &Bench, place: &str, parts: &[&str]) {
     for line in ["query i.twx in.jsonl", "pairs i.twx", "stats i.twx", "build i.twx in.jsonl"] {
         let message = refused_without_a_trace(bench, line);
@@ -230,7 +230,7 @@ fn everything_errors(bench: &Bench, place: &str, parts: &[&str]) {
 }
 
 #[test]
-fn a_missing_file_beside_the_others_is_damage_never_an_empty_index() {
+fn missing_index_file_is_reported_as_damage() {
     for name in ["CURRENT", "MANIFEST-000002", "000001.seg"] {
         let bench = indexed();
         fs::remove_file(bench.path("i.twx").join(name)).unwrap();
@@ -240,7 +240,7 @@ fn a_missing_file_beside_the_others_is_damage_never_an_empty_index() {
 }
 
 #[test]
-fn a_file_of_another_kind_in_the_place_of_one_is_an_error_at_once() {
+fn special_file_in_place_of_an_index_file_is_an_error() {
     for name in ["CURRENT", "MANIFEST-000002", "000001.seg"] {
         for kind in ["folder", "pipe", "empty", "short"] {
             let bench = indexed();
@@ -253,14 +253,14 @@ fn a_file_of_another_kind_in_the_place_of_one_is_an_error_at_once() {
                 "empty" => fs::write(&path, "").unwrap(),
                 _ => fs::write(&path, &whole[..whole.len() - 1]).unwrap(),
             }
-            // A command that waits for the other end of the pipe is ended by the test's time limit.
+            // If a command waited for the other end of the pipe, the test's time limit would end it.
             everything_errors(&bench, &format!("i.twx/{name}: "), &[]);
         }
     }
 }
 
 #[test]
-fn a_damaged_segment_fails_queries_and_verify_names_file_section_and_offset() {
+fn damaged_segment_fails_queries_and_verify_names_the_offset() {
     let bench = indexed();
     let path = bench.path("i.twx/000001.seg");
     let sound = fs::read(&path).unwrap();
@@ -278,7 +278,7 @@ fn a_damaged_segment_fails_queries_and_verify_names_file_section_and_offset() {
         assert!(offset <= at && at - offset <= 4096 || at < 4096 && offset < 4096, "{at}: {problem}");
         assert!(stdout.lines().last().unwrap().starts_with("i.twx: 1 problem"), "{stdout}");
     }
-    // Every page but the first: a query that reads all the documents' own bands reads some of the damage.
+    // Damages every page except the first, so that a query that reads all bands must read a damaged page.
     let mut damaged = sound.clone();
     damaged.iter_mut().skip(4096).step_by(64).for_each(|byte| *byte ^= 1);
     fs::write(&path, damaged).unwrap();
@@ -288,7 +288,7 @@ fn a_damaged_segment_fails_queries_and_verify_names_file_section_and_offset() {
 }
 
 #[test]
-fn a_second_writer_is_refused_while_the_first_one_lives_and_readers_go_on() {
+fn second_writer_is_refused_while_readers_continue() {
     let bench = indexed();
     let index = twindex::Index::open(bench.path("i.twx")).unwrap();
     let writer = index.writer().unwrap();
@@ -302,7 +302,7 @@ fn a_second_writer_is_refused_while_the_first_one_lives_and_readers_go_on() {
 }
 
 #[test]
-fn files_of_others_in_an_index_are_ignored_kept_and_noted() {
+fn foreign_files_in_an_index_are_ignored_kept_and_reported() {
     let bench = indexed();
     for name in [".DS_Store", "._000001.seg", "7.seg", "notes.txt"] {
         bench.write(&format!("i.twx/{name}"), "mine");
@@ -316,7 +316,7 @@ fn files_of_others_in_an_index_are_ignored_kept_and_noted() {
 }
 
 #[test]
-fn an_index_can_be_moved() {
+fn moved_index_works() {
     let bench = indexed();
     let before = bench.ok("query i.twx in.jsonl");
     fs::create_dir(bench.path("elsewhere")).unwrap();
@@ -327,7 +327,7 @@ fn an_index_can_be_moved() {
 
 #[cfg(unix)]
 #[test]
-fn names_that_are_not_utf8_or_long_work() {
+fn non_utf8_and_long_file_names_work() {
     use std::os::unix::ffi::OsStrExt;
     let bench = indexed();
     let long = "n".repeat(240);
@@ -347,9 +347,9 @@ fn names_that_are_not_utf8_or_long_work() {
     }
 }
 
-/// The mistakes of a first hour, and that each answer says what to do.
+/// Common mistakes of new users. Each error message must say what to do.
 #[test]
-fn first_mistakes_are_answered_with_what_to_do() {
+fn common_first_mistakes_are_answered_with_advice() {
     let bench = Bench::new();
     let documents = crate::support::corpus(1, 20);
     let lines = jsonl(&documents);
@@ -361,7 +361,7 @@ fn first_mistakes_are_answered_with_what_to_do() {
     bench.write("mixed/a.jsonl", &lines);
     bench.write("mixed/b.txt", "a rose is a rose");
 
-    // A folder of records, taken for one of texts.
+    // A folder of records that is read as a folder of texts.
     let said = bench.refused("dedup corpus -o out");
     says(&said, &["corpus", "all of its files", "--format jsonl", "--format text"]);
     bench.write("corpus/c.csv", "id,text\n");
@@ -380,12 +380,12 @@ fn first_mistakes_are_answered_with_what_to_do() {
     assert_eq!(bench.ok("keys mixed.twx"), "a.jsonl\nb.txt\n");
     bench.ok("dedup corpus -o texts --format text -q");
 
-    // The folder that `dedup` made, in the place of the index in it.
+    // The result folder of `dedup` in place of the index in it.
     bench.ok("dedup mixed -o out --format text -q");
     for line in ["stats out", "query out in.wet", "keys out"] {
         says(&bench.refused(line), &["out: not a twindex index", "out/index"]);
     }
-    // Options that mean nothing to archives.
+    // Options that do not apply to archives.
     says(
         &bench.ok("dedup in.wet -o archive --text-field body"),
         &["note: web archives", "--text-field body means nothing"],
@@ -394,18 +394,18 @@ fn first_mistakes_are_answered_with_what_to_do() {
         &bench.refused("dedup in.wet -o o --id-field url"),
         &["in.wet, record 1", "--id-field", "WARC-Target-URI"],
     );
-    // A place that is not there.
+    // A path whose parent folder does not exist.
     says(&bench.refused("build no/such/i.twx in.wet"), &["no/such", "make that folder first"]);
     let said = bench.refused("build i.twx in.wet --idf no.idf");
     says(&said, &["no.idf", "see whether its name is right"]);
     assert!(!said.contains("folder"), "{said}");
-    // Nothing in it.
+    // An empty folder.
     std::fs::create_dir(bench.path("nothing")).unwrap();
     says(&bench.ok("dedup nothing -o none"), &["0 documents", "no document was found"]);
 }
 
 #[test]
-fn option_that_applies_to_some_inputs_only_is_accepted() {
+fn option_that_applies_to_only_some_inputs_is_accepted() {
     let bench = Bench::new();
     bench.write("a.jsonl", "{\"id\":\"a\",\"body\":\"one two three four five six\"}\n");
     let record = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: u\r\nContent-Type: text/plain\r\nContent-Length: 27\r\n\r\n\
@@ -422,7 +422,7 @@ fn option_that_applies_to_some_inputs_only_is_accepted() {
         "query i.twx b.wet -q --resembling 0.5 --verify exact --texts a.jsonl --texts b.wet --text-field body",
     );
     assert_eq!(found.lines().count(), 2, "{found}");
-    // If no input has fields, a note says so.
+    // If no input has fields, a note is printed.
     says(&bench.ok("build wet.twx b.wet --resume --text-field body"), &["note: ", said_of_archives]);
 }
 
@@ -455,7 +455,7 @@ fn notes_are_printed_only_if_they_apply() {
     for line in wanted {
         says(&said(line), &[none]);
     }
-    // A field of values that no document has.
+    // A value field that no document has.
     bench.write("v.jsonl", "{\"id\":\"a\",\"text\":\"one two\",\"colour\":\"red\"}\n");
     says(
         &said("build v.twx v.jsonl --value-field color"),

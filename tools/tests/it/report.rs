@@ -1,4 +1,4 @@
-//! A page that a person trusts: its figures are those of the index, and it needs nothing but itself.
+//! The report page must show the numbers of the index, and must not depend on other files.
 
 use crate::support::{Bench, Document, corpus, jsonl, says};
 
@@ -19,7 +19,7 @@ fn report_page_is_self_contained_and_shows_the_figures() {
     let figures = bench.json("report i.twx");
     assert_eq!(figures["documents"], 303);
     let bands = &figures["bands"];
-    // Documents that are alike in everything share each band and each block.
+    // Equal documents share every band and every block.
     let pairs = |of: &serde_json::Value| -> Vec<u64> {
         let all = of["pairs"].as_array().unwrap();
         all.iter().map(|counts| counts.as_array().unwrap().last().unwrap().as_u64().unwrap()).collect()
@@ -29,7 +29,7 @@ fn report_page_is_self_contained_and_shows_the_figures() {
     assert!(of_blocks.iter().all(|pairs| Some(*pairs) == figures["blocks"]["identical_pairs"].as_u64()));
     assert!(of_blocks[0] >= 3, "three are the same");
     assert_eq!(bands["meetings"]["pairs"].as_array().unwrap().len(), 20);
-    // The sizes of clusters add up to the number of documents with words.
+    // The cluster sizes add up to the number of documents with words.
     let sizes = figures["clusters"]["sizes"].as_object().unwrap();
     let in_clusters: u64 =
         sizes.iter().map(|(size, clusters)| size.parse::<u64>().unwrap() * clusters.as_u64().unwrap()).sum();
@@ -64,7 +64,7 @@ fn report_page_is_self_contained_and_shows_the_figures() {
 }
 
 #[test]
-fn an_index_without_signatures_fingerprints_or_documents_has_a_page_too() {
+fn report_page_works_without_signatures_fingerprints_or_documents() {
     for options in ["--method simhash", "--method minhash", "--signature-bits 0"] {
         let bench = Bench::new();
         index(&bench, options, &corpus(2, 50));

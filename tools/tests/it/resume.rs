@@ -1,4 +1,4 @@
-//! `dedup --resume`: a process that is killed, and the one that goes on with what it has kept.
+//! `dedup --resume`: a process is killed, and a later one continues from its journal.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -48,7 +48,7 @@ fn killed_run_is_resumed_with_the_same_results() {
         assert!(run.status.success());
         says(&String::from_utf8_lossy(&run.stderr), &["continuing after"]);
     }
-    // The index has a random number in its manifests.
+    // The manifests of the index contain a random number.
     let is_random = |path: &Path| {
         let name = path.file_name().unwrap().to_str().unwrap();
         name == "CURRENT" || name.starts_with("MANIFEST-")

@@ -1,5 +1,5 @@
-//! What writers that are not ours wrote, and readers that are not ours find in what is kept of it: the same values, types and
-//! metadata. Which of these are there depends on the machine; `scripts/round-trips.py` names those that are missing.
+//! Other programs write files, and other programs read the files of kept documents, and must find the same values, types
+//! and metadata. Programs that are missing on the machine are listed by `scripts/round-trips.py`.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What goes, and for what: the rule that `dedup` follows, on inputs whose resemblances are known.
+//! The rule by which `dedup` removes documents, tested on inputs with known resemblances.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -8,13 +8,13 @@ use crate::support::{Bench, Document, Random, corpus, jsonl, resemblances, says}
 const COVERING: &str = "document\tkept\tresemblance\tintersection\tunion";
 const AGAINST: &str = "key\tother\tresemblance\tintersection\tunion";
 
-/// The keys of the documents that a run kept.
+/// Returns the keys of the documents that a run kept.
 fn kept(bench: &Bench, out: &str) -> Vec<String> {
     let lines = bench.read(&format!("{out}/kept.jsonl"));
     lines.lines().map(|line| line.split('"').nth(3).unwrap().to_owned()).collect()
 }
 
-/// Texts of `size` words of their own, and for each one another that shares `common` of them and has as many in all.
+/// Returns texts of `size` distinct words, and for each a partner of the same size that shares `common` words with it.
 fn partners(size: usize, common: usize, count: usize) -> (Vec<Document>, Vec<Document>) {
     let (mut old, mut new) = (Vec::new(), Vec::new());
     for number in 0..count {
@@ -31,9 +31,9 @@ fn partners(size: usize, common: usize, count: usize) -> (Vec<Document>, Vec<Doc
 }
 
 #[test]
-fn history_is_compared_by_counting_and_no_document_is_removed_on_an_estimate() {
+fn history_is_compared_by_exact_counts_not_estimates() {
     let bench = Bench::new();
-    // 100 words in either text, 78 or 82 in both.
+    // The union has 100 words, the intersection 78 or 82.
     for (common, size, goes) in [(78, 89, false), (82, 91, true)] {
         let (old, new) = partners(size, common, 100);
         bench.write("old.jsonl", jsonl(&old));
@@ -72,7 +72,7 @@ fn runs_over_two_days_and_over_a_week_equal_one_run() {
         }
         assert_eq!(union, kept(&bench, "all"), "{seed}");
         assert!(union.len() > 80 && union.len() < 200, "{}", union.len());
-        // A document near several kept ones is removed for the one with the smallest key, in any order.
+        // A document near several kept ones is listed with the one that has the smallest key, for any order.
         let covered = |out: &str, name: &str, head: &str| -> Vec<String> {
             let rows = bench.rows(&format!("{out}/{name}"), head);
             rows.iter().map(|row| row.split('\t').next().unwrap().to_owned()).collect()
@@ -93,7 +93,7 @@ fn runs_over_two_days_and_over_a_week_equal_one_run() {
 }
 
 #[test]
-fn a_history_that_is_queried_and_one_whose_texts_are_read_give_the_same_results() {
+fn querying_a_history_index_equals_reading_its_texts() {
     let bench = Bench::new();
     let mut named = 0;
     for seed in 61..65 {
@@ -108,7 +108,7 @@ fn a_history_that_is_queried_and_one_whose_texts_are_read_give_the_same_results(
                 let options = format!("--threshold 0.5 --words 2 --index all --sets {sets} --force -q");
                 bench.ok(&format!("dedup {input}.jsonl -o {out}.{input} {options}"));
             }
-            // The history is not free of near-duplicates: the second day was not compared with the first.
+            // The history has near-duplicates, because the second day was not compared with the first.
             let against = format!("--against {out}.two --against {out}.one --repeated-keys number");
             bench.ok(&format!("dedup new.jsonl -o {out} --threshold 0.6 --words 2 --force -q {against}"));
         }
@@ -118,7 +118,7 @@ fn a_history_that_is_queried_and_one_whose_texts_are_read_give_the_same_results(
                 "{seed} {file}"
             );
         }
-        // Two histories may both have the text, or the set; then one or the other is named.
+        // If both histories have the text or the set, either may be named.
         let dropped = |out: &str| -> Vec<String> {
             let rows = bench.rows(&format!("{out}/against.tsv"), AGAINST);
             rows.iter().map(|row| row.split('\t').next().unwrap().to_owned()).collect()
@@ -134,7 +134,7 @@ fn a_history_that_is_queried_and_one_whose_texts_are_read_give_the_same_results(
         };
         assert!(counts("sets") == counts("texts"), "{seed}");
         named += bench.rows("sets/against.tsv", AGAINST).len();
-        // Only the index knows the texts any more.
+        // Now only the index has the data of the first day.
         std::fs::remove_file(bench.path("sets.one/kept.jsonl")).unwrap();
         assert!(counts("sets") == counts("texts"), "{seed}");
     }
@@ -142,7 +142,7 @@ fn a_history_that_is_queried_and_one_whose_texts_are_read_give_the_same_results(
 }
 
 #[test]
-fn document_with_lost_bytes_is_no_duplicate_in_a_history_or_a_stream() {
+fn lossily_decoded_document_is_no_duplicate_in_history_or_stream() {
     let bench = Bench::new();
     let line = |byte: u8| {
         let mut line = b"{\"id\":\"k\",\"text\":\"one two three four five six seven ".to_vec();
@@ -170,7 +170,8 @@ fn document_with_lost_bytes_is_no_duplicate_in_a_history_or_a_stream() {
     assert_eq!(words, ["new", "new", "duplicate"]);
 }
 
-/// A stream over all documents, in two parts, finds new just what one run kept, with duplicates dropped or marked.
+/// Checks that a stream over all documents, in two parts, reports exactly the documents in `kept` as new, whether
+/// duplicates are dropped or marked.
 fn streams_keep(bench: &Bench, kept: &[String], seed: u64) {
     let lines = bench.read("all.jsonl");
     let (first, second) = lines.split_at(lines.match_indices('\n').nth(100).unwrap().0 + 1);
@@ -200,7 +201,7 @@ fn streams_keep(bench: &Bench, kept: &[String], seed: u64) {
 }
 
 #[test]
-fn corpus_against_itself_is_removed_completely_also_with_a_stricter_threshold() {
+fn corpus_against_itself_is_removed_completely() {
     let bench = Bench::new();
     let mut documents = corpus(54, 120);
     documents.push(("nothing".into(), String::new()));
@@ -213,7 +214,7 @@ fn corpus_against_itself_is_removed_completely_also_with_a_stricter_threshold() 
     let report = bench.json("dedup again.jsonl -o again --against out");
     assert_eq!((&report["kept"], &report["dropped"]), (&0.into(), &documents.len().into()));
     assert_eq!(bench.read("again/kept.jsonl"), "");
-    // Documents removed for a less near one are kept now, and previously kept ones are removed.
+    // Some documents that were removed at the lower threshold are now kept, and previously kept ones are removed.
     let report = bench.json("dedup again.jsonl -o strict --threshold 0.95 --against out");
     let dropped = report["dropped"].as_u64().unwrap() as usize;
     assert!(dropped >= kept(&bench, "out").len() && dropped < documents.len(), "{report}");
@@ -222,9 +223,10 @@ fn corpus_against_itself_is_removed_completely_also_with_a_stricter_threshold() 
 }
 
 #[test]
-fn removed_documents_of_a_chain_are_near_their_kept_one_and_kept_ones_are_not_near_each_other() {
+fn chain_keeps_documents_that_are_not_near_each_other() {
     let bench = Bench::new();
-    // Each text shares 27 of 30 words with the next, 24 with the one after that: 27/33 and 24/36.
+    // Each text shares 27 of its 30 words with the next, and 24 with the one after that: resemblances of 27/33 and
+    // 24/36.
     let documents: Vec<Document> = (0..25)
         .map(|place| {
             let text: Vec<String> = (0..30).map(|word| format!("w{}", place * 3 + word)).collect();
@@ -241,7 +243,7 @@ fn removed_documents_of_a_chain_are_near_their_kept_one_and_kept_ones_are_not_ne
     assert_eq!((&components["kept"], &components["chained"]), (&1.into(), &23.into()));
 }
 
-/// Records of one form: some of its words, and some of their own.
+/// Returns records from one template: each has some of its words, and some distinct words.
 fn records(seed: u64, count: usize, words: usize, of: usize) -> Vec<Document> {
     let mut random = Random(seed);
     (0..count)
@@ -258,7 +260,7 @@ fn records(seed: u64, count: usize, words: usize, of: usize) -> Vec<Document> {
 }
 
 #[test]
-fn kept_documents_of_a_family_of_any_size_follow_the_rule() {
+fn kept_documents_of_any_group_size_follow_the_rule() {
     let bench = Bench::new();
     let documents = records(7, 1500, 47, 52);
     bench.write("in.jsonl", jsonl(&documents));
@@ -290,7 +292,7 @@ fn kept_documents_of_a_family_of_any_size_follow_the_rule() {
 }
 
 #[test]
-fn a_hash_of_keys_is_an_order_that_does_not_depend_on_the_input() {
+fn key_hash_order_does_not_depend_on_the_input_order() {
     let bench = Bench::new();
     let mut documents = corpus(55, 300);
     bench.write("in.jsonl", jsonl(&documents));
@@ -304,7 +306,7 @@ fn a_hash_of_keys_is_an_order_that_does_not_depend_on_the_input() {
     }
     bench.ok("dedup in.jsonl -o first -q");
     assert_ne!(bench.read("one/clusters.tsv"), bench.read("first/clusters.tsv"));
-    // The rule by its definition, for this order.
+    // The rule by definition, for this order.
     let near = resemblances(&documents);
     let hash = |key: &String| (xxhash_rust::xxh3::xxh3_64(key.as_bytes()), key.clone());
     let mut order: Vec<usize> = (0..documents.len()).collect();
@@ -330,7 +332,7 @@ fn document_contained_in_a_larger_one_is_removed_by_containment() {
     let bench = Bench::new();
     let words =
         |range: std::ops::Range<usize>| range.map(|at| format!("w{at}")).collect::<Vec<_>>().join(" ");
-    // 8 of 10 shingles are in the first, 7 of the next, and all in the last.
+    // 8 of 10 shingles are in the first text, 7 in the next, and all in the last.
     let eight = format!("{} x0 x1", words(2..10));
     let seven = format!("{} y0 y1 y2", words(3..10));
     let documents = [
@@ -367,7 +369,7 @@ fn document_contained_in_a_larger_one_is_removed_by_containment() {
 #[test]
 fn index_of_a_run_stores_its_threshold() {
     let bench = Bench::new();
-    // 9 of 11 words in both: a resemblance of 0.818.
+    // 9 of 11 words are in both texts: a resemblance of 0.818.
     let (old, new) = partners(10, 9, 30);
     bench.write("old.jsonl", jsonl(&old));
     bench.write("new.jsonl", jsonl(&new));
@@ -376,13 +378,13 @@ fn index_of_a_run_stores_its_threshold() {
         let stored = bench.json("stats out/index")["near"].to_string();
         assert!(stored.contains(threshold), "{stored}");
         let found = bench.ok("query out/index new.jsonl -q").lines().count();
-        // Estimates are off by a few hundredths.
+        // Estimates have errors of a few hundredths.
         assert!(found.abs_diff(hits) < 8, "{threshold}: {found}");
     }
 }
 
 #[test]
-fn a_history_is_read_by_the_names_of_its_files_and_refused_where_it_has_no_texts() {
+fn history_format_follows_file_names_and_missing_texts_are_refused() {
     let bench = Bench::new();
     let text = "one two three four five six seven eight nine ten";
     bench.write("old/a.dat", text);
@@ -391,25 +393,25 @@ fn a_history_is_read_by_the_names_of_its_files_and_refused_where_it_has_no_texts
     bench.ok("dedup old --format text -o out -q --sets none");
     let report = bench.json("dedup new --format text -o next --against out");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &1.into()));
-    // The markup of a page is kept, and not the compared text.
+    // The file has the markup of a page, not the text that is compared.
     bench.write("pages/a.html", format!("<p>{text}</p>"));
     bench.write("later/b.html", format!("<html><body><b>{text}</b></body></html>"));
     if !bench.command("dedup pages -o read -q --sets none").output().unwrap().status.success() {
-        return; // without the feature `html`
+        return; // the feature `html` is disabled
     }
     let output = bench.command("dedup later -o later.out --against read").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8_lossy(&output.stderr), &["--against read", "HTML", "--texts PAGES"]);
     let report = bench.json("dedup later -o later.out --against read/index --texts pages");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &0.into()));
-    // Sets are those of the text.
+    // The sets are those of the page's text.
     bench.ok("dedup pages -o read -q --force");
     let report = bench.json("dedup later -o later.out --against read --force");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &0.into()));
 }
 
 #[test]
-fn every_index_must_have_its_texts_and_a_history_of_nothing_is_one() {
+fn every_history_index_needs_texts_and_may_be_empty() {
     let bench = Bench::new();
     let (old, new) = partners(20, 19, 6);
     bench.write("old.jsonl", jsonl(&old[..4]));
@@ -423,7 +425,7 @@ fn every_index_must_have_its_texts_and_a_history_of_nothing_is_one() {
     let output = bench.command(&format!("{line} -o no")).output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8_lossy(&output.stderr), &["has 0 of the 2 documents of older.twx"]);
-    // A run that kept nothing.
+    // A run that kept no document.
     bench.write("none.jsonl", "");
     bench.ok("dedup none.jsonl -o empty -q");
     let report = bench.json("dedup new.jsonl -o all --against empty");

@@ -1,5 +1,5 @@
-//! What the command is to a shell: completions, a manual, words on standard error, and an end by Ctrl-C that leaves
-//! nothing half done.
+//! The command as a shell sees it: completions, a manual, messages on standard error, and termination by Ctrl-C without
+//! partial results.
 
 use std::io::Write;
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Bench, TWINDEX, corpus, jsonl, says};
 
-/// The verbs, as the help lists them.
+/// Returns the verbs that the help lists.
 fn verbs(bench: &Bench) -> Vec<String> {
     let help = bench.ok("--help");
     let from = help.split_once("Commands:\n").unwrap().1;
@@ -23,7 +23,7 @@ fn verbs(bench: &Bench) -> Vec<String> {
 }
 
 #[test]
-fn completions_of_every_shell_know_every_verb() {
+fn completions_for_every_shell_include_every_verb() {
     let bench = Bench::new();
     let verbs = verbs(&bench);
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
@@ -36,7 +36,7 @@ fn completions_of_every_shell_know_every_verb() {
 }
 
 #[test]
-fn the_manual_has_a_page_for_every_verb() {
+fn manual_has_a_page_for_every_verb() {
     let bench = Bench::new();
     bench.ok("man deep/man1");
     for verb in verbs(&bench) {
@@ -49,7 +49,7 @@ fn the_manual_has_a_page_for_every_verb() {
 }
 
 #[test]
-fn every_verb_explains_itself_and_most_give_an_example() {
+fn help_of_every_verb_has_usage_and_an_example() {
     let bench = Bench::new();
     for verb in verbs(&bench) {
         let help = bench.ok(&format!("{verb} --help"));
@@ -71,13 +71,13 @@ fn verbose_logs_to_standard_error_and_changes_no_result() {
     assert_eq!(bench.read("out/pairs.tsv"), bench.read("plain/pairs.tsv"));
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 fn names(bench: &Bench) -> Vec<String> {
     let entries = std::fs::read_dir(bench.root()).unwrap();
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
-/// Starts a `dedup` of what comes by a pipe, sends it a signal when its folder is there, and returns it with the pipe.
+/// Starts `dedup` on a pipe, sends it a signal once its temporary folder exists, and returns the process and the pipe.
 #[cfg(target_os = "linux")]
 fn signalled(bench: &Bench, command: &mut Command, signal: &str) -> (Child, ChildStdin) {
     let mut child = command.current_dir(bench.root()).stdin(Stdio::piped()).spawn().unwrap();
@@ -99,7 +99,7 @@ fn signalled(bench: &Bench, command: &mut Command, signal: &str) -> (Child, Chil
 fn ctrl_c_leaves_no_partial_files() {
     let bench = Bench::new();
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        // A shell starts background jobs with SIGINT ignored, and it stays ignored.
+        // A shell starts background jobs with SIGINT ignored, and it must stay ignored.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT,TERM", TWINDEX, "dedup", "-", "-o", "out", "-q"]);
         let (mut child, stdin) = signalled(&bench, &mut command, signal);
@@ -107,7 +107,7 @@ fn ctrl_c_leaves_no_partial_files() {
         assert_eq!(names(&bench), [""; 0], "{signal}");
         drop(stdin);
     }
-    // A user who starts it with nohup wants it to outlast the session.
+    // A process started with nohup must survive the end of the session.
     let mut command = Command::new("sh");
     command.args(["-c", &format!("trap '' HUP; exec {TWINDEX} dedup - -o out -q")]);
     let (mut child, stdin) = signalled(&bench, &mut command, "HUP");
@@ -129,7 +129,7 @@ fn interrupted_build_removes_a_new_index_and_keeps_an_existing_one() {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let stdin = child.stdin.take().unwrap();
         let (id, start) = (child.id().to_string(), Instant::now());
-        // The lock says who writes.
+        // The process that holds the lock is the writer.
         let locked =
             || std::fs::read_to_string(bench.path(index).join("LOCK")).is_ok_and(|said| said.contains(&id));
         while !locked() {

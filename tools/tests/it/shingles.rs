@@ -1,5 +1,5 @@
-//! `dedup --method shingles`: the pairs of documents that sketches have elements in common, counted as they are joined.
-//! What it says is compared with each sketch held against each.
+//! `dedup --method shingles`: finds pairs of documents whose sketches share elements, by a join. The results are
+//! compared with brute force over all sketches.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -12,7 +12,7 @@ use twindex::{Params, Resemblance, Sketcher};
 
 const ESTIMATES: &str = "a\tb\tresemblance\tstandard_error";
 const COUNTED: &str = "a\tb\tresemblance\tintersection\tunion";
-/// The stages of the pipeline, in their order.
+/// The stages of the pipeline, in order.
 const STAGES: [&str; 6] = ["sketch", "exact", "shingle_merge", "pair_formation", "pair_merge", "cluster"];
 
 #[derive(Clone, Copy)]
@@ -52,7 +52,7 @@ impl Sketched {
 }
 
 #[test]
-fn pairs_and_estimates_equal_those_of_comparing_all_sketches() {
+fn sketch_pairs_and_estimates_equal_brute_force() {
     let documents = corpus(41, 500);
     for (how, threshold) in [
         (Sketched::Bottom(12), 0.8),
@@ -69,7 +69,7 @@ fn pairs_and_estimates_equal_those_of_comparing_all_sketches() {
         for b in 0..documents.len() {
             for a in 0..b {
                 let shown = if documents[a].1 == documents[b].1 {
-                    Some((1.0, 0.0)) // known, not estimated
+                    Some((1.0, 0.0)) // exact, not estimated
                 } else {
                     let known = how.resemblance(&sketches[a], &sketches[b]);
                     let known = known.filter(|known| known.at_least(threshold));
@@ -90,7 +90,7 @@ fn pairs_and_estimates_equal_those_of_comparing_all_sketches() {
             assert_eq!((fields[0], fields[1]), (a.as_str(), b.as_str()), "{}", how.options());
             assert_eq!(fields[2], format!("{value:.6}"), "{line}");
             let written: f64 = fields[3].parse().unwrap();
-            // The share of shingles that was checked is written in 24 bits, and decides between a little and nothing.
+            // The fraction of checked shingles is stored in 24 bits, so standard errors may differ slightly.
             assert!((written - error).abs() < 2e-4, "{line}: {error}");
         }
         assert_eq!(report["pairs"], wanted.len());
@@ -102,14 +102,14 @@ fn pairs_and_estimates_equal_those_of_comparing_all_sketches() {
 }
 
 #[test]
-fn counted_pairs_are_pairs_of_every_set_with_every_other_and_estimates_lose_few() {
+fn counted_pairs_equal_brute_force_and_estimates_miss_few() {
     let bench = Bench::new();
     let documents = corpus(42, 600);
     bench.write("in.jsonl", jsonl(&documents));
     let all = resemblances(&documents);
     let near = all.iter().filter(|&&(_, _, both, all)| 10 * both >= 8 * all);
     let wanted: BTreeSet<String> = near.map(|&pair| pair_line(&documents, pair)).collect();
-    // All shingles are checked, and 64 of up to 80.
+    // All shingles are compared, or 64 of up to 80.
     for (options, least) in [("--modulus 1", 1.0), ("--bottom 64", 0.99), ("--modulus 4", 0.75)] {
         bench.ok(&format!(
             "dedup in.jsonl --pairs all -o out --force -q --method shingles --verify exact {options}"
@@ -122,7 +122,7 @@ fn counted_pairs_are_pairs_of_every_set_with_every_other_and_estimates_lose_few(
 }
 
 #[test]
-fn a_little_memory_and_other_threads_change_no_byte() {
+fn sketch_join_results_do_not_depend_on_memory_or_threads() {
     let bench = Bench::new();
     let documents = corpus(43, 4000);
     bench.write("in.jsonl", jsonl(&documents));
@@ -142,9 +142,9 @@ fn a_little_memory_and_other_threads_change_no_byte() {
 }
 
 #[test]
-fn frequent_shingles_are_capped_and_listed_and_their_documents_stay_connected() {
+fn capped_frequent_shingles_are_listed_and_keep_documents_connected() {
     let bench = Bench::new();
-    // Sixty documents of one template, each with a word of its own.
+    // Sixty documents from one template, each with one distinct word.
     let template =
         "this page is under construction and will be finished as soon as anybody finds the time to do it";
     let documents: Vec<Document> = (0..60)
@@ -161,10 +161,10 @@ fn frequent_shingles_are_capped_and_listed_and_their_documents_stay_connected() 
         assert!(u64::from_str_radix(one["hash"].as_str().unwrap(), 16).is_ok(), "{one}");
     }
     assert_eq!((&report["clusters"], &report["largest_cluster"]), (&1.into(), &60.into()));
-    // A star, and a chain.
+    // The capped bucket gives a star and a chain of pairs.
     let pairs = bench.rows("out/pairs.tsv", ESTIMATES);
     assert_eq!(pairs.len(), 59 + 58);
-    // The scores of pairs are those without a cap.
+    // The scores of the pairs equal those without a cap.
     bench.ok("dedup in.jsonl --clusters components -o whole --method shingles -q");
     let whole: BTreeSet<String> = bench.rows("whole/pairs.tsv", ESTIMATES).into_iter().collect();
     assert!(whole.len() == 60 * 59 / 2 && pairs.iter().all(|pair| whole.contains(pair)));
@@ -180,7 +180,7 @@ fn frequent_shingles_are_capped_and_listed_and_their_documents_stay_connected() 
 }
 
 #[test]
-fn documents_with_empty_sketches_are_reported_as_near_to_none() {
+fn documents_with_empty_sketches_are_reported_and_unpaired() {
     let bench = Bench::new();
     let documents: Vec<Document> =
         (0..40).map(|i| (format!("d{i:02}"), format!("one two three four {i}"))).collect();
@@ -212,14 +212,15 @@ fn contradicting_options_of_dedup_by_sketches_are_refused() {
     }
 }
 
-/// Precision and recall at four fifths, by `eval`.
+/// Returns precision and recall at a threshold of 0.8, computed by `eval`.
 fn quality(bench: &Bench, out: &str, truth: &Path) -> (f64, f64) {
     let table = bench.json(&format!("eval {out} --truth {} --thresholds 0.8", truth.display()));
     let rate = |name: &str| table["rows"][0][name].as_f64().unwrap();
     (rate("precision"), rate("recall"))
 }
 
-/// Runs a real corpus with 16 MiB and with all memory there is, and says how good the answer is.
+/// Runs `dedup` on a real corpus with 16 MiB and with unlimited memory. Returns precision, recall and the report; `None`
+/// without the corpus.
 fn run(name: &str, options: &str) -> Option<(f64, f64, Value)> {
     let folder = corpora()?;
     let bench = Bench::new();
@@ -241,7 +242,7 @@ fn run(name: &str, options: &str) -> Option<(f64, f64, Value)> {
 }
 
 #[test]
-fn recall_on_real_pages_equals_that_of_their_sketches() {
+fn precision_and_recall_on_real_pages_reach_their_minimum() {
     for (name, options, least_precision, least_recall) in [
         ("eips", "", 0.9, 0.9),
         ("eips", "--modulus 25", 0.9, 0.9),

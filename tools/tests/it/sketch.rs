@@ -1,21 +1,21 @@
-//! `sketch` is the first stage of everything else as a verb of its own: its file must stand for the documents,
-//! so that every build from it gives the same index, and a truncated file must be refused.
+//! `sketch` runs the first stage of all other verbs by itself. Every build from its file must give the same index as a
+//! build from the documents, and a truncated file must be refused.
 
 use std::fs;
 
 use crate::support::{Bench, corpus, documents, has_fields, jsonl, refused, says, succeeded};
 
-/// The segments of an index, by name.
+/// Returns the segments of an index with their names.
 fn segments(bench: &Bench, index: &str) -> Vec<(String, Vec<u8>)> {
     let names = bench.names(index).into_iter().filter(|name| name.contains(".seg"));
     names.map(|name| (name.clone(), fs::read(bench.path(&format!("{index}/{name}"))).unwrap())).collect()
 }
 
 #[test]
-fn an_index_built_from_sketches_is_the_one_built_from_the_documents() {
+fn index_built_from_sketches_equals_one_built_from_documents() {
     let bench = Bench::new();
     bench.write("a.jsonl", jsonl(&corpus(1, 300)));
-    // Replaces documents of the first, and adds to them.
+    // Replaces some documents of the first file and adds others.
     bench.write("b.jsonl", jsonl(&corpus(2, 400)[200..]));
     for (name, options) in [
         ("both", ""),
@@ -30,7 +30,7 @@ fn an_index_built_from_sketches_is_the_one_built_from_the_documents() {
         let direct = segments(&bench, &format!("{name}-direct.twx"));
         assert!(direct.len() == 1 && direct[0].1.len() > 4_000, "a test of something");
         assert!(direct == segments(&bench, &format!("{name}-staged.twx")), "{name}");
-        // Into an index that is there, too.
+        // The same for an existing index.
         bench.ok(&format!("build {name}-direct2.twx a.jsonl {options} -q"));
         bench.ok(&format!("build {name}-direct2.twx b.jsonl -q"));
         bench.ok(&format!("build {name}-staged2.twx a.jsonl {options} -q"));
@@ -42,7 +42,7 @@ fn an_index_built_from_sketches_is_the_one_built_from_the_documents() {
 }
 
 #[test]
-fn the_file_does_not_depend_on_threads_and_pipes() {
+fn sketch_file_does_not_depend_on_threads_or_pipes() {
     let bench = Bench::new();
     let mut all = corpus(3, 500);
     all.push(("long".into(), "word and ".repeat(600_000)));
@@ -61,7 +61,7 @@ fn the_file_does_not_depend_on_threads_and_pipes() {
 }
 
 #[test]
-fn the_table_has_a_row_for_each_document_in_the_order_of_the_input() {
+fn sketch_table_has_one_row_per_document_in_input_order() {
     let bench = Bench::new();
     let all = documents([
         ("z", "one two three four five six"),
@@ -81,12 +81,12 @@ fn the_table_has_a_row_for_each_document_in_the_order_of_the_input() {
     bench.ok("sketch in.jsonl --tsv -o table --bands 2 --rows 2 -q");
     assert_eq!(bench.read("table"), table);
     bench.ok("sketch in.jsonl --tsv -o table --force -q");
-    // The table is no input of `build` by its name or by its first bytes: it would be one text.
+    // `build` does not recognize the table by its name or first bytes, so it reads the table as one text.
     assert_eq!(bench.json("build i.twx table")["documents"], 1);
 }
 
 #[test]
-fn the_summary_has_the_fields_that_others_rely_on() {
+fn sketch_summary_has_the_documented_fields() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three"), ("b", ""), ("c", "...")])));
     let report = bench.json("sketch in.jsonl -o out");
@@ -110,7 +110,7 @@ fn the_summary_has_the_fields_that_others_rely_on() {
 }
 
 #[test]
-fn a_file_that_is_damaged_or_cut_is_refused_with_its_place_and_nothing_is_left_behind() {
+fn damaged_or_truncated_sketch_file_is_refused_with_its_offset() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(5, 900)));
     bench.ok("sketch in.jsonl -o good -q");
@@ -120,7 +120,7 @@ fn a_file_that_is_damaged_or_cut_is_refused_with_its_place_and_nothing_is_left_b
     let mut damages: Vec<Vec<u8>> = (0..40)
         .map(|_| {
             let mut bytes = good.clone();
-            // The magic makes it a file of sketches; without it these are documents.
+            // Without the magic number, the file would be read as documents, so these bytes are not damaged.
             let at = 8 + state.below(good.len() - 8);
             bytes[at] ^= 1 << state.below(8);
             bytes
@@ -141,7 +141,7 @@ fn a_file_that_is_damaged_or_cut_is_refused_with_its_place_and_nothing_is_left_b
 }
 
 #[test]
-fn parameters_that_differ_are_refused_by_name() {
+fn differing_sketch_parameters_are_refused_by_name() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(6, 30)));
     bench.ok("sketch in.jsonl -o five -q");
@@ -162,7 +162,7 @@ fn parameters_that_differ_are_refused_by_name() {
 }
 
 #[test]
-fn a_file_of_sketches_is_for_build_and_from_a_regular_file() {
+fn only_build_reads_sketch_files_and_only_regular_files() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(6, 30)));
     bench.ok("sketch in.jsonl -o s -q");
@@ -203,7 +203,7 @@ fn a_file_of_sketches_is_for_build_and_from_a_regular_file() {
 }
 
 #[test]
-fn out_that_exists_is_replaced_by_force_only_and_only_if_it_is_a_file_of_sketches() {
+fn force_replaces_only_existing_sketch_files() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&corpus(7, 20)));
     bench.write("mine", "mine");
@@ -222,7 +222,7 @@ fn out_that_exists_is_replaced_by_force_only_and_only_if_it_is_a_file_of_sketche
 }
 
 #[test]
-fn a_bad_line_is_refused_by_its_place_and_leaves_no_file() {
+fn sketch_refuses_a_bad_line_with_its_position() {
     let bench = Bench::new();
     let mut lines = jsonl(&corpus(8, 200)).into_bytes();
     lines.extend(b"{\"id\":\"x\"}\n");

@@ -1,6 +1,6 @@
-//! A cluster runs plain stages over files: what matters is that a stage may be killed, run again, or run twice at once,
-//! and that all of them together give what one process gives, byte for byte. So workers are killed here at many points
-//! of each stage, by time and by how much they may write.
+//! A cluster runs stages over files. A stage may be killed, run again, or run twice at the same time, and all stages
+//! together must give the results of one process, byte for byte. These tests kill workers at many points of each stage,
+//! by time and by the amount of data written.
 
 #![cfg(unix)]
 
@@ -15,7 +15,7 @@ use crate::support::{Bench, Document, TWINDEX, corpus, jsonl, raw, says};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/stages");
 
-/// Parts of a corpus, `parts/0.jsonl` and up; some keys come twice, in different parts.
+/// Writes the parts of a corpus, `parts/0.jsonl` and up. Some keys occur in two parts.
 fn parts(bench: &Bench, seed: u64, count: usize, parts: usize) -> Vec<Document> {
     let mut documents = corpus(seed, count);
     for place in 0..count / 20 {
@@ -30,7 +30,7 @@ fn parts(bench: &Bench, seed: u64, count: usize, parts: usize) -> Vec<Document> 
     documents
 }
 
-/// Segments, by content: their names and the identity of an index are no part of what it holds.
+/// Returns the contents of the segments. Their names, and the id of the index, may differ between equal indexes.
 fn segments(index: &Path) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(index).unwrap() {
@@ -43,7 +43,7 @@ fn segments(index: &Path) -> Vec<Vec<u8>> {
     found
 }
 
-/// The results of a stage under final names: files with their bytes, and indexes with their segments.
+/// Returns the results of a stage under their final names: files with their bytes, and indexes with their segments.
 fn results(folder: &Path) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -65,7 +65,7 @@ fn results(folder: &Path) -> BTreeMap<String, Vec<Vec<u8>>> {
     found
 }
 
-/// The temporary files of stages below a folder.
+/// Returns the number of temporary stage files below a folder.
 fn half_done(folder: &Path) -> usize {
     let mut count = 0;
     for entry in fs::read_dir(folder).unwrap() {
@@ -86,9 +86,9 @@ fn stage(bench: &Bench, line: &str) -> Command {
     command
 }
 
-/// Kills the stage `line`, whose results go to `out`, at many points: after `times` shares of the time it takes, and
-/// when it has written more than it may. Whatever is there then under a final name is whole, and the next run makes
-/// the rest, the same as if nothing had been.
+/// Kills the stage `line`, whose results are written to `out`, at many points: after fractions of its running time, and
+/// when it has written more than a limit. Every file with a final name must then be complete, and the next run must give
+/// the same results as an uninterrupted run.
 fn survives_kills(bench: &Bench, line: &str, out: &str, times: u32) {
     let folder = bench.path(out);
     let fresh = || {
@@ -106,7 +106,7 @@ fn survives_kills(bench: &Bench, line: &str, out: &str, times: u32) {
 
     let check = |point: &str| {
         for (name, bytes) in results(&folder) {
-            // An index has a name before its documents come; of those it has all of a commit, or none.
+            // An index gets its name before it has documents. It must have all documents of a commit or none.
             if !is_index {
                 assert_eq!(Some(&bytes), wanted.get(&name), "{line}, killed {point}: {name}");
             }
@@ -118,7 +118,7 @@ fn survives_kills(bench: &Bench, line: &str, out: &str, times: u32) {
                 assert!(verify.success(), "{line}, killed {point}");
             }
         }
-        // A merge does not replace an index: of one that is there, all must be there.
+        // `merge` does not replace an existing index. If the index exists, it must be complete.
         let is_done = line.starts_with("merge ") && results(&folder) == wanted;
         let again = stage(bench, line).stderr(Stdio::piped()).output().unwrap();
         let said = String::from_utf8_lossy(&again.stderr).into_owned();
@@ -131,12 +131,12 @@ fn survives_kills(bench: &Bench, line: &str, out: &str, times: u32) {
         fresh();
         let mut child = stage(bench, line).spawn().unwrap();
         std::thread::sleep(whole.mul_f64(f64::from(time) / f64::from(times)));
-        child.kill().unwrap(); // SIGKILL; nothing happens to one that has ended
+        child.kill().unwrap(); // SIGKILL; no effect if the process has ended
         killed += u32::from(!child.wait().unwrap().success());
         check(&format!("after {time}/{times} of {whole:?}"));
     }
     assert!(killed > times / 4, "{line}: {killed} of {times} kills came in time");
-    // The system kills a process that writes more to a file than it may, in the middle of the write.
+    // With a file size limit, the system kills the process in the middle of a write.
     for share in 0..6 {
         fresh();
         let blocks = largest * share / 5 / 512;
@@ -155,7 +155,7 @@ fn survives_kills(bench: &Bench, line: &str, out: &str, times: u32) {
 }
 
 #[test]
-fn the_stages_of_the_script_give_what_one_process_gives() {
+fn stages_script_gives_the_results_of_one_process() {
     let bench = Bench::new();
     parts(&bench, 31, 900, 1);
     let run = || {
@@ -175,7 +175,7 @@ fn the_stages_of_the_script_give_what_one_process_gives() {
     assert!(clusters.lines().count() > 200, "{}", clusters.lines().count());
     assert!(bench.read("work/hits.tsv").lines().count() > 200);
     assert!(bench.names("work/pairs").len() == 6 && bench.names("work/forests").len() == 3);
-    // Again over what is there: the same, and nothing is added.
+    // A second run over existing results changes nothing and adds nothing.
     let names = bench.contents("work").into_keys().collect::<Vec<_>>();
     assert!(run().contains("equal, byte for byte"));
     assert_eq!(bench.contents("work").into_keys().collect::<Vec<_>>(), names);
@@ -183,7 +183,7 @@ fn the_stages_of_the_script_give_what_one_process_gives() {
 }
 
 #[test]
-fn worker_killed_anywhere_in_a_stage_leaves_no_partial_file_and_the_rerun_is_byte_identical() {
+fn killed_stage_leaves_no_partial_file_and_reruns_identically() {
     let bench = Bench::new();
     parts(&bench, 32, 1500, 3);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
@@ -213,19 +213,19 @@ fn sketching_into_a_folder_resumes_after_a_kill_and_skips_finished_files() {
     let again = bench.json(&format!("sketch {all} --into out"));
     assert_eq!((&again["resumed"], &again["documents"]), (&4.into(), &0.into()), "{again}");
     assert_eq!(again["files"].as_array().unwrap().len(), 4);
-    // A file that changed, and one whose result is gone, are done again; the others are not.
+    // A changed file, and one whose result is missing, are processed again; the others are not.
     bench.write("parts/1.jsonl", jsonl(&corpus(99, 10)));
     fs::remove_file(bench.path(names.lines().nth(2).unwrap())).unwrap();
     let mended = bench.json(&format!("sketch {all} --into out"));
     assert_eq!(mended["resumed"], 2, "{mended}");
     assert_ne!(mended["files"][1], names.lines().nth(1).unwrap());
     assert_eq!(mended["files"][2], names.lines().nth(2).unwrap(), "by its content it has the name it had");
-    // Other parameters are other results.
+    // Other parameters give other results.
     assert_eq!(bench.json(&format!("sketch {all} --into out --words 3"))["resumed"], 0);
 }
 
 #[test]
-fn a_build_that_was_killed_passes_over_the_inputs_that_are_committed() {
+fn resumed_build_skips_committed_inputs() {
     let bench = Bench::new();
     parts(&bench, 34, 4000, 8);
     let all: Vec<String> = (0..8).map(|part| format!("parts/{part}.jsonl")).collect();
@@ -240,7 +240,7 @@ fn a_build_that_was_killed_passes_over_the_inputs_that_are_committed() {
     assert_eq!((&again["resumed"], &again["added"]), (&8.into(), &0.into()), "{again}");
     assert_eq!(segments(&bench.path("i.twx")), wanted);
 
-    // Killed sooner and later, until one has been between the first commit and the last.
+    // Kills the run at different times, until one kill falls between the first commit and the last.
     let mut passed_over = Vec::new();
     for round in (1..40).map(|round| f64::from(round % 10) / 10.0) {
         if bench.path("i.twx").exists() {
@@ -259,13 +259,13 @@ fn a_build_that_was_killed_passes_over_the_inputs_that_are_committed() {
     assert!(passed_over.iter().any(|passed| (1..8).contains(passed)), "{passed_over:?}");
     bench.ok("verify i.twx -q");
 
-    // A document that comes twice is that of the last file, also when the files came on different days.
+    // If a document is repeated, the last file's version is used, even if the files were added on different days.
     fs::remove_dir_all(bench.path("i.twx")).unwrap();
     bench.ok(&format!("build i.twx {} --resume -q", all[..5].join(" ")));
     let more = bench.json(&format!("build i.twx {} --resume", all.join(" ")));
     assert_eq!(more["resumed"], 5, "{more}");
     assert_eq!(segments(&bench.path("i.twx")), wanted);
-    // Sketches are known by what they hold, whatever their names and times.
+    // Files of sketches are identified by content, regardless of their names and times.
     let sketch = |to: &str| bench.ok(&format!("sketch parts/0.jsonl -o {to} --force -q"));
     sketch("a.sketches");
     assert_eq!(bench.json("build s.twx a.sketches --resume")["resumed"], 0);
@@ -279,7 +279,7 @@ fn a_build_that_was_killed_passes_over_the_inputs_that_are_committed() {
 }
 
 #[test]
-fn shards_of_texts_of_sketches_and_of_fingerprints_join_to_the_whole_index() {
+fn merged_shards_equal_the_index_of_all_documents() {
     let bench = Bench::new();
     let documents = parts(&bench, 35, 600, 3);
     let all = "parts/0.jsonl parts/1.jsonl parts/2.jsonl";
@@ -303,7 +303,7 @@ fn shards_of_texts_of_sketches_and_of_fingerprints_join_to_the_whole_index() {
     }
     assert_eq!(segments(&bench.path("texts.twx")), segments(&bench.path("sketches.twx")));
 
-    // The Hamming job on raw fingerprints: whole Q to every shard.
+    // Hamming search on raw fingerprints: every shard answers all queries.
     let queries: Vec<u64> = fingerprints.iter().step_by(9).map(|f| f ^ 1 << (f % 64)).collect();
     bench.write("q.u64", raw(&queries));
     let ask = |index: &str, more: &str| -> Vec<String> {
@@ -323,7 +323,7 @@ fn shards_of_texts_of_sketches_and_of_fingerprints_join_to_the_whole_index() {
 }
 
 #[test]
-fn parts_of_pairs_are_all_pairs_each_once() {
+fn shards_of_pairs_together_have_each_pair_once() {
     let bench = Bench::new();
     parts(&bench, 36, 500, 2);
     bench.ok("build a.twx parts/0.jsonl -q");
@@ -344,7 +344,7 @@ fn parts_of_pairs_are_all_pairs_each_once() {
 }
 
 #[test]
-fn two_workers_on_the_same_part_leave_one_file() {
+fn two_workers_on_the_same_part_write_one_file() {
     let bench = Bench::new();
     parts(&bench, 37, 800, 1);
     bench.ok("build a.twx all.jsonl -q");
@@ -360,7 +360,7 @@ fn two_workers_on_the_same_part_leave_one_file() {
 }
 
 #[test]
-fn files_that_do_not_go_together_are_refused_by_field_and_files_that_were_cut_by_place() {
+fn mismatched_and_truncated_pair_files_are_refused() {
     let bench = Bench::new();
     parts(&bench, 38, 200, 1);
     bench.ok("build a.twx all.jsonl -q");
@@ -388,7 +388,7 @@ fn files_that_do_not_go_together_are_refused_by_field_and_files_that_were_cut_by
     let whole = fs::read(bench.path("a.pairs")).unwrap();
     bench.write("cut.pairs", &whole[..whole.len() - 30]);
     says(&bench.refused("forest cut.pairs"), &["cut.pairs, line ", "was cut off"]);
-    // A table without a head has the same forest, but for the head.
+    // A table without a header gives the same forest, except for the header.
     let edges =
         |text: String| text.lines().filter(|line| !line.starts_with("# ")).collect::<Vec<_>>().join("\n");
     assert_eq!(edges(bench.ok("forest a.tsv")), edges(bench.read("a.forest")));
@@ -401,7 +401,7 @@ fn files_that_do_not_go_together_are_refused_by_field_and_files_that_were_cut_by
     ] {
         says(&bench.refused(line), parts);
     }
-    // Scores of pairs that the forest is not of.
+    // Scores of pairs that do not belong to the forest.
     bench.ok("pairs a.twx --within 10 -o more.pairs -q");
     bench.write("more.tsv", edges(bench.read("more.pairs")) + "\n");
     bench.write("f.tsv", edges(bench.read("a.forest")).replacen("root\tkey\n", "", 1) + "\n");
@@ -414,8 +414,8 @@ fn files_that_do_not_go_together_are_refused_by_field_and_files_that_were_cut_by
     }
 }
 
-/// Clusters by searching the graph of pairs, as a table; the place of a document in the input and its length say which
-/// is kept.
+/// Returns clusters found by a graph search over the pairs, as a table. `keep` selects the kept document by its position
+/// in the input or its length.
 fn clusters_of(documents: &[Document], pairs: &str, keep: &str) -> Vec<String> {
     let mut near: BTreeMap<&str, BTreeMap<&str, &str>> = BTreeMap::new();
     for pair in pairs.lines() {
@@ -458,14 +458,14 @@ fn clusters_of(documents: &[Document], pairs: &str, keep: &str) -> Vec<String> {
 }
 
 #[test]
-fn clusters_are_those_of_a_search_of_the_graph_whichever_document_is_kept() {
+fn clusters_equal_a_graph_search_for_every_keep_rule() {
     let bench = Bench::new();
     let documents = corpus(39, 900);
     bench.write("all.jsonl", jsonl(&documents));
     bench.ok("build a.twx all.jsonl -q");
     for radius in ["--within 8", "--resembling 0.75"] {
         let found = bench.ok(&format!("pairs a.twx {radius}"));
-        // The last two digits of an estimate are rounding; the printed digits are compared.
+        // The last two digits of an estimate are affected by rounding, so the printed digits are compared.
         for keep in ["smallest-key", "first", "longest"] {
             let texts = if keep == "smallest-key" { "" } else { " --texts all.jsonl" };
             let wanted = clusters_of(&documents, &found, keep);
@@ -475,7 +475,7 @@ fn clusters_are_those_of_a_search_of_the_graph_whichever_document_is_kept() {
             let chained = wanted.iter().filter(|line| line.ends_with("\t-")).count();
             assert_eq!(report["chained"], chained, "{radius} {keep}");
             assert_eq!(report["documents"], wanted.len());
-            // Outside memory the same.
+            // The same result with scratch files instead of memory.
             bench.json(&format!("{line} --memory 64K"));
             assert_eq!(bench.rows("c.tsv", "key\tcluster\tkept\tscore"), wanted, "{radius} {keep} in 64 KiB");
         }
@@ -490,7 +490,7 @@ fn clusters_are_those_of_a_search_of_the_graph_whichever_document_is_kept() {
 }
 
 #[test]
-fn last_document_of_a_repeated_key_decides() {
+fn clusters_use_the_last_document_of_a_repeated_key() {
     let bench = Bench::new();
     let text = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen";
     let documents: Vec<Document> = [("a", " and the longest"), ("b", ""), ("c", " fifteen"), ("a", ".")]
@@ -513,7 +513,7 @@ fn last_document_of_a_repeated_key_decides() {
 }
 
 #[test]
-fn a_forest_of_more_keys_than_memory_holds_takes_little_and_is_the_same() {
+fn forest_larger_than_memory_is_unchanged_and_uses_little_memory() {
     let bench = Bench::new();
     let mut random = crate::support::Random(40);
     let count = 400_000_usize;
@@ -533,7 +533,7 @@ fn a_forest_of_more_keys_than_memory_holds_takes_little_and_is_the_same() {
     assert!(edges > 100_000 && edges < count as u64, "{tight}");
     let peak = tight["peak_rss_bytes"].as_u64().unwrap();
     println!("peak of 8M: {peak}, of 1G: {}", roomy["peak_rss_bytes"]);
-    // The program itself is some of it.
+    // The program itself accounts for a part of this memory.
     assert!(peak < 48 << 20, "{peak}");
 }
 
@@ -545,7 +545,7 @@ fn interrupted_stage_removes_its_temporary_file() {
     assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
     let mut child = stage(&bench, "sketch slow.tsv --format jsonl -o out/s.sketches").spawn().unwrap();
     let began = Instant::now();
-    let held = fs::File::options().write(true).open(&fifo).unwrap(); // it reads, and waits
+    let held = fs::File::options().write(true).open(&fifo).unwrap(); // it has opened the file and waits for data
     while half_done(&bench.path("out")) == 0 {
         assert!(began.elapsed() < Duration::from_secs(20), "no temporary file came");
         std::thread::sleep(Duration::from_millis(5));

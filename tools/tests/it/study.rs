@@ -1,11 +1,11 @@
-//! `study` prints the tables of the study of WET files, and judges scores against exact resemblance.
+//! `study` prints the tables of the study of WET files, and compares scores with exact resemblance.
 
 use std::collections::BTreeSet;
 
 use crate::support::{Bench, corpus, gzip, jsonl};
 
 #[test]
-fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pairs() {
+fn study_compares_scores_with_exact_pairs() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&corpus(5, 150)));
     bench.ok("build exact.twx pages.jsonl --method minhash --words 3 -q");
@@ -19,7 +19,7 @@ fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pai
         let bands = report["bands"].as_array().unwrap();
         let tops: BTreeSet<u64> = bands.iter().map(|band| band[highest - lowest].as_u64().unwrap()).collect();
         assert!(bands.len() == 4 && tops.len() == 1 && !tops.contains(&0), "{report}");
-        // Each row of the file, counted again.
+        // Checks each row of the file by counting again.
         let rows = bench.rows(&format!("{method}.tsv"), "a\tb\tscore\tnear");
         let scores = report["scores"].as_array().unwrap();
         let (mut so_far, mut last) = (0, 0);
@@ -47,7 +47,7 @@ fn top_score_has_one_number_in_all_bands_and_scores_are_judged_against_exact_pai
 }
 
 #[test]
-fn folder_without_a_format_is_one_of_wet_files() {
+fn study_reads_a_folder_without_a_format_as_wet() {
     let bench = Bench::new();
     let wet = |documents: &[(String, String)]| {
         let record = |(key, text): &(String, String)| {

@@ -1,4 +1,4 @@
-//! Tables of text in every dialect: that rows are neither merged nor lost, and that what is kept is as it was.
+//! Text tables in every dialect: rows must be neither merged nor lost, and kept rows must be unchanged.
 
 use std::fmt::Write as _;
 
@@ -7,14 +7,14 @@ use crate::support::{Bench, says};
 const ONE: &str = "one two three four five six seven eight";
 const TWO: &str = "the quick brown fox jumps over a lazy dog";
 
-/// The keys of what is kept, and the file.
+/// Returns the keys of the kept documents, and the kept file.
 fn kept(bench: &Bench, command: &str, file: &str) -> (Vec<String>, String) {
     bench.ok(&format!("dedup {command} -o out --force -q"));
     (bench.ok("keys out/index").lines().map(str::to_owned).collect(), bench.read(&format!("out/{file}")))
 }
 
 #[test]
-fn a_quote_in_tsv_is_a_character_as_any_other() {
+fn quote_in_tsv_is_an_ordinary_character() {
     let bench = Bench::new();
     let table = format!(
         "id\ttext\n1\t\"{ONE}\n2\t{TWO}\n3\tof 5\" and more\n4\t\"all of it\" and {ONE} more\n5\t\"\"\n"
@@ -23,7 +23,7 @@ fn a_quote_in_tsv_is_a_character_as_any_other() {
     let (keys, file) = kept(&bench, "in.tsv", "kept.tsv");
     assert_eq!(keys, ["1", "2", "3", "4", "5"]);
     assert_eq!(file, table);
-    // Options declare quotes in TSV, and CSV without quotes.
+    // Options can enable quotes in TSV and disable them in CSV.
     bench.write("quoted.tsv", format!("id\ttext\n1\t\"{ONE}\n{TWO}\"\n2\t\"a\tb\"\n"));
     assert_eq!(kept(&bench, "quoted.tsv --quote \"", "kept.tsv").0, ["1", "2"]);
     says(&bench.refused("dedup quoted.tsv -o no"), &["quoted.tsv:3: 1 fields, where the first row names 2"]);
@@ -32,7 +32,7 @@ fn a_quote_in_tsv_is_a_character_as_any_other() {
 }
 
 #[test]
-fn a_quote_that_is_not_closed_costs_its_line_and_no_sound_row() {
+fn unclosed_quote_spoils_only_its_own_line() {
     let bench = Bench::new();
     let mut table = "id,text\n1,sound one\n2,\"not closed\n".to_owned();
     for id in 3..100 {
@@ -50,20 +50,20 @@ fn a_quote_that_is_not_closed_costs_its_line_and_no_sound_row() {
     );
     let report = bench.json("dedup in.csv -o out --skip-bad 1 --threshold 1");
     assert_eq!((&report["documents"], &report["skipped_bad"]), (&98.into(), &1.into()));
-    // If the next quote closed it, rows would be merged.
+    // If the next quote closed this one, rows would be merged.
     let table = format!("id,text\n1,\"{ONE}\n2,{TWO}\n3,\"a, quoted one\"\n4,last\n");
     bench.write("merged.csv", &table);
     let report = bench.json("dedup merged.csv -o out --skip-bad 1 --force");
     assert_eq!((&report["documents"], &report["skipped_bad"]), (&3.into(), &1.into()), "{report}");
     says(report["first_bad"][0].as_str().unwrap(), &["merged.csv:2: ", "lines of it"]);
     assert_eq!(bench.read("out/kept.csv"), format!("id,text\n2,{TWO}\n3,\"a, quoted one\"\n4,last\n"));
-    // A sound row over lines is one.
+    // A valid row may span several lines.
     bench.write("sound.csv", "id,text\n1,\"one\ntwo\"\n2,x\n");
     assert_eq!(kept(&bench, "sound.csv", "kept.csv").0, ["1", "2"]);
 }
 
 #[test]
-fn other_delimiters_are_given_suggested_or_read_from_the_table() {
+fn delimiters_are_given_suggested_or_declared_by_the_table() {
     let bench = Bench::new();
     bench.write("semi.csv", format!("id;text\n1;{ONE}, and more\n2;\"{TWO}; \"\"x\"\"\"\n"));
     bench.write("pipe.csv", format!("id|text\r\n1|{ONE}\r\n2|{TWO}\r\n"));
@@ -78,7 +78,7 @@ fn other_delimiters_are_given_suggested_or_read_from_the_table() {
     for command in ["semi.csv --delimiter ;", "pipe.csv --delimiter |", "sep.csv"] {
         assert_eq!(kept(&bench, command, "kept.csv").0, ["1", "2"], "{command}");
     }
-    // The kept file can be read like the input.
+    // The kept file can be read in the same way as the input.
     assert!(bench.read("out/kept.csv").starts_with("\u{feff}sep=;\r\nid;text"));
     assert_eq!(bench.json("dedup sep.csv --against out -o next")["kept"], 0);
     bench.write("tabs.csv", format!("id\ttext\n1\t{ONE}\n"));
@@ -88,7 +88,7 @@ fn other_delimiters_are_given_suggested_or_read_from_the_table() {
 }
 
 #[test]
-fn a_table_without_a_header_has_columns_by_number() {
+fn columns_of_a_table_without_header_are_numbered() {
     let bench = Bench::new();
     let table = format!("1,{ONE},x\n2,{TWO},y\n3,{ONE},z\n");
     bench.write("in.csv", &table);

@@ -1,11 +1,12 @@
-//! The options of how text is cut, from the command line to the answer: each must change what resembles what in the
-//! way it says, be refused where it is mistyped or contradicts an index, and are in the index's parameters.
+//! The options for tokenizing texts. Each must change the resemblance of texts as documented, be refused if it is
+//! mistyped or contradicts an index, and be stored in the index's parameters.
 
 use std::collections::BTreeSet;
 
 use crate::support::{Bench, documents, jsonl, says};
 
-/// The columns after the keys in the line of `pairs.tsv` of two texts; none if they are no pair at a threshold of .5.
+/// Returns the columns after the keys in the line of `pairs.tsv` for two texts; `None` if they are no pair at a
+/// threshold of 0.5.
 fn pair(options: &str, a: &str, b: &str) -> Option<String> {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
@@ -16,14 +17,14 @@ fn pair(options: &str, a: &str, b: &str) -> Option<String> {
     rows.first().map(|row| row.strip_prefix("a\tb\t").unwrap().to_owned())
 }
 
-/// The message about options without effect.
+/// Returns the message about options without effect.
 fn misused(bench: &Bench, line: &str) -> String {
     let output = bench.command(line).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{line}");
     String::from_utf8(output.stderr).unwrap()
 }
 
-/// Texts that the options make the same, and that differ without.
+/// Checks that two texts are equal with the options and different without them.
 fn are_made_the_same_by(options: &str, a: &str, b: &str) {
     let with = pair(options, a, b).unwrap_or_else(|| panic!("{options}: {a} and {b} are no pair"));
     assert!(with.starts_with("1.000000\t"), "{options}: {a} and {b}: {with}");
@@ -63,7 +64,7 @@ fn words_by_uax_29_distinguish_texts_that_plain_words_do_not() {
     assert_eq!(pair("--tokens unicode-words", a, b), None);
 }
 
-/// Texts that differ in symbols alone.
+/// Pairs of texts that differ only in symbols.
 const SYMBOLS: [(&str, &str); 6] = [
     ("we hire a C engineer for compilers", "we hire a C++ engineer for compilers"),
     ("we hire a C++ engineer for compilers", "we hire a C# engineer for compilers"),
@@ -74,7 +75,7 @@ const SYMBOLS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn texts_that_differ_in_symbols_alone_are_the_same_unless_symbols_are_kept() {
+fn texts_differing_only_in_symbols_are_equal_without_symbol_tokens() {
     for (a, b) in SYMBOLS {
         for tokens in ["words", "characters", "word-characters"] {
             let same = pair(&format!("--tokens {tokens}"), a, b).unwrap_or_else(|| panic!("{tokens}: {a}"));
@@ -135,7 +136,7 @@ fn folds_are_stored_in_the_index_and_contradictions_are_refused_by_name() {
     bench.write("more.jsonl", jsonl(&documents([("b", "UN DEJA VU de l'ete")])));
     bench.ok("build i.twx in.jsonl -q --fold marks+invisible");
     assert_eq!(bench.json("stats i.twx")["params"]["fold"], "invisible+marks/18.0.0");
-    // Options not given are those of the index; given ones must agree with it.
+    // Options that are not given are those of the index; given ones must agree with it.
     bench.ok("build i.twx more.jsonl -q");
     bench.ok("build i.twx more.jsonl -q --fold invisible+marks");
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
@@ -156,7 +157,7 @@ fn folds_are_stored_in_the_index_and_contradictions_are_refused_by_name() {
     says(&bench.refused("pairs plain.twx --with i.twx --within 3"), &["fold"]);
 }
 
-/// The keys of the documents that are kept of these, by an exact comparison.
+/// Returns the keys of the documents that `--method exact` keeps.
 fn kept_exactly(options: &str, texts: &[(&str, &str)]) -> Vec<String> {
     let bench = Bench::new();
     let all: Vec<_> = texts.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
@@ -195,7 +196,7 @@ fn exact_copies_are_equal_after_the_normal_form_and_folding() {
 }
 
 #[test]
-fn exact_refuses_options_of_cutting_text() {
+fn exact_method_refuses_tokenization_options() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "a text")])));
     for option in
@@ -208,7 +209,7 @@ fn exact_refuses_options_of_cutting_text() {
 }
 
 #[test]
-fn documents_without_tokens_are_copies_only_of_the_same_bytes_by_any_method() {
+fn documents_without_tokens_are_copies_only_if_bytes_are_equal() {
     let empty = [
         ("e1", ""),
         ("e2", "?!"),
@@ -273,7 +274,7 @@ fn summary_reports_ignored_characters_and_mixed_normal_forms() {
 }
 
 #[test]
-fn a_kind_of_token_that_is_not_there_is_refused_with_those_that_are() {
+fn unknown_token_kind_is_refused_listing_valid_kinds() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "a text"), ("b", "another")])));
     let stderr = misused(&bench, "dedup in.jsonl -o out --tokens chars");
@@ -283,7 +284,7 @@ fn a_kind_of_token_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[test]
-fn a_union_of_widths_is_counted_as_one_set() {
+fn shingles_of_several_widths_form_one_set() {
     let (a, b) = ("The dog chased the cat", "The cat chased the dog");
     assert_eq!(pair("--words 1", a, b).unwrap(), "1.000000\t4\t4");
     assert_eq!(pair("--words 2", a, b).unwrap(), "0.600000\t3\t5");
@@ -293,7 +294,7 @@ fn a_union_of_widths_is_counted_as_one_set() {
 
 #[test]
 fn character_shingles_measure_texts_without_spaces() {
-    // 36 characters; the last differs, which is in one shingle of nine.
+    // 36 characters; the texts differ in the last one, which is part of only one 9-character shingle.
     let one = "人人生而自由在尊严和权利上一律平等他们赋有理性和良心并应以兄弟关系的精神";
     let other = one.replace('神', "髓");
     let n = one.chars().count();
@@ -306,14 +307,14 @@ fn character_shingles_measure_texts_without_spaces() {
         assert_eq!(pair(&format!("--tokens {tokens}"), one, &other).unwrap(), expected(9));
         assert_eq!(pair(&format!("--tokens {tokens} --words 3"), one, &other).unwrap(), expected(3));
     }
-    // A space counts as a character between words, and only there.
+    // A space is a character only between words.
     assert_eq!(pair("--tokens characters --words 1", "ab cd", "abcd").unwrap(), "0.800000\t4\t5");
     assert_eq!(pair("--tokens word-characters --words 1", "ab cd", "abcd").unwrap(), "1.000000\t4\t4");
     assert_eq!(pair("--tokens characters --words 1", "東京", "東 京").unwrap(), "0.666667\t2\t3");
 }
 
 #[test]
-fn simhash_and_indexes_are_made_with_the_options_too() {
+fn text_options_apply_to_simhash_and_indexes() {
     let bench = Bench::new();
     let (a, b) = ("cafe\u{301} connected dogs running", "the café connecting dogs run");
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
@@ -322,7 +323,7 @@ fn simhash_and_indexes_are_made_with_the_options_too() {
     assert_eq!(bench.rows("out/pairs.tsv", "a\tb\tdistance"), ["a\tb\t0"]);
     bench.ok(&format!("build i.twx in.jsonl -q {options}"));
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);
-    // The chosen options are in the parameters, and apply to later documents and queries.
+    // The options are stored in the parameters, and apply to later documents and queries.
     let params = &bench.json("stats i.twx")["params"];
     let starts =
         |field: &str, value: &str| assert!(params[field].as_str().unwrap().starts_with(value), "{params}");
@@ -355,7 +356,7 @@ fn default_width_depends_on_the_tokens() {
 }
 
 #[test]
-fn shingle_hashes_and_seeds_change_hashes_and_not_the_near_pairs() {
+fn shingle_hash_and_seed_do_not_change_near_pairs() {
     let bench = Bench::new();
     let (a, b) = ("one two three four five six seven eight", "one two three four five six seven nine");
     bench.write("in.jsonl", jsonl(&documents([("a", a), ("b", b)])));
@@ -372,7 +373,7 @@ fn shingle_hashes_and_seeds_change_hashes_and_not_the_near_pairs() {
 }
 
 #[test]
-fn mistyped_names_are_usage_errors_that_list_the_right_ones() {
+fn mistyped_names_are_usage_errors_listing_valid_names() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one")])));
     for (option, listed) in [
@@ -403,7 +404,7 @@ fn mistyped_names_are_usage_errors_that_list_the_right_ones() {
 }
 
 #[test]
-fn options_that_contradict_an_index_are_refused_by_field() {
+fn text_options_contradicting_an_index_are_refused_by_name() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three")])));
     bench.write("list.txt", "two\n");
@@ -437,7 +438,7 @@ fn options_that_contradict_an_index_are_refused_by_field() {
 }
 
 #[test]
-fn a_bad_line_of_a_list_is_refused_with_its_place() {
+fn bad_line_of_a_stop_list_is_refused_with_its_number() {
     let bench = Bench::new();
     bench.write("in.jsonl", jsonl(&documents([("a", "one two three")])));
     let many: String = (0..4097).flat_map(|n| ["w".to_owned(), n.to_string(), "\n".to_owned()]).collect();
@@ -455,7 +456,7 @@ fn a_bad_line_of_a_list_is_refused_with_its_place() {
         assert_eq!(bench.names("."), ["in.jsonl", "list.txt"]);
     }
     says(&bench.refused("build i.twx in.jsonl --stop-words @none.txt"), &["none.txt: cannot read"]);
-    // What is two plain words is one of UAX #29.
+    // This is one word by UAX #29, but two plain words.
     bench.write("list.txt", "don't\n");
     bench.ok("build i.twx in.jsonl -q --tokens unicode-words --stop-words @list.txt");
     assert_eq!(bench.json("stats i.twx")["params"]["stop-words"], "don't");

@@ -1,8 +1,9 @@
-//! `urls` learns from what `dedup` found, and normalises URLs by it.
+//! `urls` learns rules from the results of `dedup`, and normalizes URLs with them.
 
 use crate::support::{Bench, jsonl, says};
 
-/// Pages of one shop: each under three session ids; and pages whose last part says which they are.
+/// Returns the pages of a shop: each has three URLs with different session ids; other pages are identified by the last
+/// part of their URL.
 fn shop() -> Vec<(String, String)> {
     let mut documents = Vec::new();
     let text = |what: &str, page: u32| {
@@ -47,14 +48,14 @@ fn rules_learned_from_dedup_results_remove_only_session_ids() {
     assert!(rule.contains("\t36\t12\t12\t0.666667\t"), "{rule}");
     assert_eq!(applied(&bench, "rules.tsv"), NORMAL);
 
-    // The same from an index of all pages, in little memory, and from a table of clusters.
+    // The same rules are learned from an index of all pages, with little memory, and from a table of clusters.
     bench.ok("build pages.twx pages.jsonl -q");
     says(&bench.refused("urls pages.twx -o none.tsv --memory 64K -q"), &["shop.example", "--memory 128K"]);
     bench.ok("urls pages.twx -o again.tsv --memory 256K -q");
     assert_eq!(bench.read("again.tsv"), bench.read("rules.tsv"));
     bench.ok("clusters pages.twx --all --resembling 0.8 -o table.tsv -q");
     assert_eq!(bench.ok("urls table.tsv -q"), bench.read("rules.tsv"));
-    // The smallest support: pages of a rule for all pages, and URLs of a rule for one page.
+    // `--min-forms` is the minimal support of a rule for all pages, `--min-urls` that of a rule for one page.
     let rules =
         |options: &str| bench.json(&format!("urls out -o few.tsv --force -q {options}"))["rules"].as_u64();
     assert_eq!(rules("--min-forms 12"), Some(1));
@@ -84,7 +85,7 @@ fn unusable_inputs_are_refused_with_a_reason() {
     }
 }
 
-/// A crawl with known mirrors, in WET and in JSON lines with a field of URLs.
+/// Returns a crawl with known mirrors, as WET and as JSON lines with a URL field.
 fn mirrored() -> Vec<(String, String)> {
     let text = |what: &str, page: u32| {
         let words = (0..50).map(|word| format!("{what}{}", (word * (page + 5) + page * page) % 991));
@@ -109,7 +110,7 @@ const HOSTS: &str = "host\tdomain\tpages\tnear\tnear_inside\tnear_outside\trate"
 const MIRRORS: &str = "host\tother\tpages\tpages_of_other\tnear\tnear_of_other\tshare\tshare_of_other";
 
 #[test]
-fn hosts_and_mirrors_of_a_known_crawl_are_counted_by_keys_and_by_a_field() {
+fn hosts_and_mirrors_are_counted_by_key_or_url_field() {
     let bench = Bench::new();
     let documents = mirrored();
     bench.write("pages.jsonl", jsonl(&documents));
@@ -141,7 +142,7 @@ fn hosts_and_mirrors_of_a_known_crawl_are_counted_by_keys_and_by_a_field() {
     let page = bench.read("out/report.html");
     assert!(page.contains("Where duplicates come from") && page.contains("www.mirror.co.uk"));
 
-    // The same with the URL in a field, of JSON lines and of a table; keys that are no URLs count for nothing else.
+    // The same with the URL in a field of JSON lines or of a table. Keys that are not URLs are ignored.
     let lines = documents.iter().enumerate().map(|(number, (url, text))| {
         format!("{{\"id\":\"k{number:02}\",\"text\":\"{text}\",\"url\":\"{url}\"}}\n")
     });
@@ -167,7 +168,7 @@ fn hosts_and_mirrors_of_a_known_crawl_are_counted_by_keys_and_by_a_field() {
 }
 
 #[test]
-fn documents_are_compared_inside_hosts_and_domains_only() {
+fn inside_host_and_domain_limit_comparisons() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&mirrored()));
     for (inside, removed, values) in [("host", 3, 4), ("domain", 6, 3)] {
@@ -186,7 +187,7 @@ fn documents_are_compared_inside_hosts_and_domains_only() {
 }
 
 #[test]
-fn page_about_an_index_has_the_hosts_of_its_keys() {
+fn report_page_lists_the_hosts_of_url_keys() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&mirrored()));
     bench.ok("build pages.twx pages.jsonl -q");
@@ -201,7 +202,7 @@ fn page_about_an_index_has_the_hosts_of_its_keys() {
 }
 
 #[test]
-fn rules_and_normal_forms_are_objects_a_line_and_figures_come_last() {
+fn urls_json_prints_one_object_per_line_and_statistics_last() {
     let bench = Bench::new();
     bench.write("pages.jsonl", jsonl(&shop()));
     bench.ok("dedup pages.jsonl -o out -q");

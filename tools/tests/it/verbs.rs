@@ -1,9 +1,9 @@
-//! What holds for every verb, those to come too: help with an example, and the two kinds of mistakes everybody makes, an
-//! option that is not there and an index that is not there.
+//! Requirements for every verb, including future ones: help with an example, and errors for an unknown option and for a
+//! missing index.
 
 use crate::support::{Bench, TWINDEX, says};
 
-/// The verbs that `--help` lists, but for clap's own.
+/// Returns the verbs that `--help` lists, except for clap's own.
 fn verbs(bench: &Bench) -> Vec<String> {
     let help = bench.ok("--help");
     let listed = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -12,7 +12,7 @@ fn verbs(bench: &Bench) -> Vec<String> {
     names.filter(|name| name != "help").collect()
 }
 
-/// How a verb is asked to work on an index, or on a file, at a path that is not there.
+/// Returns a command line of the verb with an index or file that does not exist; `None` if the verb reads nothing.
 fn with_missing(verb: &str) -> Option<&'static str> {
     Some(match verb {
         "dedup" => "dedup missing.twx -o out",
@@ -42,14 +42,14 @@ fn with_missing(verb: &str) -> Option<&'static str> {
         "dump" => "dump missing.twx",
         "study" => "study missing.twx --method simhash",
         "urls" => "urls missing.twx",
-        // These read nothing.
+        // These verbs read no files.
         "plan" | "completions" | "man" => return None,
         other => panic!("`{other}` is new: say here how it is asked to work on what is not there"),
     })
 }
 
 #[test]
-fn every_verb_has_help_with_an_example_of_itself() {
+fn help_of_every_verb_has_an_example_of_the_verb() {
     let bench = Bench::new();
     let verbs = verbs(&bench);
     assert!(verbs.len() >= 25, "{verbs:?}");
@@ -67,7 +67,7 @@ fn every_verb_has_help_with_an_example_of_itself() {
 }
 
 #[test]
-fn every_verb_refuses_an_option_that_is_not_there_as_a_mistake_of_usage() {
+fn every_verb_refuses_unknown_options_as_usage_errors() {
     let bench = Bench::new();
     for verb in verbs(&bench) {
         let output = bench.command(&format!("{verb} --no-such-option")).output().unwrap();
@@ -90,7 +90,7 @@ fn every_verb_reports_a_missing_index_or_file_and_creates_nothing() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(1), "{TWINDEX} {line}: {said}");
         if verb == "verify" {
-            // What is wrong is what it was asked for.
+            // `verify` prints the problems it finds to standard output.
             says(&String::from_utf8(output.stdout).unwrap(), &["missing.twx: not a twindex index"]);
         } else {
             assert_eq!(output.stdout, b"", "{line}");

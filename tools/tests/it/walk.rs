@@ -1,5 +1,5 @@
-//! The walk of a new user: documents wrapped as web archives by `scripts/make-wet`, duplicates taken out of them, and
-//! what is said at the first mistakes. (The same with Parquet, and more mistakes: `formats.rs`, `refusals.rs`.)
+//! The first steps of a new user: documents are converted to web archives with `scripts/make-wet` and deduplicated, and
+//! first mistakes give helpful errors. (For Parquet and more mistakes, see `formats.rs` and `refusals.rs`.)
 
 #![cfg(unix)]
 
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use crate::support::skip::{Missing, skip};
 use crate::support::{Bench, corpus, jsonl, says};
 
-/// Runs `scripts/make-wet`; `None`, with a notice, where there is no Python.
+/// Runs `scripts/make-wet`; `None`, with a notice, if Python is missing.
 fn make_wet(bench: &Bench, line: &str) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../scripts/make-wet");
     let output =
@@ -21,7 +21,7 @@ fn make_wet(bench: &Bench, line: &str) -> Option<Output> {
 }
 
 #[test]
-fn documents_wrapped_as_archives_have_the_duplicates_that_they_have_as_lines() {
+fn documents_wrapped_as_wet_have_the_same_duplicates_as_jsonl() {
     let bench = Bench::new();
     let documents = corpus(1, 120);
     bench.write("pages.jsonl", jsonl(&documents));
@@ -35,14 +35,14 @@ fn documents_wrapped_as_archives_have_the_duplicates_that_they_have_as_lines() {
     }
     assert!(wet["removed"].as_u64() > Some(0) && wet["no_documents"] == 3, "{wet}");
     assert_eq!(bench.read("wet/pairs.tsv").replace("http://wet.example/", ""), bench.read("lines/pairs.tsv"));
-    // What is kept is an archive again.
+    // The kept file is a valid archive again.
     let kept = bench.json("dedup wet/kept.wet -o again");
     let left = lines["documents"].as_u64().unwrap() - lines["removed"].as_u64().unwrap();
     assert_eq!((kept["documents"].as_u64(), kept["removed"].as_u64()), (Some(left), Some(0)));
 }
 
 #[test]
-fn archives_that_cannot_be_made_whole_are_not_made() {
+fn make_wet_writes_no_incomplete_archives() {
     let bench = Bench::new();
     bench.write("pages.jsonl", "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2, \"body\": \"two\"}\n");
     bench.write("torn.jsonl", "{\"id\": 1, \"text\": \"one\"}\n{\"id\": 2,\n");

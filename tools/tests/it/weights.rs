@@ -1,5 +1,5 @@
-//! `dedup --weights` counts the sum of the lesser weights by the sum of the greater ones, and no estimate of it: of
-//! frequencies, of those times inverse document frequencies, and of the weights of vectors, in whole units.
+//! `dedup --weights` must compute exactly the sum of the smaller weights divided by the sum of the larger weights: for
+//! term frequencies, for these times inverse document frequencies, and for the weights of vectors, in whole units.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use twindex::sketch::idf;
 
 use crate::support::{Bench, Random, jsonl};
 
-/// How often each word occurs.
+/// Returns the number of occurrences of each word.
 fn frequencies(text: &str) -> BTreeMap<&str, u64> {
     let mut found = BTreeMap::new();
     for word in text.split(' ') {
@@ -17,7 +17,7 @@ fn frequencies(text: &str) -> BTreeMap<&str, u64> {
 }
 
 #[test]
-fn weighted_resemblance_of_all_pairs_is_that_of_brute_force() {
+fn weighted_resemblance_equals_brute_force() {
     let bench = Bench::new();
     let mut random = Random(5);
     let documents: Vec<(String, String)> = (0..60)
@@ -47,11 +47,11 @@ fn weighted_resemblance_of_all_pairs_is_that_of_brute_force() {
     let found: BTreeSet<String> =
         bench.rows("out/pairs.tsv", "a\tb\tresemblance\tintersection\tunion").into_iter().collect();
     assert_eq!(found, wanted);
-    // Without weights other pairs are near.
+    // Without weights, other pairs are near.
     bench.ok("dedup docs.jsonl -o plain --words 1 --threshold 0.6 --pairs all -q");
     assert_ne!(bench.read("plain/pairs.tsv"), bench.read("out/pairs.tsv"));
 
-    // Removals and their reasons use the same weights.
+    // Removals and their explanations use the same weights.
     assert!(report["removed"].as_u64() > Some(5), "{report}");
     bench.ok(&format!("dedup docs.jsonl -o out --force {}", options.replace("--pairs all ", "")));
     let gone = bench.rows("out/pairs.tsv", "document\tkept\tresemblance\tintersection\tunion");
@@ -68,7 +68,7 @@ fn weighted_resemblance_of_all_pairs_is_that_of_brute_force() {
     }
 }
 
-/// Texts of few words, so that these occur often, and families of near ones.
+/// Returns texts over a small vocabulary, so that words are repeated, with groups of near texts.
 fn documents(random: &mut Random, prefix: &str, count: usize) -> Vec<(String, String)> {
     (0..count)
         .map(|number| {
@@ -83,7 +83,7 @@ fn documents(random: &mut Random, prefix: &str, count: usize) -> Vec<(String, St
 }
 
 #[test]
-fn documents_that_stay_by_weights_are_the_same_in_one_run_in_one_a_day_and_in_a_stream() {
+fn weighted_dedup_equals_daily_runs_and_streams() {
     let bench = Bench::new();
     let mut random = Random(9);
     let (old, new) = (documents(&mut random, "a", 80), documents(&mut random, "b", 80));
@@ -103,11 +103,11 @@ fn documents_that_stay_by_weights_are_the_same_in_one_run_in_one_a_day_and_in_a_
             .collect()
     };
     assert_eq!(kept(&["day1", "day2"]), kept(&["all"]));
-    // The same where the texts of the day before are gone, and only its index can be queried.
+    // The same result if the texts of the previous day are missing and only its index can be queried.
     std::fs::remove_file(bench.path("day1/kept.jsonl")).unwrap();
     bench.ok(&format!("dedup new.jsonl -o day3 --against day1/index {options}"));
     assert_eq!(bench.read("day3/kept.jsonl"), bench.read("day2/kept.jsonl"));
-    // An index of the same weights decides as `dedup`, document by document.
+    // A stream into an index with the same weights makes the same decisions as `dedup`.
     bench.ok("build stream.twx old.jsonl --method minhash --words 1 --threshold 0.8 --minhash-weights tf -q");
     let built = bench.json("stats stream.twx");
     assert_eq!(built["documents"].as_u64(), Some(80), "{built}");
@@ -119,7 +119,7 @@ fn documents_that_stay_by_weights_are_the_same_in_one_run_in_one_a_day_and_in_a_
 }
 
 #[test]
-fn weights_of_minima_need_minima() {
+fn minhash_weights_require_minhash() {
     let bench = Bench::new();
     bench.write("docs.jsonl", jsonl(&documents(&mut Random(1), "d", 20)));
     bench.ok("idf docs.jsonl -o words.idf --words 1 -q");
@@ -142,10 +142,10 @@ fn weights_of_minima_need_minima() {
     assert!(near.lines().count() > 20, "{near}");
 }
 
-/// Documents as words, or features, with their weights, in the order of the lines.
+/// Documents with their weighted words or features, in the order of the lines.
 type Weighted = Vec<(String, BTreeMap<String, f64>)>;
 
-/// Vectors of families, and their lines.
+/// Returns vectors in groups of near ones, and their JSON lines.
 fn vectors(random: &mut Random, prefix: &str, count: usize) -> (String, Weighted) {
     let all: Weighted = (0..count)
         .map(|number| {
@@ -165,7 +165,7 @@ fn vectors(random: &mut Random, prefix: &str, count: usize) -> (String, Weighted
     (lines, all)
 }
 
-/// The lines of pairs.tsv of all that resemble by 0.7 or more, their weights rounded to units.
+/// Returns the lines of pairs.tsv for all pairs with a resemblance of at least 0.7, with weights rounded to units.
 #[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
 fn pairs_in_units(documents: &Weighted, times: impl Fn(&str) -> f64, unit: f64) -> BTreeSet<String> {
     let rounded = |weights: &BTreeMap<String, f64>, word: &str| {
@@ -188,7 +188,7 @@ fn pairs_in_units(documents: &Weighted, times: impl Fn(&str) -> f64, unit: f64) 
     wanted
 }
 
-/// In how many documents each word is.
+/// Returns the number of documents that contain each word.
 fn document_frequencies(documents: &Weighted) -> BTreeMap<String, u32> {
     let mut found = BTreeMap::new();
     for word in documents.iter().flat_map(|(_, weights)| weights.keys()) {
@@ -197,7 +197,7 @@ fn document_frequencies(documents: &Weighted) -> BTreeMap<String, u32> {
     found
 }
 
-/// The weights of words by how often they occur.
+/// Returns the words of each text, weighted by their number of occurrences.
 fn by_frequency(documents: &[(String, String)]) -> Weighted {
     let of_text =
         |text: &str| frequencies(text).into_iter().map(|(word, n)| (word.to_owned(), n as f64)).collect();
@@ -205,7 +205,7 @@ fn by_frequency(documents: &[(String, String)]) -> Weighted {
 }
 
 #[test]
-fn resemblance_by_document_frequencies_and_of_vectors_is_that_of_brute_force_in_units() {
+fn idf_and_vector_resemblance_in_units_equals_brute_force() {
     let bench = Bench::new();
     let mut random = Random(21);
     let texts = documents(&mut random, "d", 70);
@@ -243,7 +243,7 @@ fn resemblance_by_document_frequencies_and_of_vectors_is_that_of_brute_force_in_
 }
 
 #[test]
-fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
+fn unit_weighted_dedup_equals_history_runs_and_streams() {
     let bench = Bench::new();
     let mut random = Random(23);
     let (old, new) = (documents(&mut random, "a", 60), documents(&mut random, "b", 60));
@@ -284,7 +284,7 @@ fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
         let counts = ["all", "day1", "day2"].map(|folder| kept(folder).lines().count());
         assert!(counts[0] < 110 && counts[2] > 0, "a test of something: {counts:?} of 120 {how}");
         assert_eq!(kept("day1") + &kept("day2"), kept("all"), "{how}");
-        // Against the texts of the day before, and against its index alone.
+        // Against the texts of the previous day, and against its index alone.
         bench.ok(&format!(
             "dedup {number}new.jsonl -o {number}day3 --against {number}day1 --max-work 1000000 {options}"
         ));
@@ -292,7 +292,7 @@ fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
         std::fs::remove_file(bench.path(&name("day1/kept.jsonl"))).unwrap();
         bench.ok(&format!("dedup {number}new.jsonl -o {number}day4 --against {number}day1/index {options}"));
         assert_eq!(kept("day4"), kept("day2"), "{how}");
-        // An index that decides document by document; the texts' unit is that of `dedup`.
+        // A stream into an index. The default unit for texts is that of `dedup`.
         let unit = if number == 0 { "--weight-unit 1" } else { "" };
         bench.ok(&format!(
             "stream {number}.twx {number}all.jsonl --method minhash {index} {unit} {idf} --threshold 0.85 \
@@ -300,13 +300,13 @@ fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
         ));
         let stats = bench.json(&format!("stats {number}.twx"));
         assert_eq!(stats["documents"].as_u64(), Some(kept("all").lines().count() as u64), "{how}");
-        // The removed documents, and the reasons.
+        // Checks the removed documents and the explanations.
         let gone = bench.rows(&name("all/pairs.tsv"), "document\tkept\tresemblance\tintersection\tunion");
         for row in gone.iter().take(3) {
             let why = bench.json(&format!("why {number}all {}", row.split('\t').next().unwrap()));
             assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
         }
-        // Weights in other units are not those of the index.
+        // An index refuses weights in another unit.
         let other = format!("{how} --weight-unit 0.5")
             .replace("--weight-unit 0.125 ", "")
             .replace("--weight-unit 0.25 ", "");
@@ -321,7 +321,7 @@ fn documents_that_stay_by_weights_in_units_are_the_same_at_each_door() {
 }
 
 #[test]
-fn weights_that_units_do_not_hold_are_bad_records_and_options_without_meaning_are_refused() {
+fn weights_that_do_not_fit_units_are_bad_records() {
     let bench = Bench::new();
     let vectors = r#"{"id":"a","f":{"x":1,"y":2}}
 {"id":"b","f":{"x":0.1}}

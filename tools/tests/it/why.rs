@@ -1,4 +1,4 @@
-//! `why` says of a document what the tables say, counts again on the texts, and shows the words that differ.
+//! `why` must report the decision in the tables, recompute it from the texts, and show the words that differ.
 
 use std::fs;
 
@@ -6,22 +6,22 @@ use serde_json::Value;
 
 use crate::support::{Bench, Document, documents, gzip, jsonl, says, succeeded};
 
-/// A text of this number of different words.
+/// Returns a text with this number of different words.
 fn text(count: usize) -> String {
     (0..count).map(|word| format!("w{word}")).collect::<Vec<_>>().join(" ")
 }
 
-/// The text with another word in the middle: of 46 shingles each, 41 are in both, of 51 in either.
+/// Returns the text with another word in the middle. Each has 46 shingles; 41 are in both, 51 in the union.
 fn edited() -> String {
     text(50).replace("w25 ", "CHANGED ")
 }
 
-/// A long text and a copy with one other word: their fingerprints are near.
+/// Returns a long text and a copy with one changed word, whose fingerprints are near.
 fn long() -> (String, String) {
     (text(400), text(400).replace("w200 ", "CHANGED "))
 }
 
-/// An original, a copy of it, an edited one, and another text.
+/// Returns an original, a copy, an edited copy, and a different text.
 fn near() -> Vec<Document> {
     documents([("a", &text(50)), ("b", &edited()), ("c", &text(50)), ("d", "something else")])
 }
@@ -33,14 +33,14 @@ fn deduped(documents: &[Document], options: &str) -> Bench {
     bench
 }
 
-/// A column of what was counted again.
+/// Returns a field of the recomputed values.
 fn again<'v>(explanation: &'v Value, name: &str) -> &'v str {
     let columns = explanation["recomputed"].as_array().unwrap();
     columns.iter().find(|column| column[0] == name).unwrap()[1].as_str().unwrap()
 }
 
 #[test]
-fn edited_copy_is_explained_by_the_counts_and_the_words_that_differ() {
+fn edited_copy_is_explained_by_counts_and_differing_words() {
     let bench = deduped(&near(), "");
     let said = bench.ok("why out b");
     says(
@@ -110,14 +110,14 @@ fn fingerprints_are_explained_by_their_distance() {
     assert_eq!(again(&json, "distance"), distance);
     assert_eq!(json["reason"]["bits"].to_string(), distance);
     says(&bench.ok("why out b"), &[&format!("the fingerprints differ in {distance} bit"), ", at most 10"]);
-    // The weights of a table are in the index.
+    // The IDF table is stored in the index.
     bench.ok("idf in.jsonl -o table.idf -q");
     bench.ok("dedup in.jsonl -o out -q --force --method simhash --within 10 --idf table.idf");
     assert_eq!(bench.json("why out b")["agrees"], true);
 }
 
 #[test]
-fn estimates_are_called_estimates_and_are_computed_again_to_the_last_digit() {
+fn why_recomputes_estimates_exactly() {
     for options in [
         "--method shingles --threshold 0.5 --bottom 16",
         "--method shingles --threshold 0.5 --modulus 2",
@@ -150,11 +150,11 @@ fn estimates_are_called_estimates_and_are_computed_again_to_the_last_digit() {
 }
 
 #[test]
-fn document_dropped_for_an_earlier_run_is_explained_with_the_text_of_that_run() {
+fn document_removed_for_a_history_is_explained_with_its_text() {
     let bench = Bench::new();
     let (a, b) = long();
     bench.write("old.jsonl", jsonl(&documents([("a", &a), ("z", "another old text")])));
-    // The key of the old one comes again, with another text.
+    // The key of the earlier document is used again for another text.
     bench.write("new.jsonl", jsonl(&documents([("b", &b), ("a", "a new text"), ("c", &a)])));
     bench.ok("dedup old.jsonl -o old -q");
     for (options, kind) in [
@@ -222,7 +222,7 @@ fn why_lists_the_duplicates_of_a_kept_document() {
 }
 
 #[test]
-fn unknown_key_and_folder_of_somebody_else_are_refused_by_name() {
+fn unknown_key_and_foreign_folder_are_refused_by_name() {
     let bench = deduped(&near(), "");
     says(&bench.refused("why out nope"), &["out/clusters.tsv: no document `nope`"]);
     says(&bench.refused("why gone a"), &["gone: cannot be opened"]);
@@ -269,7 +269,7 @@ fn changed_or_missing_input_is_reported() {
     );
     bench.write("moved.jsonl", jsonl(&near()));
     assert_eq!(bench.json("why out b moved.jsonl")["agrees"], true);
-    // The kept text is the one that was kept, whatever its input says now.
+    // `why` shows the text that was kept, even if the input has changed.
     changed[0].1.push_str(" and more");
     changed.push(("b".to_owned(), edited()));
     bench.write("in.jsonl", jsonl(&changed));
@@ -277,7 +277,7 @@ fn changed_or_missing_input_is_reported() {
 }
 
 #[test]
-fn run_on_standard_input_asks_for_an_input() {
+fn results_from_standard_input_require_an_input() {
     let bench = Bench::new();
     succeeded("dedup", bench.command("dedup - -o out -q").write_stdin(jsonl(&near())));
     let mut command = bench.command("why out b");
@@ -294,13 +294,13 @@ fn run_on_standard_input_asks_for_an_input() {
 }
 
 #[test]
-fn folder_of_an_earlier_version_asks_for_an_input_and_takes_force() {
+fn results_of_an_earlier_version_require_an_input() {
     let bench = deduped(&near(), "--threshold 0.6 --words 3");
     fs::remove_file(bench.path("out/run.json")).unwrap();
     let output = bench.command("why out b").output().unwrap();
     assert_eq!(output.status.code(), Some(2));
     says(&String::from_utf8_lossy(&output.stderr), &["out: has no run.json", "name INPUT"]);
-    // How texts were cut is in the index, the threshold nowhere.
+    // The options for tokenizing are stored in the index, but the threshold is not.
     let said = bench.ok("why out b in.jsonl");
     says(&said, &["the threshold is not recorded", "as in the table"]);
     bench.ok("dedup in.jsonl -o out -q --force");
@@ -308,7 +308,7 @@ fn folder_of_an_earlier_version_asks_for_an_input_and_takes_force() {
 }
 
 #[test]
-fn inputs_are_read_as_dedup_read_them() {
+fn why_reads_inputs_as_dedup_did() {
     let bench = Bench::new();
     let rows: Vec<String> = near().iter().map(|(key, text)| format!("{key},{text}\n")).collect();
     bench.write("in.data", format!("name,body\n{}", rows.concat()));
@@ -317,7 +317,7 @@ fn inputs_are_read_as_dedup_read_them() {
     assert_eq!(json["agrees"], true);
     assert!(json["place"].as_str().unwrap().ends_with("in.data:3"), "{json}");
 
-    // The keys of files that are named are their paths as they were given.
+    // The keys of files that were named are their paths as given.
     for (key, text) in near() {
         bench.write(&format!("texts/{key}.txt"), text);
     }
@@ -338,14 +338,14 @@ fn inputs_are_read_as_dedup_read_them() {
     }
     bench.ok("dedup pages -o html -q");
     assert_eq!(bench.json("why html b.html")["agrees"], true);
-    // From another folder the paths are the same.
+    // From another working directory, the paths still work.
     let out = bench.path("folder");
     let said = succeeded("why", bench.command("why").current_dir(bench.path("texts")).arg(out).arg("b.txt"));
     says(&said, &["as in the table"]);
 }
 
 #[test]
-fn features_are_compared_by_their_names() {
+fn why_compares_features_by_name() {
     let line = |key: &str, last: &str| {
         let names: Vec<String> = (0..20).map(|name| format!("f{name}")).chain([last.to_owned()]).collect();
         serde_json::json!({ "id": key, "f": names }).to_string() + "\n"
@@ -360,7 +360,7 @@ fn features_are_compared_by_their_names() {
 }
 
 #[test]
-fn odd_keys_and_control_characters_of_texts_do_not_reach_the_terminal() {
+fn why_escapes_odd_keys_and_control_characters() {
     let odd = format!("{} \u{1b}[31mred\u{7}", text(50));
     let bench = deduped(&documents([("a\tb\nc\u{1b}", &text(50)), ("t\tn\n", &odd)]), "");
     let said = bench.ok("why out t\\tn\\n --escaped");
@@ -374,8 +374,8 @@ fn odd_keys_and_control_characters_of_texts_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn components_are_explained_by_a_pair_or_a_chain() {
-    // a ~ b and b ~ c, a and c not.
+fn why_explains_components_by_a_pair_or_chain() {
+    // a ~ b and b ~ c, but not a ~ c.
     let (a, c) = (text(50), edited().replace("w40 ", "OTHER "));
     let bench = deduped(&documents([("a", &a), ("b", &edited()), ("c", &c)]), "--clusters components");
     assert_eq!(bench.json("why out b")["reason"]["kind"], "counted");

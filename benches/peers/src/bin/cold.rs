@@ -1,12 +1,13 @@
-//! Cold queries within radius 3: with the buckets prefetched before they are read, compared with a map that is only
-//! advised as random (`MADV_RANDOM`), and a plain one.
+//! Compares three ways to run cold queries within radius 3: buckets prefetched before they are read, a map with only
+//! `MADV_RANDOM` advice, and a map without advice.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin cold -- FINGERPRINTS [ROUNDS]`
 //!
-//! Uniform fingerprints in one segment, 10,000 queries, half of them with an answer, some together. Before each run the
-//! segment is closed and its file is dropped from the page cache (`posix_fadvise`, which needs no root); the run opens
-//! it and queries. All contestants must agree on the number of answers, and must have read from the disk. Seconds are
-//! wall time, ratios medians of those within a round. Needs Linux, and a temporary folder (TMPDIR) on a disk.
+//! One segment has uniform fingerprints. Of the 10,000 queries, half have a match; they run in batches of several sizes.
+//! Before each run, the segment is closed and its file is removed from the page cache (`posix_fadvise`, which needs no
+//! root). The run opens the segment and queries it. All contestants must find the same number of matches, and must read
+//! from the disk. Times are wall times; ratios are medians of the ratios within a round. Needs Linux, and a temporary
+//! directory (TMPDIR) on a disk.
 
 use std::fs;
 use std::io;
@@ -33,7 +34,7 @@ const QUERIES: usize = 10_000;
 const TOGETHER: [usize; 4] = [16, 64, 1_000, 10_000];
 const NAMES: [&str; 3] = ["announced", "MADV_RANDOM alone", "plain map"];
 
-/// The file system, with maps advised as random.
+/// The real file system, but maps are advised with `MADV_RANDOM`.
 #[derive(Debug)]
 struct Random;
 
@@ -104,7 +105,7 @@ impl Vfs for Random {
     }
 }
 
-/// Bytes that this process has had read from disks.
+/// Returns the number of bytes that this process has read from disks.
 fn bytes_read() -> Result<u64> {
     #[allow(clippy::disallowed_methods, reason = "no file of an index")]
     let counts = fs::read_to_string("/proc/self/io")?;
@@ -112,7 +113,7 @@ fn bytes_read() -> Result<u64> {
     Ok(line.context("no read_bytes in /proc/self/io")?.trim().parse()?)
 }
 
-/// Seconds, megabytes read, and answers, of one contestant that starts with nothing in memory.
+/// Runs one contestant with a cold page cache. Returns the seconds, the megabytes read, and the number of matches.
 fn run(path: &PathBuf, contestant: usize, queries: &[u64], together: usize) -> Result<(f64, f64, u64)> {
     forget(path)?;
     let read = bytes_read()?;

@@ -1,12 +1,12 @@
-//! All pairs of fingerprints within 3 bits: this crate, from the bare fingerprints and from an index, and
-//! all-pairs-hamming with two chunks of 32 bits, its fastest configuration.
+//! Compares searches for all pairs of fingerprints within 3 bits: with this crate, on plain fingerprints and on an index,
+//! and with all-pairs-hamming, configured with two chunks of 32 bits, its fastest setting.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin join -- FINGERPRINTS [ROUNDS]`
 //!
-//! Three fingerprints in ten are an earlier one with up to six bits flipped. The contestants find all pairs once a
-//! round, in turn, and must agree on their number and on their sum. The index is a segment in a mapped file with
-//! checksums; its pairs are looked up as documents. Seconds are CPU time of this thread; ratios are medians of those
-//! within a round, as a shared machine changes between rounds.
+//! Three in ten fingerprints are copies of earlier ones with up to six bits flipped. In each round, every contestant
+//! finds all pairs; all must agree on the number of pairs and on a checksum of them. The index is a segment in a mapped
+//! file with checksums, and its pairs are resolved to documents. Times are CPU times of the thread. Ratios are medians of
+//! the ratios within a round, because the speed of a shared machine changes between rounds.
 
 use std::hint::black_box;
 
@@ -23,7 +23,7 @@ mod measure;
 
 const WITHIN: u32 = 3;
 
-/// The number of pairs, and a sum of them that does not depend on their order.
+/// The number of pairs, and a checksum of them that does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct PairBuffer {
     pairs: u64,
@@ -37,7 +37,7 @@ impl PairBuffer {
     }
 }
 
-/// The only state of the only thread.
+/// Returns the result of the only thread.
 fn one(states: Vec<PairBuffer>) -> PairBuffer {
     states.into_iter().next().unwrap_or_default()
 }
@@ -89,7 +89,7 @@ fn main() -> Result<()> {
                         })
                     },
                 )?),
-                // Keys are numbers from 0 in the order of ordinals.
+                // Keys are numbers from 0 in the order of ordinals, so they equal the positions of fingerprints.
                 1 => one(near_fingerprints_within(
                     &snapshot,
                     None,

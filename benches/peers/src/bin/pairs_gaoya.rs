@@ -1,5 +1,6 @@
-//! JSONL to a file of near-duplicate pairs by gaoya, as its users would: one thread, words split at white space, shingles of
-//! 5 words, 16 bands of 8 minima of 32 bits, pairs by the resemblance that the signatures estimate.
+//! Writes the near-duplicate pairs of a JSONL file, found by gaoya as its users would use it: one thread, words split at
+//! white space, shingles of 5 words, and 16 bands of 8 minima of 32 bits. Pairs are accepted by the resemblance estimated
+//! from the signatures.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin pairs_gaoya -- FILE.jsonl PAIRS.tsv [THRESHOLD]`
 

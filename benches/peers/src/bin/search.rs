@@ -1,13 +1,14 @@
-//! Fingerprints within radius 3 of queries: this crate, mih-rs, and the textbook's four sorted tables in memory.
+//! Compares searches for fingerprints within radius 3 of queries: with this crate, with mih-rs, and with the textbook
+//! method of four sorted tables in memory.
 //!
 //! `cargo run --release --manifest-path benches/peers/Cargo.toml --bin search -- FINGERPRINTS [ROUNDS]`
 //!
-//! Uniform fingerprints; as many distinct queries, a million at most, half of them a stored one with up to three bits
-//! flipped. The contestants answer all of them once a round, in turn, and must agree on the number of answers. twindex
-//! has its segment in a mapped file with checksums, the others have theirs in memory; a second segment has the design
-//! `small`. Seconds are CPU time of this thread; ratios are medians of those within a round, as a shared machine
-//! changes between rounds. The last line is the time to open the first segment, headers verified: wall time, warm, and
-//! after the file was dropped from the page cache.
+//! Fingerprints are uniform. There is one query per fingerprint, but at most a million; half of the queries are stored
+//! fingerprints with up to three bits flipped. In each round, every contestant runs all queries; all must find the same
+//! number of matches. twindex uses segments in mapped files with checksums, one with the default design and one with the
+//! design `small`; the others use memory. Times are CPU times of the thread. Ratios are medians of the ratios within a
+//! round, because the speed of a shared machine changes between rounds. The last line is the wall time to open the first
+//! segment and verify its headers, with a cold and a warm page cache.
 
 use std::hint::black_box;
 use std::ops::ControlFlow;
@@ -27,7 +28,7 @@ mod measure;
 #[path = "../uniform.rs"]
 mod uniform;
 
-/// The textbook: a table for each block of 16 bits, sorted with it in front, its rows found through a directory.
+/// The textbook method: for each block of 16 bits, a table sorted by that block, and a directory of its buckets.
 struct Textbook {
     tables: Vec<(Vec<u32>, Vec<u64>)>,
 }
@@ -59,7 +60,7 @@ impl Textbook {
             let bucket = (query >> 48) as usize;
             for row in &rows[starts[bucket] as usize..starts[bucket + 1] as usize] {
                 let differ = row ^ query;
-                // Blocks of earlier tables, from the right: a pair that is equal in one of them was counted there.
+                // A match that agrees in the block of an earlier table was already counted there.
                 let counted = (0..block).any(|earlier| differ >> (16 * earlier) & 0xFFFF == 0);
                 count += u64::from(differ.count_ones() <= WITHIN && !counted);
             }
@@ -68,14 +69,14 @@ impl Textbook {
     }
 }
 
-/// Bytes a fingerprint of the tables alone: without keys and postings.
+/// Returns the number of bytes per fingerprint that the tables take, without keys and postings.
 fn table_bytes(segment: &Segment) -> f64 {
     let is_table = |kind| matches!(kind, Kind::Table | Kind::FilterTable | Kind::Hot);
     let tables = segment.sections().iter().filter(|section| is_table(section.kind));
     tables.map(|section| section.length).sum::<u64>() as f64 / segment.documents() as f64
 }
 
-/// Milliseconds to open a segment, the median of several times.
+/// Returns the median time to open a segment, in milliseconds.
 fn opening(path: &Path, is_cold: bool) -> Result<f64> {
     let mut times = Vec::new();
     for _ in 0..9 {
@@ -168,7 +169,7 @@ fn main() -> Result<()> {
         }
         println!();
     }
-    drop((auto, small)); // what is mapped is not forgotten
+    drop((auto, small)); // mapped pages would remain in the page cache
     println!("opened in {:.2} ms cold, {:.2} ms warm", opening(&path, true)?, opening(&path, false)?);
     Ok(())
 }

@@ -1,5 +1,5 @@
 // Command twindex-example finds near-duplicates among the lines of a file: twindex-example INDEX FILE. Each line is a
-// document. Lines are sketched on all processors and admitted in their order. Run by scripts/capi-examples.
+// document. Lines are sketched in parallel and admitted in order. scripts/capi-examples runs it.
 package main
 
 // #cgo pkg-config: twindex
@@ -16,7 +16,7 @@ import (
 	"unsafe"
 )
 
-// check ends the program with the message of an error of twindex.
+// check exits with the error message if code is not success.
 func check(code C.twindex_code, failed *C.twindex_error) {
 	if code != C.TWINDEX_CODE_OK {
 		message := C.GoString(C.twindex_error_message(failed))
@@ -26,7 +26,7 @@ func check(code C.twindex_code, failed *C.twindex_error) {
 	}
 }
 
-// start is the address of the first byte; null where there is none.
+// start returns the address of the first byte, or nil if text is empty.
 func start(text []byte) *C.uint8_t {
 	if len(text) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func lines(path string) [][]byte {
 	return found
 }
 
-// sketches makes the sketches of all texts, on all processors: one sketcher serves them all.
+// sketches computes the sketches of all texts in parallel, with one sketcher shared by all goroutines.
 func sketches(index *C.twindex_index, texts [][]byte) []*C.twindex_sketch {
 	var sketcher *C.twindex_sketcher
 	var failed *C.twindex_error
@@ -103,7 +103,7 @@ func main() {
 	check(C.twindex_index_writer(index, &writer, &failed), failed)
 	for number, sketch := range sketches(index, texts) {
 		key := []byte(fmt.Sprintf("line %d", number+1))
-		// The document holds an address, so it lives in C's memory.
+		// The document contains a pointer, so it must be allocated in C memory.
 		document := (*C.twindex_document)(C.calloc(1, C.sizeof_twindex_document))
 		document.struct_size = C.sizeof_twindex_document
 		document.sketch = sketch

@@ -1,7 +1,7 @@
-// Admits pages in the loop of an indexer, by JNA: `java Admit.java INDEX PAGES`. Run by scripts/capi-examples.
+// Admits pages in the loop of an indexer, through JNA: `java Admit.java INDEX PAGES`. scripts/capi-examples runs it.
 //
-// A search engine has its own store and commits it first; twindex keeps with its commit how many pages it has, so that
-// the loop goes on from there after a crash. Here a list stands for the search engine.
+// The search engine has its own store and commits it first. twindex then stores the number of processed pages with its
+// commit, so that the loop resumes there after a crash. In this example, a list represents the search engine.
 import com.sun.jna.Library;
 import com.sun.jna.Native;
 import com.sun.jna.Pointer;
@@ -14,7 +14,7 @@ import java.util.ArrayList;
 import java.util.List;
 
 public final class Admit {
-    /** The functions that this program needs, as in twindex.h. A size_t is a long on 64-bit machines. */
+    /** The functions of twindex.h that this program uses. A size_t is a long on 64-bit machines. */
     interface Twindex extends Library {
         Pointer twindex_params_new();
         int twindex_params_words(Pointer params, byte width, PointerByReference error);
@@ -43,7 +43,7 @@ public final class Admit {
     static final Twindex LIB = Native.load("twindex", Twindex.class);
     static final int BATCH = 100;
 
-    /** A call that has an error as its last argument. */
+    /** A call of a function whose last argument receives the error. */
     interface Call {
         int run(PointerByReference error);
     }
@@ -62,7 +62,7 @@ public final class Admit {
         return text.getBytes(StandardCharsets.UTF_8);
     }
 
-    /** Every third page is the one before with a word changed at its end. */
+    /** Returns the text of a page. Every third page equals the previous page except for its last word. */
     static String page(int number) {
         int of = number % 3 == 2 ? number - 1 : number;
         StringBuilder text = new StringBuilder();
@@ -111,7 +111,7 @@ public final class Admit {
             }
             LIB.twindex_hits_free(near.getValue());
             if ((number + 1) % BATCH == 0 || number + 1 == pages) {
-                // IndexWriter.commit comes here: the search engine first.
+                // Call IndexWriter.commit here, so that the search engine commits first.
                 byte[] place = ByteBuffer.allocate(4).putInt(number + 1).array();
                 check(error -> LIB.twindex_writer_commit_with(writer, place, place.length, null, error));
             }

@@ -1,11 +1,14 @@
-//! Histories: documents that earlier runs kept. New documents near one of them are removed before new ones are compared.
+//! Compares new documents with histories: documents that earlier runs kept. New documents near a document of a history
+//! are removed before new documents are compared with one another.
 //!
-//! An index of the history is queried for each new document: by the sets of shingle hashes that it stores; by signatures,
-//! if resemblance is estimated; or by fingerprints. The cost depends on the new documents, not on the size of the history.
-//! Inside values of a field, a document is compared with the documents of the index that have the same value. If
-//! resemblance is counted and an index cannot answer, the texts of the history are read, and its documents come before all
-//! others. Both ways remove the same documents, and name the same kept document for each: of the near documents of the
-//! history, the one with the smallest key.
+//! Each new document is looked up in an index of the history: by its set of shingle hashes, if the index stores sets;
+//! by its signature, if resemblance is estimated; or by its fingerprint. So the cost depends on the number of new
+//! documents, not on the size of the history. If only documents with the same value of a field are compared, this also
+//! holds for the documents of the index.
+//!
+//! If exact resemblance is computed and an index cannot answer such queries, the texts of the history are read again,
+//! and precede all other documents. Both methods remove the same documents and name the same kept document for each: of
+//! the near documents of the history, the one with the smallest key.
 
 use std::path::{Path, PathBuf};
 
@@ -22,17 +25,17 @@ use crate::error::InvalidOptions;
 use crate::input::InputFormat;
 use crate::sketching::DocumentScratch;
 
-/// Results of earlier runs: texts to read again, and indexes to query.
+/// The histories of a run: texts that are read again, and indexes that are queried.
 #[derive(Default)]
 pub(super) struct EarlierResults {
-    /// The histories whose texts are read again.
+    /// The history whose texts are read again; `None` if only indexes are queried.
     pub(super) history: Option<History>,
     /// The indexes that are queried.
     pub(super) indexes: Vec<ComparedIndex>,
 }
 
 impl Dedup {
-    /// Opens the histories.
+    /// Opens the histories that the options name.
     pub(super) fn past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let open = |question| -> anyhow::Result<Vec<ComparedIndex>> {
             self.against.iter().map(|path| ComparedIndex::open(path, question, params)).collect()
@@ -46,7 +49,7 @@ impl Dedup {
         Ok(EarlierResults { history: None, indexes })
     }
 
-    /// Opens the histories if resemblance is counted.
+    /// Opens the histories for a run that computes exact resemblance.
     fn counted_past(&self, params: &Params) -> anyhow::Result<EarlierResults> {
         let read = |why: Option<anyhow::Error>| {
             let history = History::open(&self.against, &self.texts, self.input.format);
@@ -56,13 +59,14 @@ impl Dedup {
             };
             Ok(EarlierResults { history: Some(history?), indexes: Vec::new() })
         };
-        // Sets in an index answer only queries for resemblance; components, and the limit of work, need all documents.
+        // Sets in an index can only answer queries for resemblance. Components and a limit of work need all documents.
         let is_by_sets = self.method == Method::Minhash
             && self.near == NearMeasure::Resemblance
             && self.clusters == Clustering::Leaders
             && self.max_work.is_none()
             && self.texts.is_empty()
-            // A document near one of an index is removed when it is read, and is not stored.
+            // A document near one of an index is removed as soon as it is read, and is not stored, so it could not be
+            // annotated.
             && !self.annotations.all;
         if !is_by_sets {
             return read(None);
@@ -79,19 +83,19 @@ impl Dedup {
     }
 }
 
-/// A history whose texts are read.
+/// A history whose texts are read again.
 pub(super) struct History {
-    /// Files of documents.
+    /// The files to read.
     pub(super) texts: Vec<PathBuf>,
-    /// If not empty, only documents that are in one of these indexes are read.
+    /// If not empty, only documents that one of these indexes contains are part of the history.
     indexes: Vec<(PathBuf, Snapshot)>,
-    /// The format of the files; for results, the names of the files determine it.
+    /// The format of the files. Ignored for results folders, whose file names give the format.
     pub(super) format: InputFormat,
 }
 
 impl History {
-    /// Opens the documents that were kept in these folders of results; or the documents of `texts` that are in these
-    /// indexes. `format` is the format of `texts`.
+    /// Opens the kept documents of the results folders `against`. If there are `texts`, opens instead the documents of
+    /// `texts` that the indexes `against` contain; `format` is their format.
     pub(super) fn open(against: &[PathBuf], texts: &[PathBuf], format: InputFormat) -> anyhow::Result<Self> {
         if !texts.is_empty() {
             let open = |path: &PathBuf| Ok((path.clone(), Index::open(path)?.snapshot()));
@@ -123,7 +127,8 @@ impl History {
         Ok(Self { texts: files, indexes: Vec::new(), format: InputFormat::Auto })
     }
 
-    /// Returns whether a document of the texts is part of the history. `found` counts the documents of each index.
+    /// Returns whether the document with this key is part of the history. Increments in `found` the count of each index
+    /// that contains it.
     pub(super) fn has(&self, key: &[u8], found: &mut Vec<u64>) -> anyhow::Result<bool> {
         found.resize(self.indexes.len(), 0);
         let mut is_in_any = self.indexes.is_empty();
@@ -137,7 +142,8 @@ impl History {
         Ok(is_in_any)
     }
 
-    /// Refuses texts that do not contain each document of each index once, by the counts of [`has`](Self::has).
+    /// Returns an error unless `texts` contain every document of every index exactly once, by the counts of
+    /// [`has`](Self::has).
     pub(super) fn check(&self, found: &[u64]) -> anyhow::Result<()> {
         let found = found.iter().copied().chain(std::iter::repeat(0));
         for ((path, snapshot), found) in self.indexes.iter().zip(found) {
@@ -154,7 +160,7 @@ impl History {
     }
 }
 
-/// An index that is queried.
+/// An index of a history that is queried.
 pub(super) struct ComparedIndex {
     snapshot: Snapshot,
     question: NearCondition,
@@ -162,12 +168,12 @@ pub(super) struct ComparedIndex {
     is_inside: bool,
 }
 
-/// The condition under which a document is near.
+/// The condition under which a document of the index is near a new document.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum NearCondition {
-    /// Resemblance of at least this value, counted by the sets in the index.
+    /// Exact resemblance of at least this value, computed from the sets in the index.
     Counted(f64),
-    /// Resemblance of at least this value, estimated.
+    /// Estimated resemblance of at least this value.
     Resembling(f64),
     Within(u32),
 }
@@ -177,7 +183,7 @@ impl ComparedIndex {
     ///
     /// # Errors
     ///
-    /// The index cannot be opened, or does not store the required data as `params` specify it; names the parameter.
+    /// The index cannot be opened, or was built with other parameters than `params`; the message names the parameter.
     pub(super) fn open(path: &Path, question: NearCondition, params: &Params) -> anyhow::Result<Self> {
         let inside = path.join(INDEX);
         let of_results = kept_files(path).is_ok_and(|kept| kept.is_some());
@@ -193,7 +199,7 @@ impl ComparedIndex {
         })?;
         let keeps_minima = snapshot.params().minhash.is_none_or(|minhash| minhash.signature_bits > 0);
         if matches!(question, NearCondition::Resembling(_)) && !keeps_minima {
-            // Documents that share a band may or may not be near, and the index stores nothing else to verify them.
+            // The index stores only bands, so it cannot verify whether documents that share a band are near.
             return Err(InvalidOptions::new(format!(
                 "--against {}: keeps no signatures (--signature-bits 0), so that nothing shows how near documents \
                  are; build it with them",
@@ -204,7 +210,7 @@ impl ComparedIndex {
         Ok(Self { snapshot, question, is_inside: false })
     }
 
-    /// Returns the index, if it can be queried by sets of shingle hashes made with `params`.
+    /// Returns the index, if it stores sets of shingle hashes that were made with `params`.
     fn counting(path: &Path, snapshot: Snapshot, threshold: f64, params: &Params) -> anyhow::Result<Self> {
         let path = path.display();
         let kept = snapshot.params();
@@ -225,8 +231,8 @@ impl ComparedIndex {
         Ok(Self { snapshot, question: NearCondition::Counted(threshold), is_inside: false })
     }
 
-    /// Restricts the query to documents with the same value of this field, if there is one: the results at `path` must have
-    /// been made with the same restriction.
+    /// Restricts queries to documents with the same value of `field`, if given. The results at `path` must have been
+    /// made with the same restriction.
     fn inside(self, path: &Path, field: Option<&str>) -> anyhow::Result<Self> {
         let Some(field) = field else { return Ok(self) };
         let run = RunFile::read(path)?;
@@ -241,7 +247,8 @@ impl ComparedIndex {
         Ok(Self { is_inside: true, ..self })
     }
 
-    /// Returns the documents whose sets are near the set of a new document, with the same value if `is_inside`.
+    /// Returns the documents whose sets resemble the set of a new document; with `is_inside`, only those with the same
+    /// value.
     fn counted(&self, set: &[u64], threshold: f64, inside: &[u8]) -> twindex::Result<Vec<Hit>> {
         let query = self.snapshot.resembling_set(set, threshold).unmarked();
         if !self.is_inside {
@@ -251,8 +258,8 @@ impl ComparedIndex {
         Ok(hits.filter(|(_, record)| record.value == inside).map(|(hit, _)| hit).collect())
     }
 
-    /// Returns the nearest document of the index, if one is near; if resemblance is counted, the near document with the
-    /// smallest key.
+    /// Returns the nearest document of the index, if one is near. If exact resemblance is computed, returns the near
+    /// document with the smallest key instead.
     pub(super) fn near(
         &self,
         sketch: &Sketch,
@@ -273,7 +280,7 @@ impl ComparedIndex {
                     let (intersection, union) = match hit.resemblance? {
                         _ if is_wordless => (0, 0),
                         Resemblance::Exact { intersection, union } => (intersection as u32, union as u32),
-                        Resemblance::Estimate { .. } => return None, // an index with sets counts
+                        Resemblance::Estimate { .. } => return None, // sets give exact values
                     };
                     Some(Dropped { near: MeasuredNearness::Counted { intersection, union }, other: hit.key })
                 }));
@@ -288,14 +295,14 @@ impl ComparedIndex {
             let near = match (self.question, hit.distance, hit.resemblance) {
                 (NearCondition::Within(_), Some(distance), _) => Some(MeasuredNearness::Distance(distance)),
                 (_, _, Some(resemblance)) => Some(MeasuredNearness::Resemblance(resemblance)),
-                _ => None, // what is not known to be near stays
+                _ => None, // nearness is unknown, so the document is kept
             };
             near.map(|near| Dropped { near, other: hit.key })
         };
         Ok(query.unmarked().limit(1).run()?.hits.into_iter().next().and_then(near))
     }
 
-    /// Returns the names of the columns for the nearness of a dropped document.
+    /// Returns the names of the table columns that hold the nearness of a removed document.
     pub(super) fn columns(&self) -> &'static str {
         match self.question {
             NearCondition::Counted(_) => ScoreKind::Resemblance.columns(),
@@ -304,8 +311,8 @@ impl ComparedIndex {
         }
     }
 
-    /// Returns the document of the histories for which a document is removed, if any is near: the one of the first history
-    /// with a near document or, if resemblance is counted, the one with the smallest key.
+    /// Returns the document of the histories for which a new document is removed, if any is near: that of the
+    /// first history with a near document or, if exact resemblance is computed, the one with the smallest key.
     pub(super) fn near_any(
         histories: &[Self],
         sketch: &Sketch,

@@ -1,4 +1,4 @@
-//! Adds the decision about each document to a copy of it.
+//! Writes copies of the input documents with the decision about each as added fields.
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use super::keys::ByKey;
 use super::out::write_documents;
 use crate::input::{ANNOTATED, Annotation, AnnotationOptions, DocumentNote, KEPT};
 
-/// The decisions that are added to documents as fields.
+/// The fields that are added to written documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Annotations {
-    /// Whether all documents are written, each in its input format with its decision: its cluster and the size of the
-    /// cluster, whether it is kept, its score with the kept document, and the key of the kept document.
+    /// Whether all documents are written, each in its input format, with these fields: its cluster, the size of the
+    /// cluster, whether it is kept, its score against the kept document, and the key of the kept document.
     pub all: bool,
-    /// Whether kept documents get the number of documents in their cluster.
+    /// Whether kept documents get a field with the number of documents in their cluster.
     pub cluster_size: bool,
     /// The prefix of the names of added fields: letters, digits, `_` and `-`.
     pub prefix: String,
 }
 
-/// Returns the decision about a document.
+/// Returns the values of the added fields of a document.
 fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document: u32) -> DocumentNote {
     let grouped = &corpus.grouped;
     let group = grouped.group_of[document as usize];
@@ -35,14 +35,14 @@ fn note(corpus: &Corpus, clusters: &Clusters, numbers: Option<&[u32]>, document:
     DocumentNote {
         cluster: (kept >= corpus.history).then(|| (number, clusters.size(kept))),
         is_kept,
-        // Unknown values are `-` in a table.
+        // Tables show an unknown value as `-`; the field is empty instead.
         score: if score == b"-" { Vec::new() } else { score },
         near_key: (!is_kept).then(|| corpus.keys.get(kept).to_vec()),
         spans: Vec::new(),
     }
 }
 
-/// Writes all documents that are not of the history, with their decisions, and returns the names of the files.
+/// Writes all documents except those of the history, with the added fields. Returns the names of the files.
 pub(super) fn write_annotated(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -56,8 +56,8 @@ pub(super) fn write_annotated(
     write_documents(corpus, corpus.documents(), folder, ANNOTATED, annotation)
 }
 
-/// Writes the kept documents, in the order of the input, and returns the names of the files. Adds the sizes of their
-/// clusters if requested.
+/// Writes the kept documents in input order, with the sizes of their clusters if requested. Returns the names of the
+/// files.
 pub(super) fn write_kept(
     corpus: &Corpus,
     clusters: &Clusters,

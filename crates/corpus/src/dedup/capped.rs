@@ -1,25 +1,26 @@
-//! Buckets and shingles with more members than the cap for pairing.
+//! Buckets and shingles that exceed the cap on pairing.
 
 use serde::{Deserialize, Serialize};
 
 use super::rules::Clustering;
 
-/// Buckets and shingles whose members were not all paired with one another.
+/// Counts of the buckets and shingles whose members were not all compared with one another because they exceed the cap.
 #[derive(Clone, Copy, Default, Deserialize, Serialize)]
 pub(super) struct Capped {
     /// Number of capped band buckets.
     pub buckets: u64,
     /// Number of capped shingles in the prefixes of texts.
     pub shingles: u64,
-    /// Number of members of the largest bucket, or of texts with the most frequent shingle.
+    /// Number of members of the largest bucket, or number of texts that contain the most frequent shingle.
     pub largest: u64,
-    /// The number of members above which a bucket is capped: `--max-bucket`, or less.
+    /// The largest number of members whose pairs are all compared: `--max-bucket`, or less.
     pub cap: u64,
 }
 
 impl Capped {
-    /// Refuses components that may be incomplete because not all pairs were compared, unless the user allowed it
-    /// (`may_cap`). Lists of pairs report the omission, and other rules decide without pairs.
+    /// Returns an error if a cap left out pairs and clusters are components, which may then be incomplete, unless the
+    /// user allowed it (`may_cap`). Pair lists report the omission, and the other clustering rules do not depend on all
+    /// pairs.
     pub(super) fn check(self, clustering: Clustering, may_cap: bool) -> twindex::Result<()> {
         let (number, of) = match self {
             Self { buckets: 0, shingles, .. } => (shingles, "shingles"),

@@ -1,4 +1,4 @@
-//! Resolves the options of `dedup` to the parameters of a run, and refuses contradictory ones.
+//! Checks the options of `dedup` for contradictions and derives the parameters of a run from them.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -27,10 +27,10 @@ use crate::input::{AnnotatedFields, AnnotationOptions, DecidingFields, Documents
 use crate::observer::Observer;
 use crate::sharing;
 
-/// Records of up to this length are read, however small the memory budget.
+/// Records of up to this number of bytes are accepted with any memory budget.
 const RECORD_BYTES: usize = 8 << 20;
 
-/// Refuses a number that is out of its range or not a number.
+/// Returns an error if a number is NaN or out of its range.
 pub(super) fn check_range<T: Copy + PartialOrd + Display>(
     name: &str,
     number: T,
@@ -43,7 +43,7 @@ pub(super) fn check_range<T: Copy + PartialOrd + Display>(
     Err(InvalidOptions::new(format!("{name}: expected {lower} to {upper}, found {number}")))
 }
 
-/// Checks the options that jobs on files and on texts in memory have in common.
+/// Checks the options that deduplication of files and of texts in memory share.
 pub(super) fn check_common(
     threshold: f64,
     max_bucket: Option<u32>,
@@ -54,7 +54,7 @@ pub(super) fn check_common(
     check_range("memory", memory, MEMORY_MIN..=usize::MAX)
 }
 
-/// Refuses a cluster size that is out of its range, or that the other options do not use.
+/// Returns an error if the cluster size is out of its range, or if the clustering rule does not use it.
 pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> Result<(), InvalidOptions> {
     check_range("max_cluster", max_cluster.unwrap_or(u32::MAX), 2..=u32::MAX)?;
     if max_cluster.is_some() && clusters != Clustering::Components {
@@ -65,7 +65,7 @@ pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> 
     Ok(())
 }
 
-/// Refuses to split clusters where documents are ordered by numbers.
+/// Returns an error if clusters are to be split and a number of each document decides which document is kept.
 pub(super) fn check_cut(keep: Keep, max_cluster: Option<u32>) -> Result<(), InvalidOptions> {
     if max_cluster.is_some() && keep.by_number() {
         return Err(InvalidOptions::new(
@@ -75,7 +75,7 @@ pub(super) fn check_cut(keep: Keep, max_cluster: Option<u32>) -> Result<(), Inva
     Ok(())
 }
 
-/// Refuses options that containment does not support.
+/// Returns an error if an option is set that containment does not support.
 pub(super) fn check_containment(
     near: NearMeasure,
     clusters: Clustering,
@@ -92,7 +92,8 @@ pub(super) fn check_containment(
 }
 
 impl Dedup {
-    /// Refuses numbers out of their ranges, for library users: the command-line parser refuses them before.
+    /// Returns an error if a number is out of its range. Needed for library users: the command-line parser checks
+    /// ranges itself.
     fn check_ranges(&self) -> Result<(), InvalidOptions> {
         check_common(self.threshold(), self.max_bucket, self.memory)?;
         check_range("within", self.within.unwrap_or(0), 0..=10)?;
@@ -117,7 +118,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Refuses options that contradict each other.
+    /// Returns an error if options contradict each other.
     pub fn check(&self) -> anyhow::Result<()> {
         self.check_ranges()?;
         self.check_annotation()?;
@@ -185,7 +186,7 @@ impl Dedup {
         self.text.check_fingerprints(self.input.fingerprint.is_some())
     }
 
-    /// Refuses weights that the other options do not use, or whose table is missing.
+    /// Returns an error if weights are set but unused, or if they need an IDF table and none is given.
     fn check_weights(&self) -> Result<(), InvalidOptions> {
         if self.idf.is_some() && self.method != Method::Simhash && self.weights != Weights::Idf {
             return Err(InvalidOptions::new("--idf goes with --method simhash, or with --weights idf"));
@@ -208,7 +209,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Returns the unit to which fractional weights are rounded.
+    /// Returns the unit to which fractional weights are rounded; `None` if all weights are integers.
     fn unit(&self) -> Option<WeightUnit> {
         let has_fractions = match self.weights {
             Weights::Distinct => false,
@@ -218,7 +219,7 @@ impl Dedup {
         has_fractions.then(|| self.weight_unit.unwrap_or(WeightUnit::ONE))
     }
 
-    /// Reports the unit to which weights are rounded, and the error bound of rounding.
+    /// Reports the unit to which weights are rounded, and the bound of the rounding error.
     pub(super) fn note_weights(&self, observer: &dyn Observer) {
         if let Some(unit) = self.unit() {
             observer.note(&format!(
@@ -229,7 +230,7 @@ impl Dedup {
         }
     }
 
-    /// Refuses options that need a text where documents are fingerprints.
+    /// Returns an error if documents are fingerprints and an option needs their texts.
     fn check_fingerprints(&self) -> Result<(), InvalidOptions> {
         if self.input.fingerprint.is_none() {
             return Ok(());
@@ -251,7 +252,7 @@ impl Dedup {
         }
     }
 
-    /// Refuses fields that the other options do not use.
+    /// Returns an error if a field is named that no other option uses.
     fn check_fields(&self) -> Result<(), InvalidOptions> {
         self.keep.check_field(self.keep_field.as_deref())?;
         if self.inside.is_some() && !self.against.is_empty() && !self.counts() {
@@ -263,8 +264,8 @@ impl Dedup {
         Ok(())
     }
 
-    /// Returns the options for reading the inputs, with the fields that decide which documents are kept and a limit of the
-    /// record length that fits the memory.
+    /// Returns the options for reading the inputs: with the fields that decide which documents are kept, and with a
+    /// record size limit that fits the memory budget.
     pub(super) fn input_options(&self) -> InputOptions {
         let mut options = InputOptions { record_bytes_max: self.record_bytes_max(), ..self.input.clone() };
         let (inside, inside_url) = inside_of(self.inside.as_deref());
@@ -276,7 +277,7 @@ impl Dedup {
         options
     }
 
-    /// Returns the fields to add to all documents, if these are written.
+    /// Returns the fields to add to all documents; `None` if annotated documents are not requested.
     pub(super) fn annotated(&self) -> Option<AnnotationOptions> {
         self.annotations.all.then(|| AnnotationOptions {
             prefix: self.annotations.prefix.clone(),
@@ -284,7 +285,7 @@ impl Dedup {
         })
     }
 
-    /// Returns the fields to add to kept documents.
+    /// Returns the fields to add to kept documents; `None` if none are requested.
     pub(super) fn sized(&self) -> Option<AnnotationOptions> {
         self.annotations.cluster_size.then(|| AnnotationOptions {
             prefix: self.annotations.prefix.clone(),
@@ -292,8 +293,8 @@ impl Dedup {
         })
     }
 
-    /// Refuses to write all documents with their decisions if indexes of histories are queried, as dropped documents are
-    /// not stored.
+    /// Returns an error if annotated documents are requested and indexes of histories are queried: documents that are
+    /// removed because of an index are not stored.
     pub(super) fn check_annotated(&self, past: &EarlierResults) -> Result<(), InvalidOptions> {
         if self.annotations.all && !past.indexes.is_empty() {
             return Err(InvalidOptions::new(
@@ -304,7 +305,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Refuses annotations that cannot be written.
+    /// Returns an error if the options for added fields contradict the other options.
     fn check_annotation(&self) -> Result<(), InvalidOptions> {
         let Annotations { all, cluster_size, prefix } = &self.annotations;
         if !prefix.is_empty() && !all && !cluster_size {
@@ -313,12 +314,14 @@ impl Dedup {
         AnnotationOptions::check_prefix(prefix)
     }
 
-    /// Returns the longest record that is read: at most half of the memory.
+    /// Returns the size limit of a record in bytes: the limit of the options, but at most half of the memory budget or
+    /// [`RECORD_BYTES`], whichever is larger.
     fn record_bytes_max(&self) -> usize {
         self.input.record_bytes_max.min((self.memory / 2).max(RECORD_BYTES))
     }
 
-    /// Adds the option that raises the limit to the error about a record that the memory limit refused.
+    /// If the memory budget lowered the size limit of records and a record exceeded it, adds to the error the option
+    /// that raises the limit.
     pub(super) fn with_memory_advice(&self, error: anyhow::Error) -> anyhow::Error {
         let upper = self.record_bytes_max();
         let is_for_memory = upper < self.input.record_bytes_max
@@ -330,8 +333,8 @@ impl Dedup {
         }
     }
 
-    /// Opens the input documents without reading them. If only equal texts are searched for, texts are compared after the
-    /// requested normal form and folding.
+    /// Opens the input documents without reading them. If only equal texts are duplicates, texts are compared after the
+    /// requested normalization and folding.
     pub(super) fn open(&self, params: &Params) -> anyhow::Result<Documents> {
         self.check_named_once()?;
         let mut documents = Documents::open(&self.inputs, &self.input_options())?;
@@ -345,7 +348,7 @@ impl Dedup {
         Ok(documents)
     }
 
-    /// Refuses an input that is named twice: each of its documents would be a copy of itself.
+    /// Returns an error if an input is named twice, since each of its documents would be a duplicate of itself.
     fn check_named_once(&self) -> anyhow::Result<()> {
         let mut seen = HashMap::new();
         for path in &self.inputs {
@@ -360,7 +363,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Refuses join options that contradict the other options.
+    /// Returns an error if options about the join contradict the other options.
     fn check_join(&self) -> anyhow::Result<()> {
         if self.join.is_some() && self.method != Method::Minhash {
             return Err(InvalidOptions::new("--join goes with --method minhash").into());
@@ -400,7 +403,7 @@ impl Dedup {
             .into());
         }
         if !self.against.is_empty() && !self.counts() && self.resembles() && self.signature_bits == Some(0) {
-            // Documents that share a band may or may not be near, and the index stores nothing else to verify them.
+            // The index would store only bands, so it could not verify whether documents that share a band are near.
             return Err(InvalidOptions::new("--against needs --signature-bits of 1 or more").into());
         }
         if self.method == Method::Minhash
@@ -412,13 +415,13 @@ impl Dedup {
         Ok(())
     }
 
-    /// Returns whether documents are near by resemblance.
+    /// Returns whether documents are compared by resemblance.
     #[must_use]
     pub fn resembles(&self) -> bool {
         matches!(self.method, Method::Minhash | Method::Shingles)
     }
 
-    /// Returns whether each document is compared with the kept ones by counting.
+    /// Returns whether each document is compared only with the documents kept before it, by exact resemblance.
     pub(super) fn compares_with_kept(&self) -> bool {
         self.method == Method::Minhash
             && self.verify() == Verify::Exact
@@ -426,44 +429,44 @@ impl Dedup {
             && self.clusters == Clustering::Leaders
     }
 
-    /// Returns whether shingle weights are used: all candidates are found and verified by sets of elements.
+    /// Returns whether shingles may have weights: the join finds all pairs and verifies them by sets of elements.
     fn is_weighted(&self) -> bool {
         self.method == Method::Minhash && self.verify() == Verify::Exact && self.join() != Join::Bands
     }
 
-    /// Returns how the elements of joined sketches were chosen.
+    /// Returns how the elements of the sketches were sampled; `None` if the method does not compare sampled sketches.
     pub fn sampled_by(&self) -> Option<SampledBy> {
         let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
         (self.method == Method::Shingles).then_some(by)
     }
 
-    /// Returns how candidates are verified.
+    /// Returns how candidate pairs are verified.
     #[must_use]
     pub fn verify(&self) -> Verify {
         let by_method = if self.method == Method::Shingles { Verify::Signature } else { Verify::Exact };
         self.verify.unwrap_or(by_method)
     }
 
-    /// Returns how candidates are found.
+    /// Returns how candidate pairs are found.
     #[must_use]
     pub fn join(&self) -> Join {
         self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Auto } else { Join::Bands })
     }
 
-    /// Returns the smallest resemblance of near documents.
+    /// Returns the threshold: the smallest resemblance of near documents. Default 0.8.
     #[must_use]
     pub fn threshold(&self) -> f64 {
         self.threshold.unwrap_or(0.8)
     }
 
-    /// Returns the number of minima of the bands for a threshold.
+    /// Returns the number of minima in each document's signature, from which the bands are taken.
     #[must_use]
     pub fn minima(&self) -> u16 {
         let estimates = self.method == Method::Minhash && self.verify() == Verify::Signature;
         self.minima.unwrap_or(if estimates { MINIMA_TO_ESTIMATE } else { MINIMA })
     }
 
-    /// Returns the bands that find candidates.
+    /// Returns the banding that finds candidate pairs.
     #[must_use]
     pub fn banding(&self) -> Banding {
         self.preset.map_or_else(
@@ -472,8 +475,8 @@ impl Dedup {
         )
     }
 
-    /// Reports what equal means if it is not equality of bytes, and the expected recall if the bands of a preset find fewer
-    /// pairs than the default bands.
+    /// Reports that equality ignores differences that normalization removes, if it does. If a preset is used whose
+    /// expected recall is below that of the default bands, reports the expected recall.
     pub fn note_recall(&self, params: &Params, observer: &dyn Observer) -> anyhow::Result<()> {
         if self.method == Method::Exact && params.shingling.normalises() {
             observer.note(
@@ -482,7 +485,7 @@ impl Dedup {
         }
         let by_bands = self.method == Method::Minhash && self.join() == Join::Bands;
         let (Some(preset), Some(kept), true) = (self.preset, params.minhash, by_bands) else { return Ok(()) };
-        // The number of documents is not known yet; for many, small features must agree in more bands.
+        // The number of documents is not known yet. For many documents with small features, more bands must agree.
         let agreement = self.sharing.agreement(kept, 0)?;
         let threshold = self.threshold();
         let recall = sharing::recall(kept, agreement, threshold);
@@ -504,7 +507,7 @@ impl Dedup {
         Ok(())
     }
 
-    /// Returns the parameters of `OUT/index`.
+    /// Returns the parameters of the index in the results folder, `OUT/index`.
     pub fn params(&self, table: Option<&IdfTable>) -> anyhow::Result<Params> {
         let shingling = contents::shingling(&self.text, self.input.is_brought(), table)?;
         let builder = Params::builder().shingling(shingling);
@@ -514,7 +517,7 @@ impl Dedup {
                 let builder = builder
                     .minhash(banding.bands, banding.rows)
                     .feature_bits(sharing::bits_kept(self.preset));
-                // Queries of the index use the same definition of near as this run.
+                // Queries of the index use the same measure and threshold as this run.
                 let builder = match self.near {
                     NearMeasure::Resemblance => builder.near(Near::resembling(self.threshold())?),
                     NearMeasure::Containment => builder,
@@ -526,7 +529,7 @@ impl Dedup {
                 };
                 let keeps_sets = self.sets && self.holds_sets();
                 let builder = if keeps_sets { builder.sets().marks() } else { builder };
-                // A later run compares only documents with the same value.
+                // Later runs can then also compare only documents with the same value of the field.
                 let keeps_values = keeps_sets && self.inside.is_some();
                 let builder = if keeps_values { builder.values() } else { builder };
                 let builder = match self.sampled_by() {

@@ -1,4 +1,4 @@
-//! The clusters that verified pairs form, and the kept document of each.
+//! Clusters formed by the verified pairs, and the kept document of each cluster.
 
 use rayon::prelude::*;
 use twindex::sys::Column;
@@ -12,44 +12,45 @@ use super::rules::{Clustering, KeepRules};
 use super::score::{Score, ScoreKind};
 use crate::page::{ClusterFigures, KEYS_SHOWN};
 
-/// The clusters, numbered from 1 in the order of their smallest keys.
+/// The clusters. They are numbered from 1 in ascending order of their smallest keys.
 pub(super) struct Clusters {
-    /// The kept document of each group.
+    /// The kept document of each group of equal texts.
     pub kept_of_group: Column<u32>,
-    /// The packed score of each group with its kept one.
+    /// The packed score of each group against the kept group of its cluster.
     scores: Column<u64>,
     kind: ScoreKind,
-    /// Number of documents, from the first on, that are a history; they are not counted.
+    /// Number of documents of the history. They precede all others and are not counted in cluster sizes.
     history: u32,
-    /// The cluster size of each kept document; 0 for others.
+    /// The cluster size of each kept document; 0 for documents that are not kept.
     sizes: Column<u32>,
     /// Number of clusters.
     pub count: u64,
-    /// Number of clusters with 1 document, 2, 3 to 4, 5 to 8, and so on.
+    /// Number of clusters by size: 1 document, 2, 3 to 4, 5 to 8, and so on.
     classes: Vec<u64>,
     /// Number of documents in the largest cluster.
     pub largest: u32,
-    /// Number of documents whose score with the kept document is below the threshold.
+    /// Number of documents whose score against the kept document is below the threshold.
     pub chained: u64,
     /// Number of components that were split.
     pub cut: u64,
-    /// The pair with the lowest resemblance found inside a cluster, and the resemblance.
+    /// The pair with the lowest resemblance found inside a cluster, with the resemblance; `None` if none was measured.
     pub lowest: Option<(u32, u32, f64)>,
 }
 
-/// Takes the place of a packed score that was not measured. No score packs to this value, or to [`ITSELF`].
+/// Marks a score that was not measured. No score packs to this value or to [`ITSELF`].
 const NOT_MEASURED: u64 = u64::MAX - 1;
-/// Takes the place of the packed score of a group with itself.
+/// Marks the score of a group against itself.
 const ITSELF: u64 = u64::MAX - 2;
-/// Number of groups that are measured before their scores are stored.
+/// Number of groups that are scored before their scores are stored.
 const TOGETHER: usize = 1 << 16;
 
-/// Measures the score of two groups; `None` if it cannot be measured.
+/// Computes the score of two groups; `None` if it cannot be computed.
 pub(super) type ClusterMeasure<'a> = dyn Fn(u32, u32) -> twindex::Result<Option<Score>> + Sync + 'a;
 
 impl Clusters {
-    /// Computes the clusters of decided groups, each with the first document of its kept group; or the connected components
-    /// of the pairs, split if they are too large, each with its first document.
+    /// Computes the clusters. If a kept group was decided for each group, each cluster keeps the first document of that
+    /// group. Otherwise the clusters are the connected components of the pairs, split if they are too large, and each
+    /// keeps its first document.
     pub(super) fn of(
         grouped: &Grouped,
         near: &mut NearGroups,
@@ -106,7 +107,7 @@ impl Clusters {
             if *by == group {
                 *score = ITSELF;
             } else if firsts[*by as usize] < history {
-                // The kept document is of the history, so this is no pair inside a cluster.
+                // The kept document belongs to the history, so the pair is not inside a cluster.
             } else if let Some(resemblance) = kind.unpack(*score).resemblance() {
                 let value = resemblance.value();
                 if lowest.is_none_or(|lowest| value.total_cmp(&lowest.0).is_lt()) {
@@ -128,7 +129,7 @@ impl Clusters {
     ) -> twindex::Result<Self> {
         let groups = grouped.groups.len() as u32;
         let (roots, cut) = cut_large(grouped, near, roots, rules.max_cluster)?;
-        // The first group of each component.
+        // The first group of each component, by its root.
         let mut first_of = Column::filled(&grouped.budget, groups as usize, u32::MAX)?;
         for rank in 0..groups {
             let group = rules.order.map_or(rank, |order| order[rank as usize]) as usize;
@@ -141,7 +142,7 @@ impl Clusters {
         for root in &mut kept_of_group[..] {
             *root = first_of[*root as usize];
         }
-        // Most groups have a pair with their kept group, whose score is used.
+        // Most groups are paired with their kept group; the score of that pair is used.
         let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
         let mut scores = Column::filled(&grouped.budget, groups as usize, NOT_MEASURED)?;
         near.for_each(|a, b, score| {
@@ -171,7 +172,7 @@ impl Clusters {
         Ok(clusters)
     }
 
-    /// Returns the score of a group with its kept group; `None` if it was not measured.
+    /// Returns the score of a group against its kept group; `None` if it was not measured.
     pub(super) fn score(&self, grouped: &Grouped, group: u32) -> Option<Score> {
         match self.scores[group as usize] {
             NOT_MEASURED => None,
@@ -205,23 +206,24 @@ impl Clusters {
                 Some(Score::Distance(_)) => true,
                 Some(Score::Candidate) => false,
                 Some(score) => score.resemblance().is_some_and(|resemblance| resemblance.at_least(threshold)),
-                None => self.kind == ScoreKind::Candidate, // nothing was asked for
+                None => self.kind == ScoreKind::Candidate, // no measure was requested
             };
             chained += u64::from(!near && document >= self.history);
         }
         self.chained = chained;
     }
 
-    /// Returns the keys of the pair with the lowest resemblance.
+    /// Returns the keys of the pair with the lowest resemblance inside a cluster.
     pub(super) fn lowest_keys(&self, corpus: &Corpus) -> Option<(String, String)> {
         self.lowest.map(|(a, b, _)| (corpus.keys.shown(a), corpus.keys.shown(b)))
     }
 
-    /// Returns the clusters for the page; `near` describes the definition of near documents in words.
+    /// Returns the figures on clusters for the HTML report. `near` is a description of the definition of near
+    /// documents.
     pub(super) fn for_a_page(&self, corpus: &Corpus, near: String) -> anyhow::Result<ClusterFigures> {
         let grouped = &corpus.grouped;
         let keys = |kept: u32| {
-            // The first other documents, in the order of their groups.
+            // The first few other documents of the cluster, in the order of their groups.
             let mut others: Vec<(u32, u32)> = Vec::new();
             for (document, &group) in (0..).zip(&grouped.group_of[..]) {
                 if document != kept && self.kept_of_group[group as usize] == kept {
@@ -246,7 +248,7 @@ impl Clusters {
         self.sizes[kept as usize]
     }
 
-    /// Returns, for each kept document, the number of its cluster, from 1 on; 0 for other documents.
+    /// Returns the cluster number, from 1, of each kept document; 0 for documents that are not kept.
     pub(super) fn numbers(&self, corpus: &Corpus, by_key: &ByKey) -> twindex::Result<Column<u32>> {
         let grouped = &corpus.grouped;
         let mut numbers = Column::filled(&grouped.budget, grouped.len(), 0_u32)?;
@@ -262,45 +264,45 @@ impl Clusters {
         Ok(numbers)
     }
 
-    /// Returns whether a document, not of a history, is kept.
+    /// Returns whether a document is kept. The document must not belong to the history.
     pub(super) fn is_kept(&self, grouped: &Grouped, document: u32) -> bool {
         self.kept_of_group[grouped.group_of[document as usize] as usize] == document
     }
 
-    /// Returns the number of documents with the text of an earlier one, excluding documents removed for a document of a
-    /// history.
+    /// Returns the number of documents whose text equals that of an earlier document. Does not count documents that
+    /// were removed because of the history.
     pub(super) fn identical(&self, corpus: &Corpus) -> u64 {
         let groups =
             (0..corpus.grouped.groups.len() as u32).filter(|&group| !self.is_of_history(group)).count();
         corpus.documents().len() as u64 - self.dropped(&corpus.grouped) - groups as u64
     }
 
-    /// Returns the number of documents removed for a document of a history.
+    /// Returns the number of documents that were removed because of a document of the history.
     pub(super) fn dropped(&self, grouped: &Grouped) -> u64 {
         let is_dropped =
             |&(document, &group): &(u32, &u32)| document >= self.history && self.is_of_history(group);
         (0..).zip(&grouped.group_of[..]).filter(is_dropped).count() as u64
     }
 
-    /// Returns whether the document kept for a group is of the history.
+    /// Returns whether the kept document of a group belongs to the history.
     fn is_of_history(&self, group: u32) -> bool {
         self.kept_of_group[group as usize] < self.history
     }
 
-    /// Returns the number of clusters of two or more documents.
+    /// Returns the number of clusters with at least two documents.
     pub(super) fn of_several(&self) -> u64 {
         self.classes.iter().skip(1).sum()
     }
 
-    /// Returns the distribution of cluster sizes as pairs of the largest size of a class (1, 2, 4, 8, ...) and its number
-    /// of clusters.
+    /// Returns the distribution of cluster sizes: for each class, its largest size (1, 2, 4, 8, ...) and the number of
+    /// clusters in it.
     pub(super) fn distribution(&self) -> Vec<(u64, u64)> {
         (0..).map(|class| 1 << class).zip(self.classes.iter().copied()).collect()
     }
 
-    /// Finds the pair with the lowest resemblance inside a cluster, in two sweeps: first the document that is least near to
-    /// the kept one and then, in a component, the document that is least near to the first one found. May miss a pair with
-    /// a lower resemblance.
+    /// Finds a pair of low resemblance inside a cluster with two sweeps. The first sweep finds the document of each
+    /// cluster with the lowest resemblance to the kept document. For components, the second sweep finds the document
+    /// with the lowest resemblance to that one. The pair with the lowest resemblance of all may be missed.
     fn find_lowest(
         &self,
         grouped: &Grouped,
@@ -309,7 +311,7 @@ impl Clusters {
     ) -> twindex::Result<Option<(u32, u32, f64)>> {
         let value = |score: Option<Score>| Some(score?.resemblance()?.value());
         let kept_of_group = &self.kept_of_group[..];
-        // Indexed by the kept document. Of equal values the first wins, so that the result is deterministic.
+        // Indexed by the kept document. The first of equal values is taken, so that the result is deterministic.
         let mut farthest =
             Column::filled(&grouped.budget, grouped.len(), FarthestGroup { value: NONE, group: 0 })?;
         for (group, &kept) in (0..).zip(kept_of_group) {
@@ -335,7 +337,7 @@ impl Clusters {
             let measured = measure(group.min(far), group.max(far));
             measured.map(|score| Some((value(score)?, first(group), first(far)))).transpose()
         };
-        // Of equal values the left one wins, which is the first.
+        // On ties, takes the left value, which has the lower index, so that the result is deterministic.
         let min = (0..kept_of_group.len() as u32)
             .into_par_iter()
             .filter_map(swept)
@@ -345,7 +347,7 @@ impl Clusters {
     }
 }
 
-/// The group of a cluster with the lowest score to the kept one.
+/// The group of a cluster whose resemblance to the kept document is lowest.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct FarthestGroup {
@@ -353,12 +355,12 @@ struct FarthestGroup {
     group: u64,
 }
 
-/// Takes the place of the value where there is no group: greater than any resemblance.
+/// Value of a cluster for which no group was found: above any resemblance.
 const NONE: f64 = 2.0;
 
-/// Splits components of more than `max` documents. In the order of the input, a group that is in no cluster yet begins a
-/// cluster, and adds the groups that it is paired with, up to the limit. So no member is farther from the first than the
-/// threshold of pairs allows. A group of identical documents is never split, however large.
+/// Splits components of more than `max` documents. Scans the groups in input order: a group that is not yet in a
+/// cluster starts one and adds the free groups that it is paired with, up to the limit. So every member is near the
+/// first member. A group of equal texts is never split, even if it exceeds the limit.
 ///
 /// Returns the first group of each group's cluster, and the number of components that were split.
 fn cut_large(
@@ -368,10 +370,10 @@ fn cut_large(
     max: u32,
 ) -> twindex::Result<(Column<u32>, u64)> {
     if max == u32::MAX {
-        return Ok((roots, 0)); // none can have more
+        return Ok((roots, 0)); // no component can be larger
     }
     let members = |group: u32| u64::from(grouped.groups[group as usize].documents);
-    // Numbers of documents and of groups of each root.
+    // Number of documents and of groups under each root.
     let mut sizes = Column::filled(&grouped.budget, roots.len(), [0_u64; 2])?;
     for (group, &root) in (0..).zip(&roots[..]) {
         let [documents, groups] = &mut sizes[root as usize];
@@ -395,7 +397,8 @@ fn cut_large(
             sizes[group as usize][0] = members(group);
         }
     }
-    // Pairs ascend: all pairs in which an earlier group could add a group come before the first pair that the group begins.
+    // Pairs are in ascending order: all pairs by which earlier groups could add a group precede the pairs that begin
+    // with it.
     near.for_each(|a, b, _| {
         let is_free = is_large[b as usize] != 0 && roots[b as usize] == b && roots[a as usize] == a;
         if is_free && sizes[a as usize][0] + members(b) <= u64::from(max) {

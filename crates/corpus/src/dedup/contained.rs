@@ -1,5 +1,5 @@
-//! Documents of a history that are contained in a later, kept document. Documents of a history cannot be removed any more,
-//! so these are only reported.
+//! Documents of a history that a later, kept document contains. Documents of a history can no longer be removed, so
+//! they are only reported.
 
 use twindex::sketch::Nearness;
 use twindex_join::{JoinResources, Priority, cover_sets};
@@ -11,10 +11,10 @@ use super::near::JoinLimits;
 use super::rules::KeepRules;
 use super::score::Score;
 
-/// The pairs of a contained and a containing document, and the number of comparisons.
+/// The documents of the history that a kept document contains, and the number of comparisons made.
 #[derive(Default)]
 pub(super) struct Contained {
-    /// The groups of the history, ascending, each with the first kept document of this run that contains it, and their
+    /// For each contained group of the history, ascending: the group, the first kept document that contains it, and the
     /// score.
     pub(super) found: Vec<(u32, u32, Score)>,
     pub(super) comparisons: u64,
@@ -22,7 +22,7 @@ pub(super) struct Contained {
 }
 
 impl Contained {
-    /// Searches the kept documents of this run for each document of the history.
+    /// Finds the kept documents of this run that contain documents of the history.
     pub(super) fn of(
         grouped: &Grouped,
         clusters: &Clusters,
@@ -34,7 +34,7 @@ impl Contained {
         let stays = |group: u32| {
             group >= rules.fixed && grouped.group_of[clusters.kept_of_group[group as usize] as usize] == group
         };
-        // Kept documents come first and remain kept here, so every later document is compared only with them.
+        // Kept documents come first and are never removed here, so every later document is compared only with them.
         let (stay, rest): (Vec<u32>, Vec<u32>) = in_order.into_iter().partition(|&group| stays(group));
         let (history, gone): (Vec<u32>, Vec<u32>) = rest.into_iter().partition(|&group| group < rules.fixed);
         if stay.is_empty() || history.is_empty() {
@@ -62,7 +62,8 @@ impl Contained {
         Ok(Self { found: found.collect(), comparisons: covered.comparisons, counted: covered.counted })
     }
 
-    /// Returns the contained documents, in the order of their keys, each with the document that contains it.
+    /// Returns the contained documents in ascending order of their keys, each with the document that contains it and
+    /// the score.
     pub(super) fn by_key(&self, corpus: &Corpus) -> Vec<(u32, u32, Score)> {
         let mut all = Vec::new();
         for document in 0..corpus.history {

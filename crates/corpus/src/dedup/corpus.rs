@@ -1,4 +1,4 @@
-//! What is stored about the documents of files: keys, places and lines, and the groups of equal texts.
+//! The data stored about the documents of a run: keys, positions in the inputs, lines, and groups of equal texts.
 
 use std::io;
 use std::ops::Range;
@@ -16,35 +16,36 @@ use super::lines::{LineReader, LineStore};
 use crate::input::{Annotation, Form, KeptBlock, Parser, Place};
 use crate::sketching::Sketched;
 
-/// All data about the documents.
+/// The documents of a run.
 pub(super) struct Corpus {
-    /// Number of documents, from the first on, that are a history: they are kept, and are not written.
+    /// Number of documents of the history. They precede all others, are always kept, and are not written.
     pub(super) history: u32,
-    /// Number of groups, from the first on, that have documents of the history.
+    /// Number of groups with documents of the history. They precede all other groups.
     pub(super) history_groups: u32,
     pub(super) keys: DocumentKeys,
     places: DocumentPlaces,
-    /// For each document, in order, whether its key differs from the key in its line.
+    /// For each document, whether its key differs from the key in its line.
     other_keys: OtherKeys,
-    /// The bits of the priority number of each document that is not of the history; empty if no number is used.
+    /// The number of each document after the history that `--keep max` and `--keep min` compare, as bits. Empty if the
+    /// rule uses no numbers.
     pub(super) numbers: Column<u128>,
-    /// The URL of each document, if URLs are in a field; empty for documents without one.
+    /// The URL of each document, empty if it has none; `None` if no field has URLs.
     urls: Option<DocumentKeys>,
-    /// Documents grouped by equal texts.
+    /// The documents in groups of equal texts.
     pub(super) grouped: Grouped,
-    /// The line of each document in a file of kept documents, in the order of the documents.
+    /// The line of each document, as it is written to a file of kept documents.
     lines: LineStore,
-    /// The keys of the documents that are not of the history; `None` once they are not needed.
+    /// Finds documents after the history by key; `None` once lookups are no longer needed.
     by_key: Option<KnownKeys>,
-    /// Documents that are near a document of another index.
+    /// Documents that were removed because they are near a document of an index.
     pub(super) dropped: DroppedDocuments,
-    /// Parses stored lines again.
+    /// Parses stored lines again when their texts are needed.
     pub(super) parser: Parser,
 }
 
 impl Corpus {
-    /// Creates an empty corpus. Data about documents takes up to `memory` bytes of memory, and sets take as many again; the
-    /// rest is in scratch files in `folder`.
+    /// Creates an empty corpus. The data about documents takes up to `memory` bytes and the sets up to `memory` bytes
+    /// more; the rest is in scratch files in `folder`.
     pub(super) fn new(
         folder: &Path,
         memory: usize,
@@ -68,7 +69,8 @@ impl Corpus {
         })
     }
 
-    /// Adds a document of a history. These must be added before all others. Their keys may repeat.
+    /// Adds a document of a history. All documents of the history must be added before the others. Their keys may
+    /// repeat.
     pub(super) fn add_history(&mut self, one: &Sketched, set: NewSet<'_>) -> anyhow::Result<()> {
         self.push(one, set)?;
         self.history = self.keys.len() as u32;
@@ -90,7 +92,7 @@ impl Corpus {
         Ok(())
     }
 
-    /// Returns an error if an earlier document has the same key.
+    /// Returns an error if a document after the history already has this key.
     fn check_is_new(&self, one: &Sketched) -> anyhow::Result<()> {
         let key = one.key.as_slice();
         let first = self.document_at(key).map(|document| self.places.get(document));
@@ -114,7 +116,7 @@ impl Corpus {
             .with_context(|| format!("{}: cannot be kept", one.place))?;
         let inside = &one.attached.deciding().inside;
         let new = NewDocument { hash: whole.hash, tokens: one.tokens, inside, sketch: &one.sketch, set };
-        // To compare equal texts, only the lines are read.
+        // Only the stored lines are needed to compare texts for equality.
         let Self { grouped, lines, places, parser, .. } = self;
         let identity = |document: u32| -> anyhow::Result<_> {
             let line = found(places, document, lines.get(document as usize))?;
@@ -123,23 +125,23 @@ impl Corpus {
         grouped.add(&new, |first| -> anyhow::Result<bool> { Ok(identity(first)? == identity(document)?) })
     }
 
-    /// Records a document that is dropped.
+    /// Records a document that is removed because it is near a document of an index.
     pub(super) fn drop_near(&mut self, one: &Sketched, dropped: &Dropped) -> anyhow::Result<()> {
         self.check_is_new(one)?;
         self.dropped.push(&one.key, &one.place, dropped)
     }
 
-    /// Returns the URL of a document: the URL field, or the key if no field was named.
+    /// Returns the URL of a document: the value of the URL field or, if no field has URLs, its key.
     pub(super) fn url(&self, document: u32) -> &[u8] {
         self.urls.as_ref().unwrap_or(&self.keys).get(document)
     }
 
-    /// Returns whether URLs are in a field.
+    /// Returns whether a field of the documents has their URLs.
     pub(super) fn has_urls(&self) -> bool {
         self.urls.is_some()
     }
 
-    /// Adds the lines of documents to a block, until the block is full or no documents remain.
+    /// Adds lines of documents to a block until it is full or all documents were added.
     pub(super) fn fill(
         &self,
         block: &mut KeptBlock,
@@ -170,56 +172,56 @@ impl Corpus {
         found(&self.places, document, self.lines.get(document as usize))
     }
 
-    /// Returns a reader of lines, for mostly sequential reads.
+    /// Returns a reader of lines that is fast if lines are read mostly in order.
     pub(super) fn reading(&self) -> LineReader<'_> {
         self.lines.reading()
     }
 
-    /// Returns whether any document is an HTML page. The line of a page has the markup, not the text that is compared.
+    /// Returns whether any document is an HTML page. The stored line of a page has its markup, not the compared text.
     pub(super) fn has_pages(&self) -> bool {
         self.documents().any(|document| matches!(self.form(document), Form::Html))
     }
 
-    /// Returns the form of a document's line.
+    /// Returns the form in which a document's line is stored.
     pub(super) fn form(&self, document: u32) -> Form {
         self.lines.form(document as usize)
     }
 
-    /// The documents that are not of the history, in the order of the input.
+    /// Returns the documents after the history, in input order.
     pub(super) fn documents(&self) -> Range<u32> {
         self.history..self.keys.len() as u32
     }
 
-    /// Returns the group of the document with this key.
+    /// Returns the group of the document with this key; `None` if there is no such document.
     pub(super) fn group_at(&self, key: Key<'_>) -> Option<u32> {
         let Key::Bytes(key) = key else { return None };
         self.document_at(key).map(|document| self.grouped.group_of[document as usize])
     }
 
-    /// Returns the document with this key that is not of the history.
+    /// Returns the document after the history that has this key.
     fn document_at(&self, key: &[u8]) -> Option<u32> {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
-    /// Frees the lookup structures, once all documents are added. With `asked`, groups can still be found by the keys of
-    /// their documents.
+    /// Frees the lookup structures after all documents were added. With `asked`, [`group_at`](Self::group_at) still
+    /// works.
     pub(super) fn end(&mut self, asked: bool) {
         self.grouped.end();
         self.by_key = self.by_key.take().filter(|_| asked);
     }
 
-    /// Returns the documents that are not of the history in the order of their keys. Takes about `memory` bytes.
+    /// Returns the documents after the history in ascending order of their keys. Uses about `memory` bytes.
     pub(super) fn by_key(&self, memory: usize) -> twindex::Result<ByKey> {
         ByKey::of(&self.keys, self.documents(), &self.grouped.budget, memory)
     }
 
-    /// Returns the documents of the history in the order of their keys.
+    /// Returns the documents of the history in ascending order of their keys. Uses about `memory` bytes.
     pub(super) fn history_by_key(&self, memory: usize) -> twindex::Result<ByKey> {
         ByKey::of(&self.keys, 0..self.history, &self.grouped.budget, memory)
     }
 }
 
-/// For each document, whether its key differs from the key in its line: one bit each, in a column.
+/// One bit for each document: whether its key differs from the key in its line.
 struct OtherKeys {
     bits: Column<u64>,
     documents: u32,
@@ -247,7 +249,7 @@ impl OtherKeys {
     }
 }
 
-/// Returns the line read for a document; errors, and a missing line, name the document's place.
+/// Returns the stored line of a document. I/O errors, and the error for a missing line, name the document's position.
 fn found<L>(places: &DocumentPlaces, document: u32, line: io::Result<Option<L>>) -> anyhow::Result<L> {
     let place = || places.get(document);
     match line {
@@ -259,7 +261,7 @@ fn found<L>(places: &DocumentPlaces, document: u32, line: io::Result<Option<L>>)
     }
 }
 
-/// Returns the error about a document whose key the document at `first` already has.
+/// Returns the error for a document whose key the document at `first` already has.
 fn repeated(one: &Sketched, first: &Place) -> anyhow::Error {
     let (key, again) = (one.key.as_slice(), &one.place);
     let advice = if first == again {

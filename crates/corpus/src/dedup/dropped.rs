@@ -1,4 +1,4 @@
-//! Documents that are removed for a document of an index.
+//! Documents that were removed because they are near a document of an index.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use super::score::{Score, ScoreKind};
 use crate::input::Place;
 use crate::tsv;
 
-/// Why a document is dropped: the near document of the index.
+/// The near document of the index for which a document was removed.
 pub(super) struct Dropped {
     pub(super) other: KeyBuf,
     pub(super) near: MeasuredNearness,
@@ -24,7 +24,7 @@ pub(super) enum MeasuredNearness {
 }
 
 impl Dropped {
-    /// Writes the key of the near document, and the score.
+    /// Writes the key of the near document and the score as table columns.
     fn write(&self, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_key(out, &self.other)?;
         match self.near {
@@ -40,12 +40,12 @@ impl Dropped {
     }
 }
 
-/// All dropped documents.
+/// All documents that were removed because of an index.
 pub(super) struct DroppedDocuments {
     keys: DocumentKeys,
     known: Option<KnownKeys>,
     places: DocumentPlaces,
-    /// For each document the columns after its key.
+    /// For each document, the table columns after its key.
     columns: DocumentKeys,
     budget: MemoryBudget,
 }
@@ -61,13 +61,13 @@ impl DroppedDocuments {
         self.keys.len()
     }
 
-    /// Returns the place of the document with this key.
+    /// Returns the position of the document with this key.
     pub(super) fn place_of(&self, key: &[u8]) -> Option<Place> {
         let found = self.known.as_ref().and_then(|known| known.find(&self.keys, key));
         found.map(|number| self.places.get(number))
     }
 
-    /// Adds a document whose key is new.
+    /// Adds a document. Its key must be new.
     pub(super) fn push(&mut self, key: &[u8], place: &Place, dropped: &Dropped) -> anyhow::Result<()> {
         let number = u32::try_from(self.len()).context("more than 2^32 documents")?;
         let known = match &mut self.known {
@@ -82,12 +82,12 @@ impl DroppedDocuments {
         Ok(self.columns.push(&columns)?)
     }
 
-    /// Returns the numbers of the documents in the order of their keys. Takes about `memory` bytes.
+    /// Returns the indices of the documents in ascending order of their keys. Uses about `memory` bytes.
     pub(super) fn sorted(&self, memory: usize) -> twindex::Result<Column<u32>> {
         self.keys.sorted(0..self.len() as u32, &self.budget, memory)
     }
 
-    /// Writes the line of a document.
+    /// Writes the table line of a document.
     pub(super) fn write(&self, number: u32, out: &mut impl Write) -> std::io::Result<()> {
         tsv::write_field(out, self.keys.get(number))?;
         out.write_all(b"\t")?;

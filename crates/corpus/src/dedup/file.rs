@@ -1,4 +1,4 @@
-//! Writes files of results.
+//! Writes the files of a results folder.
 
 use std::io::{self, BufWriter};
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use twindex::sys::DurableFile;
 
-/// Writes a file and makes it durable.
+/// Writes a file and syncs it.
 pub(super) fn write_file(
     path: &Path,
     write: impl FnOnce(&mut BufWriter<DurableFile>) -> io::Result<()>,
@@ -17,7 +17,7 @@ pub(super) fn write_file(
         write(&mut out)?;
         out.into_inner().map_err(io::IntoInnerError::into_error)?.finish()
     };
-    // The path is in a temporary folder that the user does not know, so the error has only the file name.
+    // The folder is a temporary one that the user does not know, so the error names the file without its folder.
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     whole().with_context(|| format!("{name}: cannot write"))
 }

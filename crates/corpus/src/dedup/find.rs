@@ -1,6 +1,5 @@
-//! From the documents read to the results: decides which documents are kept, then writes the index and the page about it in
-//! parallel with the tables and documents. The two halves do not depend on each other, and parts of each use one thread
-//! only.
+//! Decides which documents are kept, then writes the results. The index and the HTML report about it are written in
+//! parallel with the tables and documents: neither depends on the other, and parts of both are single-threaded.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,51 +33,51 @@ use crate::page::{self, Figures, VerifyOptions};
 use crate::urls::URLS;
 use crate::watch::{Stages, Stopwatch};
 
-/// The result of the search, and of writing the files.
+/// The result of the search, and counts and names of the written files.
 pub(super) struct SearchOutcome {
     pub(super) near: NearGroups,
     pub(super) clusters: Clusters,
-    /// Number of lines in contained.tsv, if it was written.
+    /// Number of lines in contained.tsv; `None` if it was not written.
     pub(super) contained: Option<u64>,
-    /// Counts of duplicates by host, if documents have URLs.
+    /// Counts of duplicates by host; `None` if documents have no URLs.
     pub(super) hosts: Option<Hosts>,
-    /// Counts of revisit records, if they were requested.
+    /// Counts of revisit records; `None` if they were not requested.
     pub(super) revisits: Option<Revisits>,
     /// Number of lines in pairs.tsv.
     pub(super) pairs: u64,
-    /// File names of the kept documents.
+    /// Names of the files of kept documents.
     pub(super) kept_files: Vec<String>,
-    /// File names of all documents.
+    /// Names of the files of annotated documents.
     pub(super) annotated_files: Vec<String>,
 }
 
-/// Numbers about the index for the page, and the times they took.
+/// The figures about the index for the HTML report, and the times for index and figures.
 struct SideResults {
-    /// Numbers for the page, if one is written.
+    /// Figures for the HTML report; `None` if no report is written.
     figures: Option<Figures>,
-    /// CPU seconds for writing the index, and for computing the numbers.
+    /// CPU seconds for writing the index, and for computing the figures.
     indexing: f64,
     looking: f64,
 }
 
-/// The sketches and options of an index of the documents.
+/// The sketches, parameters and options for building an index.
 pub(super) struct Indexed<'i> {
     pub(super) params: &'i Params,
     pub(super) table: Option<&'i Arc<IdfTable>>,
-    /// The sketches of all documents that are not of the history, in the order of the input.
+    /// The sketches of all documents after the history, in input order.
     pub(super) sketches: &'i Sketched,
 }
 
 impl Indexed<'_> {
-    /// Writes an index of all documents, used to find near documents: without sets and marks.
+    /// Builds an index of all documents that is used to find near documents. It has no sets and no marks.
     fn make_of_all(&self, path: &Path, memory: usize, corpus: &Corpus) -> anyhow::Result<Snapshot> {
         let mut params = self.params.clone();
         (params.sets, params.marks, params.values) = (false, false, false);
         Indexed { params: &params, ..*self }.make(path, memory, corpus, (|_| IndexMembership::Kept, false))
     }
 
-    /// Writes the index of the wanted documents. If it is the `last` index of the run, the disk space of sketches and sets
-    /// is freed while it is written.
+    /// Builds an index of the documents that `wanted` selects. With `last`, no other index is built in this run, and
+    /// the disk space of sketches and sets is freed while they are read.
     fn make(
         &self,
         path: &Path,
@@ -87,15 +86,15 @@ impl Indexed<'_> {
         (wanted, last): (impl Fn(u32) -> IndexMembership, bool),
     ) -> anyhow::Result<Snapshot> {
         let table = self.table.map(|table| &**table);
-        // Neither this job nor its callers read much of the index, so it is not cached.
+        // Little of the index is read again during the run, so its writes bypass the page cache.
         let index = Index::create_from(Arc::new(UncachedVfs), path, self.params.clone(), table)?;
         let mut writer = index.writer()?;
         writer.set_memory(memory);
-        writer.set_logged(false); // one commit, which makes segments
+        writer.set_logged(false); // a single commit writes segments, so no log is needed
         let grouped = &corpus.grouped;
         let group = |number: u32| grouped.group_of[(corpus.history + number) as usize];
         let numbers = 0..corpus.documents().len() as u32;
-        // Several documents may share a set; it can be freed early only if documents are in the order of their groups.
+        // Several documents may share a set. It can be freed early only if documents are in the order of their groups.
         let frees_sets =
             last && numbers.filter(|&number| wanted(number) != IndexMembership::Not).map(group).is_sorted();
         if frees_sets && !self.params.sets {
@@ -110,7 +109,7 @@ impl Indexed<'_> {
             }
             let set = if frees_sets { reader.next_set(group)? } else { reader.set(group)? };
             out.extend_from_slice(set);
-            // The index stores the set of the text alone, as queries compute it.
+            // The set in the index must be that of the text alone, since queries compute it from a text.
             if take_outside(out, grouped.value_of(group)) {
                 out.sort_unstable();
             }
@@ -147,7 +146,7 @@ impl Dedup {
         let (mut near, clusters, whole) = self.decide(indexed, corpus, rules, limits, stages)?;
         let contained = self.contained(corpus, &mut near, &clusters, rules, limits, stages)?;
 
-        // The index, or the page, takes the other half of the memory at the same time.
+        // The index or the figures use the other half of the memory budget at the same time.
         let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let history = corpus.history;
         let wanted = |number: u32| match (clusters.is_kept(&corpus.grouped, history + number), self.index) {
@@ -203,7 +202,7 @@ impl Dedup {
         Ok(SearchOutcome { near, clusters, contained, hosts, revisits, pairs, kept_files, annotated_files })
     }
 
-    /// Writes the kept documents, unless a stopped run has, and returns the names of the files.
+    /// Writes the kept documents, unless the stopped run already did. Returns the names of the files.
     fn keep_documents(
         &self,
         corpus: &Corpus,
@@ -226,7 +225,7 @@ impl Dedup {
         Ok(names)
     }
 
-    /// Finds the documents of the history that later, kept documents contain, if containment is counted.
+    /// With containment, finds the documents of the history that later, kept documents contain.
     fn contained(
         &self,
         corpus: &Corpus,
@@ -247,8 +246,8 @@ impl Dedup {
         Ok(Some(contained.by_key(corpus)))
     }
 
-    /// Decides which documents are kept. If the decision needs an index of all documents and that is also the requested
-    /// index, returns the index with the result.
+    /// Decides which documents are kept. If the search needs an index of all documents, and such an index is also
+    /// requested as a result, returns it too.
     fn decide(
         &self,
         indexed: Option<&Indexed<'_>>,
@@ -265,7 +264,7 @@ impl Dedup {
         let saved = load(&corpus.grouped, limits)?;
         let whole = match indexed.filter(|_| !is_by_sets && (saved.is_none() || is_result)) {
             None => None,
-            // Duplicates are marked once the decision is known.
+            // Duplicates are marked in the index after the decision.
             Some(indexed) if is_result => {
                 Some(indexed.make_of_all(&limits.folder.join(layout::INDEX), limits.memory, corpus)?)
             }
@@ -293,16 +292,16 @@ impl Dedup {
         Ok((near, clusters, whole.filter(|_| is_result)))
     }
 
-    /// Computes the numbers about the index for the page, if there is an index.
+    /// Computes the figures about the index for the HTML report, if there is an index.
     fn look(&self, snapshot: Option<&Snapshot>, limits: &JoinLimits<'_>) -> SideResults {
         let looking = Stopwatch::of_thread();
         let look = VerifyOptions { threshold: self.threshold(), max_bucket: limits.max_bucket };
         // The index is still in the temporary folder.
         let path = limits.folder.join(layout::INDEX);
-        // The other half of the threads works on pairs at the same time.
+        // The other threads write the tables at the same time.
         let threads = (rayon::current_num_threads() / 2).max(1);
         let resources = JoinResources { dir: limits.folder, memory: limits.memory, threads };
-        // An error in the page does not discard the results.
+        // If the report fails, the other results are kept.
         let figures = snapshot.and_then(|snapshot| {
             page::look(snapshot, &path, look, resources, page::ClusterSource::Added)
                 .map_err(|error| note_no_page(&error, limits.observer))
@@ -311,7 +310,7 @@ impl Dedup {
         SideResults { figures, indexing: 0.0, looking: looking.cpu_seconds() }
     }
 
-    /// Writes the page with the clusters.
+    /// Writes the HTML report with the clusters.
     fn write_page(
         &self,
         figures: Figures,
@@ -336,7 +335,7 @@ impl Dedup {
         page::write(&folder.join(layout::REPORT), &figures)
     }
 
-    /// Finds the pairs of near texts.
+    /// Finds the near groups by the method of the options.
     fn near(
         &self,
         corpus: &Corpus,
@@ -364,7 +363,7 @@ impl Dedup {
         })
     }
 
-    /// Computes the clusters, and the score of each group with its kept one.
+    /// Computes the clusters, and the score of each group against its kept group.
     fn clusters(
         &self,
         corpus: &Corpus,
@@ -372,7 +371,7 @@ impl Dedup {
         rules: &KeepRules<'_>,
         snapshot: Option<&Snapshot>,
     ) -> anyhow::Result<Clusters> {
-        // With leaders, the score of every removed document is known already.
+        // With leaders, the score of each removed document is already known.
         let is_measured = rules.clustering == Clustering::Components;
         let signatures = match (snapshot, self.method, self.verify()) {
             (Some(snapshot), Method::Minhash, Verify::Signature) if is_measured => {
@@ -398,7 +397,7 @@ impl Dedup {
         Ok(Clusters::of(&corpus.grouped, near, rules, measure, corpus.history)?)
     }
 
-    /// Returns the rules by which groups are kept, with `priority` as their order.
+    /// Returns the rules that decide which groups are kept; `priority` gives the order of the groups.
     fn rules<'p>(&self, priority: &'p Priority, corpus: &Corpus) -> KeepRules<'p> {
         KeepRules {
             clustering: self.clusters,
@@ -414,12 +413,12 @@ impl Dedup {
     }
 }
 
-/// The sealed journal file with the decision, from which a resumed run continues.
+/// Name of the sealed journal file with the decision, from which a resumed run continues.
 const DECIDED: &str = "decided";
-/// The sealed journal file with the kept documents; see [`DECIDED`].
+/// Name of the sealed journal file with the names of the kept documents' files; see [`DECIDED`].
 const KEPT: &str = "kept";
 
-/// Loads the near groups that a stopped run has stored.
+/// Loads the decision of the stopped run from the journal; `None` if there is none.
 fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<NearGroups>> {
     let Some(mut content) = limits.journal.map(|journal| journal.sealed(DECIDED)).transpose()?.flatten()
     else {
@@ -430,7 +429,7 @@ fn load(grouped: &Grouped, limits: &JoinLimits<'_>) -> anyhow::Result<Option<Nea
         .map(Some)
 }
 
-/// Writes the index of the wanted documents, unless a stopped run has.
+/// Builds the index of the wanted documents, unless the stopped run already did.
 fn make_of_kept(
     indexed: &Indexed<'_>,
     corpus: &Corpus,
@@ -452,8 +451,8 @@ fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
     observer.missing(&format!("no report.html: {error:#}"));
 }
 
-/// Writes the tables of results and, if requested, all documents with their decisions. Returns the number of pairs, and the
-/// names of the files of these documents.
+/// Writes the tables of results and, if requested, the annotated documents. Returns the number of pairs, and the names
+/// of the files of annotated documents.
 fn write_tables(
     corpus: &Corpus,
     by_key: Option<ByKey>,

@@ -1,4 +1,4 @@
-//! Groups of documents with equal texts, and the data by which groups are compared.
+//! Groups of documents with equal texts, and the sets and sketches by which groups are compared.
 
 use anyhow::{Context, anyhow};
 use twindex::sys::{Column, MemoryBudget};
@@ -13,73 +13,73 @@ use super::score::{Sampled, Score, ScoreKind};
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 pub(super) struct DocumentGroup {
-    /// Number of tokens, or of features, of the text.
+    /// Number of tokens of the text, or of its features.
     pub tokens: u64,
-    /// Number of the group's value of the `--inside` field.
+    /// The id of the value of the `--inside` field.
     pub inside: u32,
-    /// The first document of the group, in the order of the input.
+    /// The first document of the group in input order.
     pub first: u32,
     /// Number of documents in the group.
     pub documents: u32,
-    /// Number of distinct shingles; 0 for a text without words.
+    /// Number of distinct shingles; 0 if the text has no words.
     pub shingles: u32,
-    /// Bits: [`EMPTY`], [`HAS_FINGERPRINT`].
+    /// Flags: [`EMPTY`] and [`HAS_FINGERPRINT`].
     flags: u32,
-    /// Explicit padding: a row may have no undefined bytes.
+    /// Explicit padding, since a row must have no uninitialized bytes.
     unused: u32,
 }
 
-/// Flag: the text has no words, or no features.
+/// Flag: the document has no words, or no features.
 const EMPTY: u32 = 1;
-/// Flag: the method uses fingerprints, and the text has words.
+/// Flag: the method uses fingerprints, and the document has words.
 const HAS_FINGERPRINT: u32 = 2;
 
-/// Groups of equal documents, and the sets and sketches by which groups are compared.
+/// The groups of equal documents, with their sets and sketches.
 pub(super) struct Grouped {
-    /// The group of each document, in the order of the input.
+    /// The group of each document, in input order.
     pub group_of: Column<u32>,
     /// The groups, in the order of their first documents.
     pub groups: Column<DocumentGroup>,
-    /// The fingerprints of groups that have one.
+    /// The fingerprint of each group that has [`HAS_FINGERPRINT`], indexed by group.
     fingerprints: Column<u64>,
-    /// Finds the group of an equal text; `None` once all documents are added.
+    /// Finds the group of an equal text; `None` after all documents were added.
     equal: Option<EqualGroups>,
     /// The values of the `--inside` field.
     pub values: InsideValues,
-    /// The set of each group, at the group's number.
+    /// The shingle set of each group, indexed by group.
     pub sets: ShingleSets,
-    /// One sketch for each group, and how its elements were chosen, if the method joins sketches.
+    /// How sketches are sampled, and the sketch of each group; `None` if the method does not join sketches.
     pub sketches: Option<(SampledBy, ShingleSets)>,
-    /// The budget of the columns.
+    /// The memory budget of the columns.
     pub budget: MemoryBudget,
 }
 
-/// The documents of each group.
+/// The documents of each group, in one array.
 pub(super) struct GroupMembers {
-    /// Where the documents of each group start in `documents`, and the end of the last group.
+    /// The start of each group in `documents`, followed by the end of the last group.
     starts: Column<u32>,
     documents: Column<u32>,
 }
 
 impl GroupMembers {
-    /// Returns the documents of a group, in the order of the input.
+    /// Returns the documents of a group, in input order.
     pub(super) fn of(&self, group: u32) -> &[u32] {
         let (group, starts) = (group as usize, &self.starts[..]);
         &self.documents[starts[group] as usize..starts[group + 1] as usize]
     }
 }
 
-/// Number of minima used as anchors.
+/// Number of hashes that serve as anchors of a document.
 pub(super) const ANCHORS: usize = 12;
 
-/// Hashes that similar texts most likely share: minima, or features if no minima are kept.
+/// Hashes that similar texts most likely share: minima or, if the sketch has none, features. They find a reference set.
 pub(super) struct Anchors {
     hashes: [u64; ANCHORS],
     count: usize,
 }
 
 impl Anchors {
-    /// Returns the anchors of a document with this `--inside` value.
+    /// Returns the anchors of a document with this value of the `--inside` field.
     pub(super) fn of(sketch: &Sketch, inside: &[u8]) -> Self {
         let mut hashes = [0; ANCHORS];
         let minima = (0..).zip(sketch.signature());
@@ -95,50 +95,52 @@ impl Anchors {
     }
 }
 
-/// The set of a new document's shingles.
+/// The set of a new document's shingles, and how it is supplied.
 #[derive(Clone, Copy)]
 pub(super) enum NewSet<'s> {
-    /// A set to add, delta-encoded.
+    /// A delta-encoded set to store.
     Encoded(DeltaHeader, &'s [u64]),
-    /// A set of this size, which is not stored.
+    /// The number of distinct shingles; the set is not stored.
     Counted(u64),
-    /// A sorted set to add.
+    /// A sorted set to store.
     Held(&'s [u64]),
-    /// Computes a sorted set to add, and the number of tokens, when they are needed.
+    /// Computes a sorted set to store, and the number of tokens. Called only if the text is new.
     Late(&'s dyn Fn() -> twindex::Result<(Vec<u64>, u64)>),
 }
 
 impl<'s> NewSet<'s> {
-    /// The set of a document with these words: delta-encoded, or only its size if sets are not stored.
+    /// Returns the set of a document from its encoded words, or only its size if there is no `header` because sets are
+    /// not stored.
     pub(super) fn of(header: Option<DeltaHeader>, words: &'s [u64]) -> Self {
         header.map_or(Self::Counted(words.len() as u64), |header| Self::Encoded(header, words))
     }
 }
 
 impl DocumentGroup {
-    /// Returns whether only the first document of the group is paired with documents of other groups.
+    /// Returns whether the group exceeds the cap, so that only its first document is paired with documents of other
+    /// groups.
     pub(super) fn is_starred(&self, max_bucket: usize) -> bool {
         self.documents as usize > max_bucket
     }
 }
 
-/// A document to add to its group.
+/// A document to add to the group of its text.
 pub(super) struct NewDocument<'n> {
-    /// xxh3-128 of the bytes that equal documents share.
+    /// The xxh3-128 hash of the bytes that are compared for equality.
     pub hash: u128,
-    /// Number of tokens of the text, or of features.
+    /// Number of tokens of the text, or of its features.
     pub tokens: u64,
-    /// Value of the `--inside` field; empty if the document is compared with all others.
+    /// The value of the `--inside` field; empty if there is no such field.
     pub inside: &'n [u8],
-    /// The sketch, which is stored if the document begins a group.
+    /// The sketch. It is stored if the document is the first of its group.
     pub sketch: &'n Sketch,
     /// The set of shingles.
     pub set: NewSet<'n>,
 }
 
 impl Grouped {
-    /// Creates the groups without documents. Up to `memory` bytes of sets are in memory, the rest in scratch files. A
-    /// document takes 4 bytes of memory or of scratch files, and a group 70 to 90 bytes, more with longer sketches.
+    /// Creates an empty list of groups. Up to `memory` bytes of sets are kept in memory, the rest in scratch files. A
+    /// document takes 4 bytes of memory or scratch files. A group takes 70 to 90 bytes, or more with longer sketches.
     pub(super) fn new(
         budget: &MemoryBudget,
         memory: usize,
@@ -156,23 +158,23 @@ impl Grouped {
         })
     }
 
-    /// Returns whether a text with this hash and this `--inside` value may have a group.
+    /// Returns whether there may be a group of texts with this hash and this value of the `--inside` field.
     pub(super) fn may_have(&self, hash: u128, inside: &[u8]) -> bool {
         let Some(inside) = self.values.find(inside) else { return false };
         self.equal.as_ref().is_none_or(|equal| equal.may_have(hash ^ u128::from(inside)))
     }
 
-    /// Frees the lookup of equal texts, once all documents are added.
+    /// Frees the lookup of equal texts after all documents were added.
     pub(super) fn end(&mut self) {
         self.equal = None;
     }
 
-    /// Adds the next document to the group of its text, or to a new group if the text is new. `is_equal` returns whether
-    /// this document has the same text as an earlier one with the same hash.
+    /// Adds the next document to the group of its text, or to a new group if the text is new. `is_equal` returns
+    /// whether the text equals that of an earlier document with the same hash.
     ///
     /// # Errors
     ///
-    /// More than 2^32 documents; those of `is_equal`, and of scratch files.
+    /// More than 2^32 documents; the errors of `is_equal`; I/O errors of scratch files.
     pub(super) fn add<E>(
         &mut self,
         one: &NewDocument<'_>,
@@ -237,17 +239,17 @@ impl Grouped {
         Ok(set.len() as u64)
     }
 
-    /// Whether two groups have the same value of the `--inside` field, if there is one.
+    /// Returns whether two groups have the same value of the `--inside` field. True if there is no such field.
     pub(super) fn are_compared(&self, a: u32, b: u32) -> bool {
         self.groups[a as usize].inside == self.groups[b as usize].inside
     }
 
-    /// Returns the `--inside` value of a group; empty if no such field is used.
+    /// Returns the value of the `--inside` field of a group; empty if there is no such field.
     pub(super) fn value_of(&self, group: u32) -> &[u8] {
         self.values.of_number(self.groups[group as usize].inside)
     }
 
-    /// Returns the number of documents so far.
+    /// Returns the number of documents added so far.
     pub(super) fn len(&self) -> usize {
         self.group_of.len()
     }
@@ -256,13 +258,13 @@ impl Grouped {
         &self.groups[self.group_of[document as usize] as usize]
     }
 
-    /// Returns the fingerprint of a group's text, if the method uses fingerprints and the text has words.
+    /// Returns the fingerprint of a group's text; `None` if the method uses none, or if the text has no words.
     pub(super) fn fingerprint(&self, group: u32) -> Option<Fingerprint> {
         let has_one = self.groups[group as usize].flags & HAS_FINGERPRINT != 0;
         has_one.then(|| Fingerprint(self.fingerprints[group as usize]))
     }
 
-    /// Returns the documents of all groups.
+    /// Returns the documents of each group.
     pub(super) fn members(&self) -> twindex::Result<GroupMembers> {
         let mut starts = Column::new(&self.budget);
         let mut end = 0;
@@ -271,7 +273,7 @@ impl Grouped {
             end += group.documents;
         }
         starts.push(end)?;
-        // Each document is written at the start of its group, and the start advances past it.
+        // A counting sort: each document is written at the start of its group, and the start advances past it.
         let mut documents = Column::filled(&self.budget, self.group_of.len(), 0)?;
         let (places, all) = (&mut starts[..], &mut documents[..]);
         for (document, &group) in (0..).zip(&self.group_of[..]) {
@@ -286,7 +288,8 @@ impl Grouped {
         Ok(GroupMembers { starts, documents })
     }
 
-    /// Returns the common elements of the sketches of two groups; `None` if sketches are not joined or give no estimate.
+    /// Returns the score of two groups from the common elements of their sketches; `None` if sketches are not joined,
+    /// or if the sketches give no estimate.
     pub(super) fn sampled(&self, a: u32, b: u32) -> twindex::Result<Option<Score>> {
         let Some((by, sketches)) = &self.sketches else { return Ok(None) };
         let (mut of_a, mut of_b) = (Vec::new(), Vec::new());
@@ -295,7 +298,7 @@ impl Grouped {
         Ok(common.map(|common| Score::Sampled(Sampled::from(common))))
     }
 
-    /// Returns the number of documents whose text has words but whose sketch has no element.
+    /// Returns the number of documents that have words but no element in their sketch.
     pub(super) fn without_elements(&self) -> u64 {
         let Some((_, sketches)) = &self.sketches else { return 0 };
         let groups = (0..).zip(&self.groups[..]).filter(|(_, group)| group.flags & EMPTY == 0);
@@ -305,7 +308,7 @@ impl Grouped {
             .sum()
     }
 
-    /// Returns the score of a text with itself.
+    /// Returns the score of a group against itself.
     pub(super) fn itself(&self, group: u32, kind: ScoreKind) -> Score {
         kind.itself(self.groups[group as usize].shingles)
     }

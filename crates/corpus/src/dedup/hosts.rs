@@ -1,8 +1,8 @@
-//! Duplicates by host: hosts and domains, URL aliases of pages, and hosts that mirror each other.
+//! Statistics of duplicates by host: counts for hosts and domains, URL aliases of pages, and mirrored hosts.
 //!
-//! Counted from the URL and the cluster of each document. All but one of the documents with a URL in a cluster are
-//! duplicates: first those within one host, then those within one domain, then those across domains. Data to sort goes to
-//! scratch files beyond the memory budget.
+//! They are computed from the URL and the cluster of each document. In each cluster, all documents with a URL but one
+//! are duplicates. They are counted first within hosts, then within domains, then across domains. Data that exceeds the
+//! memory budget is sorted in scratch files.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,39 +17,40 @@ use super::file::write_file;
 use super::inside::{InsideValues, NO_FIELD};
 use crate::tsv;
 
-/// File names of the table of hosts, and of the table of pairs of hosts with near pages, in a folder of results.
+/// File names of the table of hosts and of the table of host pairs with near pages, in a results folder.
 pub(super) const HOSTS: &str = "hosts.tsv";
 pub(super) const MIRRORS: &str = "mirrors.tsv";
 
-/// Maximal number of hosts of a cluster whose pairs are counted; larger clusters are left out.
+/// Maximum number of hosts in a cluster for its pairs of hosts to be counted. Clusters with more hosts are skipped.
 const HOSTS_PAIRED: usize = 64;
-/// Number of hosts, and of pairs of hosts, in a report.
+/// Number of hosts, and of pairs of hosts, shown in a report.
 const SHOWN: usize = 10;
-/// Number of candidates in memory from which the shown ones are chosen.
+/// Number of candidates collected in memory before they are reduced to those shown.
 const HELD: usize = 1 << 12;
 
-/// Counts of duplicates by host.
+/// Statistics of duplicates by host.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Hosts {
-    /// Number of documents with a URL.
+    /// Number of documents with a URL, called pages below.
     pub pages: u64,
-    /// Number of hosts of these documents. A host includes the port, unless it is the default of the scheme.
+    /// Number of hosts of the pages. A host includes the port if it is not the default port of the scheme.
     pub hosts: u64,
     /// Number of registrable domains of these hosts.
     pub domains: u64,
-    /// Number of pages removed for another page of their cluster: the sum of the next three.
+    /// Number of pages that are duplicates: the sum of the next three fields.
     pub duplicates: u64,
-    /// Number of duplicates of a page of the same host: pages minus hosts, summed over the clusters.
+    /// Number of duplicates of a page on the same host: pages minus hosts, summed over all clusters.
     pub duplicates_within_hosts: u64,
-    /// Number of duplicates of a page of another host of the same domain: hosts minus domains, summed over the clusters.
+    /// Number of duplicates of a page on another host of the same domain: hosts minus domains, summed over all
+    /// clusters.
     pub duplicates_within_domains: u64,
-    /// Number of duplicates of a page of another domain: domains minus 1, summed over the clusters.
+    /// Number of duplicates of a page on another domain: domains minus 1, summed over all clusters.
     pub duplicates_across_domains: u64,
-    /// Number of near pages whose URLs differ only by common aliases, for each alias.
+    /// For each kind of URL alias, its name and the number of near pages whose URLs differ only by such aliases.
     pub aliases: Vec<(&'static str, u64)>,
     /// Number of pairs of hosts with near pages.
     pub mirrors: u64,
-    /// Number of clusters with too many hosts, whose pairs of hosts are not counted.
+    /// Number of clusters whose pairs of hosts were not counted because the cluster has too many hosts.
     pub crowded_clusters: u64,
     /// The hosts with the most near pages.
     pub most_near: Vec<Host>,
@@ -57,27 +58,27 @@ pub struct Hosts {
     pub most_mirrored: Vec<Mirror>,
 }
 
-/// A host, and its pages.
+/// A host, with counts of its pages.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Host {
-    /// The host, with its port if it is not the default.
+    /// The name of the host, with its port if that is not the default.
     pub host: String,
     /// The registrable domain of the host.
     pub domain: String,
     /// Number of pages of the host.
     pub pages: u64,
-    /// Number of pages near another page.
+    /// Number of pages that are near another page.
     pub near: u64,
-    /// Number of pages near another page of this host.
+    /// Number of pages that are near another page of this host.
     pub near_inside: u64,
-    /// Number of pages near a page of another host.
+    /// Number of pages that are near a page of another host.
     pub near_outside: u64,
 }
 
-/// Two hosts with near pages.
+/// Two hosts that have pages near each other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Mirror {
-    /// The first of the two hosts, by name.
+    /// The host whose name sorts first.
     pub host: String,
     /// The other host.
     pub other: String,
@@ -92,7 +93,7 @@ pub struct Mirror {
 }
 
 impl Mirror {
-    /// Returns for each host the share of its pages that are near a page of the other.
+    /// Returns the share of each host's pages that are near a page of the other host, from 0 to 1.
     #[must_use]
     pub fn shares(&self) -> (f64, f64) {
         let share = |near: u64, pages: u64| near as f64 / pages.max(1) as f64;
@@ -106,20 +107,20 @@ impl Host {
     }
 }
 
-/// Collects the URLs of documents.
+/// Collects the URLs and clusters of documents, then counts duplicates by host.
 pub struct HostCounter<'r> {
     budget: &'r MemoryBudget,
     memory: usize,
     hosts: InsideValues,
-    /// For each document its host, the hash of its URL without aliases, its aliases, and its cluster.
+    /// For each page: its host, the hash of its URL without aliases, its aliases as bits, and its cluster.
     pages: Column<HostPage>,
 }
 
-/// A host, a cluster, the bits of aliases, and the halves of a hash.
+/// A page: host, cluster, bits of the aliases, and the two halves of the hash of the URL.
 type HostPage = [u32; 5];
 
 impl<'r> HostCounter<'r> {
-    /// Creates a counter without documents. Data about documents takes memory of `budget`; sorting takes `memory` bytes.
+    /// Creates a counter without documents. Data about documents counts against `budget`; sorting uses `memory` bytes.
     ///
     /// # Errors
     ///
@@ -128,11 +129,11 @@ impl<'r> HostCounter<'r> {
         Ok(Self { budget, memory, hosts: InsideValues::new(budget)?, pages: Column::new(budget) })
     }
 
-    /// Adds a document; a string that is not a URL with a host is ignored.
+    /// Adds a document. Ignores `url` if it is not a URL with a host.
     ///
     /// # Errors
     ///
-    /// A scratch file cannot be written; there are too many hosts.
+    /// A scratch file cannot be written, or there are too many hosts.
     pub fn add(&mut self, url: &[u8], cluster: u32) -> anyhow::Result<()> {
         let Some(mut parts) = std::str::from_utf8(url).ok().and_then(Parts::parse) else { return Ok(()) };
         let host = self.hosts.number(parts.authority().as_bytes())?;
@@ -153,7 +154,7 @@ impl<'r> HostCounter<'r> {
         self.pages.is_empty()
     }
 
-    /// Counts duplicates, and writes the tables of hosts and of mirrors to `folder`, if given. Scratch files are in the
+    /// Counts the duplicates. Writes the tables of hosts and of mirrors to `folder`, if given. Scratch files are in the
     /// folder of the memory budget.
     ///
     /// # Errors
@@ -211,7 +212,7 @@ impl<'r> HostCounter<'r> {
     }
 }
 
-/// Returns the registrable domain of a host, which may have a port.
+/// Returns the registrable domain of a host. A port after the host is ignored.
 fn domain_of_host(host: &str) -> &str {
     let is_port = |port: &str| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
     match host.rsplit_once(':') {
@@ -221,7 +222,7 @@ fn domain_of_host(host: &str) -> &str {
 }
 
 impl Hosts {
-    /// Counts near pages with URLs that are equal without aliases, by the aliases in which they differ.
+    /// Counts, for each alias, the near pages whose URLs differ only by aliases.
     fn count_aliases(&mut self, by_form: Sorter<[u64; 4]>) -> anyhow::Result<()> {
         let (mut counts, mut form) = ([0; Alias::ALL.len()], None);
         let (mut with, mut without) = (0, 0);
@@ -244,7 +245,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Counts the pages of each host in each cluster; returns the near pages of each pair of hosts.
+    /// Counts the pages of each host in each cluster. Returns the number of near pages of each pair of hosts.
     fn count_hosts(
         &mut self,
         by_cluster: Sorter<[u64; 4]>,
@@ -331,7 +332,7 @@ impl Hosts {
     }
 }
 
-/// Writes a table with these columns; without a path, only runs `write`.
+/// Writes a table with these columns to `path`. Without a path, only runs `write`.
 fn written(
     path: Option<&Path>,
     head: &str,
@@ -349,7 +350,7 @@ fn written(
     file.map_err(|error| failure.unwrap_or(error))
 }
 
-/// Writes the table of hosts; returns the hosts with the most near pages.
+/// Writes the table of hosts, and returns the hosts with the most near pages.
 fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow::Result<Vec<Host>> {
     let mut max: Vec<Host> = Vec::new();
     let choose = |max: &mut Vec<Host>| {
@@ -377,7 +378,7 @@ fn write_hosts(path: Option<&Path>, hosts: impl Iterator<Item = Host>) -> anyhow
     Ok(max)
 }
 
-/// The pages of one cluster, ordered by host, and the hosts by domain.
+/// The pages of one cluster, processed in the order of hosts, and its hosts in the order of domains.
 #[derive(Default)]
 struct HostCluster {
     number: Option<u64>,
@@ -388,7 +389,7 @@ struct HostCluster {
     host: Option<u32>,
     of_host: u32,
     before: u64,
-    /// The hosts and their numbers of pages, unless there are too many to pair.
+    /// The hosts and the number of pages of each; empty if there are too many to pair.
     hosts: Vec<(u32, u32)>,
 }
 
@@ -406,7 +407,7 @@ impl HostCluster {
         self.of_host += 1;
     }
 
-    /// Ends a host after its last page; `others` is whether the cluster has other hosts.
+    /// Counts the pages of the current host after its last page. `others` is whether the cluster has other hosts.
     fn end_host(&mut self, others: bool, counts: &mut [[u32; 4]]) {
         let (Some(host), number) = (self.host, self.of_host) else { return };
         let [pages, near, inside, outside] = &mut counts[host as usize];
@@ -450,7 +451,7 @@ impl HostCluster {
 mod tests {
     use super::*;
 
-    /// A crawl with known mirrors: the URLs of each cluster.
+    /// The URLs of each cluster of a crawl in which the mirrors are known.
     const CRAWL: [&[&str]; 7] = [
         &["http://a.example/1", "https://a.example/1", "http://www.a.example/1"],
         &["http://a.example/2?s=1", "http://a.example/2?s=2", "http://m.other.example.org/2"],
@@ -474,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn duplicates_aliases_and_mirrors_of_a_known_crawl_are_counted() {
+    fn hosts_of_a_known_crawl_are_counted() {
         let folder = tempfile::tempdir().unwrap();
         let found = counted(usize::MAX, Some(folder.path()));
         assert_eq!((found.pages, found.hosts, found.domains), (13, 5, 4));

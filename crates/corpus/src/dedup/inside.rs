@@ -1,9 +1,10 @@
-//! Documents that are compared only within a value of a field, such as a source or a language: each value has its own kept
-//! documents.
+//! Values of the `--inside` field, such as a source or a language. Documents are compared only with documents of the
+//! same value, so each value has its own kept documents.
 //!
-//! Equal texts with different values are different groups. Shingle hashes are combined with the value, so that sets with
-//! different values share none, and code that counts shingles needs no further check. Sketches are made of the text alone,
-//! so they may be near across values; such pairs are discarded before any decision.
+//! Equal texts with different values are in different groups. Each shingle hash is combined with the value, so sets
+//! with different values have no common hash, and code that counts common shingles needs no further check. Sketches are
+//! computed from the text alone, so they may be near although the values differ; such pairs are discarded before the
+//! decision.
 
 use std::borrow::Cow;
 
@@ -13,23 +14,23 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::keys::{DocumentKeys, KnownKeys};
 
-/// The values of the field.
+/// The distinct values of the field.
 pub(super) struct InsideValues {
     values: DocumentKeys,
     known: KnownKeys,
 }
 
-/// The number for the empty value, used if there is no field.
+/// The id of the empty value, used if there is no field.
 pub(super) const NO_FIELD: u32 = 0;
 
 impl InsideValues {
-    /// Creates an empty list, in the memory of `budget`.
+    /// Creates an empty list whose memory counts against `budget`.
     pub(super) fn new(budget: &MemoryBudget) -> twindex::Result<Self> {
         Ok(Self { values: DocumentKeys::new(budget), known: KnownKeys::new(budget)? })
     }
 
-    /// Returns the number of a value, adding the value if it is new. Different values have different numbers; the empty
-    /// value has [`NO_FIELD`].
+    /// Returns the id of a value, adding the value if it is new. Ids are distinct; the id of the empty value is
+    /// [`NO_FIELD`].
     pub(super) fn number(&mut self, value: &[u8]) -> anyhow::Result<u32> {
         if let Some(number) = self.find(value) {
             return Ok(number);
@@ -41,7 +42,7 @@ impl InsideValues {
         Ok(next + 1)
     }
 
-    /// Returns the number of a value that was added before.
+    /// Returns the id of a value; `None` if it was not added.
     pub(super) fn find(&self, value: &[u8]) -> Option<u32> {
         if value.is_empty() {
             return Some(NO_FIELD);
@@ -49,18 +50,18 @@ impl InsideValues {
         self.known.find(&self.values, value).map(|number| number + 1)
     }
 
-    /// Returns the value that was added at position `place`, from 0; its number is `place` + 1.
+    /// Returns the value at index `place`, from 0, in the order of addition. Its id is `place` + 1.
     pub(super) fn value(&self, place: u32) -> &[u8] {
         self.values.get(place)
     }
 
-    /// Returns the value of a number; empty for [`NO_FIELD`].
+    /// Returns the value with this id; empty for [`NO_FIELD`].
     pub(super) fn of_number(&self, number: u32) -> &[u8] {
         number.checked_sub(1).map_or(&[], |place| self.values.get(place))
     }
 
-    /// Returns the positions of values, in the order of the values. Takes about `memory` bytes in addition to those of
-    /// `budget`.
+    /// Returns the indices of the values in ascending order of the values. Uses about `memory` bytes, in addition to
+    /// the result, which counts against `budget`.
     pub(super) fn sorted(&self, budget: &MemoryBudget, memory: usize) -> twindex::Result<Column<u32>> {
         self.values.sorted(0..self.values.len() as u32, budget, memory)
     }
@@ -71,12 +72,13 @@ impl InsideValues {
     }
 }
 
-/// Returns the number that is combined with each hash of a document with this value.
+/// Returns the number that is combined with each hash of a document with this value; 0 for the empty value.
 fn salt(value: &[u8]) -> u64 {
     if value.is_empty() { 0 } else { xxh3_64(value) }
 }
 
-/// Returns the shingle hashes of a document combined with its value, in the same order; distinct hashes stay distinct.
+/// Returns the shingle hashes of a document combined with its value, in the same order. Distinct hashes remain
+/// distinct.
 pub(super) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, [u64]> {
     let salt = salt(value);
     match salt {
@@ -85,7 +87,7 @@ pub(super) fn shingles_inside<'s>(shingles: &'s [u64], value: &[u8]) -> Cow<'s, 
     }
 }
 
-/// Combines hashes of a document with its value, in place.
+/// Combines the hashes of a document with its value, in place.
 pub(super) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     let salt = salt(value);
     for hash in hashes {
@@ -93,9 +95,8 @@ pub(super) fn put_inside(hashes: &mut [u64], value: &[u8]) {
     }
 }
 
-/// Reverts hashes that were [combined](put_inside) with a value to those of the text alone, in place. Returns whether they
-/// changed.
+/// Restores hashes that were [combined](put_inside) with a value, in place. Returns whether they changed.
 pub(super) fn take_outside(hashes: &mut [u64], value: &[u8]) -> bool {
-    put_inside(hashes, value); // twice is not at all
+    put_inside(hashes, value); // combining twice restores the hashes
     !value.is_empty()
 }

@@ -1,4 +1,4 @@
-//! Keys of documents, and documents sorted by key: in memory up to a budget, and beyond it in scratch files.
+//! Keys of documents, and documents sorted by key. Data beyond the memory budget is in scratch files.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -12,15 +12,15 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::input::Place;
 
-/// Keys, or other bytes, numbered in the order in which they were added.
+/// A list of keys or other byte strings. Each is identified by its index in the order of addition.
 pub(crate) struct DocumentKeys {
     bytes: Column<u8>,
-    /// The end of each key in `bytes`.
+    /// The end offset of each key in `bytes`.
     ends: Column<u64>,
 }
 
 impl DocumentKeys {
-    /// Creates an empty list. A key takes 8 bytes in addition to its own.
+    /// Creates an empty list. Each key takes 8 bytes plus its length.
     pub(crate) fn new(budget: &MemoryBudget) -> Self {
         Self { bytes: Column::new(budget), ends: Column::new(budget) }
     }
@@ -42,13 +42,13 @@ impl DocumentKeys {
         number.checked_sub(1).map_or(0, |before| self.ends[before as usize] as usize)
     }
 
-    /// Returns the key as text for messages.
+    /// Returns the key as text for messages; invalid UTF-8 is replaced.
     pub(crate) fn shown(&self, number: u32) -> String {
         String::from_utf8_lossy(self.get(number)).into_owned()
     }
 
-    /// Returns these numbers sorted by their keys; of equal keys, only the first. Takes about `memory` bytes in addition to
-    /// those of `budget`.
+    /// Returns these indices sorted by their keys; of equal keys, only the first. Uses about `memory` bytes, in
+    /// addition to the result, which counts against `budget`.
     pub(crate) fn sorted(
         &self,
         numbers: Range<u32>,
@@ -89,12 +89,12 @@ impl DocumentKeys {
     }
 }
 
-/// The smallest buffer for reading a run, in bytes.
+/// Minimum buffer size for reading a sorted run, in bytes.
 const BUFFER: usize = 1 << 12;
-/// Bytes of memory for a key in a sort, in addition to its own.
+/// Memory for a key during a sort, in bytes, in addition to its length.
 const BESIDE: usize = 16;
 
-/// A key in a sorted run, and its number.
+/// A key and its index, as stored in a sorted run.
 #[derive(PartialEq, Eq)]
 struct Keyed {
     key: Vec<u8>,
@@ -114,7 +114,7 @@ impl PartialOrd for Keyed {
 }
 
 impl Record for Keyed {
-    /// Length of the fixed part of a record: the length of the key, and the number.
+    /// Length of the fixed part of a record: the key length and the index.
     const HEAD: usize = 8;
 
     fn tail(head: &[u8]) -> usize {
@@ -137,14 +137,14 @@ impl Record for Keyed {
     }
 }
 
-/// The documents in the order of their keys, and the position of each document in that order.
+/// Documents in ascending order of their keys, and the rank of each document in that order.
 pub(crate) struct ByKey {
     pub(crate) documents: Column<u32>,
     places: Column<u32>,
 }
 
 impl ByKey {
-    /// Sorts the keys of these documents.
+    /// Sorts these documents by key.
     pub(crate) fn of(
         keys: &DocumentKeys,
         documents: Range<u32>,
@@ -160,16 +160,16 @@ impl ByKey {
         Ok(Self { documents, places })
     }
 
-    /// Returns the position of a document in the order of the keys.
+    /// Returns the rank of a document in the order of keys.
     pub(crate) fn place(&self, document: u32) -> u32 {
         self.places[document as usize]
     }
 }
 
-/// The keys of earlier documents.
+/// Finds the index of a key among the keys added so far.
 pub(super) struct KnownKeys {
     numbers: HashNumbers,
-    /// A random seed: inputs cannot be crafted to have keys that collide.
+    /// A random hash seed, so that inputs cannot be crafted with colliding keys.
     seed: u64,
 }
 
@@ -179,7 +179,7 @@ impl KnownKeys {
         Ok(Self { numbers: HashNumbers::new(budget)?, seed })
     }
 
-    /// Returns the number of this key, if it was inserted.
+    /// Returns the index of this key; `None` if it was not inserted.
     pub(super) fn find(&self, keys: &DocumentKeys, key: &[u8]) -> Option<u32> {
         let is_same = |number| Ok::<_, std::convert::Infallible>(keys.get(number) == key);
         match self.numbers.find(self.hash(key), is_same) {
@@ -188,7 +188,7 @@ impl KnownKeys {
         }
     }
 
-    /// Inserts a new key.
+    /// Inserts a key that is new.
     pub(super) fn insert(&mut self, key: &[u8], number: u32) -> twindex::Result<()> {
         self.numbers.insert(self.hash(key), number)
     }
@@ -198,15 +198,15 @@ impl KnownKeys {
     }
 }
 
-/// The places of documents: file, and line or offset.
+/// The positions of documents: the file, and the line or offset in it.
 pub(super) struct DocumentPlaces {
     paths: Vec<Arc<Path>>,
-    /// For each document the number of its path, and its packed place in the file.
+    /// For each document, the index of its path and its packed position in the file.
     at: Column<[u32; 3]>,
 }
 
 impl DocumentPlaces {
-    /// Creates an empty list. A place takes 12 bytes of memory or of a scratch file.
+    /// Creates an empty list. Each position takes 12 bytes of memory or of a scratch file.
     pub(super) fn new(budget: &MemoryBudget) -> Self {
         Self { paths: Vec::new(), at: Column::new(budget) }
     }
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_returned_in_order_from_memory_and_from_runs_and_are_found_again() {
+    fn keys_are_sorted_and_found_in_memory_and_in_scratch_files() {
         let dir = tempfile::tempdir().unwrap();
         let text = |number: u32| match number % 3 {
             0 => format!("{}", number.wrapping_mul(0x9E37_79B9)),

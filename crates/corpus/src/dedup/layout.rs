@@ -1,4 +1,4 @@
-//! The names of the files in a folder of results.
+//! Names of the files in a results folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use crate::boilerplate::BOILERPLATE;
 use crate::input::{is_name_of_annotated, is_name_of_kept, is_name_of_keys};
 use crate::urls::URLS;
 
-/// The files that `dedup` always writes; a folder without them was not written by it.
+/// The files that `dedup` always writes. A folder without them was not written by `dedup`.
 pub(super) const PROOF: [&str; 2] = ["pairs.tsv", "clusters.tsv"];
-/// The files in OUT, except those of documents.
+/// The files of a results folder, except the files of documents.
 const FILES: [&str; 11] = [
     "pairs.tsv",
     "clusters.tsv",
@@ -26,18 +26,18 @@ const FILES: [&str; 11] = [
     REVISITS,
     BOILERPLATE,
 ];
-/// The documents of a history that are contained in later ones.
+/// The table of documents of a history that later documents contain.
 pub(super) const CONTAINED: &str = "contained.tsv";
-/// Revisit records of removed pages.
+/// The revisit records of removed pages.
 pub(super) const REVISITS: &str = "revisits.warc";
-/// The page about the results.
+/// The HTML report about the results.
 pub(super) const REPORT: &str = "report.html";
 /// The inputs and options of the run.
 pub(super) const RUN: &str = "run.json";
-/// The folder of the index.
+/// The index folder.
 pub(super) const INDEX: &str = "index";
 
-/// Returns the files of kept documents in a folder of results, in order; `None` for a folder that `dedup` did not write.
+/// Returns the files of kept documents in a results folder, in order; `None` if `dedup` did not write the folder.
 pub(crate) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> {
     let is_file = |name: &str| folder.join(name).is_file();
     if !PROOF.iter().all(|proof| is_file(proof)) {
@@ -49,12 +49,12 @@ pub(crate) fn kept_files(folder: &Path) -> anyhow::Result<Option<Vec<PathBuf>>> 
         let name = entry.with_context(|| format!("{}: cannot be listed", folder.display()))?.file_name();
         names.extend(name.to_str().filter(|name| is_name_of_kept(name)).map(str::to_owned));
     }
-    // `kept-10` comes after `kept-9`.
+    // Sorts by length first, so that `kept-10` follows `kept-9`.
     names.sort_by_key(|name| (name.split('.').next().map_or(0, str::len), name.clone()));
     Ok(Some(names.into_iter().map(|name| folder.join(name)).collect()))
 }
 
-/// Returns whether a file in OUT may have this name.
+/// Returns whether `dedup` writes files with this name to a results folder.
 pub(super) fn is_ours(name: &str) -> bool {
     FILES.contains(&name) || is_name_of_kept(name) || is_name_of_annotated(name) || is_name_of_keys(name)
 }

@@ -1,5 +1,4 @@
-//! Spans that many documents share, and that comparisons ignore: which list of spans is used, and statistics of the ignored
-//! text.
+//! Boilerplate that comparisons ignore: chooses the list of ignored spans, and counts the ignored words.
 
 use std::any::Any;
 use std::path::Path;
@@ -22,25 +21,25 @@ use crate::observer::Observer;
 use crate::sketching::Sketched;
 use crate::watch::{Stages, Stopwatch};
 
-/// Statistics of the text that is ignored because many documents share it.
+/// Statistics of the text that is ignored as boilerplate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOutReport {
-    /// A span is ignored if more documents than this share it.
+    /// A span is ignored if it occurs in more than this number of documents.
     pub more_than: u32,
     /// Length of a span in words.
     pub words: u32,
-    /// Number of spans in the list; a longer shared text is several overlapping spans.
+    /// Number of spans in the list. A longer shared text consists of several overlapping spans.
     pub spans: u64,
-    /// Number of words inside spans, in the documents read.
+    /// Number of words inside ignored spans, in the documents read.
     pub words_left_out: u64,
-    /// Number of documents with such words.
+    /// Number of documents with ignored words.
     pub documents: u64,
-    /// Number of documents without other words.
+    /// Number of documents whose words are all ignored.
     pub documents_without_words: u64,
 }
 
 impl LeftOutReport {
-    /// Adds a document.
+    /// Adds the counts of a document.
     pub(super) fn add(&mut self, one: &Sketched) {
         let LeftOut { words, is_all } = one.left_out;
         self.words_left_out += words;
@@ -49,12 +48,12 @@ impl LeftOutReport {
     }
 }
 
-/// The list of a job.
+/// The boilerplate list of a run.
 pub(super) struct Spans {
     pub(super) list: Arc<Boilerplate>,
-    /// The time for building the list, until it is noted.
+    /// The time spent on building the list; `None` once it was recorded.
     watch: Option<Stopwatch>,
-    /// The scratch folder of the list; the fields are dropped in this order.
+    /// The scratch folder of the list. The fields of the tuple are dropped in order.
     _scratch: Option<(Box<dyn Any>, tempfile::TempDir, MadeFolders)>,
 }
 
@@ -71,7 +70,7 @@ impl Spans {
         boilerplate::sketcher_with(params, table.cloned(), Arc::clone(&self.list))
     }
 
-    /// Returns statistics without documents.
+    /// Returns the statistics before any document was added.
     pub(super) fn report(&self) -> LeftOutReport {
         let made = self.list.counted();
         LeftOutReport {
@@ -84,14 +83,14 @@ impl Spans {
         }
     }
 
-    /// Records the time for building the list.
+    /// Records the time spent on building the list.
     pub(super) fn note(&mut self, stages: &mut Stages) {
         if let Some(watch) = self.watch.take() {
             stages.add("boilerplate", watch);
         }
     }
 
-    /// Copies the list to the results, where it replaces one from a stopped run.
+    /// Copies the list to the results folder. Replaces the copy of a stopped run.
     pub(super) fn put(&self, folder: &Path) -> anyhow::Result<()> {
         match std::fs::remove_file(folder.join(BOILERPLATE)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
@@ -101,7 +100,7 @@ impl Spans {
     }
 }
 
-/// Refuses numbers that are out of their ranges.
+/// Returns an error if a number is out of its range.
 fn check_numbers(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
     if more_than == Some(0) {
         let why = "--without-boilerplate 0: expected a number of documents, 1 or more";
@@ -113,7 +112,7 @@ fn check_numbers(more_than: Option<u32>, words: Option<u32>) -> Result<(), Inval
     Ok(())
 }
 
-/// Refuses options for spans of texts in memory that are out of range, or have no effect.
+/// Returns an error if the options for the boilerplate of texts in memory are out of range or have no effect.
 pub(super) fn check_spans(more_than: Option<u32>, words: Option<u32>) -> Result<(), InvalidOptions> {
     if words.is_some() && more_than.is_none() {
         return Err(InvalidOptions::new(WORDS_ALONE));
@@ -121,11 +120,11 @@ pub(super) fn check_spans(more_than: Option<u32>, words: Option<u32>) -> Result<
     check_numbers(more_than, words)
 }
 
-/// The message for a length of spans without an option that uses it.
+/// The error for a span length that no other option uses.
 const WORDS_ALONE: &str = "--boilerplate-words goes with --without-boilerplate";
 
 impl Dedup {
-    /// Refuses options for spans that have no effect.
+    /// Returns an error if an option for boilerplate has no effect.
     pub(super) fn check_left_out(&self) -> Result<(), InvalidOptions> {
         let refuse = |why: String| Err(InvalidOptions::new(why));
         let given = [
@@ -149,7 +148,8 @@ impl Dedup {
         check_numbers(self.without_boilerplate, self.boilerplate_words)
     }
 
-    /// Returns the list of ignored spans: the named list, the list of the history, or a new one from these documents.
+    /// Returns the list of ignored spans: the given list, the list of the history, or a new one built from the input
+    /// documents.
     pub(super) fn spans(
         &self,
         documents: &Documents,
@@ -190,7 +190,7 @@ impl Dedup {
         Ok(Some(Spans { list, watch: Some(watch), _scratch: Some((half_done, folder, made)) }))
     }
 
-    /// Returns the list with which the history was made.
+    /// Returns the list that was ignored when the history was built; `None` if there was none.
     fn spans_of_history(&self) -> anyhow::Result<Option<Arc<Boilerplate>>> {
         if self.method == Method::Exact {
             return Ok(None);
@@ -225,13 +225,13 @@ impl Dedup {
     }
 }
 
-/// Returns the list of an index, if it was made with one.
+/// Returns the path of the list that an index ignores; `None` if it ignores none.
 fn made_without(index: &Path) -> Option<std::path::PathBuf> {
     let params = twindex::Index::open(index).ok()?.params();
     params.shingling.boilerplate.and_then(|_| boilerplate::of_index(index))
 }
 
-/// Returns the sketcher of a folder of results whose parameters ignore spans.
+/// Returns the sketcher of a results folder whose parameters refer to a boilerplate list.
 pub(super) fn sketcher_of_results(out: &Path, params: &Params) -> anyhow::Result<Sketcher> {
     let Some(path) = boilerplate::of_results(out) else {
         anyhow::bail!(

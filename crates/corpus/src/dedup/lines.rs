@@ -1,4 +1,4 @@
-//! Stores where the lines of documents can be read again.
+//! Stores the positions of documents' lines, so that the lines can be read again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,33 +12,33 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use crate::input::{Ending, Form};
 use crate::sketching::{DocumentLine, line_hash};
 
-/// Lines, numbered in the order in which they were pushed. For regular files only the position of a line is stored; lines
-/// of pipes and compressed files are written to a scratch file.
+/// Lines, identified by their index in the order of addition. For regular files only the position of a line is stored.
+/// Lines of pipes and compressed files are copied to a scratch file.
 pub(super) struct LineStore {
     at: Column<LinePosition>,
     scratch: Spill,
-    /// The folder of scratch files.
+    /// The folder for scratch files.
     folder: PathBuf,
     files: Vec<Arc<Path>>,
-    /// The most recently read file: there may be more files than a process may have open.
+    /// The file read last. Only one is open, since there may be more files than a process may open.
     open: Mutex<Option<(u32, Box<dyn ReadFile>)>>,
 }
 
-/// The position of a line.
+/// The position of a line, with its hash and form.
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct LinePosition {
     offset: u64,
-    /// The hash of the line, to detect a changed file.
+    /// The hash of the line, to detect that the file has changed.
     hash: u64,
     length: u32,
-    /// 0 for the scratch file, otherwise the number of the file plus 1.
+    /// 0 for the scratch file, otherwise the index of the file plus 1.
     file: u32,
-    /// The form and the ending of the line, and the number that belongs to the form.
+    /// The form and line ending, packed by [`packed`].
     form: [u32; 2],
 }
 
-/// Number of bits of the form in the first number; the line ending is in the bits above them.
+/// Number of bits of the form in the first number. The line ending is in the bits above them.
 const FORM_BITS: u32 = 8;
 
 /// Packs a form and a line ending into two numbers.
@@ -112,22 +112,22 @@ impl LineStore {
         self.files.len() as u32
     }
 
-    /// Returns the form of a line.
+    /// Returns the form in which a line is stored.
     pub(super) fn form(&self, number: usize) -> Form {
         unpacked(self.at[number].form).0
     }
 
-    /// Returns the ending of a line in its file.
+    /// Returns the line ending that followed the line in its file.
     pub(super) fn ending(&self, number: usize) -> Ending {
         unpacked(self.at[number].form).1
     }
 
-    /// Returns a reader for lines in the order in which they were pushed, or nearly so.
+    /// Returns a reader that is fast if lines are read mostly in the order of addition.
     pub(super) fn reading(&self) -> LineReader<'_> {
         LineReader { lines: self, window: Vec::new(), start: 0, ahead: LEAST, open: None, held: Vec::new() }
     }
 
-    /// Returns a line; `None` if the file has changed.
+    /// Returns a line; `None` if its file has changed.
     pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let LinePosition { offset, hash, length, file, .. } = self.at[number];
         let mut line = vec![0; length as usize];
@@ -151,27 +151,27 @@ impl LineStore {
     }
 }
 
-/// Number of bytes read at a time for consecutive lines: the initial and the maximal size.
+/// Number of bytes read at a time: initially, and after a jump to another position.
 const LEAST: u64 = 8 << 10;
-/// See [`LEAST`].
+/// Maximum number of bytes read at a time, while lines are consecutive.
 const WINDOW: u64 = 256 << 10;
-/// Maximal number of bytes between two lines that are read together.
+/// Maximum number of bytes between two lines for both to be read at once.
 const GAP: u64 = 4 << 10;
 
-/// Reads lines in ascending order, most of them from a moving window.
+/// Reads lines in mostly ascending order through a window that moves over the file.
 pub(super) struct LineReader<'l> {
     lines: &'l LineStore,
-    /// Bytes of the open file, from `start` on.
+    /// The bytes of the open file from offset `start` on.
     window: Vec<u8>,
     start: u64,
-    /// Number of bytes to read at a time; grows while lines are consecutive.
+    /// Number of bytes to read at a time. It doubles while lines are consecutive.
     ahead: u64,
     open: Option<(u32, Box<dyn ReadFile>, u64)>,
     held: Vec<u8>,
 }
 
 impl LineReader<'_> {
-    /// Returns a line; `None` if the file has changed.
+    /// Returns a line; `None` if its file has changed.
     pub(super) fn get(&mut self, number: usize) -> io::Result<Option<&[u8]>> {
         let LinePosition { offset, hash, length, file, .. } = self.lines.at[number];
         if file == 0 {
@@ -196,7 +196,7 @@ impl LineReader<'_> {
         if offset < self.start || end > self.start + self.window.len() as u64 {
             let read = self.start..self.start + self.window.len() as u64 + GAP;
             self.ahead = if read.contains(&offset) { WINDOW.min(2 * self.ahead) } else { LEAST };
-            // At most the size of the line or of a window.
+            // Reads no further than the window or, for a longer line, the line.
             self.window.resize((size - offset).min(self.ahead.max(length.into())) as usize, 0);
             self.start = offset;
             if let Some((_, reader, _)) = &self.open {
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_back_from_inputs_and_scratch_and_changed_inputs_are_detected() {
+    fn lines_are_read_again_and_changed_inputs_are_detected() {
         let dir = tempfile::tempdir().unwrap();
         let path: Arc<Path> = Arc::from(dir.path().join("in.jsonl"));
         fs::write(&path, "one\ntwo\nthree\n").unwrap();
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_form_unpacks_to_the_same() {
+    fn packed_form_unpacks_to_the_original() {
         for form in [
             Form::Json,
             Form::Html,

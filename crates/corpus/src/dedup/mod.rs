@@ -1,19 +1,20 @@
-//! The main job: documents in; pairs, clusters, the documents to keep and the index out.
+//! Deduplicates a collection: reads documents; writes pairs, clusters, the kept documents and their index.
 //!
-//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. Texts that are
-//!    byte for byte equal to an earlier one join its group; equal hashes are confirmed by comparing the texts.
-//! 2. *candidates*: pairs of groups, found by comparing sketches or by prefixes of their rarest shingles, which both find
-//!    all pairs; by bands of minima; or by shared elements of sketches, in `AltaVista`'s stages
-//!    ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
-//! 3. *verify*: the resemblance of each candidate pair is counted shingle by shingle, or estimated.
-//! 4. *decide*: a document is removed if and only if an earlier document that is kept is near it. For the exact
-//!    resemblance of sets, steps 2 to 4 are one: documents are compared with kept ones only
+//! 1. *read*: each document is hashed and, if its text is new, shingled and sketched, on all cores. A document whose
+//!    text is equal, byte for byte, to that of an earlier one joins its group; equal hashes are confirmed by comparing
+//!    the texts.
+//! 2. *candidates*: finds pairs of groups that may be near. Comparing sketches, or prefixes of the rarest shingles of
+//!    each text, finds all near pairs. Alternatives are bands of minima, or common elements of sketches in
+//!    `AltaVista`'s stages ([`twindex_join::altavista`]): shingle merge, pair formation and pair merge.
+//! 3. *verify*: the resemblance of each candidate pair is computed from the shingles, or estimated.
+//! 4. *decide*: a document is removed if and only if an earlier document that is kept is near it. With exact
+//!    resemblance of sets, steps 2 to 4 are one step that compares each document only with kept ones
 //!    ([`twindex_join::cover`]). Alternatively, one document of each connected component of the verified pairs is kept.
-//! 5. *write*: the results, and an index of the kept documents, `OUT/index`.
+//! 5. *write*: writes the results, and an index of the kept documents, `OUT/index`.
 //!
-//! All output is written to a temporary folder beside OUT, which is renamed to OUT at the end. With [`Dedup::resume`] that
-//! folder is inside a `journal`, from which a run continues after a kill. [`DedupTexts`] applies the same rule to
-//! texts in memory, and writes no results.
+//! All output is written to a temporary folder next to OUT, which is renamed to OUT at the end. With [`Dedup::resume`],
+//! that folder is inside a `journal`, from which the run can be continued after it was killed. [`DedupTexts`] applies
+//! the same rule to texts in memory and writes no results.
 
 mod against;
 mod annotated;
@@ -100,17 +101,18 @@ pub use self::weights::Weights;
 pub use self::why::{DocumentStatus, Explanation, FieldOfBoth, Reason, Sets, TableLine, Why};
 pub use self::word_diff::{Hunk, Run, WordDiff, WordOrigin};
 
-/// Default memory budget in bytes, beyond which work goes to disk.
+/// Default memory budget in bytes. Data that exceeds it is written to scratch files.
 pub const MEMORY: usize = 1 << 30;
 /// The smallest memory budget in bytes: a smaller one would write a scratch file for every few documents.
 pub const MEMORY_MIN: usize = 1 << 16;
-/// The smallest threshold: below it, bands of the available minima do not reach the recall that the documentation promises.
+/// The smallest threshold. Below it, the available minima cannot form bands with the recall that the documentation
+/// promises.
 pub const THRESHOLD_MIN: f64 = 0.05;
-/// Default bucket size above which members are no longer all paired with each other.
+/// Default bucket size above which not all pairs of members are compared.
 pub const MAX_BUCKET: u32 = 10_000;
 
-/// A job: its inputs, the definition of near documents, and its outputs. [`new`](Self::new) sets the defaults; every
-/// field is public.
+/// A deduplication job: its inputs, the definition of near documents, and its outputs. [`new`](Self::new) sets the
+/// defaults; every field is public.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -137,126 +139,130 @@ pub struct Dedup {
     pub inputs: Vec<PathBuf>,
     /// How the inputs are read.
     pub input: InputOptions,
-    /// How repeated keys are treated; [`RepeatedKeys::Number`] by default, which loses no document.
+    /// What happens to documents with the same key. Default: [`RepeatedKeys::Number`], which keeps all of them.
     pub repeated_keys: RepeatedKeys,
-    /// The folder for the results; the run creates it.
+    /// The results folder; the run creates it.
     pub out: PathBuf,
-    /// Replace `out` if an earlier run made it. Without [`resume`](Self::resume), also remove the journal of a
-    /// stopped run.
+    /// Whether `out` is replaced if it has the results of an earlier run. Without [`resume`](Self::resume), also
+    /// removes the journal of a stopped run.
     pub force: bool,
-    /// Keeps a journal, from which a run with the same options and inputs continues after a kill, and continues a stopped
-    /// run. The journal is a folder beside `out`, `.OUT.twindex-resume`, and is removed after the results are renamed into
-    /// place. The results are the same, byte for byte. Inputs must be files and folders: a pipe cannot be read again.
+    /// Whether the run keeps a journal. If a run is killed, the next run with the same options and inputs continues it,
+    /// with the same results, byte for byte. The journal is a folder next to `out`, `.OUT.twindex-resume`, which is
+    /// removed once the results are at `out`. Inputs must be files and folders, since a pipe cannot be read again.
     pub resume: bool,
     /// How near documents are found.
     pub method: Method,
-    /// The similarity measure of two documents; [`NearMeasure::Resemblance`] by default.
+    /// The similarity measure of two documents. Default: [`NearMeasure::Resemblance`].
     pub near: NearMeasure,
-    /// The smallest resemblance, or containment, of near documents, 0.05 to 1; 0.8 by default.
+    /// The threshold: the smallest resemblance, or containment, of near documents, 0.05 to 1. Default: 0.8.
     pub threshold: Option<f64>,
-    /// Hamming radius of [`Method::Simhash`], 0 to 10; 3 by default.
+    /// The largest Hamming distance of near documents with [`Method::Simhash`], 0 to 10. Default: 3.
     pub within: Option<u8>,
-    /// Histories: documents that are near a document of a history are removed before the others are compared. Folders of
-    /// results; or indexes, where resemblance is not counted or `texts` are given.
+    /// Histories: documents near a document of a history are removed before the others are compared. Each is a results
+    /// folder; or an index, if resemblance is not computed exactly or `texts` are given.
     pub against: Vec<PathBuf>,
-    /// The texts of the indexes in `against`, needed where resemblance is counted: files and folders of documents.
+    /// The texts of the indexes in `against`, needed if resemblance is computed exactly: files and folders of
+    /// documents.
     pub texts: Vec<PathBuf>,
-    /// The documents that `OUT/index` contains; [`IndexOf::Kept`] by default.
+    /// The documents that `OUT/index` contains. Default: [`IndexOf::Kept`].
     pub index: IndexOf,
-    /// The sketch of [`Method::Shingles`]: the hashes of a document that are divisible by this number.
+    /// With [`Method::Shingles`]: the sketch of a document has its hashes that are divisible by this number.
     pub modulus: Option<u32>,
-    /// The sketch of [`Method::Shingles`]: this number of the smallest hashes of a document, 1 to 4096; 128 by default.
+    /// With [`Method::Shingles`]: the sketch of a document has this number of its smallest hashes, 1 to 4096.
+    /// Default: 128.
     pub bottom: Option<u16>,
-    /// A named banding scheme; by default the bands that find 99.5 % of the pairs at the threshold.
+    /// A named banding scheme. Default: bands that find 99.5 % of the pairs at the threshold.
     pub preset: Option<Preset>,
-    /// Number of minima for the bands of a threshold, 120 to 1024; 120 by default, 512 where signatures verify.
+    /// Number of minima in a signature, from which bands for the threshold are formed, 120 to 1024. Default: 120, or
+    /// 512 if candidates are verified by signatures.
     pub minima: Option<u16>,
-    /// How candidates are found; [`Join::Auto`] by default, [`Join::Bands`] where the verification is not exact.
+    /// How candidates are found. Default: [`Join::Auto`], or [`Join::Bands`] if candidates are not verified exactly.
     pub join: Option<Join>,
-    /// The number of bands in which candidates must agree, with [`Join::Bands`].
+    /// Number of bands in which two documents must agree to be candidates, with [`Join::Bands`].
     pub sharing: Sharing,
-    /// How candidates are verified; [`Verify::Exact`] by default, [`Verify::Signature`] with [`Method::Shingles`].
+    /// How candidates are verified. Default: [`Verify::Exact`], or [`Verify::Signature`] with [`Method::Shingles`].
     pub verify: Option<Verify>,
-    /// Bits per minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 to store no minima; 8 by default.
+    /// Number of bits of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 to store no minima. Default: 8.
     pub signature_bits: Option<u8>,
-    /// Whether the index stores the sets of shingle hashes where resemblance is counted; true by default.
+    /// Whether the index stores the sets of shingle hashes if resemblance is computed exactly. Default: true.
     pub sets: bool,
-    /// How texts are cut into shingles.
+    /// How texts are split into tokens and shingles.
     pub text: TextOptions,
-    /// Ignores spans of words that more than this number of input documents share: they make no documents near. None by
-    /// default. With [`against`](Self::against), the history must have a list of such spans, which is used.
+    /// Ignores spans of words that occur in more than this number of input documents: they do not contribute to the
+    /// similarity of documents. Default: ignores none. With [`against`](Self::against), the history must have a list of
+    /// such spans, which is used instead of a new one.
     pub without_boilerplate: Option<u32>,
-    /// Length of such a span in words, 1 to 65,535; [`BOILERPLATE_WORDS`](crate::BOILERPLATE_WORDS) by default.
+    /// Length of an ignored span in words, 1 to 65,535. Default: [`BOILERPLATE_WORDS`](crate::BOILERPLATE_WORDS).
     pub boilerplate_words: Option<u32>,
-    /// A list of spans to ignore, `OUT/boilerplate` of an earlier run, instead of a new list.
+    /// A list of spans to ignore, `OUT/boilerplate` of an earlier run, which is used instead of a new one.
     pub boilerplate: Option<PathBuf>,
-    /// The weights of shingles where resemblance is counted; [`Weights::Distinct`] by default.
+    /// The weights of shingles if resemblance is computed exactly. Default: [`Weights::Distinct`].
     pub weights: Weights,
-    /// The unit to which fractional weights (of [`Weights::Idf`] and of feature vectors) are rounded; 1 by default.
+    /// The unit to which fractional weights are rounded: those of [`Weights::Idf`] and of feature vectors. Default: 1.
     pub weight_unit: Option<WeightUnit>,
-    /// An IDF table that weights the shingles of [`Method::Simhash`], or those of [`Weights::Idf`].
+    /// An IDF table for the weights of shingles with [`Method::Simhash`] or [`Weights::Idf`].
     pub idf: Option<PathBuf>,
-    /// The rule that chooses which of several near documents is kept.
+    /// The rule that determines which of several near documents is kept.
     pub keep: Keep,
-    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] compare.
+    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] use.
     pub keep_field: Option<String>,
-    /// A field, or column, such as a source or a language: only documents with the same value are compared, so that each
-    /// value has its own kept documents. A document without the field is a bad record.
-    /// `host` and `domain` are those of the document's URL, and `field:NAME` is a field with any name.
+    /// A field, or column, such as a source or a language. Only documents with the same value are compared, so each
+    /// value has its own kept documents. A document without the field is a bad record. `host` and `domain` are those of
+    /// the document's URL, and `field:NAME` is a field with any name.
     pub inside: Option<String>,
-    /// The field, or column, of the document's URL. If none is named, keys that are URLs are used.
+    /// The field, or column, of the document's URL. Default: keys that are URLs are used.
     pub url_field: Option<String>,
-    /// The rule of removal; [`Clustering::Leaders`] by default.
+    /// The rule that forms clusters and determines which documents are removed. Default: [`Clustering::Leaders`].
     pub clusters: Clustering,
-    /// Which pairs are listed; [`ListedPairs::Covering`] by default.
+    /// The pairs to list. Default: [`ListedPairs::Covering`].
     pub pairs: ListedPairs,
-    /// The maximal number of comparisons with kept documents; more are an error. Unlimited by default.
+    /// The maximum number of comparisons with kept documents; exceeding it is an error. Default: unlimited.
     pub max_work: Option<u64>,
-    /// With [`Clustering::Components`], components of more documents than this, 2 or more, are split into clusters, each
-    /// with one member that all others are near. No limit by default.
+    /// With [`Clustering::Components`]: components of more documents than this number, 2 or more, are split into
+    /// clusters in which all members are near the first. Default: unlimited.
     pub max_cluster: Option<u32>,
-    /// Buckets, texts that share a shingle, and groups of identical documents with more members than this, 2 or more, are
-    /// paired as stars: each member with the first and with the one before it. Applies to [`ListedPairs::All`] and
-    /// [`Clustering::Components`]; with [`Clustering::Leaders`] the kept documents do not depend on it. The default is
-    /// 10,000, and then components that would need more are refused.
+    /// The cap on pairing, 2 or more. If a bucket, the texts that share a shingle, or a group of identical documents
+    /// has more members, each member is paired only with the first one and with the one before it. The cap applies to
+    /// [`ListedPairs::All`] and [`Clustering::Components`]; with [`Clustering::Leaders`] the kept documents do not
+    /// depend on it. Default: 10,000, and components for which this cap leaves out pairs are an error.
     pub max_bucket: Option<u32>,
-    /// The decisions that are added to documents as fields.
+    /// The fields that are added to the written documents.
     pub annotations: Annotations,
-    /// Writes `OUT/revisits.warc`: a revisit record of WARC/1.1 for each removed page of a WARC file whose payload is equal,
-    /// byte for byte, to that of the kept page.
+    /// Writes `OUT/revisits.warc`: a WARC/1.1 revisit record for each removed page of a WARC file whose payload equals,
+    /// byte for byte, the payload of the kept page.
     pub write_revisits: bool,
-    /// Memory budget in bytes for work that can go to disk, [`MEMORY_MIN`] or more.
+    /// Memory budget in bytes, [`MEMORY_MIN`] or more. Data that exceeds it is written to scratch files.
     pub memory: usize,
 }
 
-/// Which pairs of documents are listed.
+/// The pairs of documents to list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListedPairs {
-    /// Each removed document, with the kept document that it is near.
+    /// Each removed document with the kept document that is near it.
     Covering,
-    /// All pairs of near documents. Their number may be quadratic, and is bounded by [`Dedup::max_bucket`].
+    /// All pairs of near documents. Their number may grow quadratically; [`Dedup::max_bucket`] bounds it.
     All,
 }
 
-/// Which documents an index is made of.
+/// The documents that the index of the results contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexOf {
     /// The kept documents.
     Kept,
-    /// All documents that were read and are not near one of a history.
+    /// All documents that were read, except those near a document of a history.
     All,
 }
 
-/// How near documents are found.
+/// The method that finds near documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// `MinHash`: candidates by resemblance, verified.
+    /// `MinHash`: finds candidates by resemblance and verifies them.
     Minhash,
-    /// Sketches are joined: the shingles that two sketches share are counted.
+    /// Joins sketches: counts the shingles that two sketches have in common.
     Shingles,
-    /// Hamming distance of fingerprints.
+    /// Compares fingerprints by Hamming distance.
     Simhash,
-    /// Only equal texts.
+    /// Compares texts for equality only.
     Exact,
 }
 
@@ -264,8 +270,8 @@ pub enum Method {
 const BOTTOM: u16 = 128;
 
 impl Dedup {
-    /// Returns a job with its defaults: documents are near from an exact resemblance of 0.8 on, and the first document of
-    /// each cluster is kept.
+    /// Creates a job with the defaults: documents with an exact resemblance of at least 0.8 are near, and the first
+    /// document of each cluster is kept.
     pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, out: impl Into<PathBuf>) -> Self {
         Self {
             inputs: inputs.into_iter().map(Into::into).collect(),
@@ -312,23 +318,23 @@ impl Dedup {
         }
     }
 
-    /// Runs the job in the current rayon thread pool. When it returns, the results are in `out`. If it fails, no results
-    /// remain, except the journal of [`resume`](Self::resume), and an earlier `out` is unchanged.
+    /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails, it leaves no results
+    /// except the journal of [`resume`](Self::resume), and an earlier `out` is unchanged.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, with file, line and reason; errors of the
-    /// system and of `twindex`; with [`resume`](Self::resume), a journal that is damaged or belongs to a run with other
-    /// options or inputs, which the error names.
+    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, with file, line and reason; I/O errors
+    /// and errors of `twindex`. With [`resume`](Self::resume), also a journal that is damaged, or that belongs to a run
+    /// with other options or inputs; the message names the difference.
     pub fn run(&self) -> anyhow::Result<Report> {
         self.run_watched(&())
     }
 
-    /// Runs the job as [`run`](Self::run) does, and reports to an observer.
+    /// Runs the job as [`run`](Self::run) does, and reports progress and notes to `observer`.
     ///
     /// # Errors
     ///
-    /// The same as [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<Report> {
         self.check()?;
         let out = OutputFolder::resolve(&self.out)?;
@@ -346,7 +352,7 @@ impl Dedup {
             params.shingling.boilerplate = Some(digest(&spans.list));
         }
         if let Some(table) = &table {
-            // A table made without the spans of a list fits that list.
+            // A table that was built without ignoring boilerplate is also valid with a list.
             table
                 .check_shingling(&params.shingling)
                 .map_err(|error| InvalidOptions::new(error.to_string()))?;
@@ -370,12 +376,12 @@ impl Dedup {
         drop(half_done);
         crate::lost::check()?;
         out.put_in_place(folder.path(), self.force)?;
-        let _ = folder.keep(); // it is no longer at its temporary name
+        let _ = folder.keep(); // it was renamed, so drop must not remove it
         made.sync()?;
         Ok(report)
     }
 
-    /// Continues a stopped run, or starts one with a journal.
+    /// Continues a stopped run or, if there is none, starts a run with a journal.
     fn run_resumed(
         &self,
         out: &OutputFolder<'_>,
@@ -390,7 +396,7 @@ impl Dedup {
         let made = out.make_parents()?;
         let journal = Journal::open(out.path(), &asked, self.memory, observer)?;
         drop(asked);
-        // The stopped run may have published its results already; the same results replace them.
+        // The stopped run may already have published its results. This run replaces them with the same results.
         let force = self.force || journal.is_published(out.path())?;
         out.check(force)?;
         let folder = journal.results()?;
@@ -429,10 +435,10 @@ impl Dedup {
             }
         };
         let mut left_out = spans.map(|spans| spans.report());
-        // The corpus has the sets of the other documents.
+        // The corpus stores the sets of documents with words; the sketcher only needs those of documents without words.
         let sketcher = sketcher.with_sets_of_wordless_only();
         let sketcher = sketcher.with_elements_max(elements_max(self.memory));
-        // Exact comparison writes no index.
+        // Exact comparison needs no index.
         let is_indexed = self.method != Method::Exact;
         let mut sketches = is_indexed.then(|| Sketches::new(folder, params)).transpose()?;
         let mut corpus = self.corpus(folder, &documents)?;
@@ -521,11 +527,11 @@ impl Dedup {
     ) -> anyhow::Result<()> {
         let mut options = InputOptions { format: history.format, ..self.input_options() };
         options.attached.deciding.is_history = true;
-        // Kept documents of an earlier run may already have these fields.
+        // Kept documents of an earlier run may have fields with the names of added fields.
         options.reserved.clear();
         let mut texts = documents.open_second(&history.texts, &options)?;
         let progress = observer.begin("reading the history", texts.total_bytes());
-        // Named texts have the keys from the time of indexing; keys of results are used unchanged.
+        // Named texts get the keys that they had when they were indexed; keys in results folders are used unchanged.
         let repeated_keys =
             if self.texts.is_empty() { RepeatedKeys::Any } else { self.repeated_keys.or_any() };
         let budget = Some(corpus.grouped.budget.clone());
@@ -554,8 +560,8 @@ impl Dedup {
         history.check(&found)
     }
 
-    /// Reads all documents into the corpus, and their sketches. Returns the number of documents without words, and the
-    /// time spent on finding copies.
+    /// Reads all documents into the corpus, and stores their sketches. Returns the number of documents without words,
+    /// and the time spent on finding equal texts.
     fn read(
         &self,
         documents: &mut Documents,
@@ -568,10 +574,10 @@ impl Dedup {
         let (mut empty, mut finding_copies) = (0, Duration::ZERO);
         let counted = self.method == Method::Exact || self.verify() == Verify::Exact;
         let shingles = self.method != Method::Simhash && counted;
-        // Stored sets know their number of distinct shingles; without sets, they are counted.
+        // A stored set has the number of its distinct shingles. If sets are not stored, the shingles must be counted.
         let wanted = SketchOptions {
             repeated_keys: match self.repeated_keys {
-                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus knows the place of the first one
+                RepeatedKeys::Error => RepeatedKeys::Any, // the corpus reports the position of the first one
                 other => other,
             },
             budget: Some(corpus.grouped.budget.clone()),
@@ -580,7 +586,7 @@ impl Dedup {
         let leaders = self.holds_sets().then(|| corpus.grouped.sets.references());
         let look = |sketch: &Sketch, mut rest: DocumentScratch<'_>| {
             let near = ComparedIndex::near_any(against, sketch, &mut rest)?;
-            // A dropped document is not compared again.
+            // A document that is removed because of an index is not compared again.
             let header = leaders.as_ref().filter(|_| near.is_none());
             let header = header.map(|leaders| encode(leaders, sketch, rest));
             Ok((near, header))
@@ -601,7 +607,8 @@ impl Dedup {
                 if let Some(near) = near {
                     return corpus.drop_near(one, &near);
                 }
-                // Reading the CPU clock is a system call, which would take longer than the measured work.
+                // Measures wall-clock time: reading the CPU clock is a system call and would take longer than the
+                // measured work.
                 let start = Instant::now();
                 corpus.add(one, NewSet::of(header, words))?;
                 finding_copies += start.elapsed();
@@ -615,46 +622,47 @@ impl Dedup {
         Ok((empty, finding_copies))
     }
 
-    /// Returns the data to read of each document, with its distinct shingles if `shingles` is true.
+    /// Returns the data to compute for each document; with `shingles`, also its distinct shingles.
     fn wanted(&self, shingles: bool) -> SketchOptions {
         SketchOptions { shingles, whole: true, memory: Some(self.memory), ..SketchOptions::default() }
     }
 
-    /// Whether near documents are found by sets alone, without an index.
+    /// Returns whether near documents are found from sets alone, without an index.
     fn is_by_sets(&self) -> bool {
         self.method == Method::Minhash && self.join() != Join::Bands || self.method == Method::Exact
     }
 
-    /// Creates the store for the data of the documents.
+    /// Creates the corpus for the data of the documents.
     fn corpus(&self, folder: &Path, documents: &Documents) -> anyhow::Result<Corpus> {
         let (parser, memory) = (documents.parser().clone(), self.memory / 4);
         Corpus::new(folder, memory, parser, self.sampled_by())
     }
 
-    /// Whether sets of shingles are compared.
+    /// Returns whether the method compares sets of shingles.
     fn holds_sets(&self) -> bool {
         self.resembles() && self.verify() == Verify::Exact
     }
 
-    /// Whether near documents are found by comparing texts, not by estimates or fingerprints.
+    /// Returns whether near documents are found by comparing texts, not by estimates or fingerprints.
     pub(super) fn counts(&self) -> bool {
         self.method == Method::Exact || self.holds_sets()
     }
 }
 
-/// The IDF table that weighs shingles, and the list of ignored spans.
+/// The IDF table for the weights of shingles, and the boilerplate list to ignore.
 type WeightsAndSpans<'l> = (Option<&'l Arc<IdfTable>>, Option<&'l mut Spans>);
 
 /// The folder, the journal and the observer of a job.
 struct JobFolder<'p> {
     /// The folder for results and scratch files.
     folder: &'p Path,
-    /// Present with [`Dedup::resume`].
+    /// The journal; `None` without [`Dedup::resume`].
     journal: Option<&'p Journal<'p>>,
     observer: &'p dyn Observer,
 }
 
-/// Encodes the set of a new document, made of its shingles and its `inside` value, against the reference sets.
+/// Encodes the set of a new document against the reference sets. The set is that of its shingles, combined with the
+/// value of its `inside` field.
 fn encode(leaders: &ReferenceSets, sketch: &Sketch, rest: DocumentScratch<'_>) -> DeltaHeader {
     let DocumentScratch { shingles, delta_scratch, words, inside, .. } = rest;
     leaders.encode(

@@ -1,4 +1,4 @@
-//! Finds pairs of near texts: candidates by prefixes, bands or fingerprints, and their verification.
+//! Finds pairs of near groups: candidates by prefixes, bands, sketches or fingerprints, and their verification.
 
 use std::path::Path;
 
@@ -44,56 +44,57 @@ pub enum Verify {
     None,
 }
 
-/// The near groups, and the statistics of the search.
+/// The near groups, and statistics of the search.
 pub(super) struct NearGroups {
-    /// All pairs, if requested: smaller group, larger group and packed score.
+    /// All near pairs in ascending order: smaller group, larger group and packed score. `None` unless all pairs are
+    /// requested.
     pub pairs: Option<Sorted<u128>>,
     pub decided: GroupDecision,
     pub kind: ScoreKind,
-    /// Number of pairs of groups that were compared.
+    /// Number of candidate pairs of groups that were compared.
     pub candidates: u64,
-    /// Number of candidates whose shingles were counted, if sketches ruled out others.
+    /// Number of candidate pairs whose common shingles were counted; `None` if sketches ruled out none.
     pub counted: Option<u64>,
-    /// Buckets and shingles that were capped.
+    /// Counts of the buckets and shingles that exceed the cap on pairing.
     pub capped: Capped,
-    /// The most common of the capped shingles, if shingles were counted one by one: number of texts, hash, and the first
-    /// text.
+    /// The most frequent of the capped shingles, if the method counts shingles one by one: number of texts, hash, and
+    /// first group.
     pub most_common: Vec<(u64, u64, u32)>,
-    /// CPU seconds for finding candidates and for verifying them.
+    /// CPU seconds for finding candidates, and for verifying them.
     pub seconds: (f64, f64),
 }
 
-/// Which groups are kept, and for each removed group a kept one that is near it.
+/// The decision which groups are kept, with the near kept group of each removed group.
 pub(super) enum GroupDecision {
-    /// For each group the kept group, itself if it is kept, and the packed score of the two.
+    /// The kept group of each group, itself if it is kept, and the packed score of the two.
     Leaders { by: Column<u32>, scores: Column<u64> },
-    /// One group of each component is kept.
+    /// The connected components of the near pairs; one group of each is kept.
     Components(Forest),
 }
 
-/// The folder, the memory and the observers of the search.
+/// The folder, memory budget and observers of the search.
 pub(super) struct JoinLimits<'a> {
     pub folder: &'a Path,
-    /// Present with [`Dedup::resume`](super::Dedup::resume).
+    /// The journal; `None` without [`Dedup::resume`](super::Dedup::resume).
     pub journal: Option<&'a Journal<'a>>,
     pub observer: &'a dyn Observer,
     pub memory: usize,
     pub max_bucket: usize,
-    /// Whether components may be computed from only some pairs of common shingles and large buckets: the user has set
-    /// `max_bucket`.
+    /// Whether components may be computed although the cap left out pairs, because the user set `max_bucket`.
     pub may_cap: bool,
-    /// Progress for the caller, and the flag that cancels the work.
+    /// Reports progress to the caller, and cancels the work if the caller requests it.
     pub watched: Option<&'a SharedProgress>,
 }
 
 /// Number of candidates that one thread verifies at a time.
 const CHUNK: usize = 512;
-/// Number of candidates per batch of verification.
+/// Number of candidates in a batch, which all threads verify together.
 const BATCH: usize = 1 << 14;
-/// Candidates whose estimate is at most this number of standard errors below the threshold are counted exactly.
+/// A candidate is verified by exact counts unless its estimate is more than this number of standard errors below the
+/// threshold.
 const ERRORS: f64 = 3.0;
 
-/// Returns whether the resemblance may reach the threshold, estimated from the common part of two samples.
+/// Returns whether the resemblance may reach the threshold, by an estimate from the common elements of two samples.
 pub(super) fn may_be_near(common: &Common, threshold: f64) -> bool {
     let estimate = common.resemblance();
     estimate.value() + ERRORS * estimate.standard_error() >= threshold
@@ -102,7 +103,7 @@ pub(super) fn may_be_near(common: &Common, threshold: f64) -> bool {
 /// Collects verified pairs.
 struct Collector<'r> {
     grouped: &'r Grouped,
-    /// Sorts the pairs, if all pairs are requested.
+    /// Sorts the pairs; `None` unless all pairs are requested.
     sorter: Option<Sorter<u128>>,
     deciding: GroupDecider<'r>,
     verifying: f64,
@@ -111,7 +112,7 @@ struct Collector<'r> {
 enum GroupDecider<'r> {
     Leaders(CoverPairs<'r>),
     Components(Forest),
-    /// The decision was made before; pairs are only listed.
+    /// The decision is already known; pairs are only listed.
     Made(GroupDecision),
 }
 
@@ -132,7 +133,7 @@ impl<'r> Collector<'r> {
         Ok(Self { grouped, sorter, deciding, verifying: 0.0 })
     }
 
-    /// Like [`new`](Self::new), but takes an earlier decision, if there is one.
+    /// Creates a collector like [`new`](Self::new). Uses an earlier decision if one is given.
     fn deciding(
         grouped: &'r Grouped,
         rules: &KeepRules<'r>,
@@ -161,7 +162,7 @@ impl<'r> Collector<'r> {
         sorter.push(u128::from(a.min(b)) << 96 | u128::from(a.max(b)) << 64 | u128::from(score.pack()))
     }
 
-    /// Verifies candidates on all cores.
+    /// Verifies candidates in parallel.
     fn verify(
         &mut self,
         candidates: &[(u32, u32)],
@@ -175,7 +176,7 @@ impl<'r> Collector<'r> {
         pushed
     }
 
-    /// Counts the common elements of the sets of candidates, on all cores.
+    /// Counts the common elements of the sets of candidates in parallel.
     fn count(
         &mut self,
         families: &mut Families<'_>,
@@ -233,7 +234,7 @@ impl<'r> Collector<'r> {
     }
 }
 
-/// The parameters of a search by bands.
+/// The parameters of a search that finds candidates by bands.
 #[derive(Clone, Copy)]
 pub(super) struct BandSearch<'a> {
     pub corpus: &'a Corpus,
@@ -244,7 +245,7 @@ pub(super) struct BandSearch<'a> {
 }
 
 impl NearGroups {
-    /// Adds the list of all pairs, if requested. `pairs` receives the decision.
+    /// Returns the decision with the list of all pairs, if requested. `pairs` computes the list, given the decision.
     fn with_pairs(
         self,
         rules: &KeepRules<'_>,
@@ -258,7 +259,7 @@ impl NearGroups {
         Ok(Self { candidates, counted, seconds: (seconds.0 + all.seconds.0, all.seconds.1), ..all })
     }
 
-    /// Returns a result in which only equal texts are near.
+    /// Returns the result of a search in which only equal texts are near.
     pub(super) fn none(
         grouped: &Grouped,
         rules: &KeepRules<'_>,
@@ -267,7 +268,8 @@ impl NearGroups {
         Collector::new(grouped, rules, limits)?.finish(ScoreKind::Resemblance, &Stopwatch::start())
     }
 
-    /// Finds near groups by counting: compares each group with the kept ones. Lists all pairs if requested.
+    /// Finds near groups by their sets of shingles: compares each group with the kept ones. Also lists all pairs if
+    /// requested.
     pub(super) fn by_sets(
         grouped: &Grouped,
         join: Join,
@@ -313,7 +315,8 @@ impl NearGroups {
         kept.with_pairs(rules, |decided| Self::pairs_by_sets(grouped, join, rules, limits, Some(decided)))
     }
 
-    /// Finds all pairs of sets whose resemblance reaches the threshold, and decides by them unless a decision is given.
+    /// Finds all pairs of sets whose resemblance reaches the threshold. Decides from these pairs unless a decision is
+    /// given.
     fn pairs_by_sets(
         grouped: &Grouped,
         join: Join,
@@ -342,7 +345,7 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Finds near groups that share at least the required number of bands and pass the verification. Lists all pairs if
+    /// Finds near groups that agree in the required number of bands and pass the verification. Also lists all pairs if
     /// requested.
     pub(super) fn by_bands(
         how: BandSearch<'_>,
@@ -356,7 +359,8 @@ impl NearGroups {
         kept.with_pairs(rules, |decided| Self::pairs_by_bands(how, rules, limits, Some(decided)))
     }
 
-    /// Finds all pairs that share bands and pass the verification, and decides by them unless a decision is given.
+    /// Finds all pairs that agree in the required bands and pass the verification. Decides from these pairs unless a
+    /// decision is given.
     fn pairs_by_bands(
         BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
         rules: &KeepRules<'_>,
@@ -408,8 +412,8 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Finds near groups by common elements of sketches; the resemblance is estimated or counted. Lists all pairs if
-    /// requested.
+    /// Finds near groups by the common elements of their sketches. The resemblance is estimated, or computed exactly.
+    /// Also lists all pairs if requested.
     pub(super) fn by_sketches(
         grouped: &Grouped,
         verify: Verify,
@@ -425,8 +429,8 @@ impl NearGroups {
         })
     }
 
-    /// Finds all pairs that share elements of sketches and whose resemblance reaches the threshold, and decides by them
-    /// unless a decision is given.
+    /// Finds all pairs whose sketches have common elements and whose resemblance reaches the threshold. Decides from
+    /// these pairs unless a decision is given.
     fn pairs_by_sketches(
         grouped: &Grouped,
         verify: Verify,
@@ -450,7 +454,7 @@ impl NearGroups {
         capped.check(rules.clustering, limits.may_cap)?;
 
         let merging = Stopwatch::start();
-        // The lists and the positions in them take half of the memory that the sets leave.
+        // The inverted lists and the positions in them use half of the memory that the sets leave.
         let half = JoinLimits { memory: limits.memory / 2, ..*limits };
         let mut collector = Collector::deciding(grouped, rules, &half, decided)?;
         let (kind, collisions) = if verify == Verify::Exact {
@@ -482,7 +486,7 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Finds pairs whose fingerprints are within the radius.
+    /// Finds pairs of groups whose fingerprints are within the Hamming distance.
     pub(super) fn by_fingerprints(
         corpus: &Corpus,
         snapshot: &Snapshot,
@@ -505,8 +509,8 @@ impl NearGroups {
         Ok(near)
     }
 
-    /// Passes each pair of groups to `each`, in ascending order, the smaller group first. No pairs if they were not
-    /// requested.
+    /// Passes each pair of groups to `each`, the smaller group first, in ascending order. Does nothing unless all pairs
+    /// were requested.
     pub(super) fn for_each(
         &self,
         mut each: impl FnMut(u32, u32, Score) -> twindex::Result<()>,
@@ -515,8 +519,8 @@ impl NearGroups {
         pairs.for_each(|pair| each((pair >> 96) as u32, (pair >> 64) as u32, self.kind.unpack(pair as u64)))
     }
 
-    /// Passes each pair of documents in near groups, and each pair inside a group, to `each`, with its packed score. Of a
-    /// group of more than `max_bucket` documents, only the first is paired with other documents.
+    /// Passes each pair of near documents to `each` with its packed score, including the pairs within a group. Of a
+    /// group with more than `max_bucket` documents, only the first document is paired with documents of other groups.
     pub(super) fn for_each_of_documents(
         &self,
         grouped: &Grouped,

@@ -1,4 +1,4 @@
-//! Saves the kept groups to a file of the journal.
+//! Saves the decision which groups are kept to a journal file.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -12,7 +12,7 @@ use super::groups::Grouped;
 use super::near::{GroupDecision, NearGroups};
 use super::score::ScoreKind;
 
-/// The numbers before the columns.
+/// The counts at the start of the file, before the columns.
 #[derive(Deserialize, Serialize)]
 struct NearFileHeader {
     groups: usize,
@@ -23,16 +23,16 @@ struct NearFileHeader {
     most_common: Vec<(u64, u64, u32)>,
 }
 
-/// Number of values of a column read at a time.
+/// Number of values of a column that are read at a time.
 const TOGETHER: usize = 1 << 16;
 
 impl NearGroups {
-    /// Returns whether the result has only the kept groups, and for each removed group its kept one.
+    /// Returns whether the result consists only of the decision: the kept group of each group, without pairs.
     pub(super) fn is_decided_only(&self) -> bool {
         self.pairs.is_none() && matches!(self.decided, GroupDecision::Leaders { .. })
     }
 
-    /// Writes the groups; writes nothing unless they are [decided](Self::is_decided_only).
+    /// Writes the decision. Writes nothing unless the result is [only the decision](Self::is_decided_only).
     pub(super) fn save(&self, out: &mut impl Write) -> io::Result<()> {
         let GroupDecision::Leaders { by, scores } = &self.decided else { return Ok(()) };
         let head = NearFileHeader {
@@ -49,7 +49,7 @@ impl NearGroups {
         out.write_all(scores[..].as_bytes())
     }
 
-    /// Reads the groups that [`save`](Self::save) wrote. The times are not stored.
+    /// Reads the decision that [`save`](Self::save) wrote. The times are not stored.
     pub(super) fn load(input: &mut impl BufRead, grouped: &Grouped) -> anyhow::Result<Self> {
         let mut head = Vec::new();
         input.read_until(b'\n', &mut head)?;

@@ -1,5 +1,5 @@
-//! Finds kept groups by features or by sketches: each group is compared only with kept ones, so that no cap affects the
-//! decisions.
+//! Finds the kept groups by bands or by sketches. Each group is compared only with kept ones, so the decision does not
+//! depend on the cap on pairing.
 
 use twindex::sketch::intersection_from;
 use twindex_join::{
@@ -15,14 +15,14 @@ use super::score::{Sampled, Score, ScoreKind};
 use super::signatures::Signatures;
 use crate::watch::Stopwatch;
 
-/// How a pair that shares features is verified.
+/// How a pair with common features is verified.
 enum VerifiedBy<'a> {
     Counted,
     Estimated(Signatures<'a>),
     Not,
 }
 
-/// Measures groups that share at least `min` features, with the chosen verification.
+/// Computes the score of groups that have at least `min` common features, with the chosen verification.
 struct FeatureMeasure<'a> {
     grouped: &'a Grouped,
     features: &'a ShingleSets,
@@ -46,7 +46,7 @@ impl Measure for FeatureMeasure<'_> {
         of_later.clear();
         of_kept.clear();
         let (a, b) = (self.features.set(later, of_later)?, self.features.set(kept, of_kept)?);
-        // The index of kept groups has only a part of each feature.
+        // The index of kept groups has only some bits of each feature, so the whole features are compared here.
         if intersection_from(a, b, self.min).is_none() {
             return Ok(None);
         }
@@ -66,7 +66,7 @@ impl Measure for FeatureMeasure<'_> {
 }
 
 impl NearGroups {
-    /// Finds kept groups: groups are near if they share bands and pass the verification.
+    /// Decides which groups are kept; groups are near if they agree in the required bands and pass the verification.
     pub(super) fn kept_by_bands(
         BandSearch { corpus, snapshot, agreement, verify }: BandSearch<'_>,
         rules: &KeepRules<'_>,
@@ -96,7 +96,8 @@ impl NearGroups {
         Ok(Self::kept_by(measured, kind, &watch))
     }
 
-    /// Finds kept groups by common elements of sketches, with the resemblance estimated or counted.
+    /// Decides which groups are kept by the common elements of sketches. The resemblance is estimated, or computed
+    /// exactly.
     pub(super) fn kept_by_sketches(
         grouped: &Grouped,
         verify: Verify,

@@ -1,4 +1,4 @@
-//! The folder of results and its files: written under a temporary name and renamed as a whole.
+//! The results folder and its files. The folder is written under a temporary name and then renamed.
 
 use std::fs;
 use std::io::{self, Write};
@@ -24,13 +24,13 @@ use crate::input::{Annotation, KeptBlock, KeptWriter};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
 
-/// The first columns of pairs.tsv if it lists the removed documents.
+/// The first columns of pairs.tsv if it lists removed documents.
 const COVERING: &str = "document\tkept";
-/// The folder of results, which is written under a temporary name and then renamed.
+/// The results folder, which is written under a temporary name and then renamed.
 pub(super) struct OutputFolder<'a> {
-    /// The path as given, for messages.
+    /// The path as the user specified it, for messages.
     given: &'a Path,
-    /// The parent folder and the name in it, without `.` and `/` at the end, which rename does not accept.
+    /// The parent folder joined with the name. Has no `.` or `/` at the end, which the rename system call rejects.
     path: PathBuf,
     parent: PathBuf,
 }
@@ -60,8 +60,9 @@ impl<'a> OutputFolder<'a> {
         &self.parent
     }
 
-    /// Refuses results inside a folder of inputs: the next run would read them as documents. A path that does not exist yet
-    /// is not an input, as folders are listed before anything is created.
+    /// Returns an error if the results folder is inside an input folder, since the next run would read results as
+    /// documents. A path that does not exist yet is not an input, because folders are listed before anything is
+    /// created.
     pub(super) fn check_inputs(&self, inputs: &[PathBuf]) -> anyhow::Result<()> {
         let (Some(name), Ok(parent)) = (self.path.file_name(), fs::canonicalize(&self.parent)) else {
             return Ok(());
@@ -86,7 +87,7 @@ impl<'a> OutputFolder<'a> {
         }
     }
 
-    /// Refuses to overwrite existing files, before any work is done.
+    /// Returns an error if existing files would be overwritten. Called before any work is done.
     pub(super) fn check(&self, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
@@ -99,7 +100,8 @@ impl<'a> OutputFolder<'a> {
         self.check_made_by_us(&self.path)
     }
 
-    /// Refuses a folder, OUT or the earlier results just moved aside, that contains anything that `dedup` did not write.
+    /// Returns an error if a folder contains files that `dedup` did not write. The folder is OUT, or the earlier
+    /// results that were just moved aside.
     fn check_made_by_us(&self, folder: &Path) -> anyhow::Result<()> {
         let shown = self.given.display();
         let foreign = foreign(folder).with_context(|| format!("{shown}: cannot look what is in it"))?;
@@ -117,7 +119,7 @@ impl<'a> OutputFolder<'a> {
         for folder in above.into_iter().rev() {
             match fs::create_dir(folder) {
                 Ok(()) => made.0.push(folder.to_owned()),
-                // The folder existed. Some systems report another error first, for example that the disk is read-only.
+                // The folder existed. Some systems report another error first, such as a read-only disk.
                 Err(_) if folder.is_dir() => {}
                 Err(error) => {
                     return Err(error).with_context(|| format!("{}: cannot create", folder.display()));
@@ -127,8 +129,8 @@ impl<'a> OutputFolder<'a> {
         Ok(made)
     }
 
-    /// Moves earlier results into `aside`, and returns their path there; `None` if there are none. If files were added to
-    /// them since they were checked, moves them back and returns an error.
+    /// Moves earlier results into `aside`, and returns their path there; `None` if there are none. If files were added
+    /// to the earlier results since they were checked, moves them back and returns an error.
     fn set_aside(&self, aside: &Path) -> anyhow::Result<Option<PathBuf>> {
         if self.path.symlink_metadata().is_err() {
             return Ok(None);
@@ -145,17 +147,18 @@ impl<'a> OutputFolder<'a> {
         Ok(Some(earlier))
     }
 
-    /// Renames the results to their final name. Earlier results are moved aside first, and moved back if that fails.
+    /// Renames the results to their final name. Earlier results are moved aside first, and moved back if the rename
+    /// fails.
     pub(super) fn put_in_place(&self, folder: &Path, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
-        self.check(force)?; // something may have come there meanwhile
+        self.check(force)?; // files may have been created since the first check
         RealVfs.sync_dir(folder).with_context(|| format!("{shown}: cannot make the results durable"))?;
         let aside = temporary_folder(&self.parent)?;
         let earlier = match self.set_aside(aside.path()) {
             Ok(earlier) => earlier,
             Err(error) => {
                 if aside.path().join("earlier").symlink_metadata().is_ok() {
-                    let _ = aside.keep(); // what could not be moved back is in it
+                    let _ = aside.keep(); // it contains what could not be moved back
                 }
                 return Err(error);
             }
@@ -167,19 +170,19 @@ impl<'a> OutputFolder<'a> {
             }
             return Err(error).with_context(|| format!("{shown}: cannot give the results their name"));
         }
-        // Only now may the earlier results be removed: after a power failure either the old or the new results exist.
+        // The earlier results may be removed only after this sync: after a power failure, either the old or the new
+        // results exist.
         RealVfs.sync_dir(&self.parent).with_context(|| {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
         })
     }
 }
 
-/// Folders that this run created. Empty ones are removed when this is dropped, so that a
-/// run that fails leaves nothing.
+/// Folders that this run created. Drop removes the empty ones, so that a failed run leaves no folders.
 pub(super) struct MadeFolders(Vec<PathBuf>);
 
 impl MadeFolders {
-    /// Makes the names of the folders durable.
+    /// Syncs the directory entries of the folders.
     pub(super) fn sync(&self) -> anyhow::Result<()> {
         for made in &self.0 {
             let above = made.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -192,12 +195,13 @@ impl MadeFolders {
 impl Drop for MadeFolders {
     fn drop(&mut self) {
         for folder in self.0.iter().rev() {
-            let _ = fs::remove_dir(folder); // refused by the system unless it is empty
+            let _ = fs::remove_dir(folder); // fails if the folder is not empty
         }
     }
 }
 
-/// Creates a folder on the file system of the results that is removed when it is dropped.
+/// Creates a folder that is removed when it is dropped. It is on the file system of the results, so that it can be
+/// renamed.
 pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".twindex-dedup-");
@@ -206,7 +210,7 @@ pub(super) fn temporary_folder(parent: &Path) -> anyhow::Result<tempfile::TempDi
     builder.tempdir_in(parent).with_context(|| format!("{}: cannot create a folder in it", parent.display()))
 }
 
-/// Returns why a folder was not written entirely by `dedup`; `None` if it was, or is empty.
+/// Returns the reason why a folder was not written entirely by `dedup`; `None` if it was, or if it is empty.
 fn foreign(folder: &Path) -> io::Result<Option<String>> {
     const NOT_OURS: &str = "not made by `twindex dedup`";
     if !folder.symlink_metadata()?.is_dir() {
@@ -243,13 +247,14 @@ pub(super) struct ListedResults<'a> {
 }
 
 impl ListedResults<'_> {
-    /// Returns whether the list has the removed documents, each with its kept one.
+    /// Returns whether the list has each removed document with its kept document, instead of all pairs.
     pub(super) fn is_covering(self) -> bool {
         self.near.pairs.is_none()
     }
 
-    /// Passes all near pairs to `each`, with their packed scores; if these were not requested, each removed document with
-    /// its kept one. Pairs with one of the first `history` documents are left out.
+    /// Passes all near pairs to `each` with their packed scores or, if all pairs were not requested, each removed
+    /// document with its kept document. Skips pairs with a document of the history, which are the first `history`
+    /// documents.
     pub(super) fn for_each(
         self,
         grouped: &Grouped,
@@ -279,7 +284,8 @@ impl ListedResults<'_> {
     }
 }
 
-/// Writes the pairs of documents, sorted, and returns their number. Takes `memory` bytes, and beyond that a scratch file.
+/// Writes the pairs of documents in sorted order, and returns their number. Uses `memory` bytes; data beyond that is
+/// sorted in a scratch file.
 pub(super) fn write_pairs(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -287,7 +293,8 @@ pub(super) fn write_pairs(
     limits: &JoinLimits<'_>,
     path: &Path,
 ) -> anyhow::Result<u64> {
-    // Sorted by the positions of the keys, in a pair of near documents the smaller first. Each pair is listed once.
+    // Pairs are sorted by the ranks of their keys, the smaller first unless the pair is a removed and a kept document.
+    // Each pair is listed once.
     let mut sorter: Sorter<u128> = Sorter::new(limits.folder, limits.memory);
     let is_directed = listed.is_covering();
     let mut push = |a: u32, b: u32, score: u64| {
@@ -326,7 +333,7 @@ pub(super) fn write_pairs(
     Ok(written)
 }
 
-/// Why writing the pairs ended early.
+/// The reason why writing the pairs stopped early.
 enum Stop {
     Read(twindex::Error),
     Write(io::Error),
@@ -344,7 +351,8 @@ impl From<io::Error> for Stop {
     }
 }
 
-/// Writes the documents of a history that later documents contain, with these and the contained share.
+/// Writes the documents of a history that later documents contain, with the containing document and the contained
+/// share.
 pub(super) fn write_contained(
     corpus: &Corpus,
     contained: &[(u32, u32, Score)],
@@ -364,7 +372,8 @@ pub(super) fn write_contained(
     })
 }
 
-/// Writes the documents removed for a document of a history, sorted, with that document and their score.
+/// Writes the documents that were removed because of a document of a history, in sorted order, with that document and
+/// the score.
 pub(super) fn write_covered_by_history(
     corpus: &Corpus,
     by_key: &ByKey,
@@ -417,7 +426,7 @@ pub(super) fn write_clusters(
             out.write_all(b"\t")?;
             tsv::write_field(out, corpus.keys.get(kept))?;
             match clusters.score(grouped, group) {
-                // The common case: most documents are alone in their cluster.
+                // The most frequent case: most clusters have one document.
                 Some(Score::Resemblance { intersection, union }) if intersection == union => {
                     out.write_all(b"\t1.000000\n")?;
                 }
@@ -433,7 +442,7 @@ pub(super) fn write_clusters(
     })
 }
 
-/// Writes the URLs of documents, if they are in a field.
+/// Writes the URLs of documents, if a field has them.
 pub(super) fn write_urls(corpus: &Corpus, by_key: &ByKey, path: &Path) -> anyhow::Result<()> {
     write_file(path, |out| {
         writeln!(out, "{URLS_HEAD}")?;
@@ -462,7 +471,7 @@ pub(super) fn write_hosts(
     if counter.is_empty() { Ok(None) } else { counter.finish(Some(limits.folder)).map(Some) }
 }
 
-/// Writes the documents that are near a document of another index, sorted, with that document.
+/// Writes the documents that were removed because of a document of another index, in sorted order, with that document.
 pub(super) fn write_dropped(
     corpus: &Corpus,
     against: &ComparedIndex,
@@ -476,7 +485,7 @@ pub(super) fn write_dropped(
     })
 }
 
-/// Writes documents, in the order of the input, and returns the names of the files.
+/// Writes documents in input order, and returns the names of the files.
 pub(super) fn write_documents(
     corpus: &Corpus,
     documents: impl Iterator<Item = u32> + Send,
@@ -486,7 +495,7 @@ pub(super) fn write_documents(
 ) -> anyhow::Result<Vec<String>> {
     let mut kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
     let (mut documents, mut reading) = (documents, corpus.reading());
-    // The next block is read while one block is written.
+    // Reads the next block while the current one is written.
     let (mut block, mut next) = (KeptBlock::default(), KeptBlock::default());
     corpus.fill(&mut block, &mut documents, &mut reading, annotation)?;
     while !block.is_empty() {
@@ -504,7 +513,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn file_added_to_the_earlier_results_at_the_last_moment_restores_them() {
+    fn earlier_results_are_restored_if_a_file_was_added_to_them() {
         let bench = tempfile::tempdir().unwrap();
         let (given, aside) = (bench.path().join("out"), bench.path().join("aside"));
         for folder in [&given.join(INDEX), &aside] {

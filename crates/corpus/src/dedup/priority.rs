@@ -1,4 +1,4 @@
-//! The order of documents in which it is decided which are kept.
+//! The order in which documents are processed, which determines which of several near documents is kept.
 
 use twindex::Key;
 use twindex::sys::Column;
@@ -9,32 +9,32 @@ use super::keys::{ByKey, DocumentKeys};
 use super::rules::NearMeasure;
 use crate::error::InvalidOptions;
 
-/// Which of several near documents is kept: the order in which documents are decided on.
+/// The rule that determines which of several near documents is kept: the document that comes first in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
     /// The first document of the input.
     First,
-    /// The document with the most tokens; of equal ones the first.
+    /// The document with the most tokens; of several, the first.
     Longest,
-    /// The document with the smallest key, bytewise.
+    /// The document with the smallest key in byte order.
     SmallestKey,
-    /// The document whose key has the smallest xxh3-64 hash; of equal hashes the smallest key. Does not depend on the order
-    /// of the input, nor on the meaning of keys.
+    /// The document whose key has the smallest xxh3-64 hash; of equal hashes, the smallest key. Does not depend on the
+    /// input order or on the meaning of keys.
     KeyHash,
-    /// The document with the largest number in a field; of equal numbers the smallest key.
+    /// The document with the largest number in a field; of equal numbers, the smallest key.
     Max,
-    /// The document with the smallest number in a field; of equal numbers the smallest key.
+    /// The document with the smallest number in a field; of equal numbers, the smallest key.
     Min,
 }
 
 impl Keep {
-    /// Returns whether the order uses a number of each document.
+    /// Returns whether the order depends on a number of each document.
     #[must_use]
     pub fn by_number(self) -> bool {
         matches!(self, Self::Max | Self::Min)
     }
 
-    /// Refuses a field without a rule that needs it, and such a rule without a field.
+    /// Returns an error if a field is given and the rule needs none, or the reverse.
     pub(crate) fn check_field(self, field: Option<&str>) -> Result<(), InvalidOptions> {
         match (self.by_number(), field) {
             (true, None) => {
@@ -48,8 +48,8 @@ impl Keep {
         }
     }
 
-    /// Returns the number by which documents are ordered, the smallest first. Equal numbers are ordered by
-    /// [place](Self::place), then by input order. `number` is used if [`by_number`](Self::by_number) is true.
+    /// Returns the number by which documents are sorted in ascending order. Documents with equal numbers are sorted by
+    /// [place](Self::place), then in input order. `number` is used only if [`by_number`](Self::by_number) is true.
     pub(crate) fn choice(
         self,
         tokens: impl FnOnce() -> u64,
@@ -68,12 +68,12 @@ impl Keep {
         }
     }
 
-    /// Returns the position of the document's key in the order of keys, if keys decide between equal numbers; else 0.
+    /// Returns the rank of the document's key if the rule sorts equal numbers by key; otherwise 0.
     pub(crate) fn place(self, document: u32, keys: Option<(&DocumentKeys, &ByKey)>) -> u32 {
         keys.filter(|_| self.by_key()).map_or(0, |(_, by_key)| by_key.place(document))
     }
 
-    /// Returns whether the order uses keys.
+    /// Returns whether the order depends on keys.
     pub(crate) fn by_key(self) -> bool {
         match self {
             Self::First | Self::Longest => false,
@@ -82,11 +82,11 @@ impl Keep {
     }
 }
 
-/// The order of documents, and of groups by their first documents.
+/// The order of documents, and the order of groups by their first documents.
 pub(super) struct Priority {
-    /// For each group, its first document in the order.
+    /// The document of each group that comes first in the order.
     pub firsts: Column<u32>,
-    /// All groups in order; `None` if the order is that of their numbers.
+    /// All groups in order; `None` if they are already in order.
     pub order: Option<Column<u32>>,
 }
 
@@ -94,24 +94,24 @@ pub(super) struct Priority {
 #[derive(Clone, Copy)]
 pub(super) struct OrderedBy<'o> {
     pub keep: Keep,
-    /// With containment, larger documents come before smaller ones.
+    /// The similarity measure. With containment, larger documents come before smaller ones.
     pub near: NearMeasure,
-    /// The keys of all documents and their order, if [`Keep::by_key`] is true; `None` for texts without keys, which are
-    /// ordered by their numbers.
+    /// The keys of all documents and their order. Present if [`Keep::by_key`] is true and the documents have keys;
+    /// texts without keys are in input order.
     pub keys: Option<(&'o DocumentKeys, &'o ByKey)>,
-    /// The bits of the numbers of documents that are not of the history, if [`Keep::by_number`] is true.
+    /// The number of each document after the history, as bits, if [`Keep::by_number`] is true.
     pub numbers: &'o [u128],
-    /// Number of documents of a history; they come before all others, in the order of their keys.
+    /// Number of documents of the history. They come before all others, in the order of their keys.
     pub history: u32,
-    /// The order of the history's keys, if there is a history.
+    /// The key order of the history; `None` without a history.
     pub history_keys: Option<&'o ByKey>,
 }
 
-/// The rank of a document: history and size, the number of the rule in two parts, then key position and document.
+/// The rank of a document: history flag and size, the number of the rule in two parts, then key rank and document.
 type Rank = [u64; 4];
 
 impl Priority {
-    /// Sorts all documents. Takes about `memory` bytes.
+    /// Sorts all documents. Uses about `memory` bytes.
     pub(super) fn of(grouped: &Grouped, by: OrderedBy<'_>, memory: usize) -> twindex::Result<Self> {
         let mut firsts = Column::of(&grouped.budget, grouped.groups.iter().map(|group| group.first))?;
         if by.keep == Keep::First && by.near == NearMeasure::Resemblance && by.history == 0 {

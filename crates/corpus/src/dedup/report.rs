@@ -1,4 +1,4 @@
-//! The results of a run as numbers.
+//! The counts that a run reports.
 
 use serde::Serialize;
 
@@ -10,39 +10,40 @@ use super::revisits::Revisits;
 use crate::input::Counts;
 use crate::watch::Stages;
 
-/// A shingle that occurs in too many texts.
+/// A shingle that occurs in more texts than the cap on pairing.
 #[derive(Clone, Debug, Serialize)]
 pub struct CommonShingle {
-    /// Sampled hash of the shingle, in hexadecimal.
+    /// The sampled hash of the shingle, in hexadecimal.
     pub hash: String,
-    /// Number of texts with the shingle.
+    /// Number of texts that contain the shingle.
     pub texts: u64,
-    /// Key of the first document with the shingle.
+    /// Key of the first document that contains the shingle.
     pub first: String,
 }
 
-/// The results of a run; `--json` prints them as JSON.
+/// The counts and times of a run; `--json` prints them as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Counts of the inputs.
     #[serde(flatten)]
     pub input: Counts,
-    /// Number of documents whose text equals that of an earlier one, byte for byte.
+    /// Number of documents whose text equals, byte for byte, that of an earlier document.
     pub identical: u64,
-    /// Number of documents near a document of a history. `None` without a history.
+    /// Number of documents that were removed because they are near a document of a history; `None` without a history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dropped: Option<u64>,
-    /// Number of documents of a history that a later, kept document contains. Only with `--near containment`.
+    /// Number of documents of a history that a later, kept document contains; `None` unless the run used `--near
+    /// containment`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contained: Option<u64>,
-    /// Numbers about the text that many documents share, with `--without-boilerplate`.
+    /// Statistics of the ignored text; `None` without `--without-boilerplate`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boilerplate: Option<LeftOutReport>,
     /// Number of documents without words, or without features.
     pub empty: u64,
-    /// Number of pairs of texts that were compared.
+    /// Number of candidate pairs of texts that were compared.
     pub candidates: u64,
-    /// Number of candidates whose shingles were counted, if sketches ruled out others.
+    /// Number of candidate pairs whose common shingles were counted; `None` if sketches ruled out none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<u64>,
     /// Number of lines in pairs.tsv: removed documents or, if all pairs were requested, pairs of near documents.
@@ -51,64 +52,66 @@ pub struct Report {
     pub clusters: u64,
     /// Number of documents in the largest cluster.
     pub largest_cluster: u64,
-    /// Number of distinct values of the `--inside` field.
+    /// Number of distinct values of the `--inside` field; `None` without such a field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside_values: Option<u64>,
-    /// Counts of duplicates by host, if keys or a field are URLs.
+    /// Statistics of duplicates by host; `None` if documents have no URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Counts of the revisit records, with `--write-revisits`.
+    /// Counts of the revisit records; `None` without `--write-revisits`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub revisits_written: Option<Revisits>,
     /// Number of removed documents.
     pub removed: u64,
     /// Number of kept documents.
     pub kept: u64,
-    /// File names of the kept documents.
+    /// Names of the files of kept documents.
     pub kept_files: Vec<String>,
-    /// File names of all documents, each with its decision.
+    /// Names of the files of annotated documents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub annotated_files: Vec<String>,
-    /// Number of documents whose nearness to their kept document is below the threshold.
+    /// Number of documents whose score against their kept document is below the threshold.
     pub chained: u64,
-    /// Distribution of cluster sizes: pairs of a size limit, a power of two, and the number of clusters with at most that
-    /// many documents and more than half as many.
+    /// Distribution of cluster sizes. Each pair is a power of two and the number of clusters with at most that number
+    /// of documents and more than half of it.
     pub cluster_sizes: Vec<(u64, u64)>,
-    /// The lowest resemblance found inside a cluster.
+    /// The lowest resemblance found inside a cluster; `None` if none was measured.
     pub lowest_resemblance: Option<f64>,
-    /// The keys of the pair with the lowest resemblance.
+    /// The keys of the pair with that resemblance.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lowest_pair: Option<(String, String)>,
-    /// Number of components that were split because of their size.
+    /// Number of components that were split because they exceeded the maximum size.
     pub cut_components: u64,
-    /// Number of band buckets with more members than the cap, paired as stars.
+    /// Number of band buckets with more members than the cap, whose members were not all paired with one another.
     pub capped_buckets: u64,
-    /// Number of shingles in the prefixes, or sketches, of more texts than the cap, paired as stars.
+    /// Number of shingles in the prefixes, or sketches, of more texts than the cap, whose texts were not all paired
+    /// with one another.
     pub capped_shingles: u64,
-    /// The most common capped shingles, with `--method shingles`, which counts shingles one by one.
+    /// The most frequent capped shingles. Only filled with `--method shingles`, which counts shingles one by one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub common_shingles: Vec<CommonShingle>,
-    /// Number of documents that have words but no element in their sketch, with `--method shingles`.
+    /// Number of documents that have words but no element in their sketch; `None` unless the run used `--method
+    /// shingles`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_elements: Option<u64>,
-    /// The cap: `--max-bucket`, or a smaller number that bounds the work.
+    /// The cap on pairing: `--max-bucket`, or a smaller number that bounds the work.
     pub bucket_cap: u64,
-    /// Number of members of the largest bucket, or of texts with the most common shingle.
+    /// Number of members of the largest bucket, or number of texts that contain the most frequent shingle.
     pub largest_bucket: u64,
-    /// Number of groups of more than `--max-bucket` identical documents.
+    /// Number of groups of identical documents that exceed `--max-bucket`.
     pub starred_groups: u64,
-    /// CPU seconds of the process.
+    /// CPU time of the process in seconds.
     pub cpu_seconds: f64,
-    /// Wall-clock seconds.
+    /// Wall-clock time in seconds.
     pub seconds: f64,
-    /// Peak resident memory of the process in bytes; 0 where the system does not report it.
+    /// Peak resident memory of the process in bytes; 0 if the system does not report it.
     pub peak_rss_bytes: u64,
-    /// CPU seconds by stage. `read` is the sum of `sketch` and `exact`; with `--method shingles`, `candidates` is the sum
-    /// of `shingle_merge`, `pair_formation` and `pair_merge`.
+    /// CPU seconds of each stage. `read` is the sum of `sketch` and `exact`. With `--method shingles`, `candidates` is
+    /// the sum of `shingle_merge`, `pair_formation` and `pair_merge`.
     pub stages: Stages,
 }
 
-/// Returns the most common of the shingles that were capped.
+/// Returns the most frequent of the capped shingles.
 pub(super) fn common_shingles(near: &NearGroups, corpus: &Corpus) -> Vec<CommonShingle> {
     let shingles = near.most_common.iter().map(|&(texts, hash, first)| {
         let first = corpus.keys.shown(corpus.grouped.groups[first as usize].first);

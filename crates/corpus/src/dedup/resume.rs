@@ -1,4 +1,5 @@
-//! The options that a resumed run must have in common with the stopped one, and the data that is stored for each document.
+//! The options that a resumed run must share with the stopped run, and the lookup results that the journal stores for
+//! each document.
 
 use std::path::PathBuf;
 
@@ -12,15 +13,15 @@ use super::journal::{ChunkParts, JobOptions};
 use crate::remembered::{ByteReader, ChunkCache, put_numbers};
 use crate::text::StopList;
 
-/// The lookup result of a document when it is read: the document for which it is dropped, and the encoding of its set.
+/// The lookup results of a document: the near document of a history, if any, and the header of its delta-encoded set.
 pub(super) type LookupResult = (Option<Dropped>, Option<DeltaHeader>);
 
-/// Returns a cache that stores the lookup results of documents in these parts.
+/// Returns a cache that stores the lookup results of documents in `parts` of the journal.
 pub(super) fn remembered<'r>(parts: &'r mut ChunkParts<'_>) -> ChunkCache<'r, LookupResult> {
     ChunkCache { chunks: parts, minima: ANCHORS, put, take }
 }
 
-/// Appends the lookup result of a document.
+/// Appends the lookup result of a document to `out`.
 fn put((near, header): &LookupResult, out: &mut Vec<u8>) {
     out.push(u8::from(near.is_some()) | u8::from(header.is_some()) << 1);
     if let Some(Dropped { other, near }) = near {
@@ -53,7 +54,7 @@ fn put((near, header): &LookupResult, out: &mut Vec<u8>) {
     }
 }
 
-/// Reads a lookup result.
+/// Decodes a lookup result.
 fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
     let what = bytes.byte()?;
     let near = if what & 1 == 0 {
@@ -93,12 +94,12 @@ fn take(bytes: &mut ByteReader<'_>) -> Option<LookupResult> {
 }
 
 impl Dedup {
-    /// Returns the options that determine the results, or the content of the journal. All fields are listed, so that a new
-    /// one cannot be forgotten.
+    /// Returns the options that affect the results or the content of the journal. The pattern names every field, so
+    /// that the compiler reports a new field that is not handled.
     pub(super) fn deciding_options(&self, params: &Params) -> JobOptions {
         let Self {
-            inputs: _, // the files are known by themselves
-            input: _,  // below
+            inputs: _, // compared as the list of input files
+            input: _,  // its fields are listed below
             repeated_keys,
             out: _,
             force: _,
@@ -117,7 +118,7 @@ impl Dedup {
             join: _,
             sharing,
             verify: _,
-            signature_bits: _, // of the parameters
+            signature_bits: _, // included in the parameters
             sets,
             text,
             without_boilerplate,
@@ -143,7 +144,8 @@ impl Dedup {
         let fields = params.fields();
         let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let text = match &text.stop_words {
-            // The content is covered by that of the other files.
+            // A built-in list is identified by its name. The content of a stop word file is checked with the other
+            // input files.
             Some(StopList::Words { name, .. }) => format!("{name:?}"),
             other => format!("{other:?}"),
         };
@@ -189,7 +191,7 @@ impl Dedup {
         ]
     }
 
-    /// Returns the files and folders that are read in addition to the inputs.
+    /// Returns the files and folders that a run reads in addition to the inputs.
     pub(super) fn other_files(&self) -> Vec<PathBuf> {
         let stop_words = match &self.text.stop_words {
             Some(StopList::File(path)) => Some(path.clone()),

@@ -1,5 +1,5 @@
-//! `OUT/revisits.warc`: a revisit record for each removed page of a web archive whose payload equals that of the kept page,
-//! byte for byte.
+//! Writes `OUT/revisits.warc`: a revisit record for each removed page of a web archive whose payload equals, byte for
+//! byte, the payload of the kept page.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,11 +17,12 @@ use crate::input::{Form, revisit};
 pub struct Revisits {
     /// Number of records in revisits.warc.
     pub records: u64,
-    /// Number of removed documents without a record: near ones, and those that are not complete responses of a WARC file.
+    /// Number of removed documents without a record: their payloads are only near, or they are not complete responses
+    /// of a WARC file.
     pub left_out: u64,
 }
 
-/// Writes the revisit records of removed documents, in the order of the input.
+/// Writes the revisit records of removed documents, in input order.
 pub(super) fn write_revisits(
     corpus: &Corpus,
     clusters: &Clusters,
@@ -32,7 +33,7 @@ pub(super) fn write_revisits(
     let is_page = |document| corpus.form(document) == Form::Archive { texts: false };
     let of = |document: u32| -> anyhow::Result<Option<Vec<u8>>> {
         let kept = clusters.kept_of_group[corpus.grouped.group_of[document as usize] as usize];
-        // The record of a document of the history is not among the results.
+        // A revisit record cannot refer to a document of the history, whose record is not in the inputs of this run.
         if kept < corpus.history || !is_page(document) || !is_page(kept) {
             return Ok(None);
         }

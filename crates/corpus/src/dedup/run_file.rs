@@ -1,4 +1,4 @@
-//! `OUT/run.json`: the inputs and the options of a run, from which `why` reads its documents again.
+//! `OUT/run.json`: the inputs and options of a run. `why` uses it to read the documents again.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::tsv;
 /// The inputs of a run, and the options that determine which documents are near.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct RunFile {
-    /// The version of twindex that wrote the folder.
+    /// The version of twindex that wrote the results folder.
     twindex: String,
     pub(super) inputs: Vec<RunInput>,
     input: InputFields,
@@ -32,34 +32,34 @@ pub(super) struct RunFile {
     pub(super) threshold: Option<f64>,
     pub(super) within: Option<u8>,
     clusters: String,
-    /// The rule for the kept document; `None` in a file of an earlier version.
+    /// The rule that determines which document is kept; `None` in files of earlier versions.
     #[serde(default)]
     keep: Option<String>,
-    /// The field of the numbers by which documents are ordered.
+    /// The field of the number that decides which document is kept.
     #[serde(default)]
     keep_field: Option<String>,
-    /// The field whose values documents must share to be compared.
+    /// The field whose value compared documents must share.
     #[serde(default)]
     inside: Option<String>,
-    /// The weights of shingles; `None` if all are equal.
+    /// The weights of shingles; `None` if all weights are equal.
     #[serde(default)]
     weights: Option<String>,
-    /// The field of URLs.
+    /// The field that has the URL of a document.
     #[serde(default)]
     url_field: Option<String>,
     /// The parameters of `OUT/index`, each as `name=value`, in the order of [`Params::fields`].
     params: Vec<String>,
     pub(super) against: Vec<RunInput>,
     pub(super) texts: Vec<RunInput>,
-    /// Whether HTML pages were read: `kept.jsonl` has their markup, not the text that was compared.
+    /// Whether HTML pages were read. `kept.jsonl` then has their markup, not the compared text.
     #[serde(default)]
     pub(super) pages: bool,
 }
 
-/// A path of an input. Both fields are escaped like keys in tables, so that paths in any encoding can be stored.
+/// The path of an input. Both fields are escaped like keys in tables, so that paths in any encoding can be stored.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct RunInput {
-    /// The path as given, which is the key of a text file that was named.
+    /// The path as specified by the user. It is the key of a text file that was named as an input.
     given: String,
     /// The absolute path; `None` for standard input and pipes, which cannot be read again.
     path: Option<String>,
@@ -71,7 +71,7 @@ struct InputFields {
     text_field: String,
     id_field: String,
     features: bool,
-    /// The format of fingerprints, if these are read.
+    /// The format of fingerprints; `None` if texts or features are read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     format: String,
@@ -86,7 +86,7 @@ struct InputFields {
     encoding: Option<String>,
     #[serde(default)]
     delimiter: Option<char>,
-    /// The quote character; empty for none.
+    /// The quote character; empty if there is none.
     #[serde(default)]
     quote: Option<String>,
     #[serde(default)]
@@ -113,7 +113,7 @@ impl InputFields {
         }
     }
 
-    /// Returns the value for runs of versions without this option.
+    /// Returns the value for runs of versions that did not have this option.
     fn ids_before() -> String {
         name_of(&IDS, Ids::Field)
     }
@@ -179,12 +179,12 @@ fn form_of(name: &str) -> anyhow::Result<FingerprintForm> {
     form.with_context(|| format!("the field \"fingerprint\" has the unknown value {name:?}"))
 }
 
-/// Returns the name of a value, from a table of names.
+/// Returns the name of a value in a table of names; empty if it has none.
 fn name_of<T: Copy + PartialEq>(table: &[(&'static str, T)], value: T) -> String {
     table.iter().find(|(_, one)| *one == value).map_or_else(String::new, |(name, _)| (*name).to_owned())
 }
 
-/// Returns the value of a name, from a table of names.
+/// Returns the value with this name in a table of names.
 fn value_of<T: Copy>(table: &[(&'static str, T)], field: &str, name: &str) -> anyhow::Result<T> {
     let found = table.iter().find(|(one, _)| *one == name).map(|&(_, value)| value);
     found.with_context(|| format!("the field {field:?} has the unknown value {name:?}"))
@@ -200,18 +200,18 @@ impl RunInput {
         Self { given: escaped(path), path: absolute.as_deref().map(escaped) }
     }
 
-    /// Returns the path as given.
+    /// Returns the path as specified by the user.
     pub(super) fn given(&self) -> anyhow::Result<PathBuf> {
         unescaped(&self.given)
     }
 
-    /// Returns the path to read the input again, if it can be read again.
+    /// Returns the absolute path of the input; `None` if the input cannot be read again.
     pub(super) fn path(&self) -> anyhow::Result<Option<PathBuf>> {
         self.path.as_deref().map(unescaped).transpose()
     }
 }
 
-/// Decodes a path that was stored by escaping.
+/// Decodes a path that was escaped.
 fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
     let bytes = tsv::unescape(written.as_bytes())?.into_owned();
     #[cfg(unix)]
@@ -222,7 +222,7 @@ fn unescaped(written: &str) -> anyhow::Result<PathBuf> {
 }
 
 impl RunFile {
-    /// Describes the run of this job, with the parameters of its index.
+    /// Describes the run of this job. `params` are the parameters of its index.
     pub(super) fn of(job: &Dedup, params: &Params, pages: bool) -> Self {
         let inputs = |paths: &[PathBuf]| paths.iter().map(|path| RunInput::of(path)).collect();
         Self {
@@ -268,17 +268,17 @@ impl RunFile {
         }
     }
 
-    /// Writes the file to a folder of results.
+    /// Writes the file to a results folder.
     pub(super) fn write(&self, folder: &Path) -> anyhow::Result<()> {
         let json = serde_json::to_string_pretty(self)?;
         write_file(&folder.join(layout::RUN), |out| writeln!(out, "{json}"))
     }
 
-    /// Reads the file of a folder of results; `None` if the version that wrote the folder had no such file.
+    /// Reads the file in a results folder; `None` if the version that wrote the folder wrote no such file.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or is not in the format of [`write`](Self::write); the error names it.
+    /// The file cannot be read, or is not in the format of [`write`](Self::write). The message names the file.
     pub(super) fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         let path = folder.join(layout::RUN);
         let json = match std::fs::read(&path) {
@@ -288,7 +288,7 @@ impl RunFile {
         };
         let run: Self = serde_json::from_slice(&json)
             .with_context(|| format!("{}: not as `dedup` writes it", path.display()))?;
-        // Checks all values here, so that an unknown value is reported with the file.
+        // Checks all values here, so that the error for an unknown value names the file.
         let known = || -> anyhow::Result<()> {
             run.method()?;
             run.clustering()?;
@@ -301,7 +301,7 @@ impl RunFile {
         Ok(Some(run))
     }
 
-    /// Returns the field whose values documents had to share to be compared.
+    /// Returns the field whose value compared documents had to share.
     pub(super) fn inside(&self) -> Option<&str> {
         self.inside.as_deref()
     }
@@ -314,12 +314,12 @@ impl RunFile {
         value_of(&CLUSTERS, "clusters", &self.clusters)
     }
 
-    /// Returns the rule for the kept document, if it is recorded.
+    /// Returns the rule that determined which document is kept; `None` if the file does not have it.
     pub(super) fn keep(&self) -> anyhow::Result<Option<Keep>> {
         self.keep.as_deref().map(|keep| value_of(&KEEPS, "keep", keep)).transpose()
     }
 
-    /// Returns the fields that determined which documents are kept.
+    /// Returns the fields that affect which documents are kept.
     pub(super) fn deciding(&self) -> DecidingFields {
         let (inside, inside_url) = inside_of(self.inside.as_deref());
         let (number, url) = (self.keep_field.clone(), self.url_field.clone());
@@ -348,7 +348,7 @@ impl RunFile {
         })
     }
 
-    /// Returns how repeated keys were treated.
+    /// Returns how the run handled repeated keys.
     pub(super) fn repeated_keys(&self) -> anyhow::Result<RepeatedKeys> {
         value_of(&REPEATED, "repeated_keys", &self.input.repeated_keys)
     }

@@ -1,4 +1,4 @@
-//! The score of two texts, and how it was measured.
+//! The score of two texts: how similar they are, and how the similarity was computed.
 
 use std::io::{self, Write};
 
@@ -9,19 +9,19 @@ use twindex_join::Common;
 /// The score of two groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Score {
-    /// Counted from the sets of both.
+    /// Exact resemblance, from the sets of both groups.
     Resemblance { intersection: u32, union: u32 },
-    /// Estimated from equal minima of two signatures.
+    /// Resemblance estimated from the equal minima of two signatures.
     Estimate(Estimate),
-    /// Estimated from common elements of two sketches.
+    /// Resemblance estimated from the common elements of two sketches.
     Sampled(Sampled),
-    /// Number of bits in which the fingerprints differ.
+    /// Hamming distance: the number of bits in which the fingerprints differ.
     Distance(u32),
-    /// The groups share a band, and the pair is not verified.
+    /// The groups agree in a band, and the pair was not verified.
     Candidate,
 }
 
-/// Number of equal minima, the number of minima, and the bits of each.
+/// The number of equal minima, the number of all minima, and the number of bits of each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Estimate {
     pub matches: u32,
@@ -29,27 +29,27 @@ pub(super) struct Estimate {
     pub bits: u8,
 }
 
-/// Number of common elements, in a sample of all shingles.
+/// The number of common elements in a sample of the shingles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sampled {
     both: u32,
     either: u32,
-    /// The sampled share of all shingles, in units of 1 / [`WHOLE`], rounded down, so that the error is over-estimated
-    /// rather than under-estimated.
+    /// The sampled share of all shingles, in units of 1 / [`WHOLE`]. It is rounded down, so that the error of the
+    /// estimate is over-estimated rather than under-estimated.
     share: u32,
 }
 
-/// The share of a sample with all shingles. A packed score has this share, and two counts of [`COUNT_BITS`] each, which is
-/// enough for the elements of two sketches.
+/// The share of a sample that contains all shingles. A packed score consists of this share and two counts of
+/// [`COUNT_BITS`] bits each, enough for the number of elements in two sketches.
 const WHOLE: u32 = (1 << (u64::BITS - 2 * COUNT_BITS)) - 1;
 /// See [`WHOLE`].
 const COUNT_BITS: u32 = 20;
 
-/// The kind of all scores of a run.
+/// The kind of score that a run computes; all scores of a run are of one kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 pub(super) enum ScoreKind {
     Resemblance,
-    /// The share of the removed document's shingles that the kept one has.
+    /// The share of the removed document's shingles that the kept document contains.
     Containment,
     Estimate {
         minima: u32,
@@ -61,7 +61,7 @@ pub(super) enum ScoreKind {
 }
 
 impl ScoreKind {
-    /// Returns the names of the columns of a [`Score`].
+    /// Returns the names of the table columns of a score.
     pub(super) fn columns(self) -> &'static str {
         match self {
             Self::Resemblance => "resemblance\tintersection\tunion",
@@ -72,7 +72,7 @@ impl ScoreKind {
         }
     }
 
-    /// Returns the score of a text with this number of distinct shingles with itself.
+    /// Returns the score of a text against itself; `shingles` is its number of distinct shingles.
     pub(super) fn itself(self, shingles: u32) -> Score {
         match self {
             Self::Resemblance
@@ -84,7 +84,7 @@ impl ScoreKind {
         }
     }
 
-    /// Unpacks a score; `identical` texts have the score of a text with itself.
+    /// Unpacks a score. The score of identical texts is that of a text against itself.
     pub(super) fn unpack(self, packed: u64) -> Score {
         let (first, second) = ((packed >> 32) as u32, packed as u32);
         match self {
@@ -99,7 +99,7 @@ impl ScoreKind {
         }
     }
 
-    /// Returns the packed score of identical texts, if it differs from that of near ones.
+    /// Returns the packed score of identical texts. It differs from the scores of near texts unless scores are exact.
     pub(super) fn pack_itself(self, itself: Score) -> u64 {
         match self {
             Self::Estimate { .. } | Self::Sampled | Self::Candidate => u64::MAX,
@@ -109,10 +109,10 @@ impl ScoreKind {
 }
 
 impl Score {
-    /// Returns the score of a counted resemblance; sets are not estimated.
+    /// Returns the score for an exact resemblance.
     pub(super) fn counted(resemblance: Resemblance) -> Self {
         match resemblance {
-            // A text of 2^32 shingles would be larger than the longest line that is read.
+            // The counts fit in 32 bits: a text of 2^32 shingles would exceed the longest line that can be read.
             Resemblance::Exact { intersection, union } => {
                 Self::Resemblance { intersection: intersection as u32, union: union as u32 }
             }
@@ -131,7 +131,8 @@ impl Score {
         }
     }
 
-    /// Returns the resemblance, if the score has one; two equal empty texts have resemblance 1 here.
+    /// Returns the resemblance; `None` if the score is not one. Two equal texts without shingles have resemblance 1
+    /// here.
     pub(super) fn resemblance(self) -> Option<Resemblance> {
         match self {
             Self::Resemblance { union: 0, .. } => Some(Resemblance::Exact { intersection: 1, union: 1 }),
@@ -144,7 +145,7 @@ impl Score {
         }
     }
 
-    /// Writes the first column, for a table that has only one.
+    /// Writes the first column, for tables that have only one column for the score.
     pub(super) fn write_short(self, out: &mut impl Write) -> io::Result<()> {
         match (self, self.resemblance()) {
             (Self::Resemblance { intersection, union: union @ 1.. }, _) => {
@@ -156,10 +157,10 @@ impl Score {
         }
     }
 
-    /// Writes all columns of a run of this kind, separated by tabs.
+    /// Writes all columns of the score for a run of this kind, separated by tabs.
     pub(super) fn write(self, kind: ScoreKind, out: &mut impl Write) -> io::Result<()> {
         match (self, kind) {
-            // For two equal empty texts the quotient is undefined.
+            // Two equal texts without shingles: the quotient is undefined, so 1 is written.
             (Self::Resemblance { union: 0, .. }, ScoreKind::Resemblance | ScoreKind::Containment) => {
                 out.write_all(b"1.000000\t0\t0")
             }
@@ -183,10 +184,10 @@ impl Score {
     }
 }
 
-/// Writes a resemblance, a quotient of at most 1, as `{:.6}` formats the nearest float.
+/// Writes the quotient, which is at most 1, with the same digits as `{:.6}` of the nearest float.
 fn write_quotient(intersection: u32, union: u32, out: &mut impl Write) -> io::Result<()> {
-    // The float differs from the quotient by at most 2^-54. This can change the rounded digits only if the quotient is on a
-    // rounding boundary, or the divisor is so large that the quotient may be that close to one.
+    // The float differs from the quotient by at most 2^-54. This can only change the rounded digits if the quotient is
+    // on a rounding boundary, or if the divisor is so large that the quotient may be that close to a boundary.
     let millions = u64::from(intersection) * 1_000_000;
     let (digits, rest) = (millions / u64::from(union), millions % u64::from(union));
     if intersection > union || union > 1 << 28 || 2 * rest == u64::from(union) {

@@ -1,4 +1,4 @@
-//! Makes the sets by which documents in memory are compared: of texts, and of features.
+//! Computes the sets by which documents in memory are compared, from texts or features.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::weights::{ShingleWeights, Weights};
 use crate::error::InvalidOptions;
 use crate::input::Features;
 
-/// Makes the sets of documents. A document is a text or, if the shingling is [`Tokens::Features`], the
+/// Computes the sets of documents. A document is a text or, if the shingling is [`Tokens::Features`], the
 /// [canonical](Features::canonical) bytes of [`Features`].
 ///
 /// ```
@@ -38,7 +38,7 @@ enum Cut {
     Features(Box<Sketcher>),
 }
 
-/// Working memory of a [`SetMaker`], and statistics of the most recent document.
+/// Working memory of a [`SetMaker`], and counts of the document processed last.
 #[derive(Debug, Default)]
 pub struct SetWork {
     buffers: Buffers,
@@ -52,13 +52,13 @@ pub struct SetWork {
 }
 
 impl SetWork {
-    /// Returns the number of tokens of the most recent document, or of its features that are used.
+    /// Returns the number of tokens, or of used features, of the document processed last.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.tokens
     }
 
-    /// Returns the amount of its text that was ignored because of [`SetMaker::without`].
+    /// Returns how much of the text of that document was ignored because of [`SetMaker::without`].
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
@@ -66,12 +66,12 @@ impl SetWork {
 }
 
 impl SetMaker {
-    /// Creates a set maker for documents cut with `shingling` and these weights; `table` is that of [`Weights::Idf`].
+    /// Creates a set maker for this shingling and these weights. `table` is the table of [`Weights::Idf`].
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`] for weights without the table they need, for a table that is not used or whose documents were cut
-    /// in another way, and for a unit of weights that are integers anyway; a shingling that this build does not know.
+    /// [`InvalidOptions`] if the weights need a table and there is none, if the table is not used or has another
+    /// shingling, or if a unit is given for integer weights; a shingling that this build does not support.
     pub fn new(
         shingling: &Shingling,
         weights: Weights,
@@ -82,7 +82,7 @@ impl SetMaker {
         if is_features && weights == Weights::Distinct && unit.is_some() {
             return Err(InvalidOptions::new("weight_unit: goes with weights, and these are distinct").into());
         }
-        // The weights of vectors may be fractions, with or without IDF.
+        // The weights in feature vectors may be fractions even without IDF.
         let of_weighing = unit.filter(|_| !is_features || weights == Weights::Idf);
         let weighing = ShingleWeights::new(weights, table.clone(), of_weighing)?;
         if let Some(table) = &table {
@@ -98,7 +98,7 @@ impl SetMaker {
         if !is_features {
             return Ok(Self { cut: Cut::Texts(Shingler::new(shingling)?, weighing), list: None });
         }
-        // The elements of a document are the same as those of its sketch in an index.
+        // The elements of a document must be those of its sketch in an index, so they are computed in the same way.
         let mut params = Params::builder().shingling(shingling.clone()).minhash(1, 1).sets();
         if weights != Weights::Distinct {
             params = params.minhash_weights(weights.of_index(table.as_deref()));
@@ -119,7 +119,7 @@ impl SetMaker {
         self
     }
 
-    /// Returns whether a shingle may have several elements, so that a set takes more memory than its text.
+    /// Returns whether a shingle may become several elements, so that a set may take more memory than its text.
     pub(super) fn has_units(&self) -> bool {
         match &self.cut {
             Cut::Texts(_, weighing) => matches!(weighing, ShingleWeights::Idf { .. }),
@@ -127,13 +127,13 @@ impl SetMaker {
         }
     }
 
-    /// Returns the set by which a document is compared, in ascending order. It is empty for a text that is not UTF-8, which
-    /// is only near equal texts.
+    /// Returns the set by which a document is compared, in ascending order. Empty for a text that is not UTF-8; such a
+    /// text is near only to equal texts.
     ///
     /// # Errors
     ///
-    /// More units of weight than a document may have ([`ELEMENTS_MAX`](twindex::sketch::whole::ELEMENTS_MAX)), a weight out
-    /// of its range, bytes that are not features, and a text that is too long for the list.
+    /// The document has more units of weight than allowed ([`ELEMENTS_MAX`](twindex::sketch::whole::ELEMENTS_MAX)), a
+    /// weight is out of its range, the bytes are not features, or the text is too long for the boilerplate list.
     pub fn set(&self, document: &[u8], work: &mut SetWork) -> twindex::Result<Vec<u64>> {
         let mut set = Vec::new();
         match &self.cut {
@@ -144,7 +144,7 @@ impl SetMaker {
                     None => LeftOut::default(),
                     Some(list) => list.leave_out(text, rest)?,
                 };
-                // Text in spans of the list has no shingles.
+                // Text inside spans of the list is ignored.
                 let counted = if left_out.words > 0 { &**rest } else { text };
                 if matches!(weighing, ShingleWeights::Distinct) {
                     shingler.distinct(counted, buffers, &mut set);

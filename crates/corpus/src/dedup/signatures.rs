@@ -1,4 +1,4 @@
-//! Estimates resemblance from the signatures of groups in an index.
+//! Estimates the resemblance of groups from their signatures in an index.
 
 use twindex::sketch::matches;
 use twindex::sys::Column;
@@ -7,10 +7,10 @@ use twindex::{Key, Resemblance, Snapshot};
 use super::corpus::Corpus;
 use super::score::{Estimate, Score, ScoreKind};
 
-/// The positions of the groups' signatures in the index.
+/// The position of each group's signature in the index.
 pub(super) struct Signatures<'s> {
     snapshot: &'s Snapshot,
-    /// For each group, the segment and the ordinal of one of its documents.
+    /// The segment of one document of each group, and the ordinal of the document in the segment.
     places: Column<[u32; 2]>,
     minima: u32,
     bits: u8,
@@ -38,7 +38,7 @@ impl<'s> Signatures<'s> {
         ScoreKind::Estimate { minima: self.minima, bits: self.bits }
     }
 
-    /// Returns the estimate for two groups.
+    /// Returns the estimated resemblance of two groups.
     pub(super) fn estimate(&self, a: u32, b: u32) -> twindex::Result<Score> {
         let (left, right) = (self.signature(a)?, self.signature(b)?);
         let matches = matches(left, right, self.minima as usize, self.bits) as u32;
@@ -47,12 +47,12 @@ impl<'s> Signatures<'s> {
 
     fn signature(&self, group: u32) -> twindex::Result<&[u8]> {
         let [segment, ordinal] = self.places[group as usize];
-        // Every document is in the index; a missing one shares nothing.
+        // Every document is in the index. If one is missing, the empty signature has no equal minima.
         let segment = self.snapshot.segments().nth(segment as usize);
         segment.map_or(Ok(&[]), |(segment, _)| segment.signature(ordinal))
     }
 
-    /// Returns the pairs whose estimate reaches the threshold.
+    /// Returns the pairs whose estimated resemblance reaches the threshold.
     pub(super) fn estimated(
         &self,
         pairs: &[(u32, u32)],

@@ -1,4 +1,4 @@
-//! Stores the sketches of all documents in a scratch file until it is decided which documents are kept.
+//! Stores the sketches of all documents in a scratch file until the kept documents are known.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use twindex::{Document, Params, Sketch, Writer};
 /// Buffer size for reading and writing, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Whether a document is added to an index.
+/// Whether a document is added to an index, and whether it is marked as a duplicate there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexMembership {
     Not,
@@ -21,13 +21,13 @@ pub(super) enum IndexMembership {
     AsDuplicate,
 }
 
-/// Writes sketches in the format of a file of sketches; sets only for documents without words, whose set is a hash.
+/// Writes sketches in the format of sketch files. Only a document without words has a set, which is a hash.
 pub(super) struct Sketches {
     folder: PathBuf,
     params: Params,
     records: Encoded,
     encoder: Encoder,
-    /// Bytes that are not written to the scratch file yet.
+    /// Bytes that are not yet written to the scratch file.
     out: Vec<u8>,
     packed: Vec<u8>,
     set: Vec<u8>,
@@ -88,7 +88,7 @@ impl Sketches {
         Ok(())
     }
 
-    /// Finishes writing.
+    /// Writes the remaining bytes and returns the stored sketches.
     pub(super) fn finish(mut self) -> anyhow::Result<Sketched> {
         self.flush()?;
         let Self { folder, params, encoder, mut out, mut spill, .. } = self;
@@ -99,9 +99,10 @@ impl Sketches {
 }
 
 impl Sketched {
-    /// Adds the wanted documents, numbered in the order in which they were pushed, to an index with the parameters `kept`;
-    /// duplicates get a mark. If this is the `last` use, the disk space is freed while reading. If the index stores sets,
-    /// `set_of` appends the set of a document with words; if it stores values, `value_of` returns the value.
+    /// Adds the wanted documents to an index with the parameters `kept`, and marks duplicates. Documents are identified
+    /// by their index in the order of addition. If this is the `last` use, the disk space is freed while reading. If
+    /// the index stores sets, `set_of` appends the set of a document with words; if it stores values, `value_of`
+    /// returns the value.
     pub(super) fn put<'v>(
         &self,
         writer: &mut Writer,
@@ -148,7 +149,7 @@ impl Sketched {
         Ok(())
     }
 
-    /// Returns the error for a damaged scratch file; only this process writes to it.
+    /// Returns the error for a damaged scratch file. No other process writes to it.
     fn damaged(&self, why: &dyn Debug) -> anyhow::Error {
         anyhow!("{}: a scratch file of sketches is not as it was written: {why:?}", self.folder.display())
     }

@@ -1,4 +1,4 @@
-//! Deduplicates texts in memory by the same rule. Reads no files, and writes only scratch files.
+//! Deduplicates texts in memory by the same rules as files. Reads no files, and writes only scratch files.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -37,10 +37,11 @@ const CHUNK: usize = 256;
 /// Number of texts that are shingled before their sets are stored.
 const TOGETHER: usize = 64 * CHUNK;
 
-/// The elements of a text, in ascending order, and its number of tokens.
+/// The elements of a text in ascending order, and the number of its tokens.
 type Shingled = (Vec<u64>, u64);
 
-/// A job on texts in memory: the same as [`Dedup`](super::Dedup) with its defaults, without keys, files and an index.
+/// A deduplication job on texts in memory. Works as [`Dedup`](super::Dedup) with its defaults, but without keys, files
+/// and an index.
 ///
 /// ```
 /// use twindex_corpus::DedupTexts;
@@ -52,42 +53,43 @@ type Shingled = (Vec<u64>, u64);
 /// ```
 #[derive(Clone, Debug)]
 pub struct DedupTexts {
-    /// The smallest resemblance of near texts, 0.05 to 1; 0.8 by default.
+    /// The threshold: the smallest resemblance of near texts, 0.05 to 1. Default: 0.8.
     pub threshold: f64,
-    /// The similarity measure of two texts; resemblance by default.
+    /// The similarity measure of two texts. Default: resemblance.
     pub near: NearMeasure,
-    /// The weights of the shingles in a text; all equal by default.
+    /// The weights of the shingles in a text. Default: all equal.
     pub weights: Weights,
-    /// The table of [`Weights::Idf`], made from documents with the same [`shingling`](Self::shingling).
+    /// The table of [`Weights::Idf`]. Its documents must have the same [`shingling`](Self::shingling).
     pub idf: Option<Arc<IdfTable>>,
-    /// The unit to which weights of [`Weights::Idf`] are rounded; 1 by default.
+    /// The unit to which weights of [`Weights::Idf`] are rounded. Default: 1.
     pub weight_unit: Option<WeightUnit>,
-    /// How texts are cut into shingles; five words by default. With [`Tokens::Features`](twindex::params::Tokens::Features)
-    /// documents are not texts, but the [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
+    /// How texts are split into shingles. Default: five words. With
+    /// [`Tokens::Features`](twindex::params::Tokens::Features), documents are not texts, but the
+    /// [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
     pub shingling: Shingling,
-    /// Ignores spans that more than this number of texts share, as
-    /// [`Dedup::without_boilerplate`](field@super::Dedup::without_boilerplate) does. Texts of a history are included in the
-    /// number.
+    /// Ignores spans that occur in more than this number of texts, as
+    /// [`Dedup::without_boilerplate`](field@super::Dedup::without_boilerplate) does. Texts of a history are counted,
+    /// too.
     pub without_boilerplate: Option<u32>,
-    /// The same as [`Dedup::boilerplate_words`](super::Dedup::boilerplate_words).
+    /// Like [`Dedup::boilerplate_words`](super::Dedup::boilerplate_words).
     pub boilerplate_words: Option<u32>,
-    /// The rule that chooses which near text is kept. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use
+    /// The rule that determines which of several near texts is kept. [`Keep::SmallestKey`] and [`Keep::KeyHash`] use
     /// [`TextAttributes::keys`]; without keys, the first text has the smallest key, and [`Keep::KeyHash`] is an error.
-    /// [`Keep::Max`] and [`Keep::Min`] compare [`TextAttributes::numbers`]; of equal numbers, the text with the smallest
+    /// [`Keep::Max`] and [`Keep::Min`] use [`TextAttributes::numbers`]; of equal numbers, the text with the smallest
     /// key is kept.
     pub keep: Keep,
-    /// The same as [`Dedup::clusters`](field@super::Dedup::clusters).
+    /// Like [`Dedup::clusters`](field@super::Dedup::clusters).
     pub clusters: Clustering,
-    /// The same as [`Dedup::pairs`](field@super::Dedup::pairs).
+    /// Like [`Dedup::pairs`](field@super::Dedup::pairs).
     pub pairs: ListedPairs,
-    /// The same as [`Dedup::max_work`](super::Dedup::max_work).
+    /// Like [`Dedup::max_work`](super::Dedup::max_work).
     pub max_work: Option<u64>,
-    /// The same as [`Dedup::max_cluster`](super::Dedup::max_cluster).
+    /// Like [`Dedup::max_cluster`](super::Dedup::max_cluster).
     pub max_cluster: Option<u32>,
-    /// The same as [`Dedup::max_bucket`](super::Dedup::max_bucket).
+    /// Like [`Dedup::max_bucket`](super::Dedup::max_bucket).
     pub max_bucket: Option<u32>,
-    /// Memory budget in bytes for work that can go to disk, in addition to the texts and the results;
-    /// [`MEMORY_MIN`](super::MEMORY_MIN) or more.
+    /// Memory budget in bytes, [`MEMORY_MIN`](super::MEMORY_MIN) or more, in addition to the texts and the results.
+    /// Data that exceeds it is written to scratch files.
     pub memory: usize,
 }
 
@@ -113,10 +115,10 @@ impl Default for DedupTexts {
     }
 }
 
-/// Attributes of texts in memory, one for each text, in the order of the texts.
+/// Attributes of texts in memory. Each list has one entry for each text, in the order of the texts.
 ///
-/// The first texts may be a history: texts that an earlier run kept. They are always kept, and come before all others,
-/// whatever [`DedupTexts::keep`] is.
+/// The first texts may be a history: texts that an earlier run kept. They are always kept and come before all others,
+/// independent of [`DedupTexts::keep`].
 ///
 /// ```
 /// use twindex_corpus::{TextAttributes, DedupTexts, FieldNumber, Keep};
@@ -131,19 +133,19 @@ impl Default for DedupTexts {
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TextAttributes<'b> {
-    /// Number of texts, from the first on, that are a history. A text that equals some texts of the history is removed for
-    /// the first of these, even if it is near others.
+    /// Number of texts at the start that are a history. A text that equals texts of the history is removed for the
+    /// first of these, even if other texts are near it, too.
     pub history: usize,
-    /// The numbers that [`Keep::Max`] and [`Keep::Min`] compare, one for each text that is not of the history.
+    /// The numbers that [`Keep::Max`] and [`Keep::Min`] compare, one for each text after the history.
     pub numbers: Option<&'b [FieldNumber]>,
-    /// The keys that [`Keep::SmallestKey`] and [`Keep::KeyHash`] compare, one for each text that is not of the history.
+    /// The keys that [`Keep::SmallestKey`] and [`Keep::KeyHash`] compare, one for each text after the history.
     pub keys: Option<&'b [&'b [u8]]>,
-    /// One value for each text, not empty; only texts with the same value are compared.
+    /// A nonempty value for each text. Only texts with the same value are compared.
     pub inside: Option<&'b [&'b [u8]]>,
 }
 
 impl<'b> TextAttributes<'b> {
-    /// Returns an error if attributes do not have one entry for each text, or are not used with these options.
+    /// Returns an error if a list does not have one entry for each text, or if the options do not use it.
     pub(crate) fn check(self, keep: Keep, texts: usize) -> Result<(), InvalidOptions> {
         let Some(new) = texts.checked_sub(self.history) else {
             let history = self.history;
@@ -178,7 +180,8 @@ impl<'b> TextAttributes<'b> {
         Ok(())
     }
 
-    /// Returns the keys of all texts, empty for the history, and the texts in the order of their keys. `None` without keys.
+    /// Returns the keys of all texts, empty for those of the history, and the key order of the texts. `None` without
+    /// keys.
     pub(crate) fn sorted_keys(
         self,
         budget: &MemoryBudget,
@@ -192,41 +195,41 @@ impl<'b> TextAttributes<'b> {
         Ok(Some((keys, by_key)))
     }
 
-    /// Returns the `inside` value of a text, empty if there are none.
+    /// Returns the `inside` value of a text; empty if there are no values.
     fn inside(self, at: usize) -> &'b [u8] {
         self.inside.map_or(&[], |inside| inside[at])
     }
 }
 
-/// The results. Texts are identified by their positions, from 0.
+/// The results of a [`DedupTexts`] job. Texts are identified by their indices, from 0.
 #[derive(Clone, Debug)]
 pub struct TextsResult {
-    /// For each text, the text that is kept for it; itself if it is kept.
+    /// The kept text of each text; itself if it is kept.
     pub kept_of: Vec<u32>,
-    /// The resemblance of each text to its kept one.
+    /// The resemblance of each text to its kept text.
     pub scores: Vec<f64>,
-    /// Each removed text, the text that is kept for it, and their resemblance; or all pairs of near texts, the smaller
-    /// position first. Sorted.
+    /// In sorted order, each removed text with its kept text and their resemblance; or, if requested, all pairs of near
+    /// texts, the smaller index first, with their resemblance.
     pub pairs: Vec<(u32, u32, f64)>,
-    /// Number of shingles that occur in more texts than `cap`. If it is not 0, pairs may be missing.
+    /// Number of shingles that occur in more than `cap` texts. If it is not 0, near pairs may be missing.
     pub capped_shingles: u64,
-    /// The number of texts with a shingle above which the shingle is capped.
+    /// The cap on pairing: if more than this number of texts contain a shingle, not all of their pairs are compared.
     pub cap: u64,
-    /// Texts of the history that are contained in a later, kept text, with [`NearMeasure::Containment`]: the text of the
-    /// history, the later text, and the contained share of the former.
+    /// With [`NearMeasure::Containment`]: the texts of the history that a later, kept text contains, each with that
+    /// text and the contained share.
     pub contained: Vec<(u32, u32, f64)>,
-    /// Number of spans that were ignored; `None` unless [`DedupTexts::without_boilerplate`] is set.
+    /// Number of ignored spans; `None` unless [`DedupTexts::without_boilerplate`] is set.
     pub spans_left_out: Option<u64>,
 }
 
 impl DedupTexts {
-    /// Finds the near texts, and which of them to keep, in the current rayon thread pool. A text that is not UTF-8 is near
+    /// Finds near texts and decides which are kept, in the current rayon thread pool. A text that is not UTF-8 is near
     /// only to equal texts.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not know; scratch files that cannot be
-    /// written; more than 2^32 texts.
+    /// [`InvalidOptions`](crate::InvalidOptions); a shingling that this build does not support; I/O errors of scratch
+    /// files; more than 2^32 texts.
     pub fn run(&self, texts: &[&[u8]]) -> anyhow::Result<TextsResult> {
         self.run_with_attributes(texts, TextAttributes::default())
     }
@@ -235,7 +238,7 @@ impl DedupTexts {
     ///
     /// # Errors
     ///
-    /// The same as [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn run_with_attributes(
         &self,
         texts: &[&[u8]],
@@ -244,13 +247,13 @@ impl DedupTexts {
         self.run_watched(texts, beside, &SharedProgress::default())
     }
 
-    /// Runs the job as [`run_with_attributes`](Self::run_with_attributes) does, with progress that another thread can read,
-    /// and which can cancel the run. The stages are `shingling`, which counts texts, and `comparing`, which counts distinct
-    /// texts.
+    /// Runs the job as [`run_with_attributes`](Self::run_with_attributes) does. Another thread can read `watched` for
+    /// progress and use it to cancel the run. The stages are `shingling`, which counts texts, and `comparing`, which
+    /// counts distinct texts.
     ///
     /// # Errors
     ///
-    /// Those of [`run_with_attributes`](Self::run_with_attributes), and of [`SharedProgress::check`].
+    /// The errors of [`run_with_attributes`](Self::run_with_attributes) and of [`SharedProgress::check`].
     pub fn run_watched(
         &self,
         texts: &[&[u8]],
@@ -314,7 +317,7 @@ impl DedupTexts {
         let score_of = |group: u32| clusters.score(&grouped, group).map_or(0.0, value);
         let mut pairs = Vec::new();
         let listed = ListedResults { near: &near, clusters: &clusters };
-        // Texts removed for one of the history are in the list, too; other pairs with the history are not.
+        // Texts that were removed for a text of the history are listed. Other pairs with texts of the history are not.
         listed.for_each(
             &grouped,
             if listed.is_covering() { 0 } else { history },
@@ -352,7 +355,7 @@ impl DedupTexts {
         })
     }
 
-    /// Returns the list of spans that too many texts share.
+    /// Returns the list of spans that occur in too many texts.
     fn spans(
         &self,
         texts: &[&[u8]],
@@ -368,7 +371,8 @@ impl DedupTexts {
         boilerplate::count_texts(texts, &spans, more_than, self.memory, (folder, watched)).map(Some)
     }
 
-    /// Groups equal texts, and shingles one text of each group. Also returns the number of groups of the history.
+    /// Groups equal texts, and shingles one text of each group. Also returns the number of groups with texts of the
+    /// history.
     fn group(
         &self,
         texts: &[&[u8]],
@@ -387,9 +391,9 @@ impl DedupTexts {
             }
             Ok::<_, Error>((set, work.tokens()))
         };
-        // A weighted shingle has several elements.
+        // Weighted shingles become several elements each, so fewer texts are held at a time.
         let together = if sets.has_units() { CHUNK } else { TOGETHER };
-        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // seen in one piece
+        let (sketch, mut seen) = (Sketch::default(), HashSet::new()); // texts in this piece
         let mut history_groups = 0;
         for (number, some) in texts.chunks(together).enumerate() {
             let inside = |at: usize| beside.inside(number * together + at);
@@ -410,11 +414,11 @@ impl DedupTexts {
                         .transpose()
                 })
                 .collect();
-            watched.check()?; // sets are missing if it was stopped
+            watched.check()?; // a cancelled run has not computed all sets
             for (at, ((text, hash), set)) in some.iter().zip(hashes).zip(made?).enumerate() {
                 let inside = inside(at);
                 let is_equal = |other: u32| anyhow::Ok(texts[other as usize] == *text);
-                // A different text with the hash of an earlier one is shingled only here, and begins a new group.
+                // A text whose hash equals that of a different text is shingled only here. It starts a new group.
                 let late = || shingles(text, inside, &mut SetWork::default());
                 let (set, tokens) = match &set {
                     Some((set, tokens)) => (NewSet::Held(set), *tokens),
@@ -432,7 +436,7 @@ impl DedupTexts {
     }
 }
 
-/// Names the record of an error, by its number in the texts or in the history, each from 0 on.
+/// Adds to an error the index, from 0, of its text in the history or among the other texts.
 fn in_record((at, history): (usize, usize), error: Error) -> Error {
     let place = at
         .checked_sub(history)

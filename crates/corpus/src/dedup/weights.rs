@@ -1,4 +1,4 @@
-//! The weights of shingles where resemblance is counted.
+//! The weights of shingles if resemblance is computed exactly.
 
 use std::sync::Arc;
 
@@ -9,20 +9,21 @@ use twindex::sketch::whole;
 
 use crate::InvalidOptions;
 
-/// The weights of shingles in a document, where resemblance is counted.
+/// The weights of a document's shingles if resemblance is computed exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Weights {
-    /// All distinct shingles have the same weight.
+    /// All distinct shingles have equal weight.
     #[default]
     Distinct,
-    /// Term frequency: the number of occurrences of a shingle. A feature of the caller has the weight in its vector.
+    /// Term frequency: the number of occurrences of a shingle in the document. For features, the weight in the feature
+    /// vector.
     Frequencies,
-    /// Term frequency, or the weight of a feature, times the inverse document frequency in a table.
+    /// The weight of [`Frequencies`](Self::Frequencies), multiplied by the inverse document frequency in a table.
     Idf,
 }
 
 impl Weights {
-    /// Returns the weights as a parameter of an index. [`Idf`](Self::Idf) needs a table.
+    /// Returns the weights as an index parameter. [`Idf`](Self::Idf) needs a table.
     pub(super) fn of_index(self, table: Option<&IdfTable>) -> MinhashWeights {
         match (self, table) {
             (Self::Distinct, _) => MinhashWeights::Distinct,
@@ -32,7 +33,7 @@ impl Weights {
     }
 }
 
-/// The weights of shingles, with the data to compute them, for texts in memory.
+/// The weights of shingles with the data to compute them.
 #[derive(Clone, Debug, Default)]
 pub(super) enum ShingleWeights {
     /// [`Weights::Distinct`].
@@ -40,9 +41,9 @@ pub(super) enum ShingleWeights {
     Distinct,
     /// [`Weights::Frequencies`].
     Frequencies,
-    /// [`Weights::Idf`], by this table, rounded to whole units ([`whole`]).
+    /// [`Weights::Idf`] with this table, rounded to multiples of the unit ([`whole`]).
     Idf {
-        /// The number of documents with each shingle.
+        /// The number of documents that contain each shingle.
         table: Arc<IdfTable>,
         /// The unit to which weights are rounded.
         unit: WeightUnit,
@@ -50,12 +51,12 @@ pub(super) enum ShingleWeights {
 }
 
 impl ShingleWeights {
-    /// Creates these weights for texts; the unit is 1 by default.
+    /// Creates the weights for texts. The default unit is 1.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`] for weights without the table they need, for a table that is not used, and for a unit of weights
-    /// that are integers anyway.
+    /// [`InvalidOptions`] if the weights need a table and there is none, if the table is not used, or if a unit is
+    /// given for integer weights.
     pub(super) fn new(
         weights: Weights,
         table: Option<Arc<IdfTable>>,
@@ -77,12 +78,12 @@ impl ShingleWeights {
         }
     }
 
-    /// Replaces the shingles in `set`, one for each occurrence, by the weighted elements of the document, ascending and
-    /// distinct.
+    /// Replaces the shingles in `set`, which has one entry for each occurrence, with the weighted elements of the
+    /// document, distinct and in ascending order.
     ///
     /// # Errors
     ///
-    /// The document has more units than allowed.
+    /// The document has more units of weight than allowed.
     pub(super) fn apply(&self, set: &mut Vec<u64>) -> twindex::Result<()> {
         match self {
             Self::Distinct => {}

@@ -1,18 +1,18 @@
-//! The words that differ between two texts.
+//! Computes the words that differ between two texts.
 //!
-//! The differences are the fewest deletions and insertions, by the greedy algorithm of Myers, *An O(ND) difference
-//! algorithm and its variations* (1986). It is implemented here because its work must have a bound that is the same on
-//! every machine: crates bound it by time, so that the same texts would have other differences on a slow machine.
+//! The result has the fewest deletions and insertions, by the greedy algorithm of Myers, *An O(ND) difference algorithm
+//! and its variations* (1986). Crates limit the work by time, so their results depend on the speed of the machine. This
+//! implementation limits the number of steps instead, so that results are the same on every machine.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use serde::Serialize;
 
-/// Maximal number of deletions and insertions for a minimal result: 8 MiB of memory for the trace of the search.
+/// Maximum number of deletions and insertions for a minimal result. The trace of the search then takes 8 MiB of memory.
 const DIFFERENCES_MAX: usize = 2000;
-/// Maximal number of steps of all searches, about a second or two, after which the rest of the texts is reported as
-/// different.
+/// Maximum number of steps of all searches together, which take about one or two seconds. After these steps, the rest
+/// of the texts is reported as different.
 const STEPS_MAX: u64 = 1 << 30;
 
 /// The differences of two texts.
@@ -22,57 +22,57 @@ pub struct WordDiff {
     pub only_in_kept: usize,
     /// Number of words that occur only in the other document.
     pub only_in_key: usize,
-    /// Whether the number of differences is minimal. False if there are more than one search allows; then it may not be
-    /// minimal, and the rest of long texts with little in common may be reported as different.
+    /// Whether the number of differing words is minimal. False if it exceeds the limit of one search. It is then
+    /// possibly not minimal, and the rest of long texts with little in common may be reported as different.
     pub is_least: bool,
-    /// The differences, each with words around it; the first ones if their number is limited.
+    /// The differences in order, each with the words around it. Only the first ones if their number is limited.
     pub hunks: Vec<Hunk>,
-    /// Total number of hunks.
+    /// Total number of hunks, including those that are not in `hunks`.
     pub hunks_in_all: usize,
 }
 
-/// Adjacent differences, and the words around them.
+/// Adjacent differences and the words around them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Hunk {
     /// The number of the first word in the kept document, from 1.
     pub word_of_kept: usize,
     /// The number of the first word in the other document, from 1.
     pub word_of_key: usize,
-    /// Consecutive runs of words.
+    /// The runs of words in the hunk, in order.
     pub runs: Vec<Run>,
 }
 
-/// Consecutive words that occur in both texts, or in one of them.
+/// Consecutive words that are in both texts, or only in one of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Run {
-    /// The text that the words belong to.
+    /// The text that contains the words.
     pub stands: WordOrigin,
-    /// The words; the first ones if the run is long. White space is one space.
+    /// The words, with single spaces for white space. Only the first words if the run is long.
     pub text: String,
     /// Number of words of the run that `text` omits.
     pub omitted: usize,
 }
 
-/// The text that words belong to.
+/// The text that contains a run of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WordOrigin {
-    /// In both documents.
+    /// The words are in both documents.
     InBoth,
-    /// Only in the kept document.
+    /// The words are only in the kept document.
     InKept,
-    /// Only in the other document.
+    /// The words are only in the other document.
     InKey,
 }
 
-/// The size of the result.
+/// Limits for the size of the result.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Extent {
-    /// Number of words before and after a difference.
+    /// Number of words to include before and after a difference.
     pub(super) context: usize,
-    /// Maximal number of hunks.
+    /// Maximum number of hunks.
     pub(super) hunks: usize,
-    /// Maximal number of words in a run.
+    /// Maximum number of words in a run.
     pub(super) run: usize,
 }
 
@@ -80,11 +80,11 @@ pub(super) struct Extent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word<'t> {
     text: &'t str,
-    /// Whether white space precedes it.
+    /// Whether white space precedes the word.
     is_apart: bool,
 }
 
-/// Splits a text into words at white space; each character of a script written without spaces is a word.
+/// Splits a text into words at white space. Each character of a script that is written without spaces is a word.
 pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     let (mut words, mut start, mut is_apart) = (Vec::new(), None, false);
     for (at, character) in text.char_indices() {
@@ -108,12 +108,13 @@ pub(super) fn words(text: &str) -> Vec<Word<'_>> {
     words
 }
 
-/// Returns each item of a list as a word.
+/// Returns the items of a list as words.
 pub(super) fn listed(items: &[String]) -> Vec<Word<'_>> {
     items.iter().map(|text| Word { text, is_apart: true }).collect()
 }
 
-/// Returns whether a character is Thai, Lao, Burmese or Khmer, kana or an ideograph.
+/// Returns whether a character belongs to a script that is written without spaces: Thai, Lao, Burmese, Khmer, kana, or
+/// ideographs.
 fn is_written_without_spaces(character: char) -> bool {
     matches!(u32::from(character),
         0x0E00..=0x0EFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3040..=0x30FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF
@@ -149,7 +150,7 @@ pub(super) fn diff<'t>(kept: &[Word<'t>], key: &[Word<'t>], extent: Extent) -> W
     }
 }
 
-/// Words of the kept text, and the words that replace them.
+/// A range of words in the kept text, and the range in the other text that replaces it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Replacement {
     kept: Range<usize>,
@@ -218,7 +219,7 @@ fn changes(a: &[u32], b: &[u32]) -> (Vec<Replacement>, bool) {
     (changes, is_least)
 }
 
-/// Returns which elements are deleted and inserted, and whether their number is minimal.
+/// Returns which elements of `a` are deleted and which of `b` are inserted, and whether their number is minimal.
 fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
     let (mut is_deleted, mut is_inserted) = (vec![false; a.len()], vec![false; b.len()]);
     let (mut x, mut y, mut steps) = (0, 0, 0);
@@ -239,11 +240,11 @@ fn edits(a: &[u32], b: &[u32]) -> (Vec<bool>, Vec<bool>, bool) {
     (is_deleted, is_inserted, false)
 }
 
-/// For each number of differences d, the furthest position in `a` on each of the diagonals -d, -d + 2, .. d.
+/// For each number of differences d, the furthest position in `a` reached on each of the diagonals -d, -d + 2, .. d.
 type Frontier = Vec<Vec<u32>>;
 
-/// Searches for the fewest differences. If there are more than [`DIFFERENCES_MAX`], searches for the path that gets
-/// furthest with that number. Also returns the end of the path: the ends of both texts, or the positions from which to
+/// Searches for the fewest differences. If there are more than [`DIFFERENCES_MAX`], finds the path that advances
+/// furthest with that number. Also returns the end of the path: the ends of both texts, or the positions at which to
 /// continue.
 fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, usize))> {
     let mut reached = Frontier::new();
@@ -255,7 +256,7 @@ fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, us
                 Some(before) if is_insertion(before, place) => before[place] as usize,
                 Some(before) => before[place - 1] as usize + 1,
             };
-            // On the diagonal x - y = 2 * place - d. A path that leaves one of the texts is not continued.
+            // The diagonal is x - y = 2 * place - d. A path beyond the end of a text is not continued.
             let mut y = x + d - 2 * place;
             let from = x;
             while x < a.len() && y < b.len() && a[x] == b[y] {
@@ -276,7 +277,7 @@ fn search(a: &[u32], b: &[u32], steps: &mut u64) -> Option<(Frontier, (usize, us
     Some((reached, end))
 }
 
-/// Follows the path backwards from its end, and marks the deletions and insertions on it.
+/// Follows the path backwards from its end, and marks its deletions and insertions.
 fn trace(reached: &Frontier, end: (usize, usize), is_deleted: &mut [bool], is_inserted: &mut [bool]) {
     let (mut x, mut y) = end;
     for d in (1..reached.len()).rev() {
@@ -305,7 +306,7 @@ mod tests {
 
     const ALL: Extent = Extent { context: 2, hunks: usize::MAX, run: usize::MAX };
 
-    /// Returns the length of the longest common subsequence, by dynamic programming.
+    /// Returns the length of the longest common subsequence, computed by dynamic programming.
     fn common(a: &[u32], b: &[u32]) -> usize {
         let mut table = vec![vec![0; b.len() + 1]; a.len() + 1];
         for (i, x) in a.iter().enumerate() {
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_with_too_many_differences_are_one_replacement_between_common_ends() {
+    fn texts_with_too_many_differences_become_one_replacement() {
         let number = |start: u32| (start..start + 3000).map(|word| word.to_string());
         let text = |start| {
             let words: Vec<String> =
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn many_scattered_changes_are_found_but_the_number_may_not_be_minimal() {
+    fn scattered_changes_are_found_though_not_minimal() {
         let a: Vec<u32> = (0..200_000).map(|place| place * 7919 % 10_007).collect();
         let b: Vec<u32> =
             (0..).zip(&a).map(|(place, &a)| if place % 50 == 7 { 1_000_000 } else { a }).collect();

@@ -1,5 +1,5 @@
-//! Adds decisions to documents in their own form: as fields of an object, columns of a table, or header lines of an archive
-//! record.
+//! Adds decisions to documents in their own format: as fields of a JSON object, columns of a table, or header lines of
+//! an archive record.
 
 use encoding_rs::Encoding;
 
@@ -10,53 +10,53 @@ use super::{Form, warc};
 use crate::error::InvalidOptions;
 use crate::tsv;
 
-/// The decision about a document.
+/// The decision about a document, and its repeated spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DocumentNote {
-    /// The number of the cluster and the number of its documents; `None` if the document was removed for a document of a
-    /// history.
+    /// The id of the document's cluster and the number of documents in it; `None` if the document was removed for a
+    /// document of a history.
     pub cluster: Option<(u32, u32)>,
     /// Whether the document is kept.
     pub is_kept: bool,
-    /// The score of the document with its kept one, as a number in digits; empty if it was not measured.
+    /// The score against the kept document, as a decimal number; empty if it was not measured.
     pub score: Vec<u8>,
-    /// The key of the kept document, if this document is removed.
+    /// The key of the kept document; `None` if this document is kept.
     pub near_key: Option<Vec<u8>>,
-    /// The repeated spans of the text, as `[[start,end],...]` in digits, in bytes.
+    /// The repeated spans of the text, `[[start,end],...]`, as decimal byte offsets.
     pub spans: Vec<u8>,
 }
 
-/// Which fields are added.
+/// The fields to add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnnotatedFields {
     /// All fields of the decision about the document.
     Decided,
-    /// Only the size of the cluster, for kept documents.
+    /// Only the number of documents in the cluster of a kept document.
     Size,
     /// The repeated spans of the text.
     Spans,
 }
 
-/// The fields that are added, and the prefix of their names.
+/// The fields to add, and the prefix of their names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationOptions {
-    /// The prefix of each name.
+    /// The prefix of each field name.
     pub prefix: String,
-    /// The fields.
+    /// The fields to add.
     pub notes: AnnotatedFields,
 }
 
-/// The annotation of documents.
+/// Adds fields to documents.
 #[derive(Clone, Copy)]
 pub struct Annotation<'n> {
-    /// The fields and their names.
+    /// The fields to add, and their names.
     pub noted: &'n AnnotationOptions,
-    /// Returns the note of a document, by its number.
+    /// Returns the note of the document with this index.
     pub of: &'n (dyn Fn(u32) -> DocumentNote + Sync),
 }
 
 impl AnnotatedFields {
-    /// Returns the fields in order.
+    /// Returns the fields in the order in which they are added.
     fn fields(self) -> &'static [NoteField] {
         match self {
             Self::Decided => {
@@ -68,7 +68,7 @@ impl AnnotatedFields {
     }
 }
 
-/// A field that is added.
+/// A field to add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NoteField {
     ClusterId,
@@ -83,10 +83,10 @@ pub(super) enum NoteField {
 enum NoteValue<'n> {
     Number(u32),
     Boolean(bool),
-    /// A number in digits.
+    /// A decimal number.
     Digits(&'n [u8]),
     Text(&'n [u8]),
-    /// Arrays of numbers in JSON; a text in other forms.
+    /// JSON arrays of numbers. Formats other than JSON store it as text.
     Arrays(&'n [u8]),
 }
 
@@ -102,7 +102,7 @@ impl NoteField {
         }
     }
 
-    /// Returns the value of the field; `None` if it is unknown.
+    /// Returns the value of the field; `None` if it is unknown for this document.
     fn of(self, note: &DocumentNote) -> Option<NoteValue<'_>> {
         Some(match self {
             Self::ClusterId => NoteValue::Number(note.cluster?.0),
@@ -117,7 +117,7 @@ impl NoteField {
 }
 
 impl AnnotationOptions {
-    /// Refuses a prefix that cannot begin a field name.
+    /// Returns an error if a field name cannot begin with this prefix.
     pub(crate) fn check_prefix(prefix: &str) -> Result<(), InvalidOptions> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
         if prefix.bytes().all(is_name) {
@@ -126,23 +126,23 @@ impl AnnotationOptions {
         Err(InvalidOptions::new("--annotation-prefix: expected letters, digits, _ and -"))
     }
 
-    /// Returns the added fields.
+    /// Returns the fields to add, in order.
     pub(super) fn fields(&self) -> impl Iterator<Item = NoteField> + use<> {
         self.notes.fields().iter().copied()
     }
 
-    /// Returns the name of a field.
+    /// Returns the name of a field with the prefix.
     pub(super) fn name(&self, field: NoteField) -> String {
         format!("{}{}", self.prefix, field.name())
     }
 
-    /// Returns the names of the added fields, in order.
+    /// Returns the names of the fields to add, in order.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.fields().map(|field| self.name(field)).collect()
     }
 
-    /// Appends the names to the header row of a table.
+    /// Appends the names of the fields to the header row of a table.
     pub(super) fn add_names(&self, line: &mut Vec<u8>, written: RowDialect) {
         for name in self.names() {
             line.push(written.delimiter);
@@ -150,12 +150,12 @@ impl AnnotationOptions {
         }
     }
 
-    /// Returns the line of a document with its note. A row of Parquet is unchanged: its columns are added when it is
-    /// copied.
+    /// Returns the line of a document with the fields added. Rows of Parquet are returned unchanged: their columns are
+    /// added when the rows are copied.
     ///
     /// # Errors
     ///
-    /// The line is not in this form.
+    /// The line is not in the expected format.
     pub fn line(
         &self,
         form: Form,
@@ -180,7 +180,7 @@ impl AnnotationOptions {
         let object = line.trim_ascii_end().strip_suffix(b"}")?;
         let mut all = object.to_vec();
         for field in self.fields() {
-            // The object is not empty, as it has a text.
+            // The object has at least the text field, so a comma is needed.
             all.push(b',');
             push_json(&mut all, self.name(field).as_bytes());
             all.push(b':');
@@ -191,7 +191,7 @@ impl AnnotationOptions {
             }
         }
         all.push(b'}');
-        // Bytes after the object are kept.
+        // Keeps the bytes after the object.
         all.extend_from_slice(&line[object.len() + 1..]);
         Some(all)
     }
@@ -215,7 +215,7 @@ impl AnnotationOptions {
 
     fn record(&self, record: &[u8], note: &DocumentNote) -> Option<Vec<u8>> {
         let (head, content) = record.split_at(warc::head_end(record)?);
-        // The empty line comes after the added fields.
+        // The empty line that ends the header comes after the added lines.
         let end: &[u8] = if head.ends_with(b"\r\n") { b"\r\n" } else { b"\n" };
         let mut all = head.strip_suffix(end)?.to_vec();
         for field in self.fields() {
@@ -234,7 +234,7 @@ impl AnnotationOptions {
     }
 }
 
-/// Returns the encoding of a row, if it is not UTF-8.
+/// Returns the encoding of a row; `None` if the row is UTF-8.
 fn encoding_of(line: &[u8], charset: Option<Charset>) -> Option<&'static Encoding> {
     match charset {
         Some(Charset::Of(encoding)) if std::str::from_utf8(line).is_err() => Some(encoding),
@@ -250,7 +250,7 @@ fn push_plain(all: &mut Vec<u8>, value: &NoteValue<'_>) {
     }
 }
 
-/// Appends a JSON string in ASCII, which is the same in every encoding of a file.
+/// Appends a JSON string that is pure ASCII, so that it is valid in every encoding of the file.
 fn push_json(all: &mut Vec<u8>, text: &[u8]) {
     all.push(b'"');
     for unit in String::from_utf8_lossy(text).encode_utf16() {
@@ -263,7 +263,8 @@ fn push_json(all: &mut Vec<u8>, text: &[u8]) {
     all.push(b'"');
 }
 
-/// Appends a field of a table, quoted if necessary; without quotes, escaped as in our own tables.
+/// Appends a field of a table, quoted if necessary. If the table has no quotes, escapes the field as in the tables of
+/// results.
 fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
     let Some(quote) = written.quote else { return push_escaped(all, field) };
     let is_special = |byte: &u8| [written.delimiter, quote, b'\r', b'\n'].contains(byte) || Some(*byte) == written.escape;
@@ -281,7 +282,7 @@ fn push_field(all: &mut Vec<u8>, field: &[u8], written: RowDialect) {
     all.push(quote);
 }
 
-/// Appends a field escaped, so that it has no line ends and tabs.
+/// Appends a field with tabs and line ends escaped.
 fn push_escaped(all: &mut Vec<u8>, field: &[u8]) {
     // Writing to memory does not fail.
     let _ = tsv::write_field(all, field);
@@ -317,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn annotated_rows_follow_the_dialect_of_their_table() {
+    fn annotated_rows_use_the_dialect_of_their_table() {
         let of = |dialect, is_tsv| {
             let written = RowDialect::of(dialect, is_tsv);
             String::from_utf8(all().row(b"1", &gone(), written, None)).unwrap()
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_arrays_of_objects_and_texts_of_tables() {
+    fn spans_are_arrays_in_objects_and_text_in_tables() {
         let noted = AnnotationOptions { prefix: String::new(), notes: AnnotatedFields::Spans };
         let note = DocumentNote { spans: b"[[0,5],[9,12]]".to_vec(), ..DocumentNote::default() };
         let object = noted.object(b"{\"text\":\"x\"}", &note).unwrap();

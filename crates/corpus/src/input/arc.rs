@@ -1,10 +1,9 @@
-//! ARC files (version 1), the predecessor of WARC: reads records from a stream in bounded memory, and the address and the
-//! page of a record.
-//!
-//! A record is a line, `URL IP-address Archive-date Content-type Archive-length`, the number of bytes in its last field,
-//! and a line end. The first record, `filedesc://...`, describes the file. As with WARC, a length is accepted only if the
-//! next record begins, or the file ends, right after it; otherwise the record is bad, and reading continues at the next
-//! line that can be the header of a record.
+//! ARC files (version 1), the predecessor of WARC: reads records from a stream in bounded memory, and parses the URL
+//! and the page of a record.
+//! A record consists of a header line, `URL IP-address Archive-date Content-type Archive-length`, content whose length
+//! is the last field of the header, and a line end. The first record, `filedesc://...`, describes the file. As with
+//! WARC, a length is accepted only if the next record begins, or the file ends, right after the content. Otherwise the
+//! record is bad, and reading continues at the next line that can be a record header.
 //!
 //! Source: Burner and Kahle, *The Archive's ARC file format* (1996), version 1.
 
@@ -17,35 +16,35 @@ use super::warc::RecordContent;
 use super::window::Window;
 use super::{AttachedFields, OwnAttached, Problem, http};
 
-/// The longest head of a record, in bytes.
+/// Maximum length of a record header in bytes.
 const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 10 } else { 64 << 10 };
-/// The most ends of lines between two records: one by the format.
+/// Maximum number of line ends accepted between two records; the format specifies one.
 const ENDS_MAX: usize = 16;
-/// Digits of a date: year, month, day, hour, minute, second.
+/// Number of digits in a date: year, month, day, hour, minute, second.
 const DATE_DIGITS: usize = 14;
-/// The names of the fields of a head.
+/// The names of the header fields.
 const NAMES: [&str; 5] = ["URL", "IP-address", "Archive-date", "Content-type", "Archive-length"];
-/// How the address of the first record begins.
+/// The start of the first record's URL.
 pub(super) const FIRST: &[u8] = b"filedesc:";
 
-/// The version block that every written file begins with, the same in each file.
+/// The version block at the start of every written file. It is the same in all files.
 pub(super) const PREAMBLE: &[u8] = b"filedesc://kept.arc 0.0.0.0 19700101000000 text/plain 69\n\
 1 0 twindex\nURL IP-address Archive-date Content-type Archive-length\n\n\n";
 
-/// The fields of a head.
+/// The fields of a record header.
 struct ArcHeader<'h> {
     values: [&'h [u8]; 5],
     length: u64,
-    /// Number of bytes of the header, including its end.
+    /// Length of the header in bytes, including its line end.
     bytes: usize,
 }
 
 impl<'h> ArcHeader<'h> {
-    /// Parses the header at the beginning of a record; `None` if it is not a header of version 1.
+    /// Parses the header at the start of a record; `None` if it is not a header of version 1.
     fn of(record: &'h [u8]) -> Option<Self> {
         let end = memchr::memchr(b'\n', &record[..record.len().min(HEAD_BYTES_MAX)])?;
         let line = record[..end].strip_suffix(b"\r").unwrap_or(&record[..end]);
-        // Addresses may contain spaces.
+        // The URL may contain spaces, so the line is split from the end.
         let mut fields = line.rsplitn(NAMES.len(), |&byte| byte == b' ');
         let mut values = [&line[..0]; 5];
         for value in values.iter_mut().rev() {
@@ -58,12 +57,12 @@ impl<'h> ArcHeader<'h> {
         });
         let is_number = !length.is_empty() && length.iter().all(u8::is_ascii_digit);
         let length = std::str::from_utf8(length).ok().filter(|_| is_number && is_date && has_scheme)?;
-        // A number beyond all lengths is still a number.
+        // A length that exceeds 64 bits is still a valid number.
         let length = length.parse().unwrap_or(u64::MAX);
         Some(Self { values, length, bytes: end + 1 })
     }
 
-    /// Returns the value of a field by its name, case-insensitively.
+    /// Returns the value of a header field. The name is case-insensitive.
     fn field(&self, name: &str) -> Option<&'h [u8]> {
         let at = NAMES.iter().position(|own| own.eq_ignore_ascii_case(name))?;
         Some(self.values[at])
@@ -73,7 +72,7 @@ impl<'h> ArcHeader<'h> {
 /// The records of one stream.
 pub(super) type ArchiveRecords = archive::ArchiveRecords<ArcFile>;
 
-/// ARC, version 1.
+/// The ARC format, version 1.
 pub(super) enum ArcFile {}
 
 impl ArchiveFormat for ArcFile {
@@ -103,13 +102,13 @@ impl ArchiveFormat for ArcFile {
         let end = head + length;
         let whole = stream.window.hold(end)?;
         let bound = hold_a_line_after(&mut stream.window, end)?;
-        // At most up to this bound: messages must not depend on read sizes.
+        // Uses no bytes after this bound, since error messages must not depend on read sizes.
         let bytes = &stream.window.bytes()[..bound];
         if whole {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // If the stream ends in the header of the next record, this record is complete.
+            // A record is complete even if the stream ends within the header of the next one.
             if next.is_empty() || ArcHeader::of(next).is_some() || can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
@@ -134,8 +133,8 @@ impl ArchiveFormat for ArcFile {
     }
 }
 
-/// Reads until the window has a complete line after the record that ends at `end`, or a line that is too long for a header;
-/// returns the end of that line.
+/// Reads until the window contains a complete line after the record that ends at `end`, or a line that is too long for
+/// a header. Returns the end of that line.
 fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> {
     loop {
         let after = window.bytes().get(end..).unwrap_or_default();
@@ -150,7 +149,7 @@ fn hold_a_line_after(window: &mut Window, end: usize) -> Result<usize, Problem> 
     }
 }
 
-/// Returns whether these bytes, at the end of the stream, can be the beginning of a header.
+/// Returns whether these bytes, at the end of the stream, can be the start of a header.
 fn can_begin(bytes: &[u8]) -> bool {
     let scheme = bytes.split(|&byte| byte == b':').next().unwrap_or_default();
     let is_scheme = scheme.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte));
@@ -158,12 +157,12 @@ fn can_begin(bytes: &[u8]) -> bool {
     is_open && is_scheme && bytes.first().is_some_and(u8::is_ascii_alphabetic)
 }
 
-/// Returns the start of the next line that can be the header of a record.
+/// Returns the start of the next line that can be a record header.
 fn next_record(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).map(|at| at + 1).find(|&at| ArcHeader::of(&bytes[at..]).is_some())
 }
 
-/// Parses the address and the page of a record. The key is the address, unless `--id-field` names another header field.
+/// Parses the URL and the page of a record. The key is the URL, unless `--id-field` names another header field.
 pub(super) fn understand<'r>(
     record: &'r [u8],
     fields: &Fields,
@@ -188,7 +187,7 @@ pub(super) fn understand<'r>(
         return Ok(RecordContent::NoDocument);
     }
     if let Some(name) = fields.reserved.first() {
-        // The header has exactly five fields.
+        // A header has exactly five fields, so no field can be added.
         return Err(format!("{}; and records of ARC files cannot hold another", name_conflict(name)));
     }
     let is_answer = begins("http") && content.starts_with(b"HTTP/");
@@ -209,7 +208,7 @@ pub(super) fn understand<'r>(
     Ok(shown.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// Returns the value and stamp of a record, from its header fields.
+/// Returns the value and the stamp of a record, from its header fields.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = ArcHeader::of(record);
     let named = |name: &Option<String>| {
@@ -217,7 +216,7 @@ pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAtta
         head.as_ref()?.field(name)
     };
     let AttachedFields { value, stamp, deciding } = &fields.attached;
-    // A date is a time, not a number of seconds.
+    // An archive date is a time, not a number of seconds.
     let is_date = stamp.as_ref().is_some_and(|name| name.eq_ignore_ascii_case("Archive-date"));
     let time = named(stamp).map(|date| if is_date { time(date) } else { date.to_vec() });
     let own = fields.attached.take(named(value).map(<[u8]>::to_vec), time.as_deref())?;
@@ -299,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn response_records_give_address_and_page_and_other_records_give_none() {
+    fn url_and_page_are_read_from_response_records_only() {
         let archive = [
             first("1"),
             record("dns:a.example", "text/dns", "20260131120000\na.example. 300 IN A 192.0.2.1"),
@@ -345,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_file_gives_the_records_before_the_break_and_reports_its_offset() {
+    fn records_before_a_truncation_are_read_and_its_offset_reported() {
         let archive = [first("1"), answer("http://a/", "x"), answer("http://b/", "y")].concat();
         let (said, cut) = read(&archive.as_bytes()[..archive.len() - 4], 1000);
         assert_eq!(said, good(&["none", "http://a/=x"]));
@@ -359,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn other_versions_and_files_that_are_no_archive_are_refused_by_name() {
+    fn arc_files_of_other_versions_and_other_files_are_refused() {
         let two = read(first("2").as_bytes(), 1000).0;
         assert!(two[0].as_ref().unwrap_err().contains("version \"2\""), "{two:?}");
         let other = read(b"{\"id\":1}\n{}\n", 1000).0;
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn arc_dates_become_stamps_and_addresses_become_values() {
+    fn arc_dates_become_stamps_and_urls_become_values() {
         let mut fields = fields();
         fields.attached.stamp = Some("archive-date".to_owned());
         fields.attached.value = Some("IP-address".to_owned());

@@ -1,7 +1,8 @@
-//! Reads records from the stream of an archive, in bounded memory, for any format of record headers.
+//! Reads records from the stream of a web archive in bounded memory, for any format of record headers.
 //!
-//! A length is accepted only if the next record begins, or the file ends, right after it. Otherwise the record is bad, and
-//! reading continues where the next record can begin. A stream that is truncated in a record is read up to that record.
+//! The length in a header is accepted only if the next record begins, or the file ends, right after the record.
+//! Otherwise the record is bad, and reading continues at the next line that can begin a record. If a stream ends within
+//! a record, all records before that one are read.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -14,39 +15,40 @@ use super::window::Window;
 
 /// The parts of reading that depend on the archive format.
 pub(super) trait ArchiveFormat {
-    /// Returns the lengths of the record at the front of the window, without and with the line ends after it; the window
-    /// has all these bytes.
+    /// Returns the length of the record at the start of the window, without and with the line ends after it. Reads the
+    /// whole record into the window.
     fn measure(stream: &mut ArchiveStream) -> Result<Result<(usize, usize), BadRecord>, Problem>;
 
-    /// Returns the start of the next line that can begin a record.
+    /// Returns the start of the next line that can be a record header.
     fn next_record(bytes: &[u8]) -> Option<usize>;
 
-    /// Returns the number of these bytes, which have no such line, before a possible incomplete beginning of one.
+    /// Returns the number of bytes before an incomplete last line that may become a header line. `bytes` contain no
+    /// complete header line.
     fn before_open_line(bytes: &[u8]) -> usize;
 }
 
-/// A stream, and the number of records read.
+/// A stream, and the number of records read from it.
 pub(super) struct ArchiveStream {
     pub(super) window: Window,
-    /// Number of records found so far, which is the number of the latest record.
+    /// Number of records found so far; also the number of the latest record, from 1.
     pub(super) number: u64,
     pub(super) record_bytes_max: usize,
 }
 
-/// The error of a record, and the number of its bytes in which no other record can begin.
+/// The reason why a record is bad, and the number of its bytes to skip, in which no other record can begin.
 pub(super) struct BadRecord {
     pub(super) reason: String,
     pub(super) skip: usize,
-    /// Whether the stream ends in the record.
+    /// Whether the stream ends within the record.
     pub(super) is_short: bool,
 }
 
 /// The records of one stream.
 pub(super) struct ArchiveRecords<F> {
     stream: ArchiveStream,
-    /// Whether the window may begin in the middle of a record.
+    /// Whether the window may start in the middle of a record.
     lost: bool,
-    /// Why the stream ended in a record.
+    /// The reason why the stream ended within a record, if it did.
     cut: Option<String>,
     format: PhantomData<F>,
 }
@@ -57,18 +59,18 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         Self { stream, lost: false, cut: None, format: PhantomData }
     }
 
-    /// Returns the place where the stream was truncated, if it was.
+    /// Returns a message with the position at which the stream was truncated; `None` if it was not.
     pub(super) fn cut(&self) -> Option<String> {
         let why = self.stream.window.broke_off().or(self.cut.as_deref());
         why.map(|why| format!("{}, after {} records: {why}", self.name().display(), self.stream.number))
     }
 
-    /// Returns the name of the stream in messages.
+    /// Returns the name of the stream for messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.stream.window.name()
     }
 
-    /// Passes the next record with its number, or its error, to `take`; false at the end.
+    /// Passes the number and the bytes of the next record, or its error, to `take`. Returns false at the end.
     ///
     /// # Errors
     ///
@@ -119,7 +121,7 @@ impl<F: ArchiveFormat> ArchiveRecords<F> {
         Ok(true)
     }
 
-    /// Removes all bytes up to the next line that can begin a record.
+    /// Removes all bytes before the next line that can be a record header.
     fn find_next(&mut self) -> Result<(), Problem> {
         let window = &mut self.stream.window;
         loop {

@@ -1,7 +1,6 @@
-//! The value and the stamp of a document: the fields that have them, and the format of stamps.
+//! The value and the stamp of a document: the fields from which they are read, and the format of stamps.
 //!
-//! Each form has named fields: those of a JSON object, the columns of a table, the header fields of an archive record. A
-//! text file has none.
+//! They are fields of a JSON object, columns of a table, or header fields of an archive record. A text file has none.
 
 use anyhow::{anyhow, ensure};
 use serde_json::value::RawValue;
@@ -10,12 +9,12 @@ use twindex::{Document, Sketch};
 
 use super::deciding::{DecidingValues, DecidingFields};
 
-/// Maximal number of characters shown of an invalid stamp.
+/// Maximum number of characters of an invalid stamp that a message shows.
 const CHARACTERS_SHOWN: usize = 40;
-/// Description of valid stamps for a message; an example follows it.
+/// Description of valid stamps in messages. An example follows it.
 const STAMP: &str = "a stamp, an integer from 0 to 18446744073709551615, or a time since 1970 as";
 
-/// A document's value, stamp, and the values that decide which documents are kept, as far as they were requested.
+/// The requested values of a document: its value, its stamp, and the values that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAttached {
     pub(super) value: Vec<u8>,
@@ -24,26 +23,26 @@ pub struct OwnAttached {
 }
 
 impl OwnAttached {
-    /// Returns the values that decide which document is kept.
+    /// Returns the values that affect which documents are kept.
     #[must_use]
     pub fn deciding(&self) -> &DecidingValues {
         &self.deciding
     }
 
-    /// Returns the document with this sketch.
+    /// Returns a document with this sketch, the value and the stamp.
     pub fn with<'a>(&'a self, sketch: &'a Sketch) -> Document<'a> {
         Document::from(sketch).with_value(&self.value).with_stamp(self.stamp)
     }
 }
 
-/// The fields of values, stamps, and decisions.
+/// The fields from which values, stamps, and the values that affect decisions are read.
 #[derive(Clone, Debug, Default)]
 pub struct AttachedFields {
     /// The field, or column, of the value.
     pub value: Option<String>,
     /// The field, or column, of the stamp.
     pub stamp: Option<String>,
-    /// The fields that decide which documents are kept; [`Dedup`](crate::Dedup) sets them.
+    /// The fields that affect which documents are kept. [`Dedup`](crate::Dedup) sets them.
     pub deciding: DecidingFields,
 }
 
@@ -54,14 +53,14 @@ impl AttachedFields {
         self.value.is_some() || self.stamp.is_some() || self.deciding.any()
     }
 
-    /// Returns the options that request fields.
+    /// Returns the names of the options that request fields.
     pub(super) fn options(&self) -> Vec<&'static str> {
         let asked = [("--value-field", self.value.is_some()), ("--stamp-field", self.stamp.is_some())];
         let own = asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option);
         own.chain(self.deciding.options()).collect()
     }
 
-    /// Returns the values of a JSON line.
+    /// Returns the requested values of a JSON line.
     ///
     /// # Errors
     ///
@@ -69,7 +68,7 @@ impl AttachedFields {
     pub(super) fn of_json(&self, line: &[u8]) -> anyhow::Result<OwnAttached> {
         let object: std::collections::HashMap<&str, &RawValue> = match serde_json::from_slice(line) {
             Ok(object) => object,
-            // Names with escapes cannot be borrowed.
+            // Names with escapes cannot be borrowed, so the slower method is needed.
             Err(_) => return self.of_any_json(line),
         };
         self.pick_json(|name| object.get(name).map(|value| value.get()))
@@ -90,17 +89,17 @@ impl AttachedFields {
         Ok(OwnAttached { deciding: self.deciding.of_json(of)?, ..own })
     }
 
-    /// Converts the value and stamp of the fields to those of the document.
+    /// Checks the value and the stamp read from the fields, and parses the stamp.
     ///
     /// # Errors
     ///
-    /// The stamp is missing or invalid; the value is too long.
+    /// The stamp is missing or invalid, or the value is too long.
     pub(super) fn take(&self, value: Option<Vec<u8>>, stamp: Option<&[u8]>) -> anyhow::Result<OwnAttached> {
         self.take_with(value, stamp, of_text, STAMP)
     }
 
-    /// Like [`take`](Self::take), for the header of an archive record. `WARC-Date` may be shortened, down to the year. Only
-    /// a complete time is a stamp there, as a year alone would be read as a number of seconds.
+    /// Like [`take`](Self::take), for the header of an archive record. `WARC-Date` may be shortened, down to the year.
+    /// Only a complete time is accepted as a stamp, because a year alone would be taken for a number of seconds.
     pub(super) fn take_of_head(
         &self,
         value: Option<Vec<u8>>,
@@ -180,7 +179,7 @@ fn of_time(text: &str) -> Option<u64> {
         }
         _ => return None,
     };
-    // Number of leap days before this year, since 1970.
+    // Number of leap days from 1970 to the start of the year.
     let leaps = |year: i64| year / 4 - year / 100 + year / 400;
     let days =
         (year - 1970) * 365 + leaps(year - 1) - leaps(1969) + lengths[..before].iter().sum::<i64>() + day - 1;

@@ -1,8 +1,8 @@
-//! Records as they were read, in batches, and their parsing.
+//! Batches of records as they were read, and their parsing.
 //!
-//! The reader only copies bytes and finds newlines. The expensive work on the [`Chunk`]s of a batch runs on any number of
-//! threads: UTF-8, JSON, HTML, keys and texts. Parsed values are borrowed from the record, so that no memory is allocated
-//! for each document.
+//! The reader only copies bytes and finds line ends. The expensive work, such as UTF-8, JSON, HTML, keys and texts, is
+//! done on the [`Chunk`]s of a batch, by any number of threads. Parsed values borrow from the record, so no memory is
+//! allocated for each document.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -17,17 +17,18 @@ use super::parser::{self, Parser, ParsedLine};
 use super::partition::{self, Partitioned};
 use super::{Loss, OwnAttached, Place, Problem, folder, http, lossy};
 
-/// Size in bytes of a batch that is split for many threads: small enough to be in the cache when it is parsed.
+/// Size in bytes of a batch that many threads share: small enough to be still in the cache when it is parsed.
 pub const BATCH_BYTES: usize = if cfg!(fuzzing) { 2 << 10 } else { 2 << 20 };
-/// Maximal number of records in a batch.
+/// Maximum number of records in a batch.
 const BATCH_RECORDS: usize = if cfg!(fuzzing) { 24 } else { 16_384 };
-/// Minimal size in bytes that a record counts in a chunk, so that chunks of short records do not take longer than others.
+/// Minimum number of bytes for which a record counts when a batch is split into chunks. Otherwise chunks of short
+/// records would take longer than others.
 const RECORD_BYTES: usize = 32;
 
 /// Records of one or more inputs, in order.
 #[derive(Debug, Default)]
 pub struct Batch {
-    /// The lines, in the sense of [`form`], without newlines.
+    /// The lines of all records, without line ends. For formats without lines, see [`form`].
     bytes: Vec<u8>,
     records: Vec<RawRecord>,
     /// The names of the streams from which lines were read.
@@ -37,27 +38,27 @@ pub struct Batch {
     failure: Option<anyhow::Error>,
 }
 
-/// A record as it was read.
+/// A record before it is parsed.
 #[derive(Debug)]
 enum RawRecord {
-    /// A line: its range in the bytes, its form, its number, and the index of its stream's name.
+    /// A line: its byte range, its form, its number, and the index of its stream's name.
     Line {
         start: usize,
         end: usize,
         form: Form,
         number: u64,
         name: usize,
-        /// The offset of the line in its file, if it can be read there again.
+        /// The offset of the line in its file; `None` if it cannot be read there again.
         offset: Option<u64>,
         ending: Ending,
-        /// The key, if it differs from the key in the line.
+        /// The key, if it is not the key in the line.
         key: Option<Box<[u8]>>,
     },
     Whole(Box<WholeFile>),
     Bad(Box<Problem>),
 }
 
-/// A file that is one document.
+/// A file that is a single document.
 #[derive(Debug)]
 pub(super) struct WholeFile {
     pub(super) key: Vec<u8>,
@@ -79,7 +80,7 @@ impl RawRecord {
 }
 
 impl Batch {
-    /// Empties the batch, and reserves about `bytes` bytes. Frees the memory of a very large batch.
+    /// Empties the batch and reserves about `bytes` bytes. Frees most memory of a very large batch.
     pub(super) fn clear(&mut self, bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(4 * bytes);
@@ -93,7 +94,7 @@ impl Batch {
         self.size >= bytes || self.records.len() >= BATCH_RECORDS
     }
 
-    /// Returns whether the batch is the end: it has neither records nor a failure.
+    /// Returns whether the end of the inputs was reached: the batch has neither records nor an error.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.records.is_empty() && self.failure.is_none()
@@ -111,7 +112,7 @@ impl Batch {
         !self.records.is_empty()
     }
 
-    /// Takes the error that ended the reading after these records.
+    /// Takes the error that stopped reading after the records of this batch, if any.
     pub fn take_failure(&mut self) -> Option<anyhow::Error> {
         self.failure.take()
     }
@@ -150,7 +151,7 @@ impl Batch {
         self.records.push(record);
     }
 
-    /// Returns a hash of the content, by which the batch is recognized when it is read again.
+    /// Returns a hash of the content, which identifies the batch when the inputs are read again.
     pub(crate) fn digest(&self) -> u64 {
         let mut hash = Xxh3Default::new();
         hash.update(&self.bytes);
@@ -183,7 +184,7 @@ impl Batch {
         Chunk { batch: self, records: &self.records }
     }
 
-    /// Splits the batch into runs of records of about `bytes` bytes, with at least one record each.
+    /// Splits the batch into chunks of about `bytes` bytes, each with at least one record.
     #[must_use]
     pub fn chunks(&self, bytes: usize) -> Vec<Chunk<'_>> {
         let mut chunks = Vec::new();
@@ -199,14 +200,14 @@ impl Batch {
     }
 }
 
-/// Some consecutive records of a batch.
+/// Consecutive records of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunk<'b> {
     batch: &'b Batch,
     records: &'b [RawRecord],
 }
 
-/// Totals of a chunk, for [`Documents::account`](super::Documents::account).
+/// Counts of a chunk, for [`Documents::account`](super::Documents::account).
 #[derive(Debug, Default)]
 pub struct ChunkTotals {
     pub(super) documents: u64,
@@ -218,47 +219,47 @@ pub struct ChunkTotals {
     pub(super) detected: u64,
     /// Number of archive records that are not documents.
     pub(super) no_documents: u64,
-    /// Number of archive records that refer to earlier ones.
+    /// Number of archive records that refer to an earlier record for their payload.
     pub(super) revisits: u64,
-    /// Number of documents whose keys are made of their places.
+    /// Number of documents whose keys were created from their positions.
     pub(super) keyed_by_line: u64,
     pub(super) bad: Vec<Problem>,
 }
 
-/// Working memory, reused from record to record.
+/// Working memory that is reused for all records.
 #[derive(Debug, Default)]
 pub struct Buffers {
     lines: parser::ParseBuffers,
-    /// The text of a page.
+    /// The text of an HTML page.
     text: String,
-    /// The bytes that identify the text, if it lost bytes.
+    /// The bytes that are compared for equality if decoding the text was lossy.
     identity: Vec<u8>,
-    /// A key made of a place, or of folder names.
+    /// A key that was created from a position or from folder names.
     key: Vec<u8>,
-    /// The fields from the folders of files.
+    /// The fields that are derived from the folder names of files.
     partitions: partition::Cache,
-    /// The parser for records whose keys are stored elsewhere.
+    /// The parser for records whose keys are stored outside the line.
     keyed: Option<Parser>,
 }
 
-/// One document.
+/// A document.
 #[derive(Debug)]
 pub struct Record<'r> {
-    /// The key: 1 to 65,535 bytes, UTF-8 unless it is the path of a file that is not UTF-8.
+    /// The key: 1 to 65,535 bytes. It is UTF-8, unless it is the path of a file that is not.
     pub key: &'r [u8],
-    /// Whether `key` is the key in its [line](Self::line).
+    /// Whether `key` is the key in the record's [line](Self::line).
     pub is_own: bool,
     /// The content to sketch.
     pub content: Content<'r>,
     from: RecordSource<'r>,
-    /// The fields from the folders of the record's file, if they are used.
+    /// The fields that are derived from the folders of the record's file; `None` if they are not used.
     partitioned: Option<&'r Partitioned>,
 }
 
-/// The source of a record.
+/// The source from which a record was read.
 #[derive(Debug)]
 enum RecordSource<'r> {
-    /// The line as it was read.
+    /// A line, as it was read.
     Line {
         form: Form,
         line: &'r [u8],
@@ -271,7 +272,7 @@ enum RecordSource<'r> {
 }
 
 impl Record<'_> {
-    /// Sets `place` to the record's place.
+    /// Sets `place` to the position of the record.
     pub fn write_place(&self, place: &mut Place) {
         match &self.from {
             RecordSource::Line { form, number, name, .. } => place.replace(name, *number, form.unit()),
@@ -279,7 +280,7 @@ impl Record<'_> {
         }
     }
 
-    /// Returns the file of the record, and its line or offset.
+    /// Returns the position of the record: its file, and its line or offset.
     #[must_use]
     pub fn place(&self) -> Place {
         match &self.from {
@@ -288,16 +289,17 @@ impl Record<'_> {
         }
     }
 
-    /// Returns an error that makes the record a bad record, as if it could not be parsed; to be returned to `Chunk::read`.
+    /// Returns an error for the caller of `Chunk::read` to return. It makes the record a bad record, like one that
+    /// cannot be parsed.
     pub fn bad(&self, reason: &impl std::fmt::Display) -> anyhow::Error {
         super::bad_at(&self.place(), reason)
     }
 
-    /// Returns the values that the record has in addition to its text, for the fields that the options name.
+    /// Returns the values of the fields that the options name in addition to the text.
     ///
     /// # Errors
     ///
-    /// The stamp is missing or invalid; the record is a [bad](Self::bad) record then.
+    /// The stamp is missing or invalid. The record is then a [bad](Self::bad) record.
     pub fn attached(&self, parser: &Parser) -> anyhow::Result<OwnAttached> {
         match &self.from {
             RecordSource::Line { form, line, .. } => {
@@ -309,12 +311,13 @@ impl Record<'_> {
                 });
                 own.map_err(|error| self.bad(&format!("{error:#}")))
             }
-            // Options that need fields are refused for text files before anything is read.
+            // Options that need fields are an error for text files before anything is read.
             RecordSource::Whole(_) => Ok(OwnAttached::default()),
         }
     }
 
-    /// Returns the file and the offset at which the record's [`line`](Self::line) can be read again.
+    /// Returns the file and the offset at which the record's [`line`](Self::line) can be read again; `None` if it
+    /// cannot.
     #[must_use]
     pub fn origin(&self) -> Option<(&Arc<Path>, u64)> {
         match &self.from {
@@ -333,7 +336,7 @@ impl Record<'_> {
         }
     }
 
-    /// Returns the ending of the record's [`line`](Self::line) in its file.
+    /// Returns the line ending that followed the record's [`line`](Self::line) in its file.
     #[must_use]
     pub fn ending(&self) -> Ending {
         match &self.from {
@@ -342,13 +345,13 @@ impl Record<'_> {
         }
     }
 
-    /// Returns the bytes of the record in a file of its [`form`](Self::form), without a newline: the line verbatim or, for
-    /// a text file, an object with key and text. In the object, bad bytes of a key that is not UTF-8 are replaced, and bad
-    /// bytes of a text are written as lone surrogates.
+    /// Returns the bytes that represent the record in a file of its [`form`](Self::form), without a line end: the line
+    /// verbatim or, for a text file, a JSON object with key and text. In the object, invalid bytes of a key are
+    /// replaced, and invalid bytes of a text are encoded as lone surrogates.
     ///
     /// # Errors
     ///
-    /// None, as writing to memory does not fail.
+    /// None: writing to memory does not fail.
     pub fn line(&self, parser: &Parser) -> anyhow::Result<Cow<'_, [u8]>> {
         Ok(match &self.from {
             RecordSource::Line { line, .. } => Cow::Borrowed(line),
@@ -377,7 +380,7 @@ fn read_whole<'w>(whole: &'w WholeFile, buffers: &'w mut Buffers) -> Result<(Con
     })
 }
 
-/// Makes the key of a record without one, or whose key is not used: its file and its number in it.
+/// Creates the key of a record that has no key, or whose key is not used: the file and the number of the record in it.
 fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> {
     key.clear();
     let name = if name == Path::new(Place::STDIN) { Path::new("-") } else { name };
@@ -388,12 +391,12 @@ fn place_key(key: &mut Vec<u8>, name: &Path, number: u64) -> Result<(), String> 
 }
 
 impl Chunk<'_> {
-    /// Passes each document of the chunk to `each`, and returns the totals and the bad records, including those that `each`
-    /// refuses with [`Record::bad`].
+    /// Passes each document of the chunk to `each`. Returns the counts and the bad records, including those for which
+    /// `each` returned [`Record::bad`].
     ///
     /// # Errors
     ///
-    /// The first other error of `each`; `each` is not called again after it.
+    /// The first other error that `each` returns. `each` is not called again after it.
     pub fn read(
         &self,
         parser: &Parser,
@@ -493,7 +496,7 @@ impl Chunk<'_> {
                     seen.unseen_pages += u64::from(loss == Loss::Unseen);
                     seen.detected += u64::from(is_detected);
                 }
-                // A bad record is counted like one that cannot be parsed; any other error ends the reading.
+                // A bad record is counted like one that cannot be parsed. Any other error ends the reading.
                 Err(error) => seen.bad.push(error.downcast::<Problem>()?),
             }
         }

@@ -1,27 +1,29 @@
-//! Decodes bytes to characters: by a byte order mark, by a declared encoding, by the declaration in a page (HTML standard,
-//! 13.2.3.2), or by detection.
+//! Decodes bytes to text. The encoding is given by a byte order mark, by an option, by the declaration in a header or
+//! in the page (HTML standard, 13.2.3.2), or it is detected.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-/// The detector for texts that declare no encoding, and its version.
+/// Name and version of the detector for texts that declare no encoding.
 pub(super) const DETECTOR: &str = "chardetng 1";
-/// Number of bytes of a page in which browsers search for its declaration of an encoding before parsing.
+/// Number of bytes at the start of a page in which browsers search for a declared encoding before parsing.
 const PRESCANNED: usize = 1024;
 
 /// The encoding of texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Charset {
-    /// This encoding, for texts that are not UTF-8. For pages it overrides their declaration, but not a byte order mark.
+    /// This encoding, for all texts that are not UTF-8. For pages, it overrides the declared encoding, but not a byte
+    /// order mark.
     Of(&'static Encoding),
-    /// By the byte order mark, by the declaration of a page, or UTF-8; otherwise by detection.
+    /// The encoding of the byte order mark, or the one a page declares, or UTF-8 if all bytes are valid; otherwise the
+    /// encoding is detected.
     Auto,
 }
 
 impl Charset {
-    /// Returns the encoding of a label of the Encoding standard, or of `auto`.
+    /// Returns the encoding with this label in the Encoding standard; [`Auto`](Self::Auto) for `auto`.
     #[must_use]
     pub fn named(label: &str) -> Option<Self> {
         match label {
@@ -30,7 +32,7 @@ impl Charset {
         }
     }
 
-    /// Returns the name, which [`named`](Self::named) accepts.
+    /// Returns the name of the encoding. [`named`](Self::named) accepts it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,17 +41,18 @@ impl Charset {
         }
     }
 
-    /// Returns whether texts in this encoding have zero bytes, and lines that do not end with a single newline byte.
+    /// Returns whether the encoding is UTF-16: texts then have zero bytes, and lines do not end with a single newline
+    /// byte.
     pub(super) fn is_utf16(self) -> bool {
         matches!(self, Self::Of(encoding) if encoding == UTF_16BE || encoding == UTF_16LE)
     }
 }
 
-/// Decoded text, and how it was decoded.
+/// A decoded text, and how it was decoded.
 #[derive(Debug)]
 pub(super) struct Decoded<'b> {
     pub(super) text: Cow<'b, str>,
-    /// Whether bytes were invalid in the encoding, and replaced by U+FFFD.
+    /// Whether some bytes were invalid in the encoding and replaced with U+FFFD.
     pub(super) is_lossy: bool,
     /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
@@ -72,18 +75,18 @@ impl<'b> Decoded<'b> {
     }
 }
 
-/// Decodes by the byte order mark at the beginning, if there is one.
+/// Decodes text that starts with a byte order mark; `None` if it has none.
 fn marked(bytes: &[u8]) -> Option<Decoded<'_>> {
     let (encoding, mark) = Encoding::for_bom(bytes)?;
     Some(Decoded::by(encoding, &bytes[mark..]))
 }
 
-/// Returns whether the bytes start with a byte order mark of UTF-16; zero bytes do not indicate binary data then.
+/// Returns whether the bytes start with a byte order mark of UTF-16. If so, zero bytes do not indicate binary data.
 pub(super) fn is_marked_utf16(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xfe\xff") || bytes.starts_with(b"\xff\xfe")
 }
 
-/// Decodes a line, or a row.
+/// Decodes a line of text or a row of a table.
 pub(super) fn line(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     match (std::str::from_utf8(bytes), charset) {
         (Ok(text), _) => Decoded { text: text.into(), is_lossy: false, is_detected: false },
@@ -102,7 +105,7 @@ pub(super) fn text(bytes: &[u8], charset: Option<Charset>) -> Decoded<'_> {
     }
 }
 
-/// Decodes the body of an HTTP response, with the content type of its header.
+/// Decodes the body of an HTTP response. `of_type` is the content type in its header.
 pub(super) fn answer<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
     if let Some(Charset::Of(encoding)) = charset {
         return marked(bytes).unwrap_or_else(|| Decoded::by(encoding, bytes));
@@ -110,7 +113,7 @@ pub(super) fn answer<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charse
     marked(bytes).unwrap_or_else(|| declared(bytes, &[of_head(of_type)]))
 }
 
-/// Decodes an HTML page; `of_type` is the content type of its header, if there is one.
+/// Decodes an HTML page. `of_type` is the content type in the HTTP header; empty if there is none.
 pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>) -> Decoded<'b> {
     if let Some(marked) = marked(bytes) {
         return marked;
@@ -124,15 +127,15 @@ pub(super) fn page<'b>(bytes: &'b [u8], of_type: &[u8], charset: Option<Charset>
     }
     let start = &bytes[..bytes.len().min(PRESCANNED)];
     let own = prescan(start).or_else(|| of_xml(start)).or_else(|| {
-        // Browsers find a declaration further down while they parse the page.
+        // Browsers find a declaration after the first bytes while they parse the page.
         let is_needed = of_head.is_none() && std::str::from_utf8(bytes).is_err();
         is_needed.then(|| prescan(bytes)).flatten()
     });
     declared(bytes, &[of_head, own])
 }
 
-/// Decodes by the first of some encodings in which all bytes are valid, or UTF-8. If there is none, decodes by the first
-/// one if most bytes are valid, and otherwise by detection, because the declaration was wrong.
+/// Decodes with the first of `encodings` in which all bytes are valid, or with UTF-8. If all of these fail, uses the
+/// first encoding if most bytes are valid in it. Otherwise the declaration is wrong, and the encoding is detected.
 fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Decoded<'b> {
     let known = encodings.iter().copied().flatten();
     let mut fitting = known.clone().chain([UTF_8]);
@@ -148,12 +151,13 @@ fn declared<'b>(bytes: &'b [u8], encodings: &[Option<&'static Encoding>]) -> Dec
     other.unwrap_or(decoded)
 }
 
-/// Returns the encoding of a label. Labels of encodings that no browser decodes are ignored.
+/// Returns the encoding with this label. Ignores labels of encodings that no browser decodes.
 fn of_label(label: &[u8]) -> Option<&'static Encoding> {
     Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT)
 }
 
-/// Returns the encoding that a page declares. UTF-16 is excluded, as the declaration could be read.
+/// Returns the encoding that a page declares. Returns UTF-8 for UTF-16: since the ASCII declaration could be read, the
+/// page cannot be UTF-16.
 fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     let encoding = of_label(label)?;
     Some(match encoding {
@@ -163,7 +167,7 @@ fn of_own_label(label: &[u8]) -> Option<&'static Encoding> {
     })
 }
 
-/// Returns the encoding in the content type of a header.
+/// Returns the encoding in the content type of an HTTP header.
 fn of_head(of_type: &[u8]) -> Option<&'static Encoding> {
     of_label(charset_in(of_type)?)
 }
@@ -183,7 +187,7 @@ fn charset_in(value: &[u8]) -> Option<&[u8]> {
     })
 }
 
-/// Returns the encoding in the XML declaration at the beginning.
+/// Returns the encoding in the XML declaration at the start of the page.
 fn of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     let declaration = bytes.strip_prefix(b"<?xml")?;
     let declaration = &declaration[..memchr::memchr(b'>', declaration)?];
@@ -193,8 +197,8 @@ fn of_xml(bytes: &[u8]) -> Option<&'static Encoding> {
     of_own_label(&rest[..memchr::memchr(*quote, rest)?])
 }
 
-/// Returns the encoding that a `meta` element declares (HTML standard, "prescan a byte stream to determine its encoding").
-/// Comments, and the contents of other elements, are skipped.
+/// Returns the encoding that a `meta` element declares (HTML standard, "prescan a byte stream to determine its
+/// encoding"). Skips comments and the tags of other elements.
 fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
     let mut at = 0;
     while at < bytes.len() {
@@ -221,7 +225,7 @@ fn prescan(bytes: &[u8]) -> Option<&'static Encoding> {
 
 const SPACE: &[u8] = b"\t\n\x0c\r ";
 
-/// Returns the encoding that the attributes of a `meta` element declare; an error if the page ends inside the tag.
+/// Returns the encoding that the attributes of a `meta` element declare. Fails if the page ends inside the tag.
 fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, UnfinishedTag> {
     let (mut seen, mut has_pragma, mut needs_pragma, mut found) = (Vec::new(), false, None, None);
     while let Some((name, value)) = attribute(bytes, at)? {
@@ -243,14 +247,14 @@ fn meta(bytes: &[u8], at: &mut usize) -> Result<Option<&'static Encoding>, Unfin
     Ok(found.filter(|_| needs_pragma == Some(false) || needs_pragma == Some(true) && has_pragma))
 }
 
-/// The page ends inside a tag.
+/// The error that the page ends inside a tag.
 struct UnfinishedTag;
 
 /// The name and the value of an attribute.
 type Attribute = (Vec<u8>, Vec<u8>);
 
-/// Returns the next attribute of a tag, in lower case, or `None` at the end of the tag; an error if the page ends before
-/// that (HTML standard, "get an attribute").
+/// Returns the next attribute of a tag in lower case, or `None` at the end of the tag. Fails if the page ends inside
+/// the tag (HTML standard, "get an attribute").
 fn attribute(bytes: &[u8], at: &mut usize) -> Result<Option<Attribute>, UnfinishedTag> {
     let peek = |at: usize| bytes.get(at).copied().ok_or(UnfinishedTag);
     let skip_space = |at: &mut usize| {
@@ -305,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_charset_of_a_meta_element_counts() {
+    fn only_a_meta_element_declares_the_encoding() {
         for (page, wanted) in [
             ("<meta charset=windows-1251>", Some(WINDOWS_1251)),
             ("<META CharSet='Shift_JIS'>", Some(SHIFT_JIS)),
@@ -335,7 +339,7 @@ mod tests {
         assert_eq!(of_xml(b"<?xml version='1.0' encoding='windows-1251'?><html>"), Some(WINDOWS_1251));
         assert_eq!(of_xml(b"<html encoding='windows-1251'>"), None);
         for end in 0..60 {
-            let page = "<meta charset=\"windows-1251\" a=b/><!-- x --><p a = 'b' c>"; // no beginning of it goes too far
+            let page = "<meta charset=\"windows-1251\" a=b/><!-- x --><p a = 'b' c>"; // a prefix ends inside a tag
             prescan(&page.as_bytes()[..end.min(page.len())]);
         }
     }
@@ -349,20 +353,20 @@ mod tests {
         // If most bytes are valid in the declared encoding, it is used, and the invalid bytes are lost.
         let found = page(b"<p>\xc3\xa4\xc3\xb6\xc3\xbc\xff", b"text/html; charset=utf-8", None);
         assert_eq!((&*found.text, found.is_lossy), ("<p>äöü\u{fffd}", true));
-        // Only the second of two declarations is right.
+        // The second of the two declarations is right.
         let both = [b"<meta charset=windows-1251>", &cyrillic[..]].concat();
         let found = page(&both, b"text/html; charset=utf-8", None);
         assert_eq!((found.text.ends_with(read), found.is_detected), (true, false));
         // Labels of encodings that browsers do not decode are ignored.
         let found = page(b"<meta charset=iso-2022-kr>plain words", b"text/html; charset=hz-gb-2312", None);
         assert_eq!((&*found.text, found.is_lossy), ("<meta charset=iso-2022-kr>plain words", false));
-        // A declaration far down in the page is found, too.
+        // A declaration after the first 1024 bytes is found, too.
         let far = [&b" ".repeat(3000)[..], b"<meta charset=windows-1251>", cyrillic].concat();
         assert!(page(&far, b"text/html", None).text.ends_with(read));
     }
 
     #[test]
-    fn byte_order_mark_wins_over_the_label_and_the_label_over_the_meta_element() {
+    fn byte_order_mark_overrides_header_and_header_overrides_meta_element() {
         let utf16: Vec<u8> = "\u{feff}<p>ü".encode_utf16().flat_map(u16::to_le_bytes).collect();
         assert_eq!(page(&utf16, b"text/html; charset=shift_jis", None).text, "<p>ü");
         assert_eq!(text(&utf16, None).text, "<p>ü");

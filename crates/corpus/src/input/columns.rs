@@ -1,7 +1,7 @@
-//! Parquet files: reads a few columns, row by row. Kept rows are copied by [`rows_kept`](super::rows_kept).
+//! Parquet files: reads the requested columns row by row. [`rows_kept`](super::rows_kept) copies kept rows.
 //!
-//! The arrow-rs readers decode the files. An error or a panic of theirs on a damaged file becomes an error. Damage that
-//! could abort the process instead is checked before: [`thrift`].
+//! The files are decoded by arrow-rs. If it fails or panics because a file is damaged, an error is returned. Damage
+//! that could abort the process instead is detected before arrow-rs is called: [`thrift`].
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -35,16 +35,16 @@ use super::leaves::{
 use super::thrift::{self, Checked};
 use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Problem, open};
 
-/// Maximal number of rows, and maximal mean number of bytes, that are decoded at a time.
+/// Maximum number of rows decoded at a time, and maximum number of bytes, estimated from the mean size of a row.
 const ROWS_AT_ONCE: usize = 256;
 const BYTES_AT_ONCE: i64 = 16 << 20;
-/// Number of bytes of a row's number and its key's length in a line.
+/// Number of bytes in a line for the row number and the key length.
 const HEAD_BYTES: usize = 12;
-/// Number of bytes of a stamp and a value's length in a line.
+/// Number of bytes in a line for the stamp and the value length.
 const ATTACHED_BYTES: usize = 12;
-/// Number of bytes of a number, and of the length of the value after it, in a line.
+/// Number of bytes in a line for the number that decides and the length of the `--inside` value.
 const DECIDING_BYTES: usize = 20;
-/// Number of bytes of the length before a URL.
+/// Number of bytes in a line for the length of the URL.
 const URL_BYTES: usize = 4;
 
 /// A Parquet file whose rows are documents.
@@ -53,27 +53,27 @@ pub struct ParquetFile {
     pub(super) path: Arc<Path>,
     pub(super) columns: ParquetColumns,
     pub(super) stamp: Stamp,
-    /// The stored columns of the text, in the order in which they are joined.
+    /// The leaf columns of the text, in the order in which their texts are joined.
     pub(super) text: Vec<usize>,
 }
 
-/// The schema that files must share for their rows to be written to one file.
+/// The schema and sort order of a file. Files must have the same for their rows to be written to one file.
 #[derive(Clone, Debug)]
 pub(super) struct ParquetColumns {
     pub(super) root: TypePtr,
-    /// The order of the rows in each row group, if all groups have the same one.
+    /// The sort order of the rows, if all row groups have the same one.
     pub(super) sorting: Option<Vec<SortingColumn>>,
 }
 
 impl PartialEq for ParquetColumns {
-    /// The name of the root is ignored, as it depends on the writer.
+    /// Compares without the name of the root, which depends on the writer.
     fn eq(&self, other: &Self) -> bool {
         self.root.get_fields() == other.root.get_fields() && self.sorting == other.sorting
     }
 }
 
 impl ParquetColumns {
-    /// Returns the columns of a file.
+    /// Returns the schema and sort order of a file.
     fn of(metadata: &ParquetMetaData) -> Self {
         let mut orders = metadata.row_groups().iter().map(|group| group.sorting_columns());
         let first = orders.next().flatten();
@@ -82,7 +82,7 @@ impl ParquetColumns {
     }
 }
 
-/// Properties of a file by which changes are detected.
+/// Properties of a file that are compared to detect changes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     bytes: u64,
@@ -101,8 +101,8 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs code of arrow-rs and returns a panic as an error, without printing it: arrow-rs indexes and unwraps by the contents
-/// of damaged pages, in more places than could be checked before.
+/// Runs code of arrow-rs and returns a panic as an error, without printing it. On damaged pages, arrow-rs panics in
+/// more situations than could be detected in advance.
 pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     static SILENCED: Once = Once::new();
     SILENCED.call_once(|| {
@@ -129,22 +129,22 @@ pub(super) struct ParquetRows {
     reader: ParquetRecordBatchReader,
     places: ColumnPlaces,
     fields: fields::Fields,
-    /// The most recently decoded rows, and the number of them already returned.
+    /// The rows decoded last, and the number of them that were already returned.
     batch: Option<(RecordBatch, usize)>,
-    /// Total number of rows returned.
+    /// Total number of rows returned so far.
     taken: u64,
     in_all: u64,
     bytes: u64,
     consumed: Arc<AtomicU64>,
-    /// Number of bytes counted as consumed, in proportion to the rows.
+    /// Number of bytes reported as read, in proportion to the rows.
     counted: u64,
     row_bytes_max: usize,
 }
 
-/// The decoded columns of key, text and other fields.
+/// The decoded columns of the key, the text and other fields.
 #[derive(Clone, Debug)]
 struct ColumnPlaces {
-    /// Empty if keys are made of row numbers.
+    /// Empty if keys are created from row numbers.
     key: Vec<Leaf>,
     text: Vec<Leaf>,
     value: Option<usize>,
@@ -154,15 +154,15 @@ struct ColumnPlaces {
     url: Option<usize>,
 }
 
-/// The number of a row, and its line or its error.
+/// The number of a row, and its line or an error.
 pub(super) type NumberedRow = (u64, Result<Vec<u8>, String>);
 
 impl ParquetRows {
-    /// Opens a file and finds its columns; kept rows are copied from this file.
+    /// Opens a file and finds its columns. Kept rows are later copied from this file.
     ///
     /// # Errors
     ///
-    /// The file is not a Parquet file, lacks a required column, or has it in an unsupported type.
+    /// The file is not a Parquet file, lacks a required column, or has it with an unsupported type.
     pub(super) fn open(
         path: &Path,
         fields: &fields::Fields,
@@ -195,12 +195,12 @@ impl ParquetRows {
         Ok((rows, file))
     }
 
-    /// Returns the name of the file in messages.
+    /// Returns the name of the file for messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         &self.path
     }
 
-    /// Returns the next row with its number, from 1; `None` at the end.
+    /// Returns the next row and its number, from 1; `None` at the end.
     ///
     /// # Errors
     ///
@@ -232,7 +232,7 @@ impl ParquetRows {
     }
 }
 
-/// Returns the number of rows to decode at a time: some megabytes by the sizes in the footer.
+/// Returns the number of rows to decode at a time: a few megabytes, by the sizes in the footer.
 pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
@@ -246,19 +246,19 @@ struct OpenFile {
     columns: ParquetColumns,
     rows: u64,
     places: ColumnPlaces,
-    /// The stored columns of the text.
+    /// The leaf columns of the text.
     text: Vec<usize>,
 }
 
 /// Reads the metadata of a file after checking its footer.
 fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
     thrift::check_footer(file)?;
-    // Columns are read as stored: whether the writer had a dictionary in memory does not matter.
+    // Reads columns as they are stored: the Arrow schema says only whether the writer had a dictionary in memory.
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     ArrowReaderMetadata::load(file, options).map_err(|error| error.to_string())
 }
 
-/// Refuses columns with the same name, as readers differ in which one they use.
+/// Returns an error if two columns have the same name, since readers differ in which one they use.
 fn check_names(group: &Type) -> Result<(), String> {
     let mut names = HashSet::new();
     for field in group.get_fields() {
@@ -329,7 +329,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let url = named(deciding.url.as_deref(), "--url-field", "strings", is_text)?;
     let metadata = builder.metadata();
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
-    // In the order of the file; a column that is named twice occurs once.
+    // The columns in file order, without repetition.
     let mut roots: Vec<usize> = key.iter().chain(&text).map(|leaf| leaf.root).collect();
     roots.extend(value);
     roots.extend(stamp);
@@ -359,8 +359,8 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     Ok(OpenFile { reader, columns, rows, places, text: stored })
 }
 
-/// Returns the columns to read, with strings as views of their pages: a dictionary may store one text for all rows, and a
-/// copy for each row would need unbounded memory.
+/// Returns the schema with strings as views of the pages. A dictionary may store one text for all rows; copies for each
+/// row would need unbounded memory.
 fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -> SchemaRef {
     let AttachedFields { value, stamp, deciding } = &fields.attached;
     let others = [deciding.number(), deciding.inside.as_deref(), deciding.url.as_deref()];
@@ -387,7 +387,7 @@ fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -
     Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
 }
 
-/// Returns the type of a column, including nested types, with strings as views, and 96-bit times in microseconds.
+/// Returns the type of a column, including nested types: strings as views, and 96-bit timestamps in microseconds.
 fn viewed_type(of_type: &DataType, stored: &Type) -> DataType {
     match of_type {
         // In nanoseconds, 64 bits cannot represent times before 1677 or after 2262.
@@ -418,7 +418,7 @@ fn is_value(of_type: &DataType) -> bool {
     is_text_or_number(of_type) || *of_type == DataType::Boolean
 }
 
-/// Returns the stamp of a row as text; times are in seconds since 1970.
+/// Returns the stamp in a row as text; `None` if it is null. Times are converted to seconds since 1970.
 fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     if column.is_null(at) {
         return None;
@@ -440,7 +440,7 @@ fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     Some(seconds.to_string().into_bytes())
 }
 
-/// Returns a number in digits; `None` for null.
+/// Returns a number as decimal text; `None` if it is null.
 fn number(column: &dyn Array, at: usize) -> Option<String> {
     if column.is_null(at) {
         return None;
@@ -454,7 +454,7 @@ fn number(column: &dyn Array, at: usize) -> Option<String> {
     })
 }
 
-/// Returns the value of the `--inside` column in a row, if it has one.
+/// Returns the value of the `--inside` column in a row; `None` if it is null.
 fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     if *column.data_type() == DataType::Boolean && !column.is_null(at) {
         return Some(column.as_boolean().value(at).to_string().into_bytes());
@@ -462,9 +462,9 @@ fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     number_or_bytes(column, at)
 }
 
-/// Encodes a row as a line: its number; the length of its key, the key; if requested, the stamp, the length of the value,
-/// the value; the number that decides, the length of the `--inside` value, that value, the length of the URL, the URL; and
-/// the text.
+/// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If they are
+/// requested, the stamp, the length of the value and the value follow, then the number that decides, the length of the
+/// `--inside` value and that value, the length of the URL and the URL. The text is last.
 fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) -> Vec<u8> {
     let value_bytes = attached.map_or(0, |attached| {
         let deciding = &attached.deciding;
@@ -489,14 +489,14 @@ fn to_line(row: u64, key: &[u8], attached: Option<&OwnAttached>, text: &[u8]) ->
     line
 }
 
-/// Returns the number of a line's row, from 0.
+/// Returns the row number in a line, from 0; `None` if the line is too short.
 pub(super) fn row(line: &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*line.first_chunk()?))
 }
 
-/// The parts of a line.
+/// The parts of a line that encodes a row.
 pub(super) struct LineParts<'l> {
-    /// `None` if the key is made of the row number.
+    /// The key; `None` if it is created from the row number.
     pub(super) key: Option<&'l [u8]>,
     pub(super) text: &'l [u8],
     value: &'l [u8],
@@ -514,11 +514,11 @@ impl LineParts<'_> {
     }
 }
 
-/// Splits a line that was encoded with the same fields.
+/// Splits a line that was encoded with the same fields; `None` if it is too short.
 pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<LineParts<'l>> {
     let key_bytes = u32::from_le_bytes(*line.get(8..)?.first_chunk()?);
     let (key, rest) = line.get(HEAD_BYTES..)?.split_at_checked(key_bytes as usize)?;
-    // A row's own key is never empty.
+    // A key that was read from a column is never empty.
     let key = Some(key).filter(|key| !key.is_empty());
     if !fields.has_attached() {
         let number = FieldNumber::default();
@@ -545,7 +545,7 @@ fn line(
     bytes_max: usize,
     fields: &fields::Fields,
 ) -> Result<Vec<u8>, String> {
-    // A null text is an empty text.
+    // A null text is treated as an empty text.
     let part = |leaf: &Leaf| leaf.of(batch, at).and_then(|column| bytes(column, at)).unwrap_or_default();
     let mut joined = Vec::new();
     let text = match &places.text[..] {
@@ -600,7 +600,7 @@ fn line(
     Ok(to_line(row, &key, Some(&attached.map_err(|error| error.to_string())?), text))
 }
 
-/// Returns the fingerprint of a row in the form that all line parsers expect.
+/// Returns the fingerprint in a row, as text in the format that all line parsers expect.
 fn fingerprint_of(leaf: &Leaf, batch: &RecordBatch, at: usize, fields: &fields::Fields) -> Result<String, String> {
     let (column, form) = (leaf.of(batch, at), fields.fingerprint.unwrap_or_default());
     let found = match column.and_then(|column| digits(column, at)) {
@@ -712,7 +712,7 @@ mod tests {
             }));
         }
         let wanted = [
-            Ok(b"a=".to_vec()), // a text that is null is empty
+            Ok(b"a=".to_vec()), // a null text is read as empty
             Err("its key is null (--ids line takes the row instead)"),
             Err("a text of more than 1000 bytes"),
             Ok(b"d=d".to_vec()),
@@ -756,7 +756,7 @@ mod tests {
     }
 
     #[test]
-    fn two_columns_of_one_name_are_refused_and_columns_that_are_encrypted_are_named() {
+    fn columns_with_the_same_name_or_encryption_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
         let column = || strings((0..3).map(|row| Some(format!("text {row}"))));
@@ -767,7 +767,7 @@ mod tests {
         write(&path, vec![("id", column()), ("text", column())]);
         let plain = fs::read(&path).unwrap();
         assert!(open(&path).is_ok());
-        // The field that describes the encryption of columns, after the last field, the order of columns.
+        // Sets the field with the encryption of columns. It follows the last field, the order of columns.
         let (rest, tail) = plain.split_at(plain.len() - 8);
         let bytes = u32::from_le_bytes(*tail.first_chunk().unwrap());
         let (footer, end) = rest.split_at(rest.len() - 1);
@@ -801,12 +801,12 @@ mod tests {
     }
 
     #[test]
-    fn panic_that_becomes_an_error_is_not_printed_and_any_other_is() {
+    fn only_panics_that_become_errors_are_not_printed() {
         const ALONE: &str = "TWINDEX_ALONE";
         static TOLD: AtomicU64 = AtomicU64::new(0);
         if std::env::var_os(ALONE).is_none() {
-            // A panic hook is shared by all tests of a process, so this test needs its own process.
-            let name = "input::columns::tests::panic_that_becomes_an_error_is_not_printed_and_any_other_is";
+            // The panic hook is shared by all tests of a process, so this test needs a process of its own.
+            let name = "input::columns::tests::only_panics_that_become_errors_are_not_printed";
             let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
             let alone = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
             let said = String::from_utf8_lossy(&alone.stdout);

@@ -1,30 +1,30 @@
-//! The compared content of a document.
+//! The content of a document that is compared.
 
 use std::borrow::Cow;
 
 use super::features::Features;
 
-/// The content that is compared.
+/// The content of a document that is compared.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'r> {
     /// A text.
     Text(&'r str),
-    /// Features from the caller.
+    /// Features that the caller computed.
     Features(&'r Features),
-    /// A fingerprint from the caller.
+    /// A fingerprint that the caller computed.
     Fingerprint(u64),
-    /// A text that does not represent the whole document: bytes were replaced by U+FFFD, or a page shows no text. It is
-    /// equal to another one only if the original bytes are.
+    /// A text that does not represent the whole document, because bytes were replaced with U+FFFD or a page shows no
+    /// text. Two such documents are equal only if their original bytes are equal.
     Opaque {
         /// The visible text.
         text: &'r str,
-        /// The original bytes, after a byte that cannot begin a text.
+        /// The original bytes, after a prefix byte that no text can begin with.
         identity: &'r [u8],
     },
 }
 
 impl<'r> Content<'r> {
-    /// Returns the length in bytes of the text, of the names of the features, or of the fingerprint.
+    /// Returns the length in bytes of the text, of the names of all features, or of the fingerprint.
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -34,7 +34,7 @@ impl<'r> Content<'r> {
         }
     }
 
-    /// Returns bytes that are equal if and only if contents are equal.
+    /// Returns bytes that are equal if and only if the contents are equal.
     #[must_use]
     pub fn identity(self) -> Cow<'r, [u8]> {
         match self {

@@ -1,23 +1,23 @@
-//! The fields that decide, in addition to the texts, which documents are kept: a number that determines their priority
-//! (`--keep max:FIELD`), and a value that they must share to be compared (`--inside`).
+//! The fields that affect, in addition to the texts, which documents are kept: a number that determines the order of
+//! documents (`--keep max:FIELD`), and a value that compared documents must share (`--inside`).
 
 use std::fmt;
 
 use anyhow::{anyhow, ensure};
 
-/// Maximal number of characters shown of an invalid field.
+/// Maximum number of characters of an invalid field that a message shows.
 const CHARACTERS_SHOWN: usize = 40;
-/// The longest value of an `--inside` field, in bytes.
+/// Maximum length of a value of an `--inside` field in bytes.
 const INSIDE_BYTES_MAX: usize = 64 << 10;
-/// Integers whose magnitude is below 2 to this power are compared exactly.
+/// Integers with a magnitude below 2 to this power are compared exactly.
 const INTEGER_BITS: u32 = 116;
 
-/// A finite number of a field. Integers and floats are compared by their exact values: 2^53 + 1 is larger than 2^53, and 1
-/// is equal to 1.0.
+/// A finite number in a field. Integers and floats are compared by their exact values: 2^53 + 1 is greater than 2^53,
+/// and 1 equals 1.0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FieldNumber(
-    /// The greatest float that is not above the number, with its bits in the order of floats; then the difference to the
-    /// number, in 64 bits.
+    /// The high 64 bits are the greatest float that is not above the number, mapped to an integer of the same order.
+    /// The low 64 bits are the difference between the number and that float.
     u128,
 );
 
@@ -43,14 +43,14 @@ impl FieldNumber {
     ///
     /// # Errors
     ///
-    /// The text is not a number, or the number is too large; the error has the expected format.
+    /// The text is not a number, or the number is too large. The error is the description of the expected format.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
         if !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()) {
             let integer = text.parse().ok().and_then(Self::integer);
             return integer.ok_or_else(|| format!("an integer between -2^{INTEGER_BITS} and 2^{INTEGER_BITS}"));
         }
-        // Excludes the names of infinity and of not-a-number.
+        // Excludes the texts for infinity and not-a-number.
         let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
         match text.parse().ok().filter(|_| is_of_digits).map(Self::float) {
             Some(Some(number)) => Ok(number),
@@ -59,19 +59,20 @@ impl FieldNumber {
         }
     }
 
-    /// Returns the greatest float that is not above the number, as 64 bits in the order of floats: the priority of a
-    /// document, where the smallest comes first. Integers from 2^53 on with the same float have the same priority.
+    /// Returns the greatest float that is not above the number, mapped to 64 bits of the same order. It is the priority
+    /// of a document, where the smallest comes first. Integers from 2^53 on that map to the same float have the same
+    /// priority.
     #[must_use]
     pub fn priority(self) -> u64 {
         (self.0 >> 64) as u64
     }
 
-    /// Returns all bits, in the order of the numbers.
+    /// Returns all bits; they are in the order of the numbers.
     pub(crate) fn bits(self) -> u128 {
         self.0
     }
 
-    /// Returns all bits as bytes, for [`from_bytes`](Self::from_bytes).
+    /// Returns all bits as bytes, which [`from_bytes`](Self::from_bytes) reads.
     pub(super) fn to_bytes(self) -> [u8; 16] {
         self.0.to_le_bytes()
     }
@@ -81,7 +82,7 @@ impl FieldNumber {
     }
 }
 
-/// Returns the bits of a float in the order of floats.
+/// Returns the bits of a float, mapped so that their order as integers is the order of the floats.
 fn ordered(number: f64) -> u128 {
     let bits = number.to_bits();
     (if bits >> 63 == 0 { bits | 1 << 63 } else { !bits }).into()
@@ -96,45 +97,45 @@ impl fmt::Display for FieldNumber {
     }
 }
 
-/// The fields of the values that decide.
+/// The fields that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingFields {
-    /// The field, or column, of a number.
+    /// The field, or column, of the number.
     pub number: Option<String>,
-    /// The field, or column, whose value documents must share to be compared.
+    /// The field, or column, of the value that compared documents must share.
     pub inside: Option<String>,
-    /// Whether the number is the priority of a document in an index.
+    /// Whether the number is stored in an index as the priority of the document.
     pub is_priority: bool,
-    /// The field, or column, of a URL; if `None`, the key is the URL.
+    /// The field, or column, of the URL; if `None`, the key is the URL.
     pub url: Option<String>,
-    /// The part of the URL that documents must share to be compared, instead of a field.
+    /// The part of the URL that compared documents must share, instead of the value of a field.
     pub inside_url: Option<UrlPart>,
-    /// Whether the documents always come before all others, and need no number.
+    /// Whether the documents belong to a history. They come before all others, so they need no number.
     pub is_history: bool,
 }
 
-/// The values of a document's fields that decide.
+/// The values of a document that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DecidingValues {
-    /// 0 if no number is requested.
+    /// The number; 0 if no number is requested.
     pub number: FieldNumber,
-    /// Empty if and only if no value is requested.
+    /// The value that compared documents must share; empty if and only if none is requested.
     pub inside: Vec<u8>,
-    /// The URL; empty if no field was named, or the document has none.
+    /// The URL; empty if no field is named, or if the document has no URL.
     pub url: Vec<u8>,
 }
 
-/// The part of a URL that documents must share to be compared.
+/// The part of a URL that compared documents must share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlPart {
-    /// The host, with its port unless that is the default of the scheme.
+    /// The host, with its port if that is not the default of the scheme.
     Host,
     /// The registrable domain of the host.
     Domain,
 }
 
-/// Parses the argument of `--inside`: `host` and `domain` are those of the URL, `field:NAME` is a field with any name, and
-/// any other text is a field.
+/// Parses the argument of `--inside`: `host` and `domain` are parts of the URL, `field:NAME` is a field with any name,
+/// and any other text is the name of a field.
 #[must_use]
 pub fn inside_of(named: Option<&str>) -> (Option<String>, Option<UrlPart>) {
     match named {
@@ -151,22 +152,22 @@ impl DecidingFields {
         self.number.is_some() || self.inside.is_some() || self.url.is_some() || self.inside_url.is_some()
     }
 
-    /// Returns the field of the number, if it is read.
+    /// Returns the field of the number; `None` if it is not read.
     pub(super) fn number(&self) -> Option<&str> {
         self.number.as_deref().filter(|_| !self.is_history)
     }
 
-    /// Returns the option that requests the number.
+    /// Returns the name of the option that requests the number.
     pub(super) fn number_option(&self) -> &'static str {
         if self.is_priority { "--priority-field" } else { "--keep" }
     }
 
-    /// Returns the purpose of a missing number, for a message.
+    /// Returns the purpose of the number, for the message that it is missing.
     fn purpose(&self) -> &'static str {
         if self.is_priority { PRIORITY } else { NUMBER }
     }
 
-    /// Returns the options that request fields.
+    /// Returns the names of the options that request fields.
     pub(super) fn options(&self) -> Vec<&'static str> {
         let inside = self.inside.is_some() || self.inside_url.is_some();
         let asked = [
@@ -177,11 +178,11 @@ impl DecidingFields {
         asked.into_iter().filter(|(_, asked)| *asked).map(|(option, _)| option).collect()
     }
 
-    /// Returns the values of the fields of an object, which are given as JSON.
+    /// Returns the values of a document. `of` returns the JSON text of a field.
     ///
     /// # Errors
     ///
-    /// A field is missing, or its number or value is invalid; the error names it.
+    /// A field is missing or invalid; the message names it.
     pub(super) fn of_json<'l>(&self, of: impl Fn(&str) -> Option<&'l str>) -> anyhow::Result<DecidingValues> {
         let of = |name: &str| of(name).map(str::trim).filter(|json| *json != "null");
         let mut found = DecidingValues::default();
@@ -213,7 +214,8 @@ impl DecidingFields {
         Ok(found)
     }
 
-    /// Sets the value that documents must share to be compared, from the URL or this key, if it is a part of the URL.
+    /// If compared documents must share a part of the URL, sets the value to that part. The URL is the one in `found`
+    /// if a URL field is named, and `key` otherwise.
     ///
     /// # Errors
     ///
@@ -235,11 +237,11 @@ impl DecidingFields {
         Ok(())
     }
 
-    /// Returns the values of the fields of a row or of a record's header, which are given as text.
+    /// Returns the values of a row or of a record header. The fields are given as text.
     ///
     /// # Errors
     ///
-    /// The same as [`of_json`](Self::of_json).
+    /// The errors of [`of_json`](Self::of_json).
     pub(super) fn of_text(
         &self,
         number: Option<&[u8]>,
@@ -283,7 +285,7 @@ fn wrong(name: &str, expected: &str, found: &str) -> anyhow::Error {
     anyhow!("field {name:?}: expected {expected}, found {shown}{dots}")
 }
 
-/// Refuses an empty value, which documents without a value would share, and one that is too long to be stored.
+/// Returns an error if a value is empty, since all documents without a value would share it, or too long to be stored.
 fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
     ensure!(!value.is_empty(), "field {name:?} is empty, {INSIDE}: give each document a value");
     let bytes = value.len();
@@ -294,7 +296,7 @@ fn check_inside(name: &str, value: &[u8]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a URL that is too long to be stored.
+/// Returns an error if a URL is too long to be stored.
 fn check_url(name: &str, url: &[u8]) -> anyhow::Result<()> {
     let bytes = url.len();
     ensure!(
@@ -309,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_ordered_by_their_values_and_written_as_they_are() {
+    fn numbers_are_ordered_by_value() {
         let ascending = [
             "-1e300",
             "-83076749736557242056487941267521535",

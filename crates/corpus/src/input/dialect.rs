@@ -1,28 +1,29 @@
-//! The dialect of a table of text: delimiter, quote, escape and header.
+//! The dialect of a table in text format: delimiter, quote, escape character and header.
 
 use csv_core::{Reader, ReaderBuilder};
 
-/// The options for the tables of an input. CSV has commas and quotes; TSV has tabs and, by its registration with IANA, no
-/// quotes.
+/// Options for the tables of an input. By default, CSV has commas and quotes; TSV has tabs and, as registered with
+/// IANA, no quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// The delimiter of fields; `None` for that of a first line `sep=`, or a comma or a tab.
+    /// The delimiter of fields. `None` uses the delimiter in a first line `sep=`, or else a comma for CSV and a tab for
+    /// TSV.
     pub delimiter: Option<u8>,
-    /// The quote around a field that contains delimiters or line ends.
+    /// The quote character around fields that contain delimiters or line ends.
     pub quote: Quote,
-    /// The escape character before a quote inside a quoted field, in addition to doubled quotes.
+    /// The escape character before a quote inside a quoted field. Doubled quotes are accepted in addition.
     pub escape: Option<u8>,
-    /// Whether the first row has the column names; if not, their names are their numbers, from 1.
+    /// Whether the first row contains the column names. If not, the names of columns are their numbers, from 1.
     pub has_header: bool,
 }
 
-/// The quote around fields; see [`Dialect::quote`].
+/// The quote character; see [`Dialect::quote`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Quote {
     /// `"` in CSV, no quote in TSV.
     #[default]
     Usual,
-    /// No quote: every line is a row, and a quote is an ordinary character.
+    /// No quote: every line is a row, and quotes are ordinary characters.
     None,
     /// This character.
     Byte(u8),
@@ -41,12 +42,12 @@ pub(super) struct RowDialect {
     pub(super) quote: Option<u8>,
     pub(super) escape: Option<u8>,
     pub(super) has_header: bool,
-    /// Whether the file is named as tab-separated.
+    /// Whether the file name says that the table is tab-separated.
     pub(super) is_tsv: bool,
 }
 
 impl RowDialect {
-    /// Returns the dialect of a table, by its options and its format.
+    /// Returns the dialect of a table, given its options and its format.
     pub(super) fn of(dialect: Dialect, is_tsv: bool) -> Self {
         let quote = match dialect.quote {
             Quote::Usual => (!is_tsv).then_some(b'"'),
@@ -57,7 +58,8 @@ impl RowDialect {
         Self { delimiter, quote, escape: dialect.escape, has_header: dialect.has_header, is_tsv }
     }
 
-    /// Returns a row of these fields, from which a reader of this dialect restores them. Quotes a field only if necessary.
+    /// Returns a row with these fields, from which a reader of this dialect restores the fields. Quotes fields only if
+    /// necessary.
     pub(super) fn row(self, fields: &[Vec<u8>]) -> Vec<u8> {
         let mut row = Vec::new();
         for (number, field) in fields.iter().enumerate() {
@@ -66,7 +68,7 @@ impl RowDialect {
             }
             let is_special =
                 |byte: &u8| [b'\n', b'\r', self.delimiter].contains(byte) || Some(*byte) == self.quote;
-            // A row of one empty field would be a blank line.
+            // A row with one empty field would be a blank line, so the field is quoted.
             let is_alone = fields.len() == 1 && field.is_empty();
             match self.quote {
                 Some(quote) if is_alone || field.iter().any(is_special) => {

@@ -1,4 +1,4 @@
-//! Documents that are sets or vectors of features instead of texts, in a field of a JSON line.
+//! Documents that are sets or vectors of features instead of texts. The features are in a field of a JSON line.
 //!
 //! ```text
 //! ["add", "load", 7]                  a set; an integer is named by its digits, so 7 and "7" are one feature
@@ -6,8 +6,8 @@
 //! {"add": 2, "load": 0.5}             the same vector; a repeated name is an error
 //! ```
 //!
-//! A weight is the double nearest to the number in the line, times 2^16, rounded to an integer, halves away from
-//! zero; it must fit in 64 bits. For the meaning of features and weights, see
+//! A weight is the 64-bit float nearest to the number in the line, multiplied by 2^16 and rounded to an integer, halves
+//! away from zero. It must fit in 64 bits. For the meaning of features and weights, see
 //! [`Sketcher::sketch_features`](twindex::Sketcher::sketch_features).
 
 use std::borrow::Cow;
@@ -17,25 +17,25 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use twindex::sketch::Scratch;
 use twindex::{Sketch, Sketcher};
 
-/// The fixed-point weight 1.
+/// The weight 1 in fixed-point format.
 const ONE: f64 = 65_536.0;
-/// 2^63, the smallest magnitude that does not fit.
+/// 2^63, the smallest magnitude that does not fit in a signed 64-bit integer.
 const WEIGHT_END: f64 = 9_223_372_036_854_775_808.0;
-/// Number of characters shown of a feature's name in a message.
+/// Maximum number of characters of a feature's name that a message shows.
 const SHOWN: usize = 40;
 
-/// The features of one document.
+/// The features of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
-    /// All names, one after the other, and the end of each.
+    /// All names, concatenated, and the end offset of each.
     names: Vec<u8>,
     ends: Vec<usize>,
-    /// One weight for each feature; empty for a set.
+    /// The weight of each feature, in units of 2^-16; empty for a set.
     weights: Vec<i64>,
 }
 
 impl Features {
-    /// Returns whether the features are a vector; without features, they are a set.
+    /// Returns whether the features are a vector. A document without features is a set.
     #[must_use]
     pub fn is_weighted(&self) -> bool {
         !self.weights.is_empty()
@@ -47,19 +47,19 @@ impl Features {
         starts.zip(&self.ends).map(|(start, &end)| &self.names[start..end])
     }
 
-    /// Returns the weights of a vector; empty for a set.
+    /// Returns the weights of a vector in units of 2^-16; empty for a set.
     #[must_use]
     pub fn weights(&self) -> &[i64] {
         &self.weights
     }
 
-    /// Returns the total length of the names in bytes, which counts as the length of the text.
+    /// Returns the total length of the names in bytes. It is used as the length of the text.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.names.len()
     }
 
-    /// Returns the canonical bytes of the set or vector: equal documents have equal bytes.
+    /// Returns a canonical encoding of the set or vector: equal sets or vectors have equal bytes.
     #[must_use]
     pub fn canonical(&self) -> Vec<u8> {
         let mut items: Vec<(&[u8], i64)> = if self.is_weighted() {
@@ -101,11 +101,11 @@ impl Features {
         of_value(serde_json::from_str(json).map_err(|error| format!("is no JSON: {error}"))?)
     }
 
-    /// Replaces the content of `sketch` by the sketch of these features. The two columns are working memory.
+    /// Replaces the content of `sketch` with the sketch of these features. The two vectors are working memory.
     ///
     /// # Errors
     ///
-    /// The sketcher is for texts; weights out of their range.
+    /// The sketcher is for texts, or a weight is out of its range.
     pub fn sketch_into(
         &self,
         sketcher: &Sketcher,
@@ -130,7 +130,7 @@ impl Features {
         self.weights.extend(weight);
     }
 
-    /// Returns a repeated name, if there is one.
+    /// Returns a name that occurs twice, if there is one.
     fn repeated(&self) -> Option<&[u8]> {
         let mut names: Vec<&[u8]> = self.names().collect();
         names.sort_unstable();
@@ -138,7 +138,8 @@ impl Features {
     }
 }
 
-/// Parses the features in the value of a field; the error is the reason why it has none.
+/// Parses the features in the value of a field. The error is the reason why the value is not a set or vector of
+/// features.
 pub(super) fn of_value(value: Value) -> Result<Features, String> {
     let mut features = Features::default();
     match value {
@@ -184,14 +185,14 @@ pub(super) fn of_value(value: Value) -> Result<Features, String> {
     Ok(features)
 }
 
-/// Returns the beginning of a name, in quotes.
+/// Returns the start of a name, in quotes.
 fn shown(name: &str) -> String {
     let start: String = name.chars().take(SHOWN).collect();
     let dots = if start.len() < name.len() { "..." } else { "" };
     format!("{start:?}{dots}")
 }
 
-/// Any JSON value, with all fields of its objects, including repeated ones.
+/// Any JSON value. Objects have all their fields, including repeated ones.
 #[derive(Debug)]
 pub(super) enum Value {
     String(String),
@@ -204,7 +205,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// Returns the name of the type, with an article.
+    /// Returns the name of the JSON type, with an article.
     fn kind(&self) -> &'static str {
         match self {
             Self::String(_) => "a string",
@@ -216,7 +217,7 @@ impl Value {
         }
     }
 
-    /// Returns the feature that the value names: a string is its name, an integer its digits.
+    /// Returns the feature that the value names: a string is the name itself, and an integer is named by its digits.
     fn name(&self) -> Result<Cow<'_, str>, String> {
         match self {
             Self::String(name) => Ok(Cow::Borrowed(name)),
@@ -226,14 +227,14 @@ impl Value {
         }
     }
 
-    /// Returns the value as a weight, in units of 2^-16.
+    /// Returns the value as a weight in units of 2^-16.
     fn weight(&self) -> Result<i64, String> {
         let number = match self {
             Self::Integer(number) => *number as f64,
             Self::Float(number) => *number,
             other => return Err(other.kind().into()),
         };
-        // Multiplying by a power of two is exact, and so is the rounding.
+        // The product is exact, since 2^16 is a power of two, and rounding to an integer is exact, too.
         let scaled = (number * ONE).round();
         if (-WEIGHT_END..WEIGHT_END).contains(&scaled) {
             Ok(scaled as i64)
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_arrays_of_strings_and_integers_and_an_integer_equals_the_string_of_its_digits() {
+    fn integer_in_a_set_equals_the_string_of_its_digits() {
         let set = features(r#"["add", 7, "7", -3, 18446744073709551615, "", "ü"]"#).unwrap();
         assert_eq!(names(&set), ["add", "7", "7", "-3", "18446744073709551615", "", "ü"]);
         assert!(!set.is_weighted() && set.weights().is_empty());
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_sets_and_vectors_have_one_canonical_form_and_others_another() {
+    fn canonical_bytes_are_equal_only_for_equal_features() {
         let of = |json: &str| features(json).unwrap().canonical();
         assert_eq!(of(r#"["a", "b", 7]"#), of(r#"["7", "b", "a"]"#));
         assert_eq!(of(r#"{"a": 1, "b": 2}"#), of(r#"[["b", 2.0], ["a", 1]]"#));

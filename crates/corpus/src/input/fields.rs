@@ -1,41 +1,42 @@
-//! The fields of a record with the key and the text of a document, and how they are named.
+//! The fields of a record from which the key and the text of a document are read, and how they are named.
 //!
-//! A name is first tried as the exact name of a field. Otherwise it may be a path into objects, `meta.url`, or a JSON
-//! pointer, `/meta/url` (RFC 6901), or a list of them separated by commas: `shard,row`.
+//! A name is first looked up as the exact name of a field. If there is no such field, the name may be a path into
+//! nested objects, `meta.url`, a JSON pointer, `/meta/url` (RFC 6901), or a list of these separated by commas:
+//! `shard,row`.
 
 use super::attached::AttachedFields;
 use super::fingerprint::FingerprintForm;
 
-/// The names of the fields from which documents are made.
+/// The names of the fields from which documents are read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     pub(super) id: String,
-    /// The field of the text, or of the features.
+    /// The field of the text or of the features.
     pub(super) text: String,
-    /// The selections, if names are paths, pointers or lists.
+    /// The parsed names of the key and text fields; `None` if both are plain field names.
     pub(super) named: Option<Box<FieldSelections>>,
     pub(super) ids: Ids,
-    /// Whether the text field holds features instead of a text.
+    /// Whether the text field contains features instead of a text.
     pub(super) features: bool,
-    /// The format of fingerprints, if the text field holds a fingerprint instead.
+    /// The format of fingerprints, if the text field contains a fingerprint instead of a text.
     pub(super) fingerprint: Option<FingerprintForm>,
-    /// The fields of other values.
+    /// The fields of the other values of a document.
     pub(super) attached: AttachedFields,
-    /// Whether folder names have some of these fields, which are then not read from records.
+    /// Whether folder names have some of these fields. Those are then not read from records.
     pub(super) folders_have_attached: bool,
-    /// Names that no field may have, as fields of these names are added to the output.
+    /// Names that no field of a record may have, because fields with these names are added to the output.
     pub(super) reserved: Vec<String>,
 }
 
-/// The source of keys.
+/// The source of document keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ids {
-    /// From the key field, which every record must have.
+    /// The key field, which every record must have.
     #[default]
     Field,
-    /// From the key field; for a record without one, its file and its number in it, `FILE:ROW`.
+    /// The key field. The key of a record without one is its file and its number in the file, `FILE:ROW`.
     FieldOrLine,
-    /// The file and the number of the record in it, `FILE:ROW`, whatever fields the record has.
+    /// The file and the number of the record in the file, `FILE:ROW`. Key fields are ignored.
     Line,
 }
 
@@ -46,10 +47,10 @@ pub(super) struct FieldSelections {
     pub(super) text: Selection,
 }
 
-/// One or more fields whose values are joined.
+/// A field, or several fields whose values are joined.
 #[derive(Clone, Debug)]
 pub(super) struct Selection {
-    /// The name as given: a field with exactly this name takes precedence.
+    /// The name as specified by the user. A field with exactly this name takes precedence.
     pub(super) whole: String,
     pub(super) parts: Vec<FieldPath>,
 }
@@ -58,12 +59,12 @@ pub(super) struct Selection {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct FieldPath {
     pub(super) name: String,
-    /// The names of nested fields; only the name itself if it is not a path.
+    /// The names of the nested fields on the path; a single name if the field is not nested.
     pub(super) path: Vec<String>,
 }
 
 impl Fields {
-    /// Refuses a field whose name is reserved.
+    /// Returns an error if a field name is reserved.
     pub(super) fn check_name(&self, name: &str) -> Result<(), String> {
         if self.reserved.iter().any(|reserved| reserved == name) {
             return Err(name_conflict(name));
@@ -79,7 +80,7 @@ impl Fields {
         features: bool,
         attached: &AttachedFields,
     ) -> Self {
-        // Features are a single field, and keys made of line numbers are none.
+        // Features are in a single field. Keys created from line numbers need no field.
         let named = [id, text].iter().any(|name| name.contains([',', '.']) || name.starts_with('/'));
         let named = named.then(|| Box::new(FieldSelections { id: Selection::of(id), text: Selection::of(text) }));
         let (id, text) = (id.to_owned(), text.to_owned());
@@ -87,18 +88,19 @@ impl Fields {
     }
 }
 
-/// Returns the message about an existing field with a reserved name.
+/// Returns the error message for a field with a reserved name.
 pub(super) fn name_conflict(name: &str) -> String {
     format!("a field {name:?} is there already, and one of this name is to be added (--annotation-prefix)")
 }
 
 impl Fields {
-    /// Returns whether documents have values other than key and text, in records or in folder names.
+    /// Returns whether documents have other values than key and text, read from records or from folder names.
     pub(super) fn has_attached(&self) -> bool {
         self.attached.any() || self.folders_have_attached
     }
 
-    /// Returns these fields with a fingerprint in the text field, which is a single field even if its name has commas.
+    /// Returns these fields with a fingerprint in the text field. The text field is then a single field, even if its
+    /// name contains commas.
     pub(super) fn with_fingerprint(mut self, form: Option<FingerprintForm>) -> Self {
         self.fingerprint = form;
         if let (Some(named), true) = (&mut self.named, form.is_some()) {
@@ -124,8 +126,8 @@ impl FieldPath {
     }
 }
 
-/// Appends a part to a key of several fields: with commas between parts, and a backslash before commas inside a part, so
-/// that different parts never give the same key.
+/// Appends a part to a key that consists of several fields. Parts are separated by commas, and commas inside a part are
+/// escaped with a backslash, so that different parts never result in the same key.
 pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
     if number > 0 {
         key.push(b',');
@@ -138,7 +140,7 @@ pub(super) fn push_key(key: &mut Vec<u8>, part: &[u8], number: usize) {
     }
 }
 
-/// Appends a part to a text of several fields, on a new line.
+/// Appends a part on a new line to a text that consists of several fields.
 pub(super) fn push_text(text: &mut Vec<u8>, part: &[u8], number: usize) {
     if number > 0 {
         text.push(b'\n');
@@ -162,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn different_parts_never_make_one_key() {
+    fn different_parts_never_give_the_same_key() {
         let key = |parts: &[&str]| {
             let mut key = Vec::new();
             for (number, part) in parts.iter().enumerate() {

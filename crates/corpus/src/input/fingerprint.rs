@@ -1,5 +1,5 @@
-//! Fingerprints of 64 bits in a field of a record: perceptual hashes of images and sounds, or simhashes of another system.
-//! Such documents are not sketched; they are compared by the Hamming distance of their fingerprints.
+//! 64-bit fingerprints in a field of a record: perceptual hashes of images or sounds, or simhashes from another system.
+//! The documents are not sketched; they are compared by the Hamming distance of their fingerprints.
 //!
 //! | form | written as | value |
 //! |---|---|---|
@@ -9,36 +9,36 @@
 //! | `bits` | 64 zeros and ones | the first is the highest bit |
 //! | `auto` | any of these that only one form can be | |
 //!
-//! A JSON number, or a number in a column of integers, is decimal: from 0 on `decimal` and `signed` have the same value.
-//! A string of 16 decimal digits could be `hex` or `decimal`, so `auto` refuses it; every other string has one form at
-//! most, because hexadecimal digits without `0x` are always 16.
+//! A JSON number, or a number in an integer column, is decimal; for numbers that are not negative, `decimal` and
+//! `signed` give the same value. A string of 16 decimal digits could be `hex` or `decimal`, so `auto` rejects it. Every
+//! other string is valid in at most one form, because hexadecimal digits without `0x` must be exactly 16.
 
 use std::fmt;
 
 /// The format of fingerprints in their field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FingerprintForm {
-    /// Any format that is unambiguous.
+    /// Any of the other formats. A string that is valid in two formats is an error.
     #[default]
     Auto,
-    /// 16 hexadecimal digits, or `0x` and 1 to 16 of them.
+    /// 16 hexadecimal digits, or `0x` and 1 to 16 hexadecimal digits.
     Hex,
-    /// An unsigned number.
+    /// An unsigned decimal number.
     Decimal,
-    /// A signed number with the same bits, as stored by databases without unsigned types.
+    /// A signed decimal number with the same bits. Databases without unsigned types store such numbers.
     Signed,
     /// 64 zeros and ones, the highest bit first.
     Bits,
 }
 
-/// Maximal number of characters shown of an invalid fingerprint.
+/// Maximum number of characters of an invalid fingerprint that a message shows.
 const CHARACTERS_SHOWN: usize = 70;
 
 impl FingerprintForm {
-    /// All forms.
+    /// All formats.
     pub const ALL: [Self; 5] = [Self::Auto, Self::Hex, Self::Decimal, Self::Signed, Self::Bits];
 
-    /// Returns the name of the form.
+    /// Returns the name of the format.
     ///
     /// ```
     /// use twindex_corpus::input::FingerprintForm;
@@ -57,13 +57,13 @@ impl FingerprintForm {
         }
     }
 
-    /// Returns the form with this name.
+    /// Returns the format with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|form| form.name() == name)
     }
 
-    /// Returns the expected format of a string.
+    /// Returns a description of the strings in this format, for error messages.
     fn expected(self) -> &'static str {
         match self {
             Self::Auto => {
@@ -76,7 +76,7 @@ impl FingerprintForm {
         }
     }
 
-    /// Parses a fingerprint: at most 64 characters are significant. Takes time linear in the string.
+    /// Parses a fingerprint in time linear in the length of the string.
     ///
     /// ```
     /// use twindex_corpus::input::FingerprintForm;
@@ -93,8 +93,8 @@ impl FingerprintForm {
     ///
     /// # Errors
     ///
-    /// The string is not in this form or, with [`FingerprintForm::Auto`], in two forms at once; the error has the expected
-    /// form and the string.
+    /// The string is not in this format or, with [`FingerprintForm::Auto`], is valid in two formats. The message has
+    /// the expected format and the string.
     pub fn parse(self, written: &str) -> Result<u64, String> {
         let found = match self {
             Self::Hex => hex(written),
@@ -113,11 +113,11 @@ impl FingerprintForm {
         found.ok_or_else(|| self.refused(&format!("{:?}", ValueExcerpt(written))))
     }
 
-    /// Converts a number, given in decimal digits, to a fingerprint.
+    /// Parses a number, given as decimal digits, to a fingerprint.
     ///
     /// # Errors
     ///
-    /// The form does not allow numbers, or the number is out of its range.
+    /// The format does not accept numbers, or the number is out of range.
     pub(super) fn parse_number(self, digits: &str) -> Result<u64, String> {
         let found = match self {
             Self::Hex | Self::Bits => None,
@@ -134,12 +134,12 @@ impl FingerprintForm {
     }
 }
 
-/// Formats a fingerprint for readers of [`FingerprintForm::Hex`].
+/// Formats a fingerprint in the format of [`FingerprintForm::Hex`].
 pub(super) fn written(fingerprint: u64) -> String {
     format!("0x{fingerprint:016x}")
 }
 
-/// The beginning of a value, for a message.
+/// The start of an invalid value, for a message.
 struct ValueExcerpt<'s>(&'s str);
 
 impl fmt::Debug for ValueExcerpt<'_> {
@@ -158,7 +158,7 @@ fn hex(written: &str) -> Option<u64> {
         Some(digits) => Some(digits).filter(|digits| digits.len() <= HEX_DIGITS),
         None => Some(written).filter(|digits| digits.len() == HEX_DIGITS),
     }?;
-    // `from_str_radix` would accept a sign.
+    // `from_str_radix` accepts a sign, so digits are checked here.
     let are_digits = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     u64::from_str_radix(digits, 16).ok().filter(|_| are_digits)
 }
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_fingerprint_form_accepts_its_own_spellings_only() {
+    fn each_fingerprint_format_accepts_only_its_own_strings() {
         let bits = "1".repeat(63) + "0";
         for (form, written, value) in [
             ("hex", "00000000000000ff", Some(255)),

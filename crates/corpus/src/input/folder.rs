@@ -1,5 +1,4 @@
-//! Whole files as documents: files of a folder, in an order that is the same on every machine, and files that are named
-//! directly.
+//! Whole files as documents: the files of a folder, in the same order on every machine, and files named directly.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -13,24 +12,24 @@ use super::fields::Fields;
 use super::open::{Origin, Reader};
 use super::{InvalidUtf8, Place, Problem, lossy, packed};
 
-/// Number of bytes of a file that are checked for zero bytes, which nearly every binary format has at its beginning.
+/// Number of bytes at the start of a file that are checked for zero bytes. Nearly every binary format has some there.
 const FIRST_LOOK: u64 = 8 << 10;
 
-/// The files of a folder, listed before any is read: files that appear later (such as a command's own output) are not part
-/// of the input.
+/// The files of a folder. All are listed before any is read, so files that appear later, such as the command's own
+/// output, are not part of the input.
 pub(super) struct Listing {
-    /// Regular files relative to the folder, ascending bytewise with `/` between names.
+    /// Paths of regular files relative to the folder, in ascending byte order with `/` between names.
     pub(super) files: Vec<Box<Path>>,
     /// Total size of the files in bytes.
     pub(super) bytes: u64,
-    /// Number of links, devices and files for which `wanted` is false.
+    /// Number of links, devices and files that were ignored, including files for which `wanted` returned false.
     pub(super) ignored: u64,
-    /// Errors of entries that could not be read.
+    /// Errors about entries that could not be read.
     pub(super) unreadable: Vec<Problem>,
 }
 
-/// Lists `root` and every folder below it, and keeps the files for which `wanted` is true. Links are followed, except links
-/// to entries that are listed anyway: to wanted files below `root`, and to folders that contain the link.
+/// Lists the files in `root` and all its subfolders for which `wanted` returns true. Follows links, except links to
+/// entries that are listed anyway: to wanted files below `root`, and to folders that contain the link.
 pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     let mut listing = Listing { files: Vec::new(), bytes: 0, ignored: 0, unreadable: Vec::new() };
     let resolved = std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
@@ -50,7 +49,7 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
         match checked {
             Err(error) => {
                 let path = error.path().unwrap_or(root);
-                // A broken link, or a link to a folder that contains it, is not an unreadable file.
+                // A broken link, or a link to a folder that contains it, is ignored and is not an error.
                 if error.loop_ancestor().is_some() || path.is_symlink() {
                     listing.ignored += 1;
                     continue;
@@ -77,14 +76,14 @@ pub(super) fn list(root: &Path, wanted: impl Fn(&Path) -> bool) -> Listing {
     listing
 }
 
-/// Returns the sort key of an entry of a folder: a folder's name is followed by `/`, as in the paths of its files, so that
-/// the walk visits all paths in bytewise order and sorts only one folder at a time.
+/// Returns the sort key of a folder entry. A folder's name is followed by `/`, as in the paths of its files. So the
+/// walk visits all paths in byte order, although it sorts only one folder at a time.
 fn sort_name(entry: &DirEntry) -> impl Iterator<Item = &u8> + use<'_> {
     let slash: &[u8] = if entry.file_type().is_dir() { b"/" } else { b"" };
     entry.file_name().as_encoded_bytes().iter().chain(slash)
 }
 
-/// Returns the key of a file: its path below the folder, with `/` between names.
+/// Returns the key of a file: its path relative to the folder, with `/` between names.
 pub(super) fn key_below(below: &Path) -> Vec<u8> {
     let names: Vec<Vec<u8>> = below.components().map(|name| os_bytes(name.as_os_str())).collect();
     names.join(&b'/')
@@ -96,23 +95,23 @@ pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
     std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec()
 }
 
-/// Returns the bytes of a path in UTF-8; parts that are not valid Unicode are replaced, as the system does not store bytes.
+/// Returns the bytes of a path in UTF-8. Parts that are not valid Unicode are replaced.
 #[cfg(not(unix))]
 pub(super) fn os_bytes(name: &OsStr) -> Vec<u8> {
     name.to_string_lossy().into_owned().into_bytes()
 }
 
-/// The content of a whole file: text, binary or too long.
+/// The content of a whole file, or the reason why it cannot be a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Contents {
     Text(FileText),
-    /// There is a zero byte at this offset.
+    /// The file is binary: it has a zero byte at this offset.
     Binary {
         offset: usize,
         is_tar: bool,
     },
-    /// Not UTF-8, with the offset of the first invalid byte, or not in the encoding set by the options; and such texts are
-    /// not wanted.
+    /// The text could not be decoded without loss, and lossy texts are not wanted. `offset` is that of the first byte
+    /// that is not UTF-8; `None` if the text is not valid in the encoding set by the options.
     Lossy {
         offset: Option<usize>,
     },
@@ -123,13 +122,13 @@ pub(super) enum Contents {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct FileText {
     pub(super) shown: String,
-    /// The bytes of the file, if some of them were replaced by U+FFFD.
+    /// The bytes of the file if some were replaced with U+FFFD; otherwise `None`.
     pub(super) lossy: Option<Vec<u8>>,
     /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
 }
 
-/// How a whole file is read.
+/// Options for reading a whole file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FileReadOptions {
     pub(super) bytes_max: usize,
@@ -138,7 +137,7 @@ pub(super) struct FileReadOptions {
     pub(super) html: bool,
 }
 
-/// Reads all of `reader`, but stops early if the content is not text, or is longer than allowed.
+/// Reads all of `reader`. Stops early if the content is not text or exceeds the size limit.
 ///
 /// # Errors
 ///
@@ -175,7 +174,7 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
         bytes.drain(..3);
     }
     let bytes = match String::from_utf8(bytes) {
-        // A page may declare another encoding.
+        // An HTML page may declare another encoding, although its bytes are valid UTF-8.
         Ok(shown) if !reading.html && !reading.charset.is_some_and(Charset::is_utf16) => {
             return Contents::Text(FileText { shown, ..FileText::default() });
         }
@@ -196,7 +195,7 @@ fn decode(mut bytes: Vec<u8>, reading: &FileReadOptions) -> Contents {
     Contents::Text(FileText { shown, lossy: is_lossy.then_some(bytes), is_detected })
 }
 
-/// Opens and reads one file of a folder without decompression; a compressed file is binary.
+/// Opens and reads one file of a folder without decompressing it. A compressed file is binary.
 ///
 /// # Errors
 ///
@@ -209,13 +208,13 @@ pub(super) fn read_file(
     read_contents(Reader::open_verbatim(Origin::File(path.to_owned()), consumed)?, reading)
 }
 
-/// Encodes a whole file as a JSON line: an object with key and text. Bad bytes of a key that is not UTF-8 are replaced, as
-/// JSON cannot represent them; the document's own key keeps them. Bad bytes of a text are written as lone surrogates, so
-/// that no information is lost.
+/// Encodes a whole file as a JSON line: an object with key and text. Invalid bytes of a key are replaced, since JSON
+/// cannot represent them; the key of the document keeps them. Invalid bytes of a text are encoded as lone surrogates,
+/// so that no information is lost.
 ///
 /// # Errors
 ///
-/// None, as writing to memory does not fail.
+/// None: writing to memory does not fail.
 pub(super) fn line(key: &[u8], text: &FileText, fields: &Fields) -> anyhow::Result<Vec<u8>> {
     let mut line = Vec::with_capacity(text.shown.len() + text.shown.len() / 16 + key.len() + 64);
     line.push(b'{');
@@ -257,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_in_bytewise_order_of_their_paths() {
+    fn files_are_listed_in_byte_order_of_their_paths() {
         let folder = tempfile::tempdir().unwrap();
         // `.` and `-` sort before `/`, `0` and `a` after it.
         let paths = ["a/z", "a.txt", "a-b", "a0", "a/b/c", "a/b.d", "b", "A", "ab", "a-/x", "\u{fc}"];
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_zero_byte_anywhere_makes_a_file_binary() {
+    fn file_with_a_zero_byte_anywhere_is_binary() {
         assert_eq!(contents(b"a\0b", 100), (Contents::Binary { offset: 1, is_tar: false }, 3));
         let mut late = vec![b'a'; 10_000];
         late.push(0);
@@ -379,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_replaced_on_demand_but_not_in_binary_files() {
+    fn invalid_utf8_is_replaced_on_request_but_not_in_binary_files() {
         let read = |bytes: &'static [u8]| {
             let name = Arc::from(Path::new("in"));
             let origin = Origin::Stream { name, reader: Box::new(bytes) };

@@ -1,36 +1,36 @@
 //! The form of a document in its input.
 //!
-//! A record is passed on as a *line*: the bytes of the record as they are in the file (a line of JSON, a row of a CSV file,
-//! a record of a web archive) or, for a Parquet file, which has no such bytes, the row's number with its key and text. A
-//! [`Parser`](super::Parser) parses lines.
+//! A record is represented by a *line*: its bytes as they are in the file, such as a line of JSON, a row of a CSV file,
+//! or a record of a web archive. A row of a Parquet file has no such bytes, so its line consists of the row number, the
+//! key and the text. [`Parser`](super::Parser) parses lines.
 
 use super::place::PlaceUnit;
 
-/// Suffix of Parquet files.
+/// File name suffix of Parquet files.
 pub(super) const PARQUET: &str = "parquet";
 
 /// The form of a document's line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// A JSON object: the line of a file, or made from a whole file.
+    /// A JSON object: a line of a file, or generated from a whole file.
     Json,
-    /// An object made from a whole HTML file.
+    /// A JSON object generated from a whole HTML file.
     Html,
-    /// A row of a table; the number is that of its header in the `Headers`.
+    /// A row of a table. The number is the index of the table's header in the `Headers`.
     Row(u32),
-    /// A record of a web archive, which may have only texts (WET).
+    /// A record of a WARC or WET file.
     Archive {
-        /// Whether the records are texts, not pages.
+        /// Whether the records contain texts (WET) instead of pages.
         texts: bool,
     },
     /// A record of an ARC file.
     Arc,
-    /// A row of a Parquet file; the number is that of the file in the `Headers`.
+    /// A row of a Parquet file. The number is the index of the file in the `Headers`.
     Columns(u32),
 }
 
 impl Form {
-    /// Returns the form as two numbers: the kind, and the number within the kind.
+    /// Returns the form as two numbers: the kind of form, and the index of the header, or a flag.
     #[must_use]
     pub fn numbers(self) -> [u32; 2] {
         match self {
@@ -44,10 +44,10 @@ impl Form {
     }
 }
 
-/// The ending of a line in its file.
+/// The line ending that follows a line in its file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
-    /// A newline; also for records whose lines are generated.
+    /// A newline. Also used for lines that are generated.
     #[default]
     Newline,
     /// A carriage return and a newline.
@@ -57,7 +57,7 @@ pub enum Ending {
 }
 
 impl Ending {
-    /// Returns the bytes of the ending.
+    /// Returns the bytes of the line ending.
     pub(super) fn bytes(self) -> &'static [u8] {
         match self {
             Self::Newline => b"\n",
@@ -68,7 +68,7 @@ impl Ending {
 }
 
 impl Form {
-    /// Returns the unit in which places in such files are counted.
+    /// Returns the unit of positions in files of this form.
     pub(super) fn unit(self) -> PlaceUnit {
         match self {
             Self::Json | Self::Html | Self::Row(_) => PlaceUnit::Line,

@@ -1,5 +1,6 @@
-//! The body of the fuzz target `inputs`: one input of any kind, read in ways that must make no difference, and what
-//! must hold of what comes out. The tests of this file replay on a stable compiler what a fuzzer found on a nightly one.
+//! The body of the fuzz target `inputs`: reads an input of any format in several ways that must give the same result,
+//! and checks invariants of the result. The tests in this file run the findings of the fuzzer, which needs a nightly
+//! compiler, on a stable one.
 
 mod made;
 
@@ -10,19 +11,19 @@ use super::*;
 pub use made::seeds;
 use made::{HEAD, FuzzHeader, ExpectedRecord, Packing, FuzzInput, made_archive, patched_parquet};
 
-/// No message is longer, whatever is in an input; a path comes on top.
+/// Maximum length of a message in bytes for any input, without the path of the input.
 const MESSAGE_BYTES_MAX: usize = 1500;
-/// How much a stream gives at once.
+/// Numbers of bytes that a stream returns at a time.
 const PIECES: [usize; 8] = [1, 2, 3, 7, 19, 100, 1000, 1 << 20];
-/// The most bytes of text per byte of input: an invalid byte, or one of an old encoding, takes three, and some entities
-/// of HTML are longer than their names.
+/// Maximum number of bytes of text per byte of input. An invalid byte, or one in an old encoding, becomes three bytes,
+/// and some HTML entities are longer than their names.
 const GROWTH: usize = 4;
 
-/// A stream that gives its bytes in pieces of any sizes, with interruptions, and fails at its end if it is to.
+/// A stream that returns its bytes in pieces of various sizes, with interruptions, and optionally fails at its end.
 struct Pieces {
     bytes: Arc<[u8]>,
     at: usize,
-    /// The low bits choose a size, the highest is an interruption before it.
+    /// Choices for the pieces: the low bits choose a size, the highest bit an interruption before the piece.
     sizes: [u8; 4],
     turn: usize,
     interrupted: bool,
@@ -59,11 +60,11 @@ impl Read for Pieces {
     }
 }
 
-/// A document as it came out, without what depends on the name of its input.
+/// A document that was read, without the parts that depend on the name of its input.
 #[derive(Clone, PartialEq, Eq)]
 struct Document {
     key: Vec<u8>,
-    /// [`Content::identity`], and of features their order, too.
+    /// [`Content::identity`]; for features, also their order.
     identity: Vec<u8>,
     features: Option<String>,
     attached: OwnAttached,
@@ -82,7 +83,7 @@ impl fmt::Debug for Document {
 }
 
 impl Document {
-    /// The parts that must be equal when the document is read from another file.
+    /// Returns the parts that must be equal when the document is read from another file.
     fn says(&self) -> (&[u8], &[u8], &Option<String>, &OwnAttached) {
         (&self.key, &self.identity, &self.features, &self.attached)
     }
@@ -94,14 +95,15 @@ struct Outcome {
     documents: Vec<Document>,
     counts: Counts,
     error: Option<String>,
-    /// Whether a bad record was the end: records after it in its chunk are counted, too.
+    /// Whether a bad record ended the reading. Records after it in its chunk are then counted, too.
     by_bad: bool,
-    /// The error of writing it again.
+    /// The error of writing the documents again, if any.
     unkept: Option<String>,
 }
 
 impl Outcome {
-    /// Whether bytes could not be decompressed. How much comes out before the damage depends then on the size of reads.
+    /// Returns whether bytes could not be decompressed. The number of documents before the damage then depends on read
+    /// sizes.
     fn is_cut(&self) -> bool {
         let damaged = ["cannot undo gzip", "cannot undo zstd", "truncated: the "];
         self.error.as_ref().is_some_and(|error| damaged.iter().any(|words| error.contains(words)))
@@ -141,16 +143,16 @@ impl Outcome {
     }
 }
 
-/// The options and files of one reading.
+/// The options and files of one pass over an input.
 struct ReadPlan<'w> {
     options: &'w InputOptions,
-    /// How many bytes of records are looked into at once.
+    /// Number of bytes of records that are parsed at a time.
     chunk_bytes: usize,
-    /// Names of inputs, and what is written for them where outcomes are compared: longer ones before their beginnings.
+    /// Names of inputs, and the names that replace them in compared messages. Longer names precede their prefixes.
     names: Vec<(String, String)>,
-    /// The bytes of files.
+    /// The bytes of the files.
     files: HashMap<PathBuf, Arc<[u8]>>,
-    /// The folder to which the documents are written again.
+    /// The folder to which the documents are written again; `None` to not write them.
     kept: Option<&'w Path>,
 }
 
@@ -189,7 +191,7 @@ impl<'w> ReadPlan<'w> {
         self.read(&[PathBuf::from("-")], Some(pieces))
     }
 
-    /// Reads inputs to their end, or to what ends the reading, and looks at all that comes out.
+    /// Reads inputs until the end or an error, and checks all results.
     fn read(&self, paths: &[PathBuf], pieces: Option<Pieces>) -> Outcome {
         let mut pieces = pieces;
         let mut stdin = || Box::new(pieces.take().expect("read once")) as Box<dyn Read + Send>;
@@ -281,7 +283,7 @@ impl<'w> ReadPlan<'w> {
         } else {
             assert_eq!(counts.documents, documents);
             if !self.options.features {
-                // Of texts that lost bytes, more is compared than is shown.
+                // For lossy texts, more bytes are compared than are shown.
                 let is_shown = |document: &&Document| document.identity.first().is_none_or(|&byte| byte < lossy::UNSEEN);
                 let shown = outcome.documents.iter().filter(is_shown);
                 let (shown, bytes) = shown.fold((0, 0), |(all, bytes), one| (all + 1, bytes + one.identity.len() as u64));
@@ -295,7 +297,8 @@ impl<'w> ReadPlan<'w> {
         assert!(counts.replaced_utf8 == 0 || self.options.invalid_utf8 == InvalidUtf8::Replace);
     }
 
-    /// What is said of an input names it, is one line that a terminal can show, and is not as long as the input.
+    /// Checks that a message names the input, is a single line that a terminal can show, and is not as long as the
+    /// input.
     fn message(&self, said: &str) -> String {
         let nameless = self.nameless(said);
         assert!(nameless.starts_with(NAME), "it names no input: {said}");
@@ -317,7 +320,7 @@ impl<'w> ReadPlan<'w> {
                 "its file has other bytes at {offset}"
             );
         }
-        // Candidates are compared by their lines, which are kept or read again.
+        // Candidates are compared by their lines, which are stored or read again.
         let again = parser.identity_of_line(form, &line).expect("a line of a document is one");
         assert_eq!(again, identity, "the line says something else than the record");
         let features = match record.content {
@@ -328,7 +331,7 @@ impl<'w> ReadPlan<'w> {
         let is_file = self.names.iter().any(|(_, name)| *name == place);
         self.check_length(form, is_file, record.content.bytes(), &line);
         if is_file {
-            // Its line is made, and has its path as the key.
+            // The line was generated, and has the path of the file as its key.
             let object = object_of(&line);
             assert_eq!(object[&self.options.id_field], key);
             if form == Form::Json {
@@ -344,10 +347,10 @@ impl<'w> ReadPlan<'w> {
         Ok(Document { key: key.into_bytes(), identity, features, attached, place, line, form, ending: record.ending() })
     }
 
-    /// Nothing that is longer than it may be has become a document.
+    /// Checks that no record that exceeds the size limit has become a document.
     fn check_length(&self, form: Form, is_file: bool, bytes: usize, line: &[u8]) {
         let max = self.options.record_bytes_max;
-        // A byte that is no UTF-8 becomes three.
+        // An invalid byte becomes three bytes.
         let replaced = if self.options.invalid_utf8 == InvalidUtf8::Replace { 3 * max } else { max };
         match form {
             Form::Json | Form::Row(_) if !is_file => assert!(line.len() <= replaced, "a line"),
@@ -362,10 +365,10 @@ impl<'w> ReadPlan<'w> {
     }
 }
 
-/// First bytes of inputs that are ARC files, from this one on.
+/// An input is an ARC file if its first byte has at least this value.
 pub(super) const OF_ARC: u8 = 252;
 
-/// The readers by name, each with the values of an input's first byte that choose it.
+/// The readers by name, and the values of the first byte of an input that select each.
 const READERS: [(&str, &[u8]); 6] = [
     ("jsonl", &[0]),
     ("csv", &[1, 2]),
@@ -375,11 +378,11 @@ const READERS: [(&str, &[u8]); 6] = [
     ("compressed", &[11]),
 ];
 
-/// The target for one reader alone: the first byte of each input is changed to one that chooses it.
+/// The fuzz target for one reader: replaces the first byte of each input with one that selects the reader.
 ///
 /// # Panics
 ///
-/// There is no such reader; and as [`inputs`].
+/// There is no such reader; or the panics of [`inputs`].
 pub fn inputs_of(reader: &str, data: &[u8]) {
     let Some((_, choices)) = READERS.iter().find(|(name, _)| *name == reader) else {
         panic!("there is no reader {reader:?}: {:?}", READERS.map(|(name, _)| name));
@@ -391,14 +394,14 @@ pub fn inputs_of(reader: &str, data: &[u8]) {
     inputs(&data);
 }
 
-/// The target: see the head of this file.
+/// The fuzz target; see the documentation of this file.
 ///
 /// # Panics
 ///
-/// What must hold does not.
+/// An invariant does not hold.
 pub fn inputs(data: &[u8]) {
     let Some((head, body)) = data.split_first_chunk::<HEAD>() else { return };
-    // The last values are those of a reader that came later, so that earlier findings mean what they did.
+    // The last values select a reader that was added later, so that inputs found earlier keep their meaning.
     let (what, plain, made) = match if head[0] >= OF_ARC { 12 } else { head[0] % 12 } {
         0 => (FuzzInput::Records(Kind::Jsonl), body.to_vec(), None),
         1 => (FuzzInput::Records(Kind::Csv), body.to_vec(), None),
@@ -412,7 +415,7 @@ pub fn inputs(data: &[u8]) {
         9 => (FuzzInput::Text, body.to_vec(), None),
         10 => (FuzzInput::Html, body.to_vec(), None),
         12 => (FuzzInput::Records(Kind::Arc), body.to_vec(), None),
-        // What is decoded is raw: these are the bytes of a compressed file.
+        // The remaining bytes are those of a compressed file, which are decoded.
         _ => {
             read_decoded(head, body);
             return;
@@ -444,11 +447,11 @@ pub fn inputs(data: &[u8]) {
     }
 }
 
-/// Reads the same bytes as a stream, at once and in pieces, and as a file, in chunks of any size.
+/// Reads the same bytes as a stream at once, as a stream in pieces, and as a file in chunks of any size.
 fn read_alike(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     let path = folder.join(format!("in.{}{}", head.suffix(), head.packing.suffix()));
     let by_name = InputOptions { format: InputFormat::Auto, ..head.options.clone() };
-    // A page is recognised by its name.
+    // An HTML page is recognized by its file name.
     let options = if head.by_name || head.what == FuzzInput::Html { &by_name } else { &head.options };
     let from_file = ReadPlan::new(options)
         .file(&path, packed)
@@ -470,12 +473,12 @@ fn read_alike(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) -> Outcome {
     reference
 }
 
-/// The object of a line, what was lost in it marked.
+/// Parses the JSON object of a line, with lost bytes marked.
 fn object_of(line: &[u8]) -> serde_json::Value {
     serde_json::from_str(&lossy::mark_json(line)).expect("JSON")
 }
 
-/// The bytes that identify a marked text.
+/// Returns the bytes that are compared for a marked text.
 fn identity_of(marked: &str) -> Vec<u8> {
     if lossy::is_lossy(marked) {
         return http::identity(lossy::LOSSY, marked);
@@ -483,9 +486,9 @@ fn identity_of(marked: &str) -> Vec<u8> {
     lossy::shown(marked).unwrap_or_else(|| marked.to_owned()).into_bytes()
 }
 
-/// Checks that a compressed input gives the documents of the plain one.
+/// Checks that a compressed input has the same documents as the uncompressed one.
 fn inputs_unpacked(head: &FuzzHeader, packed: &Outcome, plain: &Arc<[u8]>, folder: &Path) {
-    // What looks like an index is refused, a compressed file is decompressed once.
+    // Bytes that look like an index are rejected, and a compressed file is decompressed only once.
     if open::is_decoded_or_refused(plain) {
         return;
     }
@@ -500,7 +503,7 @@ fn inputs_unpacked(head: &FuzzHeader, packed: &Outcome, plain: &Arc<[u8]>, folde
     packed.assert_same(&unpacked, "compressed");
 }
 
-/// Bytes that are taken for compressed ones as they are.
+/// Reads bytes as the content of a compressed file.
 fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
     let kind = Kind::ALL[usize::from(head[1]) % 5];
     let head = FuzzHeader { packing: Packing::Plain, ..FuzzHeader::of(head, FuzzInput::Records(kind)) };
@@ -508,7 +511,7 @@ fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
     read_alike(&head, &body.into(), folder.path());
 }
 
-/// Compares with a naive reader of the same bytes.
+/// Compares the documents with those that a naive reader finds in the same bytes.
 fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Option<&[ExpectedRecord]>) {
     if outcome.error.is_some() || open::is_decoded_or_refused(plain) {
         return;
@@ -520,7 +523,7 @@ fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Optio
         FuzzInput::Records(Kind::Jsonl) => {
             let lines = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).split(|&byte| byte == b'\n');
             let is_blank = |line: &&[u8]| line.iter().all(|byte| b" \t\r".contains(byte));
-            // The first is measured with its mark.
+            // The length of the first line includes the byte order mark.
             let marked = plain.len() - plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain).len();
             let is_counted = |(at, line): &(usize, &[u8])| {
                 line.len() + if *at == 0 { marked } else { 0 } > max || !is_blank(line)
@@ -531,12 +534,12 @@ fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Optio
                 let id = &object[&head.options.id_field];
                 let id = match id {
                     serde_json::Value::String(id) => lossy::shown(id).unwrap_or_else(|| id.clone()),
-                    // As it is written, which a double may not be.
+                    // The digits as in the line, since a float may differ from them.
                     serde_json::Value::Number(id) if id.is_f64() => String::from_utf8_lossy(&document.key).into_owned(),
                     id => id.to_string(),
                 };
                 assert_eq!(document.key, id.as_bytes());
-                // No byte of a key is replaced.
+                // Checks that no byte of a key was replaced.
                 let is_in_input = || {
                     plain.windows(3).any(|bytes| bytes == "\u{fffd}".as_bytes())
                         || plain.to_ascii_lowercase().windows(4).any(|bytes| bytes == b"fffd")
@@ -569,13 +572,13 @@ fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Optio
     }
 }
 
-/// The rows of a table without quotes. The first one names the columns.
+/// Returns the rows of a table without quotes. The first row has the names of the columns.
 fn rows_of(plain: &[u8]) -> impl Iterator<Item = &[u8]> {
     let plain = plain.strip_prefix(b"\xef\xbb\xbf").unwrap_or(plain);
     plain.split(|byte| b"\r\n".contains(byte)).filter(|row| !row.is_empty())
 }
 
-/// Each document is a row of a table without quotes, and they come in its order.
+/// Checks that each document is a row of a table without quotes, and that documents are in the order of rows.
 fn check_rows(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], delimiter: u8) {
     let mut rows = rows_of(plain).map(|row| row.split(|byte| *byte == delimiter).collect::<Vec<_>>());
     let names = rows.next().expect("names");
@@ -591,7 +594,8 @@ fn check_rows(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], delimiter: u8)
     }
 }
 
-/// All that is handed out where nothing is skipped is handed out where everything is, and as much where nothing is bad.
+/// Checks that documents that are read without skipping bad records are also read with skipping, and that both read the
+/// same number of documents if no record is bad.
 fn check_skipping(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) {
     let path = folder.join(format!("in.{}", head.suffix()));
     let with = |skip_bad| {
@@ -609,7 +613,7 @@ fn check_skipping(head: &FuzzHeader, packed: &Arc<[u8]>, folder: &Path) {
     }
 }
 
-/// Checks that the documents, kept as JSON lines, are read as the same documents.
+/// Checks that documents written as JSON Lines are read as the same documents.
 fn read_again(head: &FuzzHeader, outcome: &Outcome) {
     if head.what != FuzzInput::Records(Kind::Jsonl) {
         return;
@@ -623,7 +627,7 @@ fn read_again(head: &FuzzHeader, outcome: &Outcome) {
     assert!(again.documents.iter().map(Document::says).eq(outcome.documents.iter().map(Document::says)));
 }
 
-/// Checks that the documents, kept in the form of the input, are read as the same documents.
+/// Checks that documents written in the format of the input are read as the same documents.
 fn write_again(head: &FuzzHeader, outcome: &Outcome, packed: &Arc<[u8]>, folder: &Path) {
     let path = folder.join(format!("in.{}", head.suffix()));
     let kept = folder.join("kept");
@@ -672,7 +676,7 @@ fn write_again(head: &FuzzHeader, outcome: &Outcome, packed: &Arc<[u8]>, folder:
     }
 }
 
-/// A folder is the files in it, in the order of their names.
+/// Checks that a folder has the documents of its files, in the order of their names.
 fn read_folder(head: &FuzzHeader, single: &Outcome, bytes: &Arc<[u8]>, folder: &Path) {
     let below = folder.join("below");
     fs::create_dir(&below).expect("a folder");
@@ -691,7 +695,7 @@ fn read_folder(head: &FuzzHeader, single: &Outcome, bytes: &Arc<[u8]>, folder: &
         }
         return;
     }
-    // In a folder, what is compressed is binary.
+    // Compressed files in a folder are binary.
     if open::is_decoded_or_refused(bytes) {
         return;
     }
@@ -717,7 +721,7 @@ fn read_folder(head: &FuzzHeader, single: &Outcome, bytes: &Arc<[u8]>, folder: &
 mod tests {
     use super::*;
 
-    /// The directory of this name in `fuzz`.
+    /// Returns the path of the directory with this name in `fuzz`.
     fn of_fuzz(name: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz").join(name)
     }
@@ -734,7 +738,7 @@ mod tests {
             .collect()
     }
 
-    /// A test for each file, so that `scripts/guards` sees each of them fail.
+    /// Defines a test for each file, so that `scripts/guards` can check that each of them fails.
     macro_rules! found {
         ($($name:ident)*) => {
             const FOUND: &[&str] = &[$(stringify!($name)),*];
@@ -765,7 +769,7 @@ mod tests {
         assert!(files.into_iter().eq(tests), "each file has a test of its name");
     }
 
-    /// `TWINDEX_FUZZ_CORPUS` names the directory of all corpora, as for those of the library.
+    /// `TWINDEX_FUZZ_CORPUS` is the directory of all corpora, as for the fuzz targets of the library.
     #[test]
     fn given_fuzz_corpora_of_readers_pass() {
         let Some(root) = std::env::var_os("TWINDEX_FUZZ_CORPUS") else {
@@ -802,8 +806,8 @@ mod tests {
         }
     }
 
-    /// `TWINDEX_FUZZ_SECONDS` is how long, `TWINDEX_FUZZ_SEED` with which numbers; `scripts/fuzz` does so where there is
-    /// no `cargo-fuzz`. Each seed has its turn, so that no reader is left out.
+    /// `TWINDEX_FUZZ_SECONDS` is the duration, and `TWINDEX_FUZZ_SEED` the seed of the random numbers. `scripts/fuzz`
+    /// runs this test if `cargo-fuzz` is not installed. All seeds are used in turn, so that every reader is tested.
     #[test]
     fn reader_invariants_hold_for_the_requested_time() {
         let number = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
@@ -829,13 +833,13 @@ mod tests {
                         1 => changed[at] ^= 1 << random(8),
                         2 => changed.insert(at, b"\"\\,\n\r<{}[]:0\xff\x80\0-"[random(16)]),
                         3 => {
-                            // A part of another input, or of its own.
+                            // Inserts a part of another input, or of the same one.
                             let other = &seeds[random(seeds.len())];
                             let start = random(other.len());
                             let part = other[start..(start + random(64)).min(other.len())].to_vec();
                             changed.splice(at..at, part);
                         }
-                        // A byte of the options at the beginning.
+                        // Changes an option byte at the start.
                         4 => changed[random(HEAD)] = random(256) as u8,
                         _ if changed.len() > HEAD + 1 => drop(changed.remove(at)),
                         _ => {}

@@ -1,28 +1,28 @@
-//! Data that an input has once for all records: the first rows of tables, and the schemas of Parquet files.
+//! Data that an input has once for all its records: header rows of tables, and schemas of Parquet files.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::form::Form;
 use super::{columns, rows};
 
-/// A header, which applies to all records of an input.
+/// A header that applies to all records of an input.
 #[derive(Clone, Debug)]
 enum Header {
-    /// The first row of a table.
+    /// The header row of a table.
     Row(Arc<rows::TableHeader>),
     /// A Parquet file.
     Columns(Arc<columns::ParquetFile>),
 }
 
-/// The headers of all inputs, in the order of reading; clones share them.
+/// The headers of all inputs, in the order in which they were read. Clones share the same list.
 #[derive(Clone, Debug, Default)]
 pub struct Headers(Arc<Mutex<SeenHeaders>>);
 
-/// The headers that were read.
+/// The headers that were read so far.
 #[derive(Debug, Default)]
 struct SeenHeaders {
     headers: Vec<Header>,
-    /// The distinct forms of the inputs of records, and whether the first input of each form starts with a byte order mark.
+    /// The distinct forms of the inputs, and whether the first input of each form starts with a byte order mark.
     forms: Vec<(Form, bool)>,
 }
 
@@ -31,7 +31,7 @@ impl Headers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records the form of an input, whether or not it contains a document.
+    /// Records the form of an input, even if the input has no documents.
     pub(super) fn meet(&self, form: Form, is_marked: bool) {
         let forms = &mut self.seen().forms;
         if !forms.iter().any(|(other, _)| *other == form) {
@@ -39,7 +39,7 @@ impl Headers {
         }
     }
 
-    /// Returns the forms of the inputs so far, in order.
+    /// Returns the forms of the inputs read so far, in order.
     pub(super) fn forms(&self) -> Vec<Form> {
         self.seen().forms.iter().map(|(form, _)| *form).collect()
     }
@@ -49,24 +49,24 @@ impl Headers {
         self.seen().forms.contains(&(form, true))
     }
 
-    /// Clears the forms of the inputs read so far, whose documents are not written.
+    /// Forgets the forms of the inputs read so far, because their documents will not be written.
     pub fn begin(&self) {
         self.seen().forms.clear();
     }
 
-    /// Adds a header, and returns its number.
+    /// Adds a header, and returns its index.
     fn push(&self, header: Header) -> u32 {
         let all = &mut self.seen().headers;
         all.push(header);
         all.len() as u32 - 1
     }
 
-    /// Adds a Parquet file, and returns its number, which no other file has.
+    /// Adds a Parquet file, and returns its index. Each file has an index of its own.
     pub(super) fn push_columns(&self, file: columns::ParquetFile) -> u32 {
         self.push(Header::Columns(Arc::new(file)))
     }
 
-    /// Adds the header of a table, and returns its number; equal headers have the same number.
+    /// Adds the header of a table, and returns its index. Equal headers have the same index.
     pub(super) fn push_row(&self, header: rows::TableHeader) -> u32 {
         let same = |other: &Header| matches!(other, Header::Row(other) if other.is_equal_header(&header));
         let found = self.seen().headers.iter().position(same);

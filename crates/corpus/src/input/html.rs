@@ -1,6 +1,7 @@
-//! Reduces HTML to the text that a reader sees, with the tokenizer of browsers (html5ever).
+//! Extracts the visible text from HTML, with the tokenizer of a browser engine (html5ever).
 //!
-//! No tree is built: the nesting of elements is not needed, and a tree may have many more nodes than a page has bytes.
+//! No tree is built: the nesting of elements is not needed, and a tree may have many more nodes than the page has
+//! bytes.
 
 use std::cell::RefCell;
 
@@ -11,25 +12,25 @@ use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
-/// Elements whose contents are not shown as text, and that may be nested in elements of the same name.
+/// Elements whose content is not visible, and that may be nested in elements of the same name.
 const HIDDEN: [&str; 2] = ["svg", "template"];
 
-/// Elements whose contents are not shown and have no tags.
+/// Elements whose content is not visible and contains no tags.
 const RAW: [&str; 6] = ["iframe", "noembed", "noframes", "noscript", "script", "style"];
 
-/// Elements that do not break a line; all others start a new line.
+/// Elements that do not break the line. All other elements start a new line.
 const INLINE: [&str; 35] = [
     "a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "code", "data", "del", "dfn", "em", "font",
     "i", "img", "ins", "kbd", "label", "mark", "q", "ruby", "s", "samp", "small", "span", "strike", "strong",
     "sub", "sup", "time", "tt", "u", "var", "wbr",
 ];
 
-/// Returns the text of a page: its title and the visible text of its body, with entities decoded, runs of white space
-/// replaced by one space, and a line for each block. Any text is a valid page, so there are no errors.
+/// Returns the text of a page: its title and the visible text of its body. Entities are decoded, runs of white space
+/// are replaced with one space, and each block is a line. Any input is a valid page, so there are no errors.
 pub(super) fn text(page: &str) -> String {
     let tokenizer = Tokenizer::new(VisibleText::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
-    // A tendril has at most 4 GiB.
+    // A tendril is limited to 4 GiB, so the page is passed in pieces.
     let mut rest = page;
     while !rest.is_empty() {
         let end = (0..=PIECE.min(rest.len())).rev().find(|&end| rest.is_char_boundary(end));
@@ -51,9 +52,9 @@ struct VisibleText(RefCell<State>);
 #[derive(Default)]
 struct State {
     text: HtmlText,
-    /// The open hidden element, and the number of nested elements of its name.
+    /// The hidden element that is open, and the number of nested elements with its name.
     hidden: Option<(&'static str, u32)>,
-    /// Whether the following text is the content of an element that is not shown.
+    /// Whether the following text is the content of an invisible element.
     raw: bool,
 }
 
@@ -74,7 +75,7 @@ impl TokenSink for VisibleText {
 impl State {
     fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let name = &*tag.name;
-        self.raw = false; // contents without tags end with one
+        self.raw = false; // content without tags ends at the next tag
         if let Some(hidden) = HIDDEN.into_iter().find(|hidden| *hidden == name) {
             let depth = self.hidden.filter(|(open, _)| *open == hidden).map_or(0, |(_, depth)| depth);
             match tag.kind {
@@ -93,8 +94,8 @@ impl State {
         if tag.kind == TagKind::EndTag || self.hidden.is_some() {
             return TokenSinkResult::Continue;
         }
-        // Sets the tokenizer state as a tree builder would (HTML standard, 13.2.6.4), as the rest of the page depends on
-        // it.
+        // Sets the tokenizer state as a tree builder would (HTML standard, 13.2.6.4), since it affects how the rest of
+        // the page is parsed.
         match name {
             "title" | "textarea" => TokenSinkResult::RawData(RawKind::Rcdata),
             name if RAW.contains(&name) => {
@@ -109,7 +110,7 @@ impl State {
     }
 }
 
-/// The gap between two words.
+/// The gap between two words: none, white space or a line break.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 enum Gap {
     #[default]
@@ -127,7 +128,7 @@ struct HtmlText {
 impl HtmlText {
     fn push(&mut self, run: &str) {
         for character in run.chars() {
-            // White space as HTML defines it, which excludes the non-breaking space.
+            // White space as defined by HTML, which excludes the non-breaking space.
             if matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0c') {
                 self.gap = self.gap.max(Gap::Blank);
                 continue;
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn input_without_markup_is_its_own_text_and_never_panics() {
+    fn input_without_markup_is_unchanged_and_never_panics() {
         assert_eq!(text("just words"), "just words");
         assert_eq!(text(""), "");
         assert_eq!(text("<p unclosed"), "");

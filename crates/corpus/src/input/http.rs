@@ -1,4 +1,4 @@
-//! HTTP responses in web archives: extracts the page, and decodes its characters.
+//! HTTP responses in web archives: extracts the page, and decodes its content to text.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -7,23 +7,24 @@ use super::charset::{self, Charset, Decoded};
 use super::open::zstd_within;
 use super::{Loss, lossy, medium, page_text};
 
-/// Maximal number of header fields that are read.
+/// Maximum number of header fields that are read.
 const HEAD_FIELDS_MAX: usize = 256;
-/// Maximal length in bytes of the version in a status line.
+/// Maximum length in bytes of the version in a status line.
 const VERSION_BYTES_MAX: usize = 12;
-/// Size of brotli's reads in bytes.
+/// Buffer size of the brotli decoder in bytes.
 const BROTLI_BUFFER: usize = 4 << 10;
-/// The largest window of zstd content, as a power of 2: RFC 9659 allows no larger one in HTTP, and each thread has one.
+/// Maximum window size of zstd content, as a power of 2. RFC 9659 does not allow larger windows in HTTP, and each
+/// thread has a window in memory.
 const WINDOW_LOG_MAX: u32 = 23;
 
-/// The content of a response: a page, or another type.
+/// The content of a response, with its content type.
 #[derive(Debug)]
 pub(super) struct HttpPage<'r> {
     pub(super) of_type: Cow<'r, [u8]>,
     pub(super) content: Cow<'r, [u8]>,
 }
 
-/// Returns whether records of this type have an HTTP message.
+/// Returns whether archive records of this content type contain an HTTP message.
 pub(super) fn is_http(of_type: &[u8]) -> bool {
     without_parameters(of_type).eq_ignore_ascii_case(b"application/http")
 }
@@ -32,18 +33,18 @@ pub(super) fn is_plain_text(of_type: &[u8]) -> bool {
     without_parameters(of_type).eq_ignore_ascii_case(b"text/plain")
 }
 
-/// Returns the type without its parameters.
+/// Returns the content type without its parameters.
 fn without_parameters(of_type: &[u8]) -> &[u8] {
     of_type.split(|&byte| byte == b';').next().unwrap_or_default().trim_ascii()
 }
 
-/// Returns the page of a response; `None` if the response is an error or a redirection.
+/// Returns the page in a response; `None` if the response is an error or a redirection.
 ///
 /// # Errors
 ///
-/// It is not a response, its encoding is unknown or wrong, or it is longer than `bytes_max`.
+/// The record is not a response, its encoding is unknown or wrong, or the content exceeds `bytes_max`.
 pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<'_>>, String> {
-    // Responses of HTTP/2 and 3 have no status line: archivers generate one.
+    // HTTP/2 and HTTP/3 have no status line, so archivers generate one with that version.
     let is_newer = [&b"HTTP/2"[..], b"HTTP/3"].iter().any(|version| response.starts_with(version));
     if is_newer && let Some(space) = memchr::memchr(b' ', &response[..response.len().min(VERSION_BYTES_MAX)]) {
         let again = [b"HTTP/1.1", &response[space..]].concat();
@@ -78,8 +79,8 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
     }
     let mut content = Cow::Borrowed(&response[bytes..]);
     let codings = [value("Transfer-Encoding"), value("Content-Encoding")];
-    // Many archives have decoded content below headers that still name the encoding: an encoding that cannot apply is
-    // skipped. The last encoding of a list was applied last.
+    // Many archives contain decoded content after headers that still name an encoding. An encoding that cannot apply is
+    // skipped. Encodings are decoded in the reverse order of the list.
     for coding in codings.iter().flat_map(|list| list.rsplit(|&byte| byte == b',')) {
         let coding = coding.trim_ascii().to_ascii_lowercase();
         content = match coding.as_slice() {
@@ -101,7 +102,8 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
             b"deflate" if is_zlib(&content) => {
                 bounded(flate2::read::ZlibDecoder::new(&content[..]), bytes_max, "deflate")?.into()
             }
-            // Neither format has a magic number: content that cannot be decompressed but is text was decompressed before.
+            // These formats have no magic number. Content that cannot be decompressed but is text was decompressed by
+            // the archiver.
             b"deflate" => decompressed_or_text(flate2::read::DeflateDecoder::new(&content[..]), &content, bytes_max, "deflate")?,
             b"br" => {
                 let decoder = brotli_decompressor::Decompressor::new(&content[..], BROTLI_BUFFER);
@@ -123,13 +125,13 @@ pub(super) fn page(response: &[u8], bytes_max: usize) -> Result<Option<HttpPage<
     Ok(Some(HttpPage { of_type: Cow::Owned(of_type.to_vec()), content }))
 }
 
-/// Returns whether bytes start like a zlib stream (RFC 1950, section 2.2).
+/// Returns whether bytes start with a zlib header (RFC 1950, section 2.2).
 fn is_zlib(bytes: &[u8]) -> bool {
     matches!(bytes, [first, second, ..]
         if first & 0x0f == 8 && first >> 4 <= 7 && (u16::from(*first) << 8 | u16::from(*second)) % 31 == 0)
 }
 
-/// Reads all bytes of a decoder, up to a limit.
+/// Reads a decoder to its end. Fails if it returns more than `bytes_max` bytes.
 fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, String> {
     let mut whole = Vec::new();
     // guard: a long content of an answer is refused
@@ -142,7 +144,7 @@ fn bounded(decoder: impl Read, bytes_max: usize, name: &str) -> Result<Vec<u8>, 
     }
 }
 
-/// The decoded content, or the content itself if it is UTF-8 that the decoder does not recognise.
+/// Returns the decoded content, or the content itself if it is UTF-8 that cannot be decoded.
 fn decompressed_or_text<'c>(
     decoder: impl Read,
     content: &[u8],
@@ -156,7 +158,7 @@ fn decompressed_or_text<'c>(
     }
 }
 
-/// Joins the chunks of a message; `None` if it is not chunked.
+/// Joins the chunks of a chunked message; `None` if it is not chunked.
 fn unchunked(mut content: &[u8]) -> Option<Vec<u8>> {
     let mut whole = Vec::with_capacity(content.len());
     loop {
@@ -177,7 +179,7 @@ fn is_html(medium: &[u8]) -> bool {
     [&b"text/html"[..], b"application/xhtml+xml"].iter().any(|html| medium.eq_ignore_ascii_case(html))
 }
 
-/// Returns whether a page of this type consists of text.
+/// Returns whether content of this type is text.
 fn is_shown(of_type: &[u8]) -> bool {
     let medium_of = without_parameters(of_type);
     let is_text = medium_of.get(..5).is_some_and(|begin| begin.eq_ignore_ascii_case(b"text/"));
@@ -189,7 +191,7 @@ impl HttpPage<'_> {
     ///
     /// # Errors
     ///
-    /// This build does not read HTML.
+    /// The page is HTML, and this build does not read HTML.
     pub(super) fn text(&self, charset: Option<Charset>) -> Result<Option<PageText>, String> {
         if !is_shown(&self.of_type) {
             return Ok(None);
@@ -202,24 +204,24 @@ impl HttpPage<'_> {
     }
 }
 
-/// The kind of loss of a text, and the bytes to compare instead.
+/// The kind of loss in decoding a text, and the bytes to compare instead of the text.
 pub(super) type OpaqueIdentity = (Loss, Vec<u8>);
 
-/// The visible text of a page, or another text.
+/// The visible text of a page, or the text of another type.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct PageText {
     pub(super) text: String,
-    /// The bytes to compare, if the text lost some.
+    /// The bytes to compare if decoding was lossy.
     pub(super) opaque: Option<OpaqueIdentity>,
     /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
 }
 
-/// Returns the visible text of decoded characters; `bytes` is their encoded form.
+/// Returns the text of a decoded document: for HTML, its visible text. `bytes` is the document before decoding.
 ///
 /// # Errors
 ///
-/// This build does not read HTML.
+/// The page is HTML, and this build does not read HTML.
 pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result<PageText, String> {
     let Decoded { text, is_lossy, is_detected } = decoded;
     let lost = is_lossy.then(|| (Loss::Bytes, identity(lossy::LOSSY, &lossy::mark(bytes))));
@@ -227,7 +229,8 @@ pub(super) fn shown(decoded: Decoded<'_>, bytes: &[u8], is_html: bool) -> Result
     Ok(PageText { text, opaque, is_detected })
 }
 
-/// Returns the visible text of a page, and the bytes to compare if the text lost some.
+/// Returns the visible text of a page, and the bytes to compare instead if the text is lossy or empty. `lost` are these
+/// bytes if decoding the page was lossy.
 ///
 /// # Errors
 ///
@@ -242,12 +245,12 @@ pub(super) fn shown_of_page(
     Ok((text, lost.or_else(unseen)))
 }
 
-/// Returns the bytes to compare of a text that lost some.
+/// Returns the bytes to compare for a lossy text: the kind of loss, followed by `all`.
 pub(super) fn identity(kind: u8, all: &str) -> Vec<u8> {
     [&[kind], all.as_bytes()].concat()
 }
 
-/// Returns whether a file name is that of an HTML page.
+/// Returns whether the file name has the suffix of an HTML page.
 pub(super) fn is_named_html(path: &std::path::Path) -> bool {
     path.extension()
         .is_some_and(|suffix| ["html", "htm", "xhtml"].iter().any(|name| suffix.eq_ignore_ascii_case(name)))
@@ -308,7 +311,7 @@ mod tests {
         let mut deflate = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
         deflate.write_all("plain words, grün".as_bytes()).unwrap();
         let deflate = deflate.finish().unwrap();
-        // An uncompressed block (RFC 7932, section 9.2).
+        // The brotli data is an uncompressed block (RFC 7932, section 9.2).
         let brotli = b"\x8b\x08\x80plain words, gr\xc3\xbcn\x03";
         for (coding, content) in [("deflate", &deflate[..]), ("br", brotli)] {
             let head = format!("Content-Type: text/plain\r\nContent-Encoding: {coding}\r\n");
@@ -327,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn response_without_a_content_type_is_sniffed_and_scripts_and_styles_are_no_text() {
+    fn response_type_is_sniffed_and_scripts_and_styles_are_not_text() {
         assert_eq!(text(&answer("", b" <!doctype html><p>words</p>")), Ok(Some("words".to_owned())));
         assert_eq!(text(&answer("", b"plain words")), Ok(Some("plain words".to_owned())));
         assert_eq!(text(&answer("Content-Type:\r\n", b"plain words")), Ok(Some("plain words".to_owned())));
@@ -378,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_images_and_other_records_are_no_pages() {
+    fn errors_images_and_other_records_are_not_pages() {
         assert_eq!(text(b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\nx"), Ok(None));
         assert_eq!(text(&answer("Content-Type: image/png\r\n", b"x")), Ok(None));
         assert!(text(b"nonsense").is_err());

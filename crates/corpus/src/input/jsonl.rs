@@ -1,4 +1,5 @@
-//! JSON lines, one object per line: reads lines from a stream in bounded memory, and two fields of a line.
+//! JSON Lines, one object per line: reads lines from a stream in bounded memory, and parses the key and the text of a
+//! line.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -23,17 +24,17 @@ use super::open::Reader;
 use super::scan::{self, Scanned, ScannedValue};
 use super::{InvalidUtf8, LOSSY_ADVICE, Place, Problem, UTF16_ADVICE, lossy};
 
-/// Size of reads from the stream, and minimal size of a buffer, in bytes. Small in fuzzing, so that short inputs reach the
-/// ends of buffers.
+/// Size of reads from the stream, and minimum size of a buffer, in bytes. It is small in fuzzing, so that short inputs
+/// cross buffer boundaries.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
-/// Number of field names shown of a record without the wanted field, and number of characters shown of each.
+/// Number of field names that a message shows of a record without the wanted field, and number of characters of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
 
-/// A line's number, and the line or its error.
+/// The number of a line, and the line or its error.
 pub(super) type NumberedLine<'l> = (u64, Result<FoundLine<'l>, Problem>);
 
-/// A line, and its offset in its file, if that is a regular file read without decompression.
+/// A line, and its offset in its file; `None` unless the file is a regular file that is read without decompression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FoundLine<'l> {
     pub(super) line: &'l [u8],
@@ -41,25 +42,25 @@ pub(super) struct FoundLine<'l> {
     pub(super) ending: Ending,
 }
 
-/// The lines of one stream of JSON lines.
+/// The lines of a stream in JSON Lines format.
 pub(super) struct JsonLines {
     lines: Lines,
-    /// Number of lines read so far, which is the number of the latest line.
+    /// Number of lines read so far; also the number of the latest line, from 1.
     number: u64,
 }
 
 impl JsonLines {
-    /// Reads documents from `reader`. Lines may have up to `line_bytes_max` bytes.
+    /// Creates a reader of the lines of `reader`. A line may have up to `line_bytes_max` bytes.
     pub(super) fn new(reader: Reader, line_bytes_max: usize) -> Self {
         Self { lines: Lines::new(reader, line_bytes_max), number: 0 }
     }
 
-    /// Returns the name of the stream in messages.
+    /// Returns the name of the stream for messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.lines.reader.name()
     }
 
-    /// Returns whether the stream starts with a byte order mark; must be called before any line is read.
+    /// Returns whether the stream starts with a byte order mark. Must be called before any line is read.
     ///
     /// # Errors
     ///
@@ -72,14 +73,14 @@ impl JsonLines {
         Ok(lines.buffer[..lines.end].starts_with(b"\xef\xbb\xbf"))
     }
 
-    /// Returns whether reading the next line would wait for a pipe.
+    /// Returns whether reading the next line would block until a pipe has more data.
     pub(super) fn would_wait(&self) -> bool {
         let lines = &self.lines;
         let there = memchr::memchr(b'\n', &lines.buffer[lines.searched..lines.end]).is_some();
         lines.reader.is_stream() && !there && !lines.ended
     }
 
-    /// Returns the next line with its number, for [`parse`], or its error; `None` at the end. Blank lines are skipped.
+    /// Returns the next line, for [`parse`], or its error, with its number; `None` at the end. Skips blank lines.
     ///
     /// # Errors
     ///
@@ -111,23 +112,23 @@ impl JsonLines {
     }
 }
 
-/// The lines of a stream. Memory use is at most the longest allowed line and one chunk.
+/// The lines of a stream. Uses at most the memory of the longest allowed line and one chunk.
 struct Lines {
     reader: Reader,
-    /// Number of bytes of the stream before the buffer.
+    /// Number of bytes of the stream before the start of the buffer.
     before: u64,
-    /// `buffer[start..end]` is read and not yet returned; the part before `searched` has no newline.
+    /// `buffer[start..end]` was read and is not yet returned. It has no newline before `searched`.
     buffer: Vec<u8>,
     start: usize,
     searched: usize,
     end: usize,
     ended: bool,
-    /// Whether the current line is too long, and its bytes are discarded up to the newline.
+    /// Whether the current line is too long, so that its bytes are discarded up to the next newline.
     discarding: bool,
     line_bytes_max: usize,
 }
 
-/// The bytes between two newlines.
+/// A line, without its newline.
 enum Line {
     /// The range of the line in [`Lines::buffer`], valid until the next call.
     Whole(Range<usize>),
@@ -150,7 +151,7 @@ impl Lines {
         }
     }
 
-    /// Returns the next line without its newline; `None` at the end. The last line needs no newline.
+    /// Returns the next line without its newline; `None` at the end. The last line may lack a newline.
     fn next(&mut self) -> Result<Option<Line>, Problem> {
         loop {
             let unsearched = &self.buffer[self.searched..self.end];
@@ -167,7 +168,7 @@ impl Lines {
                 if std::mem::take(&mut self.discarding) {
                     return Ok(Some(Line::TooLong));
                 }
-                // The end of the stream after a newline is not an empty line.
+                // A stream that ends with a newline has no empty line after it.
                 let is_finished = newline == 0 && line.is_empty();
                 return Ok((!is_finished).then_some(Line::Whole(line)));
             }
@@ -178,7 +179,7 @@ impl Lines {
         }
     }
 
-    /// Appends the next bytes of the input to the buffer, which grows if necessary.
+    /// Appends the next bytes of the input to the buffer. Grows the buffer if necessary.
     fn fill(&mut self) -> Result<(), Problem> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.before += self.start as u64;
@@ -186,11 +187,11 @@ impl Lines {
         self.searched -= self.start;
         self.start = 0;
         if self.buffer.len() - self.end < CHUNK / 2 {
-            // Doubled, so that a long line is moved only a few times.
+            // The size is doubled, so that a long line is moved only a few times.
             let grown = (2 * self.end).min(self.line_bytes_max.saturating_add(1)).max(self.end) + CHUNK;
             self.buffer.resize(grown, 0);
         } else if self.end < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
-            // Frees the memory of a single long line.
+            // Frees the memory that a single long line needed.
             self.buffer.truncate(CHUNK);
             self.buffer.shrink_to_fit();
         }
@@ -201,16 +202,16 @@ impl Lines {
     }
 }
 
-/// Working memory of [`parse`], reused for each line.
+/// Working memory of [`parse`], reused for all lines.
 #[derive(Debug, Default)]
 pub(super) struct LineBuffers {
     line: String,
     values: Values,
-    /// The bytes to compare for a text that lost some.
+    /// The bytes to compare if decoding the text was lossy.
     identity: Vec<u8>,
 }
 
-/// Unescaped values of a line.
+/// The unescaped values of a line.
 #[derive(Debug, Default)]
 struct Values {
     key: Unescaped,
@@ -218,19 +219,19 @@ struct Values {
     features: Features,
 }
 
-/// The values of one line.
+/// The values that were read from a line.
 #[derive(Debug)]
 pub(super) struct ParsedObject<'p> {
-    /// `None` if the key is made of the line number.
+    /// The key; `None` if it is created from the line number.
     pub(super) key: Option<&'p [u8]>,
     pub(super) content: Content<'p>,
-    /// Whether the text has lost bytes, or has lone surrogates.
+    /// Whether bytes of the text were replaced, or it has lone surrogates.
     pub(super) is_lossy: bool,
     /// Whether the encoding was detected from the bytes.
     pub(super) is_detected: bool,
 }
 
-/// Parses the key and the text, or the features, of a record; the error is the reason why it is not a document.
+/// Parses the key and the text, or the features, of a line. The error is the reason why the line is not a document.
 pub(super) fn parse<'p>(
     line: &'p [u8],
     fields: &Fields,
@@ -268,23 +269,23 @@ pub(super) fn parse<'p>(
     parse_utf8(line, fields, &mut buffers.values)
 }
 
-/// Refuses an object with a field whose name is reserved for an added field.
+/// Returns an error if the object has a field whose name is reserved for an added field.
 pub(super) fn check_reserved(line: &[u8], reserved: &[String]) -> Result<(), String> {
     let occurs = |name: &&String| memchr::memmem::find(line, format!("\"{name}\"").as_bytes()).is_some();
     if !reserved.iter().any(|name| occurs(&name)) {
         return Ok(());
     }
-    // Reserved names are ASCII, whatever other bytes are in the line.
+    // Reserved names are ASCII, so the search does not depend on the encoding of the line.
     let shown = String::from_utf8_lossy(line);
     let Ok(fields) = serde_json::from_str::<HashMap<String, &RawValue>>(&shown) else { return Ok(()) };
     reserved.iter().find(|name| fields.contains_key(*name)).map_or(Ok(()), |name| Err(name_conflict(name)))
 }
 
-/// Why a line is not a document.
+/// The reason why a line is not a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum LineError {
     Reason(String),
-    /// Its text lost bytes, and such documents are skipped.
+    /// Decoding the text was lossy, and such documents are skipped.
     Skipped,
 }
 
@@ -294,7 +295,7 @@ impl From<String> for LineError {
     }
 }
 
-/// Parses a line in UTF-8.
+/// Parses a line that is valid UTF-8.
 fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Result<ParsedObject<'p>, LineError> {
     let Values { key, text, features } = values;
     if fields.features {
@@ -340,7 +341,7 @@ fn parse_utf8<'p>(line: &'p str, fields: &Fields, values: &'p mut Values) -> Res
     Ok(ParsedObject { key, content: Content::Text(text), is_lossy: false, is_detected: false })
 }
 
-/// Parses a line with marked losses, in its text or in an unused field.
+/// Parses a line in which lost bytes are marked, in its text or in a field that is not used.
 fn parse_lossy<'p>(
     marked: &str,
     fields: &Fields,
@@ -398,7 +399,7 @@ pub(super) struct SlowParse {
     pub(super) text: String,
 }
 
-/// Parses the key and the text of any line, with a complete JSON parser.
+/// Parses the key and the text of any line with a complete JSON parser.
 pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, String> {
     if let Some(named) = &fields.named {
         return parse_named(line, named, fields);
@@ -409,7 +410,7 @@ pub(super) fn parse_slowly(line: &str, fields: &Fields) -> Result<SlowParse, Str
     Ok(SlowParse { key, text: text_of(text, &fields.text)? })
 }
 
-/// Returns the text of a field; null is an empty text.
+/// Returns the text of a field; null is treated as an empty text.
 fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     match text {
         Scalar::String(text) => Ok(text),
@@ -420,7 +421,7 @@ fn text_of(text: Scalar, field: &str) -> Result<String, String> {
     }
 }
 
-/// Like [`parse_slowly`], for field names that are paths, or several fields.
+/// Like [`parse_slowly`], if the key or the text is in nested or in several fields.
 fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<SlowParse, String> {
     let [ids, values] = select(line, named)?;
     let key = select_key(line, &ids, named, fields)?;
@@ -429,7 +430,7 @@ fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<S
     }
     let mut text = Vec::new();
     for (number, value) in values.iter().enumerate() {
-        // A missing field is treated like null: writers use either.
+        // A missing field is treated like null, since writers use either.
         let part = value.map_or(Ok(Scalar::Null), |value| scalar(value.get()))?;
         push_text(&mut text, text_of(part, &fields.text)?.as_bytes(), number);
     }
@@ -437,7 +438,7 @@ fn parse_named(line: &str, named: &FieldSelections, fields: &Fields) -> Result<S
     Ok(SlowParse { key, text })
 }
 
-/// Returns the values that the names of the key and text fields select.
+/// Returns the values of the key fields and of the text fields.
 fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selected<'l>; 2], String> {
     nested::select(line, [&named.id, &named.text]).map_err(|error| {
         let message = error.to_string();
@@ -448,7 +449,7 @@ fn select<'l>(line: &'l str, named: &FieldSelections) -> Result<[nested::Selecte
     })
 }
 
-/// Returns the key of a line, for field names that are paths, or several fields.
+/// Returns the key of a line, if the key or the text is in nested or in several fields.
 fn select_key(
     line: &str,
     values: &nested::Selected<'_>,
@@ -532,7 +533,7 @@ fn parse_fingerprint(
     Ok((key, found.map_err(|why| format!("field {field:?}: {why}"))?))
 }
 
-/// Parses both fields of a line, the second one with `seed`.
+/// Parses the key field and the content field of a line. `seed` parses the content field.
 fn pick<'de, S>(line: &'de str, fields: &Fields, seed: S) -> Result<PickedFields<S::Value>, String>
 where
     S: DeserializeSeed<'de> + Clone,
@@ -545,14 +546,14 @@ where
     }
 }
 
-/// Returns the message that a field is missing.
+/// Returns the error message for a missing field.
 fn missing(line: &str, name: &str, option: &str) -> String {
     let here = deserialize(line, FieldNameList).unwrap_or_default();
     format!("no field {name:?}; {here} (use {option} NAME)")
 }
 
-/// Returns the value of the id field as a key, with numbers as they are written; `None` if the key is made of the line
-/// number.
+/// Returns the value of the key field as a key, with numbers as they are written in the line; `None` if the key is
+/// created from the line number.
 fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<String>, String> {
     if fields.ids == Ids::Line {
         return Ok(None);
@@ -572,7 +573,7 @@ fn key_of(line: &str, id: Option<Scalar>, fields: &Fields) -> Result<Option<Stri
     Ok(Some(key))
 }
 
-/// Returns a value as a key, or as a part of one.
+/// Returns a value as a key, or as a part of a key.
 fn key_part(value: Scalar, field: &str) -> Result<String, String> {
     let found = match value {
         Scalar::String(key) => return Ok(key),
@@ -592,12 +593,12 @@ fn deserialize<'de, S: DeserializeSeed<'de>>(line: &'de str, seed: S) -> serde_j
     Ok(value)
 }
 
-/// Returns the parser's message without its line number, which is always 1: the caller adds the actual line number.
+/// Returns the parser's message without the line number, which is always 1. The caller adds the actual line number.
 fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     let message = error.to_string();
     let (message, _) = message.rsplit_once(" at line ").unwrap_or((&message, ""));
     let half = match message {
-        // The parser's own messages for these are about its code.
+        // The parser's own messages for these errors are about its implementation.
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             last_surrogate(&line.as_bytes()[..line.len().min(error.column())])
                 .map(|escape| format!("an escape of half a surrogate pair, {escape}"))
@@ -613,7 +614,7 @@ fn invalid_json(line: &str, error: &serde_json::Error) -> String {
     format!("invalid JSON at column {}: {message}{advice}", error.column())
 }
 
-/// Returns the word at the position of an error, if it is one that some writers use for numbers that JSON does not have.
+/// Returns the word at the position of an error, if it is one that some writers use for numbers that JSON lacks.
 fn no_number(line: &str, column: usize) -> Option<&'static str> {
     let around = line.get(column.saturating_sub(3)..)?;
     ["NaN", "-Infinity", "Infinity"].into_iter().find(|word| {
@@ -621,7 +622,7 @@ fn no_number(line: &str, column: usize) -> Option<&'static str> {
     })
 }
 
-/// Returns the last escape of a lone surrogate.
+/// Returns the last escape in the line that is half of a surrogate pair.
 fn last_surrogate(line: &[u8]) -> Option<&str> {
     let is_one = |escape: &&[u8]| {
         matches!(escape, [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'f' | b'A'..=b'F', rest @ ..]
@@ -630,7 +631,7 @@ fn last_surrogate(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(line.windows(6).rfind(is_one)?).ok()
 }
 
-/// A scalar JSON value of a field; other types keep only their name.
+/// A scalar JSON value of a field. Of other types, only the name is kept.
 enum Scalar {
     String(String),
     /// An integer, in decimal digits.
@@ -642,16 +643,16 @@ enum Scalar {
     Other(&'static str),
 }
 
-/// The fields taken from an object.
+/// The fields that were read from an object.
 struct PickedFields<C> {
     id: Option<Scalar>,
     /// The value of the content field.
     content: Option<C>,
-    /// The name of one of the two fields that is repeated, so that its value is undefined.
+    /// The name of the key or content field, if it occurs twice and its value is therefore undefined.
     repeated: Option<String>,
 }
 
-/// Reads an object into [`PickedFields`], and skips all other fields.
+/// Reads the key and content fields of an object, and skips all other fields.
 struct Object<'f, S> {
     fields: &'f Fields,
     /// Reads the value of the content field.
@@ -695,14 +696,14 @@ impl<'de, S: DeserializeSeed<'de> + Clone> Visitor<'de> for Object<'_, S> {
     }
 }
 
-/// The role of a field.
+/// The role of a field in the object.
 enum FieldRole {
     Id,
     Text,
     Neither,
 }
 
-/// Recognizes a field's name without copying it.
+/// Recognizes the name of a field without copying it.
 struct Name<'f> {
     fields: &'f Fields,
 }
@@ -731,8 +732,8 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// Reads a value of any type. A value of the wrong type is read to its end before it is reported, so that invalid JSON
-/// after it is reported first.
+/// Reads a value of any type. A value of the wrong type is read to its end before the error, so that invalid JSON after
+/// it is reported first.
 #[derive(Clone, Copy)]
 struct Value;
 
@@ -786,7 +787,7 @@ impl<'de> Visitor<'de> for Value {
     }
 }
 
-/// Reads an object into a list of its field names, for the message that one is missing.
+/// Reads the field names of an object into a list, for the message that a field is missing.
 struct FieldNameList;
 
 impl<'de> DeserializeSeed<'de> for FieldNameList {
@@ -834,7 +835,7 @@ mod tests {
     use super::super::open::Origin;
     use super::*;
 
-    /// A reader that returns its bytes in small pieces, then an error if it has one.
+    /// A reader that returns its bytes in small pieces, and then an error if it has one.
     struct Pieces {
         bytes: Vec<u8>,
         at: usize,
@@ -866,7 +867,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    /// Returns key and text as owned values, read with buffers that have other content.
+    /// Parses a line with buffers that have content from another line. Returns owned values.
     fn parse(line: &[u8], fields: &Fields) -> Result<(Vec<u8>, String), String> {
         parse_with(line, fields, InvalidUtf8::Error)
     }
@@ -896,7 +897,7 @@ mod tests {
         })))
     }
 
-    /// Returns the result of each line: `key=text`, or the message.
+    /// Returns the result of each line: `key=text`, or the error message.
     fn read_all(bytes: &[u8], piece: usize, max: usize) -> Vec<String> {
         let mut lines = json_lines(bytes, piece, None, max);
         let mut out = Vec::new();
@@ -928,9 +929,9 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_of_any_type_are_skipped_in_any_order() {
+    fn unused_fields_of_any_type_are_skipped() {
         let line = r#"{"a":[{"id":1}],"text":"x\n\u00fc","b":{"text":[]},"c":null,"\u0069d":"k","d":1e400}"#;
-        // A number beyond the range of floats is valid in an unused field.
+        // A number that exceeds the range of floats is valid in a field that is not used.
         let (key, text) = parse(line.as_bytes(), &fields()).unwrap();
         assert_eq!((key.as_slice(), text.as_str()), (&b"k"[..], "x\n\u{fc}"));
     }
@@ -978,7 +979,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_and_texts_are_read_by_paths_and_of_several_fields() {
+    fn keys_and_texts_are_read_from_nested_and_several_fields() {
         let line = br#"{"meta":{"url":"u","n":1.0},"title":"T","body":"B","none":null}"#;
         for (id, text, key, said) in [
             ("meta.url", "body", "u", "B"),
@@ -1016,7 +1017,7 @@ B"),
     }
 
     #[test]
-    fn keys_are_of_1_to_65535_bytes() {
+    fn keys_have_1_to_65535_bytes() {
         assert_eq!(message(r#"{"id":"","text":"t"}"#), r#"field "id": the key is empty"#);
         let line = |bytes: usize| format!(r#"{{"id":"{}","text":"t"}}"#, "k".repeat(bytes));
         assert!(parse(line(65_535).as_bytes(), &fields()).is_ok());
@@ -1024,7 +1025,7 @@ B"),
     }
 
     #[test]
-    fn invalid_json_is_reported_in_the_parsers_words_with_the_column() {
+    fn invalid_json_is_reported_with_the_column() {
         assert_eq!(message(r#"{"id":1,"text":"t",}"#), "invalid JSON at column 20: trailing comma");
         assert_eq!(message(r#"{"id":1 "text":"t"}"#), "invalid JSON at column 9: expected `,` or `}`");
         let after_object = message(r#"{"id":1,"text":"t"} x"#);
@@ -1063,7 +1064,7 @@ B"),
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_replaced_on_demand_and_the_line_is_counted() {
+    fn invalid_utf8_is_replaced_on_request_and_counted() {
         let mut line = br#"{"id":"k","text":"a"#.to_vec();
         line.extend(b"\xe4\xb8\xffb\"}");
         let mut buffers = LineBuffers::default();
@@ -1082,14 +1083,14 @@ B"),
         let sound = br#"{"id":"k","text":"a"}"#;
         let text = |text: &str| Ok((text.to_owned(), text.as_bytes().to_vec(), false));
         assert_eq!(parse(sound, InvalidUtf8::Replace, None), text("a"));
-        // Invalid bytes in another field are no loss of the text.
+        // Invalid bytes in another field do not make the text lossy.
         let elsewhere = b"{\"id\":\"k\",\"x\":\"\xff\",\"text\":\"a\"}";
         assert_eq!(parse(elsewhere, InvalidUtf8::Replace, None), text("a"));
         let halves = br#"{"id":"k","text":"a\ud800\ud83d\ude00"}"#;
         assert_eq!(parse(halves, InvalidUtf8::Replace, None).unwrap().0, "a\u{fffd}\u{1f600}");
         let cyrillic = b"{\"id\":\"k\",\"text\":\"\xcf\xf0\"}";
         assert_eq!(parse(cyrillic, InvalidUtf8::Error, Charset::named("windows-1251")), text("Пр"));
-        // A replaced byte is not a quote, so that invalid bytes cannot make a line valid JSON.
+        // Replacement characters are never quotes, so invalid bytes cannot make a line valid JSON.
         line.truncate(22);
         assert!(parse(&line, InvalidUtf8::Replace, None).is_err());
     }
@@ -1137,7 +1138,7 @@ B"),
     }
 
     #[test]
-    fn the_line_is_kept_verbatim_without_its_newline() {
+    fn line_is_returned_verbatim_without_its_newline() {
         let mut lines = json_lines(b"\xef\xbb\xbf {\"id\" : 1,\"text\":\"a\", \"z\":0} \r\n", 7, None, 1000);
         let (line, ..) = next(&mut lines).unwrap().unwrap().unwrap();
         assert_eq!(line, b" {\"id\" : 1,\"text\":\"a\", \"z\":0} ");
@@ -1158,7 +1159,7 @@ B"),
     }
 
     #[test]
-    fn endless_line_takes_the_memory_of_the_limit_and_one_chunk() {
+    fn endless_line_uses_at_most_the_limit_and_one_chunk_of_memory() {
         let max = 3 * CHUNK;
         let mut bytes = vec![b'x'; 20 * CHUNK];
         bytes.extend(b"\n{\"id\":1,\"text\":\"a\"}\n");
@@ -1191,7 +1192,7 @@ B"),
     }
 
     #[test]
-    fn an_interrupted_read_is_tried_again() {
+    fn interrupted_read_is_retried() {
         struct Interrupted(bool);
         impl Read for Interrupted {
             fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! Writes kept documents in the form in which they were read.
+//! Writes documents in the format in which they were read.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,45 +15,45 @@ use super::kept_names::name;
 use super::rows_kept;
 use twindex::sys::DurableFile;
 
-/// Suffix of a file of JSON lines.
+/// File name suffix of JSON Lines files.
 const JSONL: &str = "jsonl";
-/// Suffix of an ARC file.
+/// File name suffix of ARC files.
 const ARC: &str = "arc";
 
-/// A block of documents to write.
+/// A block of documents to be written.
 #[derive(Default)]
 pub struct KeptBlock {
-    /// The documents, each with the ending of its form.
+    /// The bytes of the documents, each with the ending of its form.
     bytes: Vec<u8>,
-    /// Runs of documents of one form; each row of a Parquet file is a run.
+    /// Runs of documents that have the same form. Each row of a Parquet file is a run of its own.
     runs: Vec<Run>,
-    /// Keys that differ from the keys in the lines.
+    /// The keys of documents whose key is not the one in their line.
     keys: Vec<OtherKey>,
 }
 
-/// Consecutive documents of one form.
+/// Consecutive documents that have the same form.
 struct Run {
     form: Form,
-    /// The end of the run in the bytes.
+    /// The end offset of the run in the bytes of the block.
     end: usize,
     documents: u64,
-    /// For a Parquet row, its number among all documents.
+    /// For a Parquet row, its index among all documents.
     document: u32,
-    /// Whether the last document ended at end of file without a newline.
+    /// Whether the last document was at the end of its file and has no newline.
     is_open: bool,
 }
 
-/// A key that differs from the key in its line.
+/// The key of a document whose line has another key.
 struct OtherKey {
     run: usize,
-    /// Number of documents before it in its run, and the start of its line.
+    /// Number of documents before this one in the run, and the start of its line.
     before: u64,
     start: usize,
     key: Vec<u8>,
 }
 
 impl KeptBlock {
-    /// Size in bytes from which on a block is full.
+    /// Size in bytes at which a block is full.
     const BYTES: usize = 1 << 20;
 
     /// Removes all documents.
@@ -76,8 +76,8 @@ impl KeptBlock {
         self.bytes.len() >= Self::BYTES
     }
 
-    /// Adds a document: its number, its line with the ending in its file, and its key if that differs from the key in the
-    /// line.
+    /// Adds a document. `document` is its index, `ending` the line ending in its file, and `key` its key if the line
+    /// has another key or none.
     pub fn push(&mut self, document: u32, form: Form, line: &[u8], ending: Ending, key: Option<&[u8]>) {
         if let Some(last) = self.runs.last_mut()
             && last.is_open
@@ -112,42 +112,42 @@ impl KeptBlock {
     }
 }
 
-/// Writes documents to files: one of JSON lines, one for each kind of archive, and one for each table header and each set
-/// of columns. Documents of one form come one after the other, so that only one file is open at a time.
+/// Writes documents to files: one for JSON Lines, one for each kind of archive, and one for each table header and each
+/// set of Parquet columns. Documents of the same form follow one another, so only one file is open at a time.
 pub struct KeptWriter<'n> {
     folder: PathBuf,
     headers: Headers,
     files: Vec<KeptFile>,
     open: Option<OpenOutput>,
     columns: rows_kept::Writers<'n>,
-    /// The beginning of the file names.
+    /// The start of the file names.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
 }
 
-/// A file of documents.
+/// A file to which documents are written.
 struct KeptFile {
     suffix: &'static str,
-    /// The number of the header, if the file is a table.
+    /// The index of the header if the file is a table; otherwise `None`.
     header: Option<u32>,
     name: String,
-    /// Number of documents written; for a table, the number of the last line, as a reader counts lines.
+    /// Number of documents written. For a table, the number of the last line, as a reader counts lines.
     written: u64,
-    /// Whether the last line has no newline yet, because it had none in its own file.
+    /// Whether the last line has no newline yet, because it had none in its input file.
     is_open: bool,
 }
 
-/// The file that is currently written.
+/// The file that is being written.
 struct OpenOutput {
     at: usize,
     file: DurableFile,
-    /// Keys that differ from those in the lines; opened with the first one.
+    /// The keys that differ from those in the lines; created when the first one is added.
     keys: Option<kept_keys::KeyWriter>,
 }
 
 impl<'n> KeptWriter<'n> {
-    /// Creates a writer for a folder; file names begin with `stem`. It annotates Parquet rows and table headers; lines must
-    /// be annotated by the caller.
+    /// Creates a writer for files in a folder. File names begin with `stem`. It adds fields to Parquet rows and to
+    /// table headers. The caller must add them to lines.
     #[must_use]
     pub fn new(
         folder: &Path,
@@ -160,18 +160,19 @@ impl<'n> KeptWriter<'n> {
         Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation }
     }
 
-    /// Cuts these spans from the texts of Parquet rows while they are copied; lines must be cut by the caller.
+    /// Removes these spans from the texts of Parquet rows while they are copied. The caller must remove them from
+    /// lines.
     #[must_use]
     pub fn without(mut self, cuts: Cuts<'n>) -> Self {
         self.columns.set_cuts(cuts);
         self
     }
 
-    /// Writes documents.
+    /// Writes the documents of a block.
     ///
     /// # Errors
     ///
-    /// The file of the documents cannot be written; a Parquet file cannot be read again.
+    /// The file cannot be written, or a Parquet file cannot be read again.
     pub fn write(&mut self, block: &KeptBlock) -> anyhow::Result<()> {
         let (mut start, mut keys) = (0, &block.keys[..]);
         for (number, run) in block.runs.iter().enumerate() {
@@ -230,7 +231,7 @@ impl<'n> KeptWriter<'n> {
         Ok(())
     }
 
-    /// Opens the file for documents of this kind, and returns its number.
+    /// Opens the file for documents of this form, and returns its index.
     fn file(&mut self, suffix: &'static str, header: Option<u32>) -> anyhow::Result<usize> {
         let same = |file: &KeptFile| (file.suffix, file.header) == (suffix, header);
         if let Some(open) = &self.open
@@ -274,9 +275,9 @@ impl<'n> KeptWriter<'n> {
         let at = known.unwrap_or(self.files.len());
         if known.is_none() {
             let lines = |line: &[u8]| memchr::memchr_iter(b'\n', line).count() as u64;
-            // The end of the last line is counted when it is written.
+            // The newline of the last line is counted when it is written.
             let is_open = first.as_ref().is_some_and(|header| header.line.is_some() && header.ending == Ending::None);
-            // The description of an ARC file is its first record.
+            // The first record of an ARC file is its description.
             let written = first.map_or(u64::from(suffix == ARC), |header| {
                 header.line.as_deref().map_or(0, |line| lines(line) + u64::from(!is_open))
             });
@@ -286,15 +287,15 @@ impl<'n> KeptWriter<'n> {
         Ok(at)
     }
 
-    /// Makes the open file durable, and closes it.
+    /// Syncs and closes the open file.
     fn close(&mut self) -> anyhow::Result<()> {
         let Some(OpenOutput { at, file, keys }) = self.open.take() else { return Ok(()) };
         let finished = file.finish().and_then(|()| keys.map_or(Ok(()), kept_keys::KeyWriter::finish));
         finished.with_context(|| format!("{}: cannot write", self.files[at].name))
     }
 
-    /// Makes the files durable, and returns their names. Each form of an input has a file, even if no document was kept;
-    /// tables have their header. If there is no other file, creates one of JSON lines.
+    /// Syncs all files, and returns their names. Each form among the inputs has a file, even if no document was kept;
+    /// tables have their header. If there is no other file, an empty JSON Lines file is created.
     ///
     /// # Errors
     ///
@@ -320,7 +321,7 @@ impl<'n> KeptWriter<'n> {
     }
 }
 
-/// Returns the suffix of the file for documents of one form.
+/// Returns the file name suffix for documents of this form.
 fn suffix(form: Form, headers: &Headers) -> &'static str {
     match form {
         Form::Json | Form::Html => JSONL,

@@ -1,6 +1,7 @@
-//! Keys of kept documents that differ from the keys in their lines: numbered keys, and keys made of a file and a line. They
-//! are stored beside the file of documents, as `kept.jsonl.keys`: a table of the document's number in the file, counted as
-//! in a [`Place`](super::Place), and the key. So later readers of the documents use the same keys.
+//! Keys of kept documents whose lines have no key or another key: keys with an added number, and keys that consist of a
+//! file and a line number. They are stored next to the file of documents, as `kept.jsonl.keys`. Each row of this table
+//! has the number of a document in the file, counted as in a [`Place`](super::Place), and its key. So a run that reads
+//! the kept documents uses the same keys.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,11 +13,11 @@ use super::{Place, Problem, TableLines};
 use twindex::sys::DurableFile;
 use crate::tsv;
 
-/// Suffix of such files, after the name of the file of documents.
+/// Suffix that is added to the name of the file of documents.
 pub const SUFFIX: &str = ".keys";
 const HEADER: &str = "number\tkey";
 
-/// Returns whether a file name is that of a file of keys.
+/// Returns whether a file name is that of a key file.
 #[must_use]
 pub fn is_name(file: &str) -> bool {
     file.strip_suffix(SUFFIX).is_some_and(is_ours)
@@ -32,18 +33,19 @@ fn beside(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// The keys of one file, in the order of the documents.
+/// Reads the keys of one file, in the order of the documents.
 pub(super) struct KeptKeys {
     lines: TableLines,
     next: Option<(u64, Vec<u8>)>,
 }
 
 impl KeptKeys {
-    /// Opens the keys stored beside a file; `None` if `dedup` did not write the file, or all keys are in its lines.
+    /// Opens the key file next to the file at `path`; `None` if `dedup` did not write the file, or if all keys are in
+    /// its lines.
     ///
     /// # Errors
     ///
-    /// The keys cannot be read.
+    /// The key file cannot be read.
     pub(super) fn beside(path: &Path) -> Result<Option<Self>, Problem> {
         let is_kept = path.file_name().and_then(|name| name.to_str()).is_some_and(is_ours);
         let file = beside(path);
@@ -72,11 +74,12 @@ impl KeptKeys {
         Ok(())
     }
 
-    /// Returns the key of the document with this number, if it differs from the key in its line. Numbers must be ascending.
+    /// Returns the key of the document with this number; `None` if it is the key in its line. Numbers must be
+    /// ascending.
     ///
     /// # Errors
     ///
-    /// The keys cannot be read further.
+    /// The key file cannot be read further.
     pub(super) fn of(&mut self, number: u64) -> Result<Option<Vec<u8>>, Problem> {
         while let Some((next, key)) = &mut self.next {
             if *next > number {
@@ -97,17 +100,17 @@ fn problem(file: &Path, error: &anyhow::Error) -> Problem {
     Problem { place: Place::file(Arc::from(file)), reason: format!("{error:#}") }
 }
 
-/// Writes the keys of one file.
+/// Writes the key file of one file.
 pub(super) struct KeyWriter {
     file: DurableFile,
     waiting: Vec<u8>,
 }
 
-/// Size of a write in bytes.
+/// Number of bytes written at a time.
 const TOGETHER: usize = 1 << 16;
 
 impl KeyWriter {
-    /// Opens the file of keys for the file `kept` in a folder, after keys that were written before.
+    /// Opens the key file for the file `kept` in a folder. New keys are appended to those written before.
     ///
     /// # Errors
     ///
@@ -138,7 +141,7 @@ impl KeyWriter {
         Ok(())
     }
 
-    /// Makes the file durable.
+    /// Writes the remaining keys and syncs the file.
     ///
     /// # Errors
     ///
@@ -154,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kept_keys_are_read_back_by_number_and_unknown_numbers_give_none() {
+    fn kept_keys_are_found_by_document_number() {
         let folder = tempfile::tempdir().unwrap();
         for some in [&[(2, &b"a\tb#2"[..]), (3, b"c\xff")][..], &[(900, b"d")]] {
             let mut writer = KeyWriter::open(folder.path(), "kept.jsonl").unwrap();

@@ -1,32 +1,32 @@
-//! File names of written documents.
+//! Names of the files to which documents are written.
 
 use super::form::PARQUET;
 
-/// The beginning of the names of files of kept documents.
+/// The start of the names of files with kept documents.
 pub const KEPT: &str = "kept";
-/// The beginning of the names of files of all documents with their decisions.
+/// The start of the names of files with all documents and the decisions about them.
 pub const ANNOTATED: &str = "annotated";
-/// The beginning of the names of files of all documents with the repeated spans of their texts.
+/// The start of the names of files with all documents and the repeated spans of their texts.
 pub const MARKED: &str = "marked";
 
-/// Returns the name of a file of documents; `number` counts the files with the same suffix from 0.
+/// Returns the name of a file of documents. `number` is its index, from 0, among the files with this suffix.
 pub(super) fn name(stem: &str, suffix: &str, number: usize) -> String {
     if number == 0 { format!("{stem}.{suffix}") } else { format!("{stem}-{}.{suffix}", number + 1) }
 }
 
-/// Returns whether a file name is that of a file of kept documents.
+/// Returns whether a file name is that of a file with kept documents.
 #[must_use]
 pub fn is_name(file: &str) -> bool {
     begins_with(file, KEPT)
 }
 
-/// Returns whether a file name is that of a file of all documents with their decisions.
+/// Returns whether a file name is that of a file with all documents and the decisions about them.
 #[must_use]
 pub fn is_name_of_annotated(file: &str) -> bool {
     begins_with(file, ANNOTATED)
 }
 
-/// Returns whether a file name is that of a file of all documents with the repeated spans of their texts.
+/// Returns whether a file name is that of a file with all documents and the repeated spans of their texts.
 #[must_use]
 pub fn is_name_of_marked(file: &str) -> bool {
     begins_with(file, MARKED)
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_kept_files_are_recognised_and_others_are_not() {
+    fn only_names_of_kept_files_are_recognised() {
         for (suffix, number, wanted) in [("jsonl", 0, "kept.jsonl"), ("csv", 1, "kept-2.csv")] {
             assert_eq!(name(KEPT, suffix, number), wanted);
             assert!(is_name_of_annotated(&name(ANNOTATED, suffix, number)));

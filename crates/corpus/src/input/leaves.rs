@@ -1,4 +1,5 @@
-//! The columns of a Parquet file with keys and texts, including nested ones, and the text form of keys.
+//! The columns of a Parquet file that have keys and texts, including nested columns, and the conversion of keys to
+//! text.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -12,24 +13,24 @@ use parquet::schema::types::SchemaDescriptor;
 
 use super::fields::{FieldPath, Selection};
 
-/// Returns whether a type of column is accepted.
+/// A test whether a column type is accepted.
 pub(super) type TypeTest = fn(&DataType) -> bool;
 
 /// A column, or a field nested in a column.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
-    /// The number of the top-level column.
+    /// The index of the top-level column.
     pub(super) root: usize,
-    /// The positions of the nested fields on the path to the leaf.
+    /// The indices of the nested fields on the path to the leaf.
     below: Vec<usize>,
-    /// The number among the stored columns.
+    /// The index among the leaf columns of the file.
     pub(super) stored: Option<usize>,
-    /// Whether its 16 bytes are a UUID, which the Arrow type does not show.
+    /// Whether the value is a UUID of 16 bytes, which the Arrow type does not show.
     is_uuid: bool,
 }
 
 impl Leaf {
-    /// Returns the array of the leaf's values; `None` if a parent is null in this row.
+    /// Returns the array of the leaf's values; `None` if a parent of the leaf is null in this row.
     pub(super) fn of<'b>(&self, batch: &'b RecordBatch, at: usize) -> Option<&'b dyn Array> {
         let mut column = batch.column(self.root).as_ref();
         for &below in &self.below {
@@ -41,7 +42,8 @@ impl Leaf {
         Some(column)
     }
 
-    /// Returns a key, or a part of one: numbers in digits, times in ISO 8601 format, UUIDs with hyphens.
+    /// Returns the value in a row as a key or as a part of a key: numbers as decimal digits, times in ISO 8601 format,
+    /// UUIDs with hyphens. `None` for null.
     pub(super) fn key(&self, batch: &RecordBatch, at: usize) -> Option<Vec<u8>> {
         let column = self.of(batch, at)?;
         if column.is_null(at) {
@@ -84,7 +86,7 @@ pub(super) fn bytes(column: &dyn Array, at: usize) -> Option<&[u8]> {
     })
 }
 
-/// Returns an integer in digits; `None` for null.
+/// Returns an integer as decimal digits; `None` for null.
 pub(super) fn digits(column: &dyn Array, at: usize) -> Option<String> {
     if column.is_null(at) {
         return None;
@@ -102,12 +104,12 @@ pub(super) fn digits(column: &dyn Array, at: usize) -> Option<String> {
     })
 }
 
-/// Returns the value of a column of texts or of integers.
+/// Returns the value in a column of texts or integers, integers as decimal digits; `None` for null.
 pub(super) fn number_or_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
     digits(column, at).map(String::into_bytes).or_else(|| bytes(column, at).map(<[u8]>::to_vec))
 }
 
-/// Returns a time without its zone; `None` if it is outside the years that the calendar supports.
+/// Returns a time without its time zone; `None` if the calendar does not support its year.
 fn time(column: &dyn Array, unit: TimeUnit, at: usize) -> Option<String> {
     let time = match unit {
         TimeUnit::Second => column.as_primitive::<TimestampSecondType>().value_as_datetime(at),
@@ -118,7 +120,7 @@ fn time(column: &dyn Array, unit: TimeUnit, at: usize) -> Option<String> {
     time.map(|time| format!("{time:?}"))
 }
 
-/// Returns bytes in hexadecimal digits, with hyphens before some of them.
+/// Returns bytes as hexadecimal digits, with hyphens before the bytes at these positions.
 fn hex(bytes: &[u8], hyphens: &[usize]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len() + hyphens.len());
     for (number, byte) in bytes.iter().enumerate() {
@@ -145,7 +147,7 @@ pub(super) fn is_text(of_type: &DataType) -> bool {
     )
 }
 
-/// Returns whether the type is one of texts or of integers.
+/// Returns whether the type is a text or an integer type.
 pub(super) fn is_text_or_number(of_type: &DataType) -> bool {
     is_text(of_type) || of_type.is_integer()
 }
@@ -167,21 +169,21 @@ pub(super) fn is_key(of_type: &DataType) -> bool {
         )
 }
 
-/// The columns of a file.
+/// The columns of a Parquet file.
 #[derive(Clone, Copy)]
 pub(super) struct Table<'t> {
     pub(super) columns: &'t Fields,
-    /// The stored columns.
+    /// The leaf columns.
     pub(super) stored: &'t SchemaDescriptor,
 }
 
 impl Table<'_> {
-    /// Returns whether a column has this name.
+    /// Returns whether a top-level column has this name.
     pub(super) fn has(self, name: &str) -> bool {
         self.columns.iter().any(|column| column.name() == name)
     }
 
-    /// Returns the columns that a name, a path, or a list of them selects.
+    /// Returns the columns that a name selects. It may be a plain name, a path, or a list of them.
     ///
     /// # Errors
     ///

@@ -1,20 +1,21 @@
-//! Texts that lost bytes or lone surrogates in decoding: records what U+FFFD has replaced.
+//! Texts with bytes or lone surrogates that could not be decoded: records what U+FFFD has replaced.
 //!
-//! A *marked* text has all lost data, in a form that differs for any two different inputs: U+10FFFF, four digits for each
-//! lone surrogate, U+10FFFF. A byte `XX` counts as the surrogate `dcXX`, as in Python's `surrogateescape`, and U+10FFFF
-//! itself is doubled. Such texts are compared in marked form, and shown with U+FFFD.
+//! A *marked* text contains all undecodable data, so that different inputs have different marked texts. Each lone
+//! surrogate is encoded as U+10FFFF, four hexadecimal digits, U+10FFFF. An invalid byte `XX` is encoded like the
+//! surrogate `dcXX`, as in Python's `surrogateescape`. U+10FFFF itself is doubled. Such texts are compared in marked
+//! form, and shown with U+FFFD.
 
 use std::fmt::Write;
 
-/// The character before and after lost data.
+/// The character before and after undecodable data.
 const MARK: char = '\u{10ffff}';
 
-/// The first byte of the compared bytes of a text that lost data; no UTF-8 text begins with it.
+/// The first of the compared bytes if decoding a text was lossy. No UTF-8 text begins with it.
 pub(super) const LOSSY: u8 = 0xff;
-/// The first byte of the compared bytes of a page that shows no text.
+/// The first of the compared bytes of a page that shows no text.
 pub(super) const UNSEEN: u8 = 0xfe;
 
-/// Marks bytes that are not UTF-8.
+/// Returns the text with invalid bytes marked.
 pub(super) fn mark(bytes: &[u8]) -> String {
     let mut marked = String::with_capacity(bytes.len() + bytes.len() / 8);
     for chunk in bytes.utf8_chunks() {
@@ -39,12 +40,12 @@ fn push_lost(marked: &mut String, halves: impl ExactSizeIterator<Item = u16>) {
     }
     marked.push(MARK);
     for half in halves {
-        let _ = write!(marked, "{half:04x}"); // a string takes everything
+        let _ = write!(marked, "{half:04x}"); // writing to memory does not fail
     }
     marked.push(MARK);
 }
 
-/// Marks a line of JSON where it is not UTF-8, and where an escape is a lone surrogate.
+/// Returns a JSON line with invalid bytes and escapes of lone surrogates marked.
 pub(super) fn mark_json(line: &[u8]) -> String {
     let plain = mark(line);
     let mut marked = String::with_capacity(plain.len());
@@ -53,7 +54,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
         marked.push_str(&rest[..at]);
         rest = &rest[at..];
         let Some(first) = half(rest) else {
-            // Any other escape is the backslash and the escaped character.
+            // Any other escape is the backslash and one character.
             let end = rest.char_indices().nth(2).map_or(rest.len(), |(end, _)| end);
             marked.push_str(&rest[..end]);
             rest = &rest[end..];
@@ -78,7 +79,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
             push_lost(&mut marked, [first].into_iter());
             rest = &rest[ESCAPE..];
         } else {
-            // Bytes that were the incomplete beginning of a character get one mark here.
+            // Bytes that are an incomplete character are marked together here.
             marked.push_str(&mark(&bytes));
         }
     }
@@ -86,22 +87,22 @@ pub(super) fn mark_json(line: &[u8]) -> String {
     marked
 }
 
-/// Number of bytes of an escape with a number.
+/// Length in bytes of a `\u` escape.
 const ESCAPE: usize = 6;
 
-/// Returns the surrogate that an escape at the beginning encodes.
+/// Returns the surrogate that an escape at the start of `rest` encodes; `None` if there is no such escape.
 fn half(rest: &str) -> Option<u16> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let half = u16::from_str_radix(digits, 16).ok()?;
     (0xd800..0xe000).contains(&half).then_some(half)
 }
 
-/// Returns whether a line may have an escape of a lone surrogate: whether it has an escape of any surrogate.
+/// Returns whether a line may contain an escape of a lone surrogate: whether it has an escape of any surrogate.
 pub(super) fn has_half(line: &str) -> bool {
     memchr::memmem::find_iter(line.as_bytes(), b"\\u").any(|at| half(&line[at..]).is_some())
 }
 
-/// Returns a marked text with U+FFFD in place of marks; `None` if it has no marks.
+/// Returns a marked text with U+FFFD instead of marks; `None` if it has no marks.
 pub(super) fn shown(marked: &str) -> Option<String> {
     if !marked.contains(MARK) {
         return None;
@@ -112,7 +113,7 @@ pub(super) fn shown(marked: &str) -> Option<String> {
     }).collect())
 }
 
-/// Returns whether a marked text lost data.
+/// Returns whether a marked text has undecodable data.
 pub(super) fn is_lossy(marked: &str) -> bool {
     parts(marked).any(|part| matches!(part, TextPart::Lost))
 }
@@ -122,7 +123,7 @@ enum TextPart<'m> {
     Lost,
 }
 
-/// Returns the parts of a marked text between marks: alternately text and lost data.
+/// Splits a marked text at the marks: the parts are alternately text and undecodable data.
 fn parts(marked: &str) -> impl Iterator<Item = TextPart<'_>> {
     marked.split(MARK).enumerate().map(|(number, part)| match (number % 2, part) {
         (0, text) => TextPart::Text(text),
@@ -131,7 +132,7 @@ fn parts(marked: &str) -> impl Iterator<Item = TextPart<'_>> {
     })
 }
 
-/// Appends bytes as a JSON string; each byte that is not UTF-8 becomes a lone surrogate.
+/// Appends bytes as a JSON string. Each invalid byte is encoded as a lone surrogate.
 pub(super) fn push_json(line: &mut Vec<u8>, bytes: &[u8]) -> anyhow::Result<()> {
     line.push(b'"');
     for chunk in bytes.utf8_chunks() {
@@ -151,8 +152,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the bytes that were marked; a lone surrogate that is not a byte is encoded as UTF-8 would. As marking can be
-    /// reversed, no two inputs have the same marks.
+    /// Returns the bytes before marking; a lone surrogate that does not stand for a byte is encoded as in UTF-8. Since
+    /// marking can be reversed, different inputs have different marked texts.
     fn bytes(marked: &str) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (number, part) in marked.split(MARK).enumerate() {

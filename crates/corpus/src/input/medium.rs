@@ -1,19 +1,19 @@
-//! Detects the type of an HTTP response by its first bytes, if its header does not state it: a page, another text, or
+//! Detects the content type of an HTTP response from its first bytes if the header has none: a page, other text, or
 //! neither (the MIME Sniffing standard of the WHATWG, sections 5 and 7.1).
 
-/// Number of bytes that are examined.
+/// Number of bytes at the start of the content that are checked.
 const LOOKED_AT: usize = 1445;
-/// The tags that begin a page, after white space; white space or `>` must follow the name.
+/// The tags with which a page may begin, after white space. A space or `>` must follow the tag name.
 const TAGS: [&str; 16] = [
     "<!DOCTYPE HTML", "<HTML", "<HEAD", "<SCRIPT", "<IFRAME", "<H1", "<DIV", "<FONT", "<TABLE", "<A", "<STYLE", "<TITLE",
     "<B", "<BODY", "<BR", "<P",
 ];
-/// The names of scripts and styles among types of text.
+/// The names of script and style types among the text types.
 const NOT_SHOWN: [&str; 8] = [
     "css", "ecmascript", "javascript", "jscript", "livescript", "x-ecmascript", "x-javascript", "vbscript",
 ];
 
-/// Returns the type of content with this beginning; `None` if it is not text.
+/// Returns the content type of content that begins with these bytes; `None` if it is not text.
 pub(super) fn sniffed(content: &[u8]) -> Option<&'static [u8]> {
     let start = &content[..content.len().min(LOOKED_AT)];
     let text = start.trim_ascii_start();
@@ -32,7 +32,7 @@ fn begins_with(text: &[u8], tag: &[u8]) -> bool {
     start.eq_ignore_ascii_case(tag) && rest.first().is_some_and(|byte| b" >".contains(byte))
 }
 
-/// Returns whether a type of text is that of scripts or styles, which are not documents.
+/// Returns whether a text type is that of scripts or styles, which are not documents.
 pub(super) fn is_not_shown(medium: &[u8]) -> bool {
     medium.get(5..).is_some_and(|name| NOT_SHOWN.iter().any(|other| name.eq_ignore_ascii_case(other.as_bytes())))
 }

@@ -1,4 +1,4 @@
-//! Reads documents for all verbs.
+//! Reads documents for all commands.
 //!
 //! ```text
 //! PATH            is                                          its documents
@@ -13,17 +13,17 @@
 //! anything else   what its beginning says: records, or a text, with a remark
 //! ```
 //!
-//! A file that ends in `.gz`, `.zst` or `.zstd` is decompressed, and the ending is not part of a key; inside a folder of
-//! texts a compressed file counts as binary. [`InputFormat`] overrides the file names. Texts are UTF-8, and a byte order
-//! mark at their start is removed.
+//! A file whose name ends in `.gz`, `.zst` or `.zstd` is decompressed, and this suffix is not part of its key. Inside a
+//! folder of texts, a compressed file is treated as binary. [`InputFormat`] overrides the file names. Texts are UTF-8;
+//! a byte order mark at the start of a text is removed.
 //!
-//! Two kinds of errors are distinguished. A *bad record* concerns one document (a missing field, invalid JSON, a file of a
-//! folder that cannot be opened) and may be skipped, up to [`InputOptions::skip_bad`] times. Any other error (a truncated
-//! archive, a failing disk) ends the reading. Files of a folder that are not text are not errors: they are skipped and
-//! counted.
+//! There are two kinds of errors. A *bad record* affects a single document, such as a missing field, invalid JSON, or a
+//! file in a folder that cannot be opened. Up to [`InputOptions::skip_bad`] bad records are skipped. Any other error,
+//! such as a truncated archive or a failing disk, ends the reading. Files in folders that are not text are not errors:
+//! they are skipped and counted.
 //!
-//! Reading and parsing are separate. [`Documents`] reads [`Batch`]es, one after the other. Any thread can parse the lines
-//! of a chunk of a batch, and [`Documents::account`] takes the results in the order of the input.
+//! Reading and parsing are separate. [`Documents`] reads [`Batch`]es in order. Any thread can parse the lines in a
+//! chunk of a batch. [`Documents::account`] takes the counts of the chunks in the order of the input.
 
 mod annotate;
 mod arc;
@@ -119,31 +119,31 @@ pub use place::Place;
 pub use revisit::revisit;
 use window::Window;
 
-/// The longest key in bytes, which is the limit of the index.
+/// Maximum length of a key in bytes; it is the limit of the index.
 const KEY_BYTES_MAX: usize = 65_535;
 /// Default name of the key field.
 const ID_FIELD: &str = "id";
 /// Default name of the text field.
 const TEXT_FIELD: &str = "text";
-/// Number of column names shown of a table without the wanted column, and number of characters shown of each.
+/// Number of column names that a message shows of a table without the wanted column, and number of characters of each.
 const NAMES_SHOWN: usize = 8;
 const NAME_CHARACTERS_SHOWN: usize = 40;
-/// Number of bad records kept for the summary.
+/// Number of bad records that the summary lists.
 const BAD_KEPT: usize = 5;
-/// Number of bytes shown of the beginning and of the end of a long reason.
+/// Number of bytes at the start and at the end of a long reason that a message shows.
 const REASON_BEGINNING: usize = 600;
 const REASON_END: usize = 300;
 
-/// The treatment of a text with bytes that are not valid in UTF-8, or in its encoding.
+/// What happens to a text with bytes that are invalid in its encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidUtf8 {
-    /// [`InvalidUtf8::Replace`] for pages of HTML and web archives, [`InvalidUtf8::Error`] for all else.
+    /// [`InvalidUtf8::Replace`] for HTML pages and web archives, [`InvalidUtf8::Error`] for other inputs.
     #[default]
     Usual,
-    /// A line, or a named file, is a bad record; files in folders are skipped.
+    /// A line or a named file with invalid bytes is a bad record. Files in folders are skipped.
     Error,
-    /// Each maximal invalid part of a character, and each byte that begins no character, is replaced by U+FFFD, except in
-    /// keys. `dedup` compares such a text only by its bytes.
+    /// Each maximal invalid part of a character, and each byte that cannot begin a character, is replaced with U+FFFD.
+    /// Invalid bytes in keys are an error. `dedup` compares such a text only for equality of its bytes.
     Replace,
     /// The text is skipped and counted.
     Skip,
@@ -160,7 +160,7 @@ impl InvalidUtf8 {
     }
 }
 
-/// The advice in a message about a text with invalid bytes.
+/// The advice in messages about texts with invalid bytes.
 const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --invalid-utf8 replace takes it, and compares it by \
                             its bytes alone";
 
@@ -168,29 +168,29 @@ const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --in
 const UTF16_ADVICE: &str =
     "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
 
-/// What a text lacks of its document.
+/// What was lost when a document was converted to text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     None,
-    /// Bytes that are invalid in its encoding.
+    /// Bytes that are invalid in the encoding.
     Bytes,
-    /// The whole page, which shows no text.
+    /// The whole page, because it shows no text.
     Unseen,
 }
 
 /// How the format of inputs is determined.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
-    /// By the file name: see the module documentation.
+    /// From the file name; see the module documentation.
     #[default]
     Auto,
-    /// Each file is one document, whatever its name; also standard input, with the key `-`.
+    /// Each file is a single document, whatever its name. Standard input is a document with the key `-`.
     Text,
-    /// Records of this kind, whatever the name. In a folder, only files named as this kind are read.
+    /// Records in this format, whatever the file name. In a folder, only files with a suffix of this format are read.
     Records(Kind),
 }
 
-/// The format of an input's records.
+/// The format of records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// JSON lines.
@@ -199,13 +199,13 @@ pub enum Kind {
     Csv,
     /// Tab-separated values.
     Tsv,
-    /// Texts of web archives.
+    /// Texts in WET files.
     Wet,
-    /// Pages of web archives.
+    /// Pages in WARC files.
     Warc,
-    /// Tables of Parquet.
+    /// Rows of Parquet files.
     Parquet,
-    /// Pages of ARC files.
+    /// Pages in ARC files.
     Arc,
 }
 
@@ -213,7 +213,7 @@ impl Kind {
     const ALL: [Self; 7] =
         [Self::Jsonl, Self::Csv, Self::Tsv, Self::Wet, Self::Warc, Self::Parquet, Self::Arc];
 
-    /// Returns the suffixes of file names of this kind, without those of compressions.
+    /// Returns the file name suffixes of this format, without suffixes of compressions.
     fn suffixes(self) -> &'static [&'static str] {
         match self {
             Self::Jsonl => &["jsonl", "ndjson", "json", "jl", "jsonlines"],
@@ -226,7 +226,8 @@ impl Kind {
         }
     }
 
-    /// Returns the format by a file's name. `None` for a Parquet file that is compressed as a whole.
+    /// Returns the format that a file name indicates; `None` if it indicates none, or a Parquet file that is compressed
+    /// as a whole.
     fn of_name(path: &Path) -> Option<Self> {
         let plain = open::without_compression(path);
         let suffix = plain.extension()?;
@@ -235,52 +236,51 @@ impl Kind {
     }
 }
 
-/// The options for reading inputs.
+/// Options for reading inputs.
 #[derive(Clone, Debug)]
 pub struct InputOptions {
-    /// The field with the text, `text` by default. A field with exactly this name comes first; otherwise the name may be a
-    /// path into objects (`meta.text`, or the JSON pointer `/meta/text`). Several names, separated by commas, give values
-    /// joined by line ends. A null text is empty.
+    /// The field that contains the text. Default: `text`. If no field has exactly this name, the name may be a path
+    /// into nested objects: `meta.text`, or the JSON pointer `/meta/text`. The values of several fields, given as names
+    /// separated by commas, are joined with line ends. A null text is empty.
     pub text_field: String,
-    /// Whether the text field holds features instead: an array of strings and integers, an array of pairs of a feature and
-    /// its weight, or an object of weights.
+    /// Whether the text field contains features instead of a text: an array of strings and integers, an array of pairs
+    /// of a feature and its weight, or an object of weights.
     pub features: bool,
-    /// The format of fingerprints, if the text field holds a fingerprint instead of a text.
+    /// The format of fingerprints, if the text field contains a fingerprint instead of a text.
     pub fingerprint: Option<FingerprintForm>,
-    /// The field with the key, `id` by default; a path, or several as for texts, joined by commas. Numbers, decimals, UUIDs
-    /// and times are used as they are written.
+    /// The field that contains the key. Default: `id`. It may be a path, or several fields, whose values are joined
+    /// with commas. Numbers, decimals, UUIDs and times are used as they are written.
     pub id_field: String,
-    /// Whether records without the key field get a key; [`Ids::FieldOrLine`] by default, which is the same as
-    /// [`Ids::Field`] if `id_field` is not `id`.
+    /// The source of keys. Default: [`Ids::FieldOrLine`], which acts as [`Ids::Field`] if `id_field` is not `id`.
     pub ids: Ids,
-    /// The fields with data that a document has in addition to its text.
+    /// The fields from which other values than key and text are read.
     pub attached: AttachedFields,
-    /// Fields that no record may have, as they are added to the output.
+    /// Field names that no record may have, because fields with these names are added to the output.
     pub reserved: Vec<String>,
     /// How the format of inputs is determined.
     pub format: InputFormat,
-    /// Patterns of the files of folders to read, all if empty: of file names or, with a `/`, of paths below the folder.
+    /// Patterns of the files in folders that are read; if empty, all files. A pattern is matched against the file name
+    /// or, if it contains `/`, against the path relative to the folder.
     pub include: Vec<String>,
-    /// Patterns of the files of folders to ignore.
+    /// Patterns of the files in folders that are ignored.
     pub exclude: Vec<String>,
-    /// The dialect of tables of text.
+    /// The dialect of CSV and TSV tables.
     pub dialect: Dialect,
-    /// Maximal number of bad records to skip and count; one more is an error.
+    /// Maximum number of bad records that are skipped and counted. One more is an error.
     pub skip_bad: u64,
-    /// The treatment of bytes that are not valid in UTF-8, or in the encoding.
+    /// What happens to texts with bytes that are invalid in their encoding.
     pub invalid_utf8: InvalidUtf8,
-    /// The encoding of texts; `None` is UTF-8, and [`Charset::Auto`] for pages of HTML. In web archives it applies to
-    /// pages. Parquet is always UTF-8.
+    /// The encoding of texts. `None` means UTF-8, or [`Charset::Auto`] for HTML pages. In web archives the encoding
+    /// applies to pages. Parquet is always UTF-8.
     pub encoding: Option<Charset>,
-    /// The longest line or text file in bytes that is read as a document: 256 MiB by default. Memory use is bounded by a
-    /// small multiple of it.
+    /// Maximum length in bytes of a line or text file. Default: 256 MiB. Memory use is at most a small multiple of it.
     pub record_bytes_max: usize,
-    /// Whether documents that a pipe has delivered are returned before waiting for more.
+    /// Whether documents that were already read from a pipe are returned before the reader waits for more.
     pub streaming: bool,
 }
 
 impl InputOptions {
-    /// Returns whether documents have no text, but features or fingerprints.
+    /// Returns whether documents have features or fingerprints instead of texts.
     #[must_use]
     pub fn is_brought(&self) -> bool {
         self.features || self.fingerprint.is_some()
@@ -310,16 +310,16 @@ impl Default for InputOptions {
     }
 }
 
-/// Counts of the input read and skipped so far.
+/// Counts of the documents read and skipped so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Number of documents returned.
     pub documents: u64,
-    /// Total length in bytes of the texts in UTF-8, or of the names of the features.
+    /// Total length of the texts in bytes of UTF-8, or of the names of all features.
     pub text_bytes: u64,
     /// Number of documents in which invalid bytes were replaced.
     pub replaced_utf8: u64,
-    /// The first document in which bytes were replaced.
+    /// The position of the first document in which invalid bytes were replaced.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_replaced: Option<String>,
     /// Number of documents that were skipped because of invalid bytes.
@@ -334,66 +334,68 @@ pub struct Counts {
     /// The name of the encoding detector.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encoding_detector: Option<&'static str>,
-    /// Number of files of folders that contain a zero byte.
+    /// Number of files in folders that were skipped because they contain a zero byte.
     pub skipped_binary: u64,
-    /// Number of files of folders that contain no zero byte and are not UTF-8.
+    /// Number of files in folders that were skipped because they are not UTF-8, although they contain no zero byte.
     pub skipped_not_utf8: u64,
     /// Number of bad records skipped, at most [`InputOptions::skip_bad`].
     pub skipped_bad: u64,
-    /// Number of entries of folders skipped: links, devices, and files with other names if only one kind of files is read.
+    /// Number of folder entries that were skipped: links, devices, and files with other suffixes if only one format is
+    /// read.
     pub ignored: u64,
     /// Number of records of web archives that are neither texts nor pages.
     pub no_documents: u64,
-    /// Number of revisit records of web archives: captures that equal an earlier one.
+    /// Number of revisit records in web archives: captures that are equal to an earlier one.
     #[serde(skip_serializing_if = "is_zero")]
     pub revisits: u64,
-    /// Number of truncated web archives; the records before the truncation were read.
+    /// Number of truncated web archives. All records before the truncation were read.
     #[serde(skip_serializing_if = "is_zero")]
     pub cut_archives: u64,
-    /// The first truncated archive.
+    /// The first truncated web archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_cut: Option<String>,
-    /// Number of files that were read as records because of their content, since their names do not determine the format.
+    /// Number of files whose format was detected from their content, because their names indicate none.
     #[serde(skip_serializing_if = "is_zero")]
     pub kinds_by_content: u64,
-    /// The first file whose content determined the format.
+    /// The first file whose format was detected from its content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_by_content: Option<String>,
-    /// Number of named files that were read as one text each, since their names do not determine the format.
+    /// Number of named files that were read as a single text each, because their names indicate no format.
     #[serde(skip_serializing_if = "is_zero")]
     pub files_as_one_text: u64,
-    /// The first file that was read as one text.
+    /// The first file that was read as a single text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_as_one_text: Option<String>,
     /// Number of documents with a repeated key, to which a number was added.
     #[serde(skip_serializing_if = "is_zero")]
     pub numbered_keys: u64,
-    /// Number of documents that were skipped because an earlier or a later document has the same key.
+    /// Number of documents that were skipped because another document has the same key.
     #[serde(skip_serializing_if = "is_zero")]
     pub repeated_keys: u64,
     /// The first document with a repeated key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_repeated: Option<String>,
-    /// Number of documents whose keys are `FILE:ROW`.
+    /// Number of documents whose keys have the form `FILE:ROW`.
     #[serde(skip_serializing_if = "is_zero")]
     pub keyed_by_line: u64,
-    /// The first few bad records, each as `place: reason`.
+    /// The first few bad records, as messages `place: reason`.
     pub first_bad: Vec<String>,
-    /// Numbers of texts by the normal form of letters with marks, among the texts that were checked.
+    /// Counts of texts by the Unicode normal form of their accented letters, among the texts that were checked.
     #[serde(flatten)]
     pub forms: Forms,
-    /// A remark on the characters that options remove from texts.
+    /// A note on the characters that options remove from texts.
     #[serde(skip)]
     pub dropped: Option<String>,
-    /// The fields that the options name.
+    /// The fields that options name.
     #[serde(skip)]
     pub named: NamedFields,
 }
 
-/// Numbers of texts by how letters with marks are written, composed (NFC) or decomposed (NFD), if texts are not normalised.
+/// Counts of texts by how accented letters are encoded: composed (NFC) or decomposed (NFD). Only counted if texts are
+/// not normalized.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Forms {
-    /// Number of texts that have such letters and are in NFC.
+    /// Number of texts that have composed letters and are in NFC.
     #[serde(skip_serializing_if = "is_zero")]
     pub composed_texts: u64,
     /// Number of texts that NFC would change.
@@ -407,11 +409,11 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Forms {
-    /// Number of bytes of a text that are checked: an author uses one form from the start, and checking more would take a
-    /// few percent of the time for short texts.
+    /// Number of bytes of a text that are checked. An author uses the same form throughout, and checking more would
+    /// take a few percent of the time for short texts.
     pub const LOOKED_AT: usize = 256;
 
-    /// Counts a text, unless texts are normalised or marks are removed before they are compared.
+    /// Counts a text. Does nothing if texts are normalized, or if accents are removed, before texts are compared.
     pub fn count(&mut self, text: &str, shingling: &Shingling) {
         if shingling.normal_form != NormalForm::None || shingling.folding.marks.is_some() {
             return;
@@ -426,24 +428,25 @@ impl Forms {
         self.composed_texts += u64::from(composed && !decomposed);
     }
 
-    /// Adds the counts of other texts.
+    /// Adds the counts of `more`.
     pub fn add(&mut self, more: Self) {
         self.composed_texts += more.composed_texts;
         self.decomposed_texts += more.decomposed_texts;
     }
 }
 
-/// Fields named by options, for remarks on fields that no input has.
+/// Fields that options name, for notes on fields that occur in no input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NamedFields {
-    /// The text field, if it is not the default one.
+    /// The name of the text field; `None` if it is the default.
     text: Option<String>,
-    /// If fields are named: the number of inputs (a folder of texts is one), and the number of web archives among them.
+    /// The number of inputs, where a folder of texts is one, and the number of web archives among them. Counted only if
+    /// fields are named.
     inputs: u64,
     archives: u64,
-    /// The value field.
+    /// The name of the value field.
     value: Option<String>,
-    /// If a value field is named: the number of documents checked, and the number with a value.
+    /// The number of documents that were checked for the value field, and the number of documents that have it.
     checked: u64,
     valued: u64,
 }
@@ -515,7 +518,7 @@ impl Counts {
         self.dropped = self.dropped.take().or_else(|| more.dropped.clone());
     }
 
-    /// Returns remarks for the summary, for inputs that were all read as documents.
+    /// Returns notes for the summary. All inputs must have been read.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -526,7 +529,7 @@ impl Counts {
         remarks
     }
 
-    /// Adds remarks on skipped records of web archives.
+    /// Adds notes on skipped records of web archives.
     fn remarks_on_archives(&self, remarks: &mut Vec<String>) {
         if self.no_documents > 0 {
             let which = if self.no_documents == 1 { "is no text" } else { "are no texts" };
@@ -548,8 +551,8 @@ impl Counts {
         }
     }
 
-    /// Like [`Counts::remarks`], for inputs that may have been skipped or contain no documents: leaves out the remark that
-    /// no documents were found.
+    /// Like [`Counts::remarks`], if some inputs may have been skipped or may have no documents: omits the note that no
+    /// documents were found.
     #[must_use]
     pub fn remarks_of_part(&self) -> Vec<String> {
         let mut remarks = Vec::new();
@@ -648,7 +651,7 @@ impl Counts {
     }
 }
 
-/// The error of a record, or of a whole input.
+/// An error that concerns a record or a whole input.
 #[derive(Clone, Debug)]
 struct Problem {
     place: Place,
@@ -663,8 +666,8 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Formats a reason, which may quote the input or a parser's message: on one line, without control characters, and
-/// shortened. The end is kept, as it has the advice.
+/// Formats a reason, which may quote the input or the message of a parser, as a single line without control characters,
+/// and shortens it. The end is kept because it has the advice.
 fn for_people(reason: &str) -> Cow<'_, str> {
     let mut shown = Cow::Borrowed(reason);
     // guard: a message has nothing that a terminal obeys
@@ -687,15 +690,15 @@ fn for_people(reason: &str) -> Cow<'_, str> {
 
 impl std::error::Error for Problem {}
 
-/// Returns a bad record at this place as an error.
+/// Returns an error that makes the record at this position a bad record.
 pub fn bad_at(place: &Place, reason: &impl fmt::Display) -> anyhow::Error {
     Problem { place: place.clone(), reason: reason.to_string() }.into()
 }
 
-/// An input that is still to be read.
+/// An input that was not yet read.
 enum Source {
     Records(Origin, Kind),
-    /// One document, with its key.
+    /// A single document with its key.
     Whole(Origin, Vec<u8>),
     /// A folder in which each file is a document.
     Folder {
@@ -705,12 +708,12 @@ enum Source {
 }
 
 impl Source {
-    /// Returns whether the input can be read only once.
+    /// Returns whether the input can only be read once.
     fn is_stream(&self) -> bool {
         matches!(self, Self::Records(Origin::Stream { .. }, _) | Self::Whole(Origin::Stream { .. }, _))
     }
 
-    /// Returns the name of the input in messages.
+    /// Returns the name of the input for messages.
     fn name(&self) -> Arc<Path> {
         match self {
             Self::Records(origin, _) | Self::Whole(origin, _) => origin.name(),
@@ -725,25 +728,25 @@ pub struct Documents {
     skip_bad: u64,
     record_bytes_max: usize,
     streaming: bool,
-    /// The inputs in reverse order: the next one is the last element.
+    /// The inputs that were not yet read, in reverse order, so that the next one is the last element.
     sources: Vec<Source>,
-    /// The input of many records that is currently read; it comes before `sources`.
+    /// The input with records that is being read. It precedes those in `sources`.
     records: Option<Records>,
     counts: Counts,
     consumed: Arc<AtomicU64>,
     total_bytes: Option<u64>,
-    /// Whether reading has failed, so that nothing more is read.
+    /// Whether reading has failed. Nothing is read afterwards.
     stopped: bool,
-    /// The patterns of files that are read from folders.
+    /// The patterns of the files in folders that are read.
     patterns: Patterns,
-    /// The inputs and options as given.
+    /// The inputs and options as specified by the caller.
     asked: (Vec<PathBuf>, InputOptions),
 }
 
-/// An input with many records.
+/// An input with records.
 struct Records {
     stream: Stream,
-    /// Keys that are not in the records.
+    /// The keys that are stored outside the records; `None` if there are none.
     keys: Option<KeptKeys>,
 }
 
@@ -756,7 +759,7 @@ enum Stream {
 }
 
 impl Records {
-    /// Opens an input, and reads everything before its records.
+    /// Opens an input, and reads the header before its records.
     fn open(
         origin: Origin,
         kind: Kind,
@@ -776,7 +779,7 @@ impl Records {
         Ok(Self { stream: Stream::open(origin, kind, parser, bytes_max, consumed)?, keys })
     }
 
-    /// Returns the place where an archive was truncated, if it was.
+    /// Returns a message with the position at which an archive was truncated; `None` if it was not.
     fn cut(&self) -> Option<String> {
         match &self.stream {
             Stream::Archive(records, _) => records.cut(),
@@ -785,13 +788,13 @@ impl Records {
         }
     }
 
-    /// Returns whether reading the next record would wait for a pipe. Always false for formats other than JSON lines, where
-    /// this is not known.
+    /// Returns whether reading the next record would block until a pipe has more data. Only known for JSON Lines; false
+    /// for other formats.
     fn would_wait(&self) -> bool {
         matches!(&self.stream, Stream::Lines(lines) if lines.would_wait())
     }
 
-    /// Adds one record to `batch`; false at the end.
+    /// Adds the next record to `batch`. Returns false at the end.
     fn advance(&mut self, batch: &mut Batch) -> Result<bool, Problem> {
         let Self { stream, keys } = self;
         let mut failed = None;
@@ -863,7 +866,8 @@ impl Stream {
         })
     }
 
-    /// Passes the next record to `take`, with its number and the name of the stream, or its error; false at the end.
+    /// Passes the number of the next record, and the record or its error, to `take`, with the name of the stream.
+    /// Returns false at the end.
     fn next(
         &mut self,
         mut take: impl FnMut(Form, Arc<Path>, u64, Result<jsonl::FoundLine<'_>, String>),
@@ -901,13 +905,15 @@ impl Stream {
     }
 }
 
-/// The lines of a table, compressed or not, with their numbers. Blank lines are skipped.
+/// The lines of a table, which may be compressed, with their numbers. Skips blank lines.
 pub struct TableLines(JsonLines);
 
 impl TableLines {
-    /// The longest line in bytes: two keys of the maximal length with each byte escaped, and some numbers.
+    /// Maximum length of a line in bytes: two keys of maximum length with each byte escaped, and some numbers.
     const LINE_BYTES_MAX: usize = 1 << 20;
 
+    /// Opens a table.
+    ///
     /// # Errors
     ///
     /// The file cannot be opened, or is not compressed as its name says.
@@ -916,13 +922,13 @@ impl TableLines {
         Ok(Self(JsonLines::new(reader, Self::LINE_BYTES_MAX)))
     }
 
-    /// Returns the name of the file in messages.
+    /// Returns the name of the file for messages.
     #[must_use]
     pub fn name(&self) -> Arc<Path> {
         Arc::clone(self.0.name())
     }
 
-    /// Returns the next line, and its number; `None` at the end.
+    /// Returns the next line and its number, from 1; `None` at the end.
     ///
     /// # Errors
     ///
@@ -936,27 +942,27 @@ impl TableLines {
 }
 
 impl Documents {
-    /// Opens the inputs: checks the name of every input but reads no documents, so that a wrong name is reported before
-    /// anything is written.
+    /// Opens the inputs. Checks the names of all inputs without reading documents, so that a wrong name is reported
+    /// before anything is written.
     ///
-    /// Folders are listed here, which takes about a hundred bytes of memory per file. Files added to the folder later are
-    /// not read.
+    /// Folders are listed here, which takes about a hundred bytes of memory per file. Files that are added to a folder
+    /// later are not read.
     ///
     /// # Errors
     ///
-    /// Names the input that does not exist, cannot be opened, read or listed, is not compressed although its name says so,
-    /// or is a folder without JSON lines although those are required; `-` given twice; the same field given for key and
-    /// text.
+    /// An input does not exist, cannot be opened, read or listed, or is not compressed although its name says so; a
+    /// folder has no JSON Lines files although they are required; `-` is given twice; key and text are the same field.
+    /// The message names the input.
     pub fn open(paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         Self::open_with(paths, options, &mut || Box::new(std::io::stdin()))
     }
 
-    /// Like [`Documents::open`], for documents whose lines are parsed and written together with those of this one: both
-    /// share the data that occurs once per input, such as headers.
+    /// Like [`Documents::open`], for documents whose lines are parsed and written together with those of `self`. Both
+    /// share the data that an input has once, such as headers.
     ///
     /// # Errors
     ///
-    /// The same as [`Documents::open`].
+    /// The errors of [`Documents::open`].
     pub fn open_second(&self, paths: &[PathBuf], options: &InputOptions) -> anyhow::Result<Self> {
         let mut documents = Self::open(paths, options)?;
         documents.parser.headers = self.parser.headers.clone();
@@ -964,7 +970,7 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Like [`Documents::open`], with a replaceable standard input.
+    /// Like [`Documents::open`], with a function that returns standard input.
     fn open_with(
         paths: &[PathBuf],
         options: &InputOptions,
@@ -1035,7 +1041,8 @@ impl Documents {
         {
             bail!("{}: {UTF16_ADVICE}", source.name().display());
         }
-        // Reported at the end and not refused: other inputs of the same command may have the field.
+        // An unused field name is reported at the end, not refused here: other inputs of the same command may have the
+        // field.
         let named = &mut documents.counts.named;
         named.value.clone_from(&options.attached.value);
         if options.text_field != TEXT_FIELD {
@@ -1063,17 +1070,17 @@ impl Documents {
         Ok(documents)
     }
 
-    /// Returns whether all keys are made of line numbers, so that none repeats.
+    /// Returns whether all keys are created from line numbers, so that no key is repeated.
     pub(crate) fn are_keyed_by_line(&self) -> bool {
         let is_of_records = |source: &Source| matches!(source, Source::Records(..));
         self.parser.fields.ids == Ids::Line && self.sources.iter().all(is_of_records)
     }
 
-    /// Opens the same documents again.
+    /// Opens the same inputs again.
     ///
     /// # Errors
     ///
-    /// One of the inputs is a pipe; errors of [`Documents::open`].
+    /// One of the inputs is a pipe; the errors of [`Documents::open`].
     pub fn again(&self) -> anyhow::Result<Self> {
         let (paths, options) = &self.asked;
         if let Some(source) = self.sources.iter().find(|source| source.is_stream()) {
@@ -1085,11 +1092,11 @@ impl Documents {
         Self::open(paths, options)
     }
 
-    /// Passes the files to be read to `each`, in order.
+    /// Passes each file that will be read to `each`, in order.
     ///
     /// # Errors
     ///
-    /// One of the inputs is a pipe, which cannot be read again; errors of `each`.
+    /// One of the inputs is a pipe, which cannot be read again; the errors of `each`.
     pub(crate) fn for_each_file(
         &self,
         mut each: impl FnMut(&Path) -> anyhow::Result<()>,
@@ -1113,7 +1120,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Adds the file at `path`.
+    /// Adds the file or folder at `path`.
     fn add(&mut self, path: &Path, format: InputFormat) -> anyhow::Result<()> {
         let metadata = fs::metadata(path).map_err(|error| open::cannot(path, "read", &error))?;
         if metadata.is_dir() {
@@ -1151,7 +1158,7 @@ impl Documents {
         Ok(())
     }
 
-    /// Returns the format of a file by its content, if its name does not determine it. The summary reports each such file.
+    /// Detects the format of a file from its content, if the file name indicates none. The summary reports such files.
     fn by_content(&mut self, path: &Path) -> Result<Option<Kind>, Problem> {
         let packed_parquet = Kind::of_name(&open::without_compression(path)) == Some(Kind::Parquet);
         let kind = if packed_parquet { None } else { sniff::kind(path)? };
@@ -1167,19 +1174,20 @@ impl Documents {
         Ok(kind)
     }
 
-    /// Refuses, before any work is done, a file that cannot be read, is not what its name says, or lacks a column.
+    /// Returns an error if a file cannot be read, is not in the format that its name indicates, or lacks a column.
+    /// Called before any work is done.
     fn check_file(&self, path: &Path, kind: Option<Kind>) -> Result<(), Problem> {
         let Some(kind @ (Kind::Csv | Kind::Tsv | Kind::Parquet)) = kind else {
             let may_break = matches!(kind, Some(Kind::Wet | Kind::Warc | Kind::Arc));
             return open::check_file(path, may_break);
         };
-        // Headers get their numbers when the files are read, in order.
+        // Headers are numbered later, when the files are read in order.
         let parser = Parser { headers: Headers::default(), ..self.parser.clone() };
         let origin = Origin::File(path.to_owned());
         Records::open(origin, kind, &parser, self.record_bytes_max, &Arc::default()).map(drop)
     }
 
-    /// Adds a stream that can be opened only once: JSON lines, unless another format is set.
+    /// Adds a stream that can be opened only once. Its format is JSON Lines unless another one is set.
     fn add_stream(&mut self, path: &Path, name: &Path, reader: Box<dyn Read + Send>, format: InputFormat) {
         self.add_total(None);
         let origin = Origin::Stream { name: Arc::from(name), reader };
@@ -1190,7 +1198,7 @@ impl Documents {
         });
     }
 
-    /// Adds the files of a folder.
+    /// Adds the files in a folder.
     fn add_folder(&mut self, root: &Path, format: InputFormat) -> anyhow::Result<()> {
         let kind = match format {
             InputFormat::Records(kind) => Some(kind),
@@ -1210,7 +1218,7 @@ impl Documents {
         self.add_listing(root, listing, kind)
     }
 
-    /// Adds the listed files of a folder: as inputs of records, or each as a document.
+    /// Adds the listed files of a folder: as inputs with records, or as one document each.
     fn add_listing(
         &mut self,
         root: &Path,
@@ -1247,13 +1255,13 @@ impl Documents {
         Ok(())
     }
 
-    /// Adds the size of an input to the total, which is unknown if any size is.
+    /// Adds the size of an input to the total size, which is unknown if any size is unknown.
     fn add_total(&mut self, bytes: Option<u64>) {
         self.total_bytes = self.total_bytes.zip(bytes).map(|(total, bytes)| total + bytes);
     }
 
-    /// Replaces the content of `batch` by the next records, of about `bytes` bytes; an empty batch is the end. If an error
-    /// ended the reading, [`Batch::take_failure`] returns it after the records. Nothing is read after it.
+    /// Replaces the content of `batch` with the next records, about `bytes` bytes. An empty batch marks the end. If an
+    /// error ended the reading, [`Batch::take_failure`] returns it, and nothing is read afterwards.
     pub fn next_batch(&mut self, batch: &mut Batch, bytes: usize) {
         batch.clear(bytes);
         while !self.stopped && !batch.is_full(bytes) {
@@ -1272,29 +1280,29 @@ impl Documents {
         }
     }
 
-    /// From now on, texts are identical if they are equal after the normal form and folding of `shingling`. Texts that are
-    /// empty after folding are identical only if their bytes are equal. The kind of token does not matter.
+    /// Makes texts identical if they are equal after the normalization and folding of `shingling`. Texts that are empty
+    /// after folding are identical only if their bytes are equal. The tokenizer of `shingling` has no effect.
     ///
     /// # Errors
     ///
-    /// A normal form that this build does not support.
+    /// This build does not support the normal form.
     pub fn compare_normalised(&mut self, shingling: &Shingling) -> anyhow::Result<()> {
         let cutter = Cutter::new(shingling)?;
         self.parser.normaliser = cutter.normalises().then(|| Arc::new(cutter));
         Ok(())
     }
 
-    /// Returns the parser of records; each thread uses a clone.
+    /// Returns the parser of records. Each thread uses a clone.
     #[must_use]
     pub fn parser(&self) -> &Parser {
         &self.parser
     }
 
-    /// Adds the counts of a part of a batch. Must be called in the order of the input.
+    /// Adds the counts of a chunk. Must be called in the order of the input.
     ///
     /// # Errors
     ///
-    /// One bad record more than [`InputOptions::skip_bad`], with its place.
+    /// There is one bad record more than [`InputOptions::skip_bad`]; the message has its position.
     pub fn account(&mut self, seen: ChunkTotals) -> anyhow::Result<()> {
         let ChunkTotals { documents, text_bytes, no_documents, revisits, keyed_by_line, bad, .. } = seen;
         let counts = &mut self.counts;
@@ -1314,21 +1322,22 @@ impl Documents {
         bad.iter().try_for_each(|bad| self.skip(bad))
     }
 
-    /// Adds the counts of normal forms in texts that were returned.
+    /// Adds the counts of normal forms among the texts that were returned.
     pub fn account_forms(&mut self, forms: Forms) {
         self.counts.forms.add(forms);
     }
 
-    /// Sets the remark on the characters that options remove from texts.
+    /// Sets the note on the characters that options remove from texts.
     pub fn set_dropped_remark(&mut self, dropped: String) {
         self.counts.dropped = Some(dropped);
     }
 
-    /// Counts a document that was returned, in its turn, as a bad record, if `error` is that of a record.
+    /// Counts a document that was already counted as a bad record instead, if `error` is that of a record. Must be
+    /// called in the order of the input.
     ///
     /// # Errors
     ///
-    /// One bad record more than [`InputOptions::skip_bad`], with its place; any other `error`.
+    /// There is one bad record more than [`InputOptions::skip_bad`]; the message has its position. Any other `error`.
     pub fn refuse(&mut self, error: anyhow::Error, text_bytes: u64) -> anyhow::Result<()> {
         let bad = error.downcast::<Problem>()?;
         self.counts.documents -= 1;
@@ -1336,7 +1345,8 @@ impl Documents {
         self.skip(&bad)
     }
 
-    /// Counts a document whose key is repeated: a number was added to the key, or the document is skipped.
+    /// Counts a document whose key is repeated. If `numbered` is its key with an added number, it is kept; otherwise it
+    /// is skipped.
     pub fn repeated(&mut self, place: &Place, key: &[u8], numbered: Option<&[u8]>, text_bytes: u64) {
         let counts = &mut self.counts;
         let shown = |key: &[u8]| String::from_utf8_lossy(key).escape_debug().to_string();
@@ -1361,26 +1371,26 @@ impl Documents {
         }
     }
 
-    /// Returns the counts of the input read and skipped so far.
+    /// Returns the counts of the documents read and skipped so far.
     #[must_use]
     pub fn counts(&self) -> &Counts {
         &self.counts
     }
 
-    /// Returns the number of bytes read from the inputs, compressed if they are compressed.
+    /// Returns the number of bytes read from the inputs, before decompression.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.consumed.load(Ordering::Relaxed)
     }
 
-    /// Returns the final value of [`Documents::bytes_read`], unless a file changes; `None` if standard input or a pipe is
-    /// among the inputs.
+    /// Returns the value that [`Documents::bytes_read`] has at the end, unless a file changes; `None` if standard input
+    /// or a pipe is among the inputs.
     #[must_use]
     pub fn total_bytes(&self) -> Option<u64> {
         self.total_bytes
     }
 
-    /// Reads one more record, or does one step towards it; false at the end of the input.
+    /// Reads the next record, or makes progress towards it. Returns false at the end of all inputs.
     fn advance(&mut self, batch: &mut Batch) -> anyhow::Result<bool> {
         if let Some(records) = &mut self.records {
             if !records.advance(batch)? {
@@ -1398,7 +1408,7 @@ impl Documents {
         Ok(true)
     }
 
-    /// Reads one record from `source`, or makes it the current input of records.
+    /// Reads a single document from `source`, or makes `source` the current input with records.
     fn begin(&mut self, source: Source, batch: &mut Batch) -> anyhow::Result<()> {
         match source {
             Source::Records(origin, kind) => {
@@ -1426,8 +1436,8 @@ impl Documents {
         Ok(())
     }
 
-    /// Reads an input that is one document; `None` if it is skipped. As the input was named explicitly, a file that is not
-    /// text is an error.
+    /// Reads an input that is a single document; `None` if it is skipped. The user named the input, so it is an error
+    /// if it is not text.
     fn whole(&self, origin: Origin, key: Vec<u8>) -> anyhow::Result<Option<Result<WholeFile, Problem>>> {
         let name = origin.name();
         let html = http::is_named_html(&open::without_compression(&name));
@@ -1450,7 +1460,7 @@ impl Documents {
         Ok(Some(Err(Problem { place, reason })))
     }
 
-    /// Reads a file of a folder; `None` if it is not text.
+    /// Reads a file in a folder; `None` if it is not text.
     fn file_of_folder(&mut self, path: &Path, below: &Path) -> Option<Result<WholeFile, Problem>> {
         let (html, place) = (http::is_named_html(path), Place::file(Arc::from(path)));
         let reason = match folder::read_file(path, &self.reading(html), &self.consumed) {
@@ -1469,7 +1479,7 @@ impl Documents {
         Some(Err(Problem { place, reason }))
     }
 
-    /// Returns how a file that is one document is read.
+    /// Returns the options for reading a whole file.
     fn reading(&self, html: bool) -> folder::FileReadOptions {
         folder::FileReadOptions {
             bytes_max: self.record_bytes_max,
@@ -1483,7 +1493,7 @@ impl Documents {
         format!("a text of more than {} bytes", self.record_bytes_max)
     }
 
-    /// Counts a bad record; returns it as an error if the limit is reached.
+    /// Counts a bad record. Returns an error if too many were skipped.
     fn skip(&mut self, bad: &Problem) -> anyhow::Result<()> {
         // guard: no bad record more than allowed is skipped
         // without it: self.skip_bad -> self.skip_bad.saturating_add(1)
@@ -1514,14 +1524,15 @@ fn is_named_as_text(path: &Path) -> bool {
 /// The suffixes of text files.
 const TEXT_SUFFIXES: [&str; 7] = ["txt", "text", "md", "markdown", "rst", "tex", "log"];
 
-/// Returns whether a file name is that of a part of records without a suffix, as Hadoop and Spark write them: `part-00000`.
+/// Returns whether a file name is that of a part file of Hadoop or Spark without a suffix: `part-00000`.
 fn is_part(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     name.strip_prefix("part-").is_some_and(|rest| rest.starts_with(|digit: char| digit.is_ascii_digit()))
 }
 
-/// Refuses a folder with files named as record files: as texts, each would be one document, or none. JSON objects occur
-/// among texts of many kinds, so `.json` is an indication only if no other files are there.
+/// Returns an error if a folder of texts contains files with the suffixes of record files, because each file would be
+/// one document or none. JSON objects are common among texts of other kinds, so `.json` files are an error only if
+/// there are no other files.
 fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Result<()> {
     let mut found = [0_u64; Kind::ALL.len()];
     let (mut others, mut objects) = (0_u64, 0_u64);
@@ -1578,7 +1589,7 @@ fn refuse_records_as_texts(root: &Path, listing: &folder::Listing) -> anyhow::Re
     }
 }
 
-/// Returns the text that an HTML page shows.
+/// Returns the visible text of an HTML page.
 ///
 /// # Errors
 ///
@@ -1595,7 +1606,7 @@ fn page_text(_page: &str) -> Result<String, String> {
         .to_owned())
 }
 
-/// Combines a text and its key; an error if the key is invalid.
+/// Combines the text of a file and its key. Fails if the key is invalid.
 fn whole(key: Vec<u8>, text: folder::FileText, html: bool, place: Place) -> Result<WholeFile, Problem> {
     match check_key(&key) {
         Ok(()) => Ok(WholeFile { key, text, html, place }),
@@ -1603,12 +1614,12 @@ fn whole(key: Vec<u8>, text: folder::FileText, html: bool, place: Place) -> Resu
     }
 }
 
-/// Returns whether `path` is `-`, for standard input.
+/// Returns whether `path` is `-`, which means standard input.
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// Returns why a key is not allowed in an index.
+/// Returns an error if an index does not allow the key.
 pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
     match key.len() {
         // guard: an empty key is refused
@@ -1621,7 +1632,7 @@ pub(crate) fn check_key(key: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Returns the first few of some names, for a message.
+/// Returns the first few of `names` for a message.
 fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
     let more = names.len().saturating_sub(NAMES_SHOWN);
     let mut shown: Vec<String> = names

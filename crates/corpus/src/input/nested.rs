@@ -1,4 +1,4 @@
-//! Finds values in a JSON object by paths, level by level; each value is parsed once.
+//! Finds values in a JSON object by paths, level by level. Each value is parsed once.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde_json::value::RawValue;
 
 use super::fields::{FieldPath, Selection};
 
-/// The values of a selection in an object, part by part; `None` for a missing part.
+/// The values of the fields of a selection; `None` for a missing field.
 pub(super) type Selected<'l> = Vec<Option<&'l RawValue>>;
 
-/// Returns the values of both selections in the object of a line.
+/// Returns the values that the two selections have in the JSON object `line`.
 ///
 /// # Errors
 ///
-/// The line is not an object, or a selected name occurs twice.
+/// The line is not an object, or a selected name occurs twice in it.
 pub(super) fn select<'l>(
     line: &'l str,
     selections: [&Selection; 2],
@@ -30,7 +30,7 @@ pub(super) fn select<'l>(
     Ok([find(&members, first)?, find(&members, second)?])
 }
 
-/// The selected members of an object.
+/// The selected members of a JSON object.
 type ObjectMembers<'l> = Vec<(String, &'l RawValue)>;
 
 fn get<'l>(members: &ObjectMembers<'l>, name: &str) -> Option<&'l RawValue> {
@@ -62,7 +62,7 @@ fn find_part<'l>(members: &ObjectMembers<'l>, part: &FieldPath) -> serde_json::R
     Ok(Some(value))
 }
 
-/// Returns the members of an object for which `is_wanted` is true.
+/// Returns the members of an object for whose names `is_wanted` returns true.
 fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::Result<ObjectMembers<'l>> {
     let mut parser = serde_json::Deserializer::from_str(json);
     let members = Object(is_wanted).deserialize(&mut parser)?;
@@ -70,7 +70,7 @@ fn members<'l>(json: &'l str, is_wanted: &dyn Fn(&str) -> bool) -> serde_json::R
     Ok(members)
 }
 
-/// Returns the element of an array with this number.
+/// Returns the array element with this index; `None` if `number` is not the index of an element.
 fn element<'l>(json: &'l str, number: &str) -> serde_json::Result<Option<&'l RawValue>> {
     let Ok(number) = number.parse() else { return Ok(None) };
     Element(number).deserialize(&mut serde_json::Deserializer::from_str(json))
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn field_with_the_exact_name_wins_over_a_path() {
+    fn field_with_the_exact_name_takes_precedence_over_a_path() {
         let line = r#"{"meta":{"url":"inside"},"meta.url":"plain","a,b":"both","a":1,"b":2,"\u002fa":"slash"}"#;
         for (names, wanted) in [("meta.url", "\"plain\""), ("a,b", "\"both\""), ("/a", "\"slash\"")] {
             assert_eq!(found(line, names).unwrap(), [Some(wanted.to_owned())], "{names}");
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_field_and_a_value_that_is_no_object_are_errors() {
+    fn repeated_field_and_value_that_is_not_an_object_are_errors() {
         assert!(found(r#"{"m":{"a":1,"a":2}}"#, "m.a").unwrap_err().contains("is repeated"));
         assert!(found(r#"{"m":1,"m":2}"#, "m.a").unwrap_err().contains("is repeated"));
         assert!(found(r#"{"x":1,"x":2,"m":{"a":3}}"#, "m.a").is_ok(), "nobody asked for that");

@@ -1,4 +1,4 @@
-//! Parquet columns for the decisions about documents, after the columns of the input.
+//! Writes Parquet columns with the decisions about documents. They follow the columns of the input.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use parquet::schema::types::{Type, TypePtr};
 use super::annotate::NoteField;
 use super::{Annotation, DocumentNote, AnnotationOptions};
 
-/// Number of notes that are in memory at a time.
+/// Number of decisions that are in memory at a time.
 const TOGETHER: usize = 4096;
 
-/// Returns the columns of the input, followed by the added ones.
+/// Returns the columns of the input, followed by the added columns.
 pub(super) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr, ParquetError> {
     let mut fields = root.get_fields().to_vec();
     for field in noted.fields() {
@@ -33,7 +33,7 @@ pub(super) fn columns(root: &Type, noted: &AnnotationOptions) -> Result<TypePtr,
     Ok(Arc::new(Type::group_type_builder(root.name()).with_fields(fields).build()?))
 }
 
-/// Writes the added columns of a row group, whose rows are these documents.
+/// Writes the added columns of a row group whose rows are these documents.
 pub(super) fn write<W: Write + Send>(
     group: &mut SerializedRowGroupWriter<'_, W>,
     documents: &[u32],

@@ -1,6 +1,7 @@
-//! Opens a path, or standard input, as a stream of plain bytes, and decompresses gzip and zstd.
+//! Opens a path or standard input as a stream of uncompressed bytes. Decompresses gzip and zstd.
 //!
-//! The first bytes decide whether a stream is decompressed; a compressed file name with other content is an error.
+//! Whether a stream is compressed is detected from its first bytes. If the file name says that it is compressed and it
+//! is not, opening fails.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -13,11 +14,11 @@ use zstd::stream::read::Decoder;
 
 use super::{Place, Problem, packed};
 
-/// Size of reads from a file that is decompressed, in bytes.
+/// Read size in bytes for a file that is decompressed.
 const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 
-/// The largest accepted window of a zstd stream, as a power of 2: the default limit of `zstd -d`. Smaller in fuzzing, where
-/// larger allocations are reported as faults.
+/// Maximum window size of a zstd stream, as a power of 2; the default limit of `zstd -d`. It is smaller in fuzzing,
+/// where larger allocations are reported as bugs.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
 /// The supported compressions.
@@ -28,7 +29,7 @@ pub(super) enum Compression {
 }
 
 impl Compression {
-    /// Returns the compression by the suffix of `path`: `.gz`, `.zst` or `.zstd`, in upper or lower case.
+    /// Returns the compression that the suffix of `path` indicates: `.gz`, `.zst` or `.zstd`, in upper or lower case.
     pub(super) fn promised(path: &Path) -> Option<Self> {
         match path.extension()? {
             suffix if suffix.eq_ignore_ascii_case("gz") => Some(Self::Gzip),
@@ -37,8 +38,8 @@ impl Compression {
         }
     }
 
-    /// Returns the compression by the first bytes of a stream. None of these magic numbers is valid UTF-8 text or JSON,
-    /// except for that of a skippable zstd frame, which has a control character.
+    /// Returns the compression that the first bytes of a stream indicate. None of the magic numbers is valid UTF-8 or
+    /// JSON, except for that of a skippable zstd frame, which contains a control character.
     fn found(start: &[u8]) -> Option<Self> {
         match start {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
@@ -55,27 +56,27 @@ impl Compression {
     }
 }
 
-/// Returns whether a stream with this start is decompressed or refused, rather than read unchanged.
+/// Returns whether a stream with these first bytes is decompressed or rejected, not read unchanged.
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) fn is_decoded_or_refused(start: &[u8]) -> bool {
     Compression::found(start).is_some() || packed::packed(start).is_some() || start.starts_with(&header::MAGIC)
 }
 
-/// Returns `path` without the suffix of a compression that [`Compression::promised`] recognizes.
+/// Returns `path` without its suffix if that is one of a compression.
 pub(super) fn without_compression(path: &Path) -> PathBuf {
     if Compression::promised(path).is_some() { path.with_extension("") } else { path.to_owned() }
 }
 
 /// The source of a stream's bytes.
 pub(super) enum Origin {
-    /// A regular file, opened when it is read: there may be more files than a process may have open.
+    /// A regular file. It is opened only when it is read, since there may be more files than a process may open.
     File(PathBuf),
-    /// Standard input, or a pipe, which can be opened only once.
+    /// Standard input or a pipe, which can be opened only once.
     Stream { name: Arc<Path>, reader: Box<dyn Read + Send> },
 }
 
 impl Origin {
-    /// Returns the name of the input in messages.
+    /// Returns the name of the input for messages.
     pub(super) fn name(&self) -> Arc<Path> {
         match self {
             Self::File(path) => Arc::from(path.as_path()),
@@ -84,25 +85,25 @@ impl Origin {
     }
 }
 
-/// Creates a zstd decoder with a window of at most 2 to the power of `window_log_max` bytes.
+/// Creates a zstd decoder that accepts a window of up to 2 to the power of `window_log_max` bytes.
 ///
 /// # Errors
 ///
-/// The library cannot allocate memory.
+/// The zstd library cannot allocate memory.
 pub(super) fn zstd_within<'d, R: BufRead>(stream: R, window_log_max: u32) -> Result<Decoder<'d, R>, String> {
     zstd_by(stream, window_log_max, &[])
 }
 
-/// Magic number of a skippable frame with the dictionary of the following frames, as in archives of the IIPC (`.warc.zst`).
-/// Decoders that do not know it skip the frame.
+/// Magic number of a skippable frame that contains the dictionary of the following frames, as in `.warc.zst` archives
+/// of the IIPC. Decoders that do not know it skip the frame.
 const DICTIONARY_FRAME: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
-/// Magic numbers of a dictionary, and of a compressed dictionary.
+/// Magic numbers of a dictionary and of a compressed dictionary.
 const DICTIONARY: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 const COMPRESSED: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-/// The longest accepted dictionary, in bytes.
+/// Maximum size of a dictionary in bytes.
 const DICTIONARY_BYTES_MAX: usize = if cfg!(fuzzing) { 1 << 20 } else { 16 << 20 };
 
-/// Returns the dictionary at the beginning of a stream; empty if the skippable frame has other content.
+/// Returns the dictionary at the start of a stream; empty if the skippable frame has other content.
 fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     let cannot = |error: io::Error| format!("cannot read its zstd dictionary: {error}");
     let mut head = [0; 8];
@@ -129,7 +130,7 @@ fn dictionary(stream: &mut impl BufRead) -> Result<Vec<u8>, String> {
     Ok(if bytes.starts_with(&DICTIONARY) { bytes } else { Vec::new() })
 }
 
-/// Like [`zstd_within`], with a dictionary, unless it is empty.
+/// Like [`zstd_within`], with a dictionary if it is not empty.
 fn zstd_by<'d, R: BufRead>(stream: R, window_log_max: u32, dictionary: &[u8]) -> Result<Decoder<'d, R>, String> {
     Decoder::with_dictionary(stream, dictionary)
         .and_then(|mut decoder| {
@@ -139,10 +140,11 @@ fn zstd_by<'d, R: BufRead>(stream: R, window_log_max: u32, dictionary: &[u8]) ->
         .map_err(|error| format!("cannot start zstd: {error}"))
 }
 
-/// Number of bytes of the magic number, version and role in the files of twindex.
+/// Length in bytes of the magic number, version and role at the start of twindex files.
 const OURS_BYTES: usize = 11;
 
-/// Returns the kind of a twindex file by its first bytes, and the verb that reads it. Such files are not documents.
+/// Returns the kind of a twindex file, and the command that reads it; `None` if these are not the first bytes of such a
+/// file. Twindex files are not documents.
 fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     let role = start[OURS_BYTES - 1];
     start.starts_with(&header::MAGIC).then_some(if role == Role::Sketches as u8 {
@@ -154,36 +156,37 @@ fn one_of_ours(start: &[u8; OURS_BYTES]) -> Option<&'static str> {
     })
 }
 
-/// Refuses, before any work is done, a file that cannot be read or is not compressed as its name says.
+/// Returns an error if a file cannot be read, or is not compressed as its name says. Called before any work is done.
 ///
-/// Decompresses one byte, unless the stream `may_break` off before: a zstd window above the limit is detected only then.
+/// Decompresses one byte, unless the stream `may_break` off before it: only then is a zstd window above the limit
+/// detected.
 ///
 /// # Errors
 ///
-/// The errors of [`Reader::open`] and of reading the beginning.
+/// The errors of [`Reader::open`] and of reading the first bytes.
 pub(super) fn check_file(path: &Path, may_break: bool) -> Result<(), Problem> {
     let mut reader = Reader::open(Origin::File(path.to_owned()), &Arc::default())?;
     reader.may_break = may_break;
     reader.read_once(&mut [0]).map(drop)
 }
 
-/// The plain bytes of one input, with its name and the number of bytes consumed of the input itself.
+/// The uncompressed bytes of an input, with its name and the number of bytes read from it.
 pub(super) struct Reader {
     name: Arc<Path>,
     inner: Box<dyn Read + Send>,
     compression: Option<Compression>,
-    /// Whether a compressed stream may be truncated, and the reason if it was.
+    /// Whether a compressed stream may be truncated, and the reason why it was.
     may_break: bool,
     broke_off: Option<String>,
-    /// Number of bytes consumed of all inputs, and its value when this input was opened.
+    /// Number of bytes read from all inputs, and its value when this input was opened.
     consumed: Arc<AtomicU64>,
     consumed_before: u64,
-    /// The size of a regular file.
+    /// The size of a regular file in bytes; `None` for other inputs.
     file_bytes: Option<u64>,
 }
 
 impl Reader {
-    /// Opens `origin`, with decompression as its first bytes indicate.
+    /// Opens `origin`. Decompresses it if its first bytes indicate a compression.
     ///
     /// # Errors
     ///
@@ -250,7 +253,7 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Opens `origin` without decompression.
+    /// Opens `origin` without decompressing it.
     ///
     /// # Errors
     ///
@@ -272,12 +275,12 @@ impl Reader {
         Ok(Self { name, inner, compression: None, may_break, broke_off, consumed, consumed_before, file_bytes })
     }
 
-    /// Returns the name of the input in messages.
+    /// Returns the name of the input for messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         &self.name
     }
 
-    /// Returns the size of the file, if it is a regular file that is not decompressed.
+    /// Returns the size in bytes of a regular file that is not decompressed; `None` for other inputs.
     pub(super) fn plain_bytes(&self) -> Option<u64> {
         self.file_bytes.filter(|_| self.compression.is_none())
     }
@@ -287,7 +290,7 @@ impl Reader {
         self.file_bytes.is_none()
     }
 
-    /// Reads up to `buffer.len()` bytes; returns 0 at the end.
+    /// Reads up to `buffer.len()` bytes. Returns 0 at the end.
     ///
     /// # Errors
     ///
@@ -310,17 +313,17 @@ impl Reader {
         }
     }
 
-    /// From now on a truncated compressed stream is read up to the truncation.
+    /// Makes the reader treat truncated compressed data as the end of the stream, not as an error.
     pub(super) fn read_to_its_break(&mut self) {
         self.may_break = true;
     }
 
-    /// Returns why the stream is truncated, if it is.
+    /// Returns the reason why the stream is truncated; `None` if it is not.
     pub(super) fn broke_off(&self) -> Option<&str> {
         self.broke_off.as_deref()
     }
 
-    /// Returns an error of the input as a problem with a message.
+    /// Converts an I/O error of the input to a problem with a message.
     pub(super) fn explain(&self, error: &io::Error) -> Problem {
         let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
         let Some(compression) = self.compression.map(Compression::name) else {
@@ -335,12 +338,12 @@ impl Reader {
         })
     }
 
-    /// Returns a problem with the input as a whole.
+    /// Returns a problem that concerns the whole input.
     fn problem(&self, reason: String) -> Problem {
         Problem { place: Place::file(Arc::clone(&self.name)), reason }
     }
 
-    /// Counts the unread rest of the file as consumed, so that a progress bar reaches its end.
+    /// Counts the unread rest of the file as read, so that a progress bar reaches its end.
     pub(super) fn skip_rest(self) {
         let read = self.consumed.load(Ordering::Relaxed) - self.consumed_before;
         let rest = self.file_bytes.unwrap_or(0).saturating_sub(read);
@@ -354,12 +357,12 @@ impl Read for Reader {
     }
 }
 
-/// Returns a problem with the message `path: cannot OPERATION: why`.
+/// Returns a problem with the message `path: cannot OPERATION: error`.
 pub(super) fn cannot(path: &Path, operation: &str, error: &io::Error) -> Problem {
     Problem { place: Place::file(Arc::from(path)), reason: format!("cannot {operation}: {error}") }
 }
 
-/// Counts the bytes read from an input itself, before decompression.
+/// Counts the bytes read from an input, before decompression.
 struct Counting {
     inner: Box<dyn Read + Send>,
     consumed: Arc<AtomicU64>,
@@ -400,7 +403,7 @@ mod tests {
         assert_eq!(without_compression(Path::new("a.b.txt")), Path::new("a.b.txt"));
     }
 
-    /// Builds a file of frames with their dictionary at the beginning, uncompressed or compressed.
+    /// Returns a file with a dictionary at its start, uncompressed or compressed, followed by frames.
     fn with_dictionary(dictionary: &[u8], frames: &[&[u8]]) -> Vec<u8> {
         let mut all = DICTIONARY_FRAME.to_vec();
         all.extend_from_slice(&(dictionary.len() as u32).to_le_bytes());
@@ -431,7 +434,7 @@ mod tests {
         assert_eq!(read(with_dictionary(&dictionary, &frames)), Ok(wanted.clone()));
         let packed = zstd::bulk::compress(&dictionary, 3).unwrap();
         assert_eq!(read(with_dictionary(&packed, &frames)), Ok(wanted.clone()));
-        // Without the dictionary the frames cannot be decoded, and a skippable frame with other content is ignored.
+        // Without the dictionary, the frames cannot be decoded. A skippable frame with other content is ignored.
         assert!(read(frames.concat()).is_err());
         let plain = zstd::bulk::compress(b"words", 3).unwrap();
         assert_eq!(read(with_dictionary(b"something else", &[&plain])), Ok(b"words".to_vec()));

@@ -1,7 +1,6 @@
-//! Detects compressions and archives that are not supported, by their first bytes.
+//! Detects unsupported compressions and archive formats from the first bytes of a file.
 
-/// Returns the name of the unsupported compression or archive format with these first bytes, and the command that unpacks
-/// it.
+/// Returns the name of the unsupported format that these first bytes indicate, and the command that unpacks it.
 pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     Some(match start {
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => ("xz", "xz -dc"),
@@ -13,7 +12,7 @@ pub(super) fn packed(start: &[u8]) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Returns whether a tar archive has this beginning.
+/// Returns whether these are the first bytes of a tar archive.
 pub(super) fn is_tar(start: &[u8]) -> bool {
     start.get(257..262) == Some(b"ustar")
 }

@@ -1,6 +1,6 @@
 //! Parses lines: the key, the text or features, and the other values of a document.
 //!
-//! Any thread parses lines; the reader has only found their ends.
+//! Lines are parsed by any thread. The reader only finds the ends of lines.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::{
     warc,
 };
 
-/// Parses records; shared by threads.
+/// Parses records. Threads share it.
 #[derive(Clone, Debug)]
 pub struct Parser {
     pub(super) fields: Fields,
@@ -28,7 +28,7 @@ pub struct Parser {
     pub(super) dialect: Dialect,
     pub(super) headers: Headers,
     pub(super) record_bytes_max: usize,
-    /// Normalises texts for comparison, if they are not compared unchanged.
+    /// Normalizes texts for comparison; `None` if they are compared unchanged.
     pub(super) normaliser: Option<Arc<Cutter>>,
 }
 
@@ -37,7 +37,7 @@ impl Parser {
     #[must_use]
     pub fn new(options: &InputOptions) -> Self {
         let InputOptions { id_field, text_field, attached, .. } = options;
-        // A field that an option names is required.
+        // A key field that an option names is required.
         let is_named = options.ids == Ids::FieldOrLine && id_field != ID_FIELD;
         let ids = if is_named { Ids::Field } else { options.ids };
         let mut fields = Fields::new(id_field, text_field, ids, options.features, attached)
@@ -48,25 +48,25 @@ impl Parser {
         Self { fields, invalid_utf8, charset, dialect, headers, record_bytes_max, normaliser: None }
     }
 
-    /// Returns bytes that are equal if and only if contents count as identical: the [`identity`](Content::identity) of the
-    /// content, or of its [normalised](super::Documents::compare_normalised) text.
+    /// Returns bytes that are equal if and only if the contents are identical: the [`identity`](Content::identity) of
+    /// the content, or of its [normalized](super::Documents::compare_normalised) text.
     #[must_use]
     pub fn identity<'r>(&self, content: Content<'r>) -> Cow<'r, [u8]> {
         let (Some(cutter), Content::Text(text)) = (&self.normaliser, content) else { return content.identity() };
         let mut units = Units::default();
         match cutter.normalised(text, &mut units) {
-            // The encoding of an empty text is unknown.
+            // If nothing remains of a text, its own bytes are compared.
             "" => Cow::Borrowed(text.as_bytes()),
             same if same == text => Cow::Borrowed(text.as_bytes()),
             other => Cow::Owned(other.as_bytes().to_vec()),
         }
     }
 
-    /// Returns the [`identity`](Self::identity) of the content of a [`line`](super::Record::line).
+    /// Returns the [`identity`](Self::identity) of the content in a [`line`](super::Record::line).
     ///
     /// # Errors
     ///
-    /// The line is invalid; the error has the reason.
+    /// The line is invalid; the message has the reason.
     pub fn identity_of_line(&self, form: Form, line: &[u8]) -> anyhow::Result<Vec<u8>> {
         let identity = identity(form, line, self)?;
         match std::str::from_utf8(&identity) {
@@ -87,16 +87,16 @@ impl Parser {
         self.fields.attached.deciding.url.is_some()
     }
 
-    /// Returns the line of a document with the decision about it; see [`AnnotationOptions::line`].
+    /// Returns the line of a document with the fields about its decision added; see [`AnnotationOptions::line`].
     ///
     /// # Errors
     ///
-    /// The same as [`AnnotationOptions::line`].
+    /// The errors of [`AnnotationOptions::line`].
     pub fn annotated(&self, noted: &AnnotationOptions, form: Form, line: &[u8], note: &DocumentNote) -> Result<Vec<u8>, String> {
         noted.line(form, line, note, &self.headers, self.charset)
     }
 
-    /// Returns a parser for records whose keys are stored elsewhere, and that need no key themselves.
+    /// Returns a parser for records that need no key, because their keys are stored elsewhere.
     pub(super) fn of_other_keys(&self) -> Self {
         let mut parser = self.clone();
         if parser.fields.ids == Ids::Field {
@@ -105,49 +105,49 @@ impl Parser {
         parser
     }
 
-    /// Returns the headers of inputs. A header applies to all records of its input.
+    /// Returns the headers of the inputs. A header applies to all records of its input.
     #[must_use]
     pub fn headers(&self) -> &Headers {
         &self.headers
     }
 }
 
-/// Working memory of [`understand`], reused from line to line.
+/// Working memory of [`understand`], reused for all lines.
 #[derive(Debug, Default)]
 pub(super) struct ParseBuffers {
     json: jsonl::LineBuffers,
-    /// A key made of several fields.
+    /// A key that consists of several fields.
     key: Vec<u8>,
-    /// A row in UTF-8.
+    /// A row, decoded to UTF-8.
     line: String,
     text: String,
-    /// The bytes to compare, if the text lost some.
+    /// The bytes to compare if decoding the text was lossy.
     identity: Vec<u8>,
     row: rows::RowFields,
-    /// The most recently used header.
+    /// The header that was used last, with its index.
     header: Option<(u32, Arc<rows::TableHeader>)>,
 }
 
-/// The content of a line.
+/// The content of a line, or the reason why it is not a document.
 #[derive(Debug)]
 pub(super) enum ParsedLine<'l> {
     Document {
-        /// `None` if the key is made of the line number.
+        /// The key; `None` if it is created from the line number.
         key: Option<&'l [u8]>,
         content: Content<'l>,
         loss: Loss,
         /// Whether the encoding was detected from the bytes.
         is_detected: bool,
     },
-    /// The line is not a document.
+    /// The record is not a document.
     NoDocument,
-    /// The line is a revisit record of an earlier document.
+    /// The record is a revisit record, which refers to an earlier record.
     Revisit,
-    /// The text lost bytes, and such documents are skipped.
+    /// Decoding the text was lossy, and such documents are skipped.
     Skipped,
 }
 
-/// Parses a line; the error is the reason why it is invalid.
+/// Parses a line. The error is the reason why the line is invalid.
 pub(super) fn understand<'l>(
     form: Form,
     line: &'l [u8],
@@ -230,9 +230,9 @@ pub(super) fn understand<'l>(
     // guard: keys of rows and of texts in archives are checked
     key.map_or(Ok(()), check_key)?;
     if let Some(said) = parser.fields.fingerprint {
-        // The reader of Parquet writes fingerprints in hexadecimal.
+        // The reader of Parquet files writes fingerprints in hexadecimal.
         let written_so = if matches!(form, Form::Columns(_)) { FingerprintForm::Hex } else { said };
-        // Invalid UTF-8 is an invalid fingerprint, too.
+        // A fingerprint that is not UTF-8 is invalid, too.
         let fingerprint = written_so.parse(&String::from_utf8_lossy(text));
         let fingerprint = fingerprint.map_err(|why| format!("field {:?}: {why}", parser.fields.text))?;
         let content = Content::Fingerprint(fingerprint);
@@ -259,7 +259,7 @@ pub(super) fn understand<'l>(
     Ok(ParsedLine::Document { key, content, loss, is_detected })
 }
 
-/// Decodes a row that is not UTF-8, from the named or detected encoding; `None` if the row needs no decoding.
+/// Decodes a row that is not UTF-8 from the given or the detected encoding; `None` if the row needs no decoding.
 fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'l>> {
     if parser.charset.is_none() || std::str::from_utf8(line).is_ok() {
         return None;
@@ -267,7 +267,7 @@ fn decoded_row<'l>(line: &'l [u8], parser: &Parser) -> Option<charset::Decoded<'
     Some(charset::line(line, parser.charset)).filter(|decoded| !decoded.is_lossy)
 }
 
-/// The text to compare. If the text lost bytes, `buffer` receives the bytes that identify it.
+/// Returns the text to compare. If decoding it was lossy, `buffer` receives the bytes to compare instead.
 fn opaque_in<'t>(
     buffer: &'t mut Vec<u8>,
     text: &'t str,
@@ -282,7 +282,7 @@ fn opaque_in<'t>(
     }
 }
 
-/// Returns a key; copies it to `buffer` if it is not borrowed from the input.
+/// Returns the key. Copies it to `buffer` unless it is borrowed from the input.
 fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k [u8]> {
     match key? {
         Cow::Borrowed(key) => Some(key),
@@ -293,8 +293,7 @@ fn key_in<'k>(buffer: &'k mut Vec<u8>, key: Option<Cow<'k, [u8]>>) -> Option<&'k
     }
 }
 
-/// Returns an error if a key is not UTF-8 or is invalid: users see keys, also in JSON, so bytes of a key are never
-/// replaced.
+/// Returns an error if a key is invalid or not UTF-8. Users see keys, also in JSON, so their bytes are never replaced.
 fn check_key(key: &[u8]) -> Result<(), String> {
     super::check_key(key)?;
     // guard: a key of a row or of an archive is UTF-8
@@ -306,7 +305,7 @@ fn check_key(key: &[u8]) -> Result<(), String> {
     })
 }
 
-/// Returns the values of a document's line in addition to its text.
+/// Returns the values that a line has in addition to key and text.
 ///
 /// # Errors
 ///
@@ -337,16 +336,16 @@ pub(super) fn attached(form: Form, line: &[u8], parser: &Parser) -> anyhow::Resu
     }
 }
 
-/// Returns the [`identity`](Content::identity) of the content of a line.
+/// Returns the [`identity`](Content::identity) of the content in a line.
 ///
 /// # Errors
 ///
-/// The line is invalid; the error has the reason.
+/// The line is invalid; the message has the reason.
 pub(super) fn identity(form: Form, line: &[u8], parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let mut buffers = ParseBuffers::default();
-    // The document was accepted before, even if its text lost bytes.
+    // The document was accepted before, even if decoding its text was lossy.
     let mut parser = Parser { invalid_utf8: InvalidUtf8::Replace, ..parser.clone() };
-    // Reserved fields, which a history may have, and keys with parts from folder names were accepted, too.
+    // Lines with reserved fields (in a history) or without a key (partly in folder names) were accepted before, too.
     parser.fields.reserved.clear();
     parser.fields.ids = Ids::Line;
     let parser = &parser;

@@ -1,8 +1,8 @@
-//! Fields in the folder names of a path, `date=2026-01-01/`, as Hive, Spark and others lay out tables.
+//! Fields in the folder names of a path, such as `date=2026-01-01/`, as Hive, Spark and others store tables.
 //!
-//! Each record of a file has these fields; as in Spark, a field of a folder takes precedence over a field of the same name
-//! in the record. In names and values, `%XX` represents a byte that a path cannot have, and `__HIVE_DEFAULT_PARTITION__` is
-//! null.
+//! Each record of a file has the fields of its folders. As in Spark, a field of a folder takes precedence over a field
+//! with the same name in the record. In names and values, `%XX` encodes a byte that a path cannot contain, and
+//! `__HIVE_DEFAULT_PARTITION__` is null.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path};
@@ -16,7 +16,7 @@ use super::{AttachedFields, OwnAttached, folder};
 /// The value that Hive writes for null.
 const NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The fields in the names of the folders above a file. A value of `None` is null.
+/// The fields in the names of the folders above a file. The value `None` is null.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Partitions(Vec<(String, Option<Vec<u8>>)>);
 
@@ -30,14 +30,14 @@ impl Partitions {
         Self(names.collect())
     }
 
-    /// Returns the value of a field, which may be null; `None` if no folder has the field. The innermost folder takes
-    /// precedence.
+    /// Returns the value of a field, which may be null; `None` if no folder has the field. If several folders have it,
+    /// the innermost one takes precedence.
     fn get(&self, name: &str) -> Option<&Option<Vec<u8>>> {
         self.0.iter().rev().find(|(own, _)| own == name).map(|(_, value)| value)
     }
 }
 
-/// Returns the field in the name of a folder, and its value.
+/// Returns the name and value of the field in a folder name; `None` if there is none.
 fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
     let bytes = folder::os_bytes(name);
     let at = memchr::memchr(b'=', &bytes).filter(|&at| at > 0)?;
@@ -46,14 +46,14 @@ fn of_folder(name: &OsStr) -> Option<(String, Option<Vec<u8>>)> {
     Some((name, (value != NULL.as_bytes()).then(|| unescaped(value))))
 }
 
-/// Decodes `%XX` to a byte; other text is unchanged.
+/// Decodes each `%XX` to a byte. Other text is unchanged.
 fn unescaped(written: &[u8]) -> Vec<u8> {
     let mut all = Vec::with_capacity(written.len());
     let mut rest = written;
     while let Some((&first, after)) = rest.split_first() {
         let digit = |at: usize| after.get(at).and_then(|&byte| char::from(byte).to_digit(16));
         if let (b'%', Some(high), Some(low)) = (first, digit(0), digit(1)) {
-            // Two hexadecimal digits are less than 256.
+            // Two hexadecimal digits are always less than 256.
             all.push((16 * high + low) as u8);
             rest = &after[2..];
         } else {
@@ -64,19 +64,20 @@ fn unescaped(written: &[u8]) -> Vec<u8> {
     all
 }
 
-/// How records of a file are parsed whose folder names have some of the requested fields.
+/// How to parse the records of a file whose folder names have some of the requested fields.
 #[derive(Clone, Debug)]
 pub(super) struct Partitioned {
-    /// Parses the fields of the records themselves.
+    /// The parser for the fields in the records.
     pub(super) parser: Parser,
-    /// The parts of a key in order, if folders have any of them: a value, or `None` for the next part from the record.
+    /// The parts of a key in order: a value from a folder, or `None` for a part from the record. `None` if folders have
+    /// no part of the key.
     key: Option<Vec<Option<Vec<u8>>>>,
-    /// The fields in folder names, and their values.
+    /// The requested fields that are in folder names.
     attached: AttachedFields,
     values: PartitionValues,
 }
 
-/// Values of fields other than key and text.
+/// The values in folder names of fields other than key and text.
 #[derive(Clone, Debug, Default)]
 struct PartitionValues {
     value: Option<Vec<u8>>,
@@ -87,7 +88,7 @@ struct PartitionValues {
 }
 
 impl Partitioned {
-    /// Returns how records of this file are parsed; `None` if no folder has a requested field.
+    /// Returns how to parse the records of this file; `None` if its folders have no requested field.
     pub(super) fn of(parser: &Parser, path: &Path) -> Option<Self> {
         let partitions = Partitions::of(path);
         if partitions.0.is_empty() {
@@ -100,8 +101,8 @@ impl Partitioned {
         (key.is_some() || attached.any()).then_some(Self { parser, key, attached, values })
     }
 
-    /// Returns the key of a record whose own part is `own`; `None` if folders have no part of the key. A null part is an
-    /// error.
+    /// Returns the key of a record whose own part of the key is `own`; `None` if folders have no part of the key. A
+    /// null part is an error.
     pub(super) fn key(&self, own: Option<&[u8]>) -> Option<Result<Vec<u8>, String>> {
         let order = self.key.as_ref()?;
         let of_record = order.iter().filter(|part| part.is_none()).count();
@@ -129,7 +130,8 @@ impl Partitioned {
         Some(super::check_key(&key).map(|()| key).map_err(|reason| format!("by its folders, {reason}")))
     }
 
-    /// Returns the values of a record in addition to its text, with those of the folders.
+    /// Returns the values of a record in addition to key and text, given those in the record. Adds the values of the
+    /// folders.
     ///
     /// # Errors
     ///
@@ -159,7 +161,7 @@ impl Partitioned {
     }
 }
 
-/// Splits a key of several parts.
+/// Splits a key that consists of several parts.
 fn parts(key: &[u8]) -> Vec<Vec<u8>> {
     let mut all = vec![Vec::new()];
     let mut bytes = key.iter().copied();
@@ -174,9 +176,10 @@ fn parts(key: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// Removes the parts of keys in folder names from the fields to read from records.
+/// Removes the parts of the key that folders have from the fields that are read from records. Returns the parts of the
+/// key in order, see [`Partitioned`].
 fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<Vec<u8>>>> {
-    // The default key field is read from records only.
+    // The default key field is only read from records.
     if fields.ids != Ids::Field {
         return None;
     }
@@ -184,7 +187,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
         Some(named) if partitions.get(&named.id.whole).is_none() => named.id.parts.clone(),
         _ => vec![FieldPath { name: fields.id.clone(), path: vec![fields.id.clone()] }],
     };
-    // Null is an empty part, so that a key of only such parts is refused.
+    // Null is an empty part, so that a key of only null parts is an error.
     let said = |part: &FieldPath| partitions.get(&part.name).map(|value| value.clone().unwrap_or_default());
     let order: Vec<Option<Vec<u8>>> = all.iter().map(said).collect();
     if order.iter().all(Option::is_none) {
@@ -204,7 +207,7 @@ fn take_key(fields: &mut Fields, partitions: &Partitions) -> Option<Vec<Option<V
     Some(order)
 }
 
-/// Removes the other fields in folder names from those to read from records.
+/// Removes the other fields that folders have from the fields that are read from records.
 fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (AttachedFields, PartitionValues) {
     let take = |field: &mut Option<String>| -> (Option<String>, Option<Vec<u8>>) {
         match field.as_deref().and_then(|name| partitions.get(name)) {
@@ -229,12 +232,12 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
     (attached, PartitionValues { value, stamp, number, inside, url })
 }
 
-/// How records of the most recently used file are parsed.
+/// How to parse the records of the file that was used last.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
-    /// Returns the partition values of this file; `None` if its folders have no requested field.
+    /// Returns how to parse the records of this file; `None` if its folders have no requested field.
     pub(super) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {
@@ -256,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_folders_give_fields_byte_for_byte_and_null_is_no_value() {
+    fn partition_values_are_decoded_and_null_is_not_a_value() {
         let path = "in/date=2026-01-01/a%2Fb=x%3dy%/c=__HIVE_DEFAULT_PARTITION__/=z/date=2/f=g.jsonl";
         let partitions = Partitions::of(Path::new(path));
         assert_eq!(partitions.get("date"), Some(&Some(b"2".to_vec())));
@@ -266,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_values_take_their_place_in_composed_keys() {
+    fn partition_values_are_parts_of_composed_keys() {
         let path = Path::new("in/day=1,5/n=__HIVE_DEFAULT_PARTITION__/x.jsonl");
         for (names, own, key) in [
             ("day,row", Some("7"), Ok("1\\,5,7")),
@@ -285,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn partition_numbers_give_priorities_and_invalid_ones_are_reported() {
+    fn partition_numbers_are_priorities_and_invalid_ones_are_errors() {
         let of = |path: &str| {
             let partitioned = Partitioned::of(&parser("row", Some("v")), Path::new(path)).unwrap();
             assert!(partitioned.parser.fields.attached.deciding.number.is_none());

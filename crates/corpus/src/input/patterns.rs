@@ -1,13 +1,13 @@
-//! Patterns for the files of folders: of names, and of paths below the folder.
+//! Patterns that select the files of folders, by file name or by path relative to the folder.
 
 use std::path::Path;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// Patterns of files to read, and of files to ignore.
+/// Patterns of the files that are read, and of the files that are ignored.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Patterns {
-    /// `None` if all files are read.
+    /// Patterns of the files that are read; `None` to read all files.
     include: Option<Set>,
     exclude: Set,
 }
@@ -15,14 +15,15 @@ pub(super) struct Patterns {
 /// A set of patterns.
 #[derive(Clone, Debug, Default)]
 struct Set {
-    /// Patterns without a `/`: of a file name, in any folder.
+    /// Patterns without a `/`, which match a file name in any folder.
     names: GlobSet,
-    /// Patterns of the path below the folder.
+    /// Patterns with a `/`, which match a path relative to the folder.
     paths: GlobSet,
 }
 
 impl Patterns {
-    /// Compiles these patterns: `*` and `?` match within a name, `**` any folders, `[ab]` and `{a,b}` are choices.
+    /// Compiles patterns. `*` and `?` match within a name, `**` matches any folders, `[ab]` and `{a,b}` are
+    /// alternatives.
     ///
     /// # Errors
     ///
@@ -32,12 +33,12 @@ impl Patterns {
         Ok(Self { include, exclude: Set::of(exclude, "--exclude")? })
     }
 
-    /// Returns whether a file of a folder is read, by its path below the folder.
+    /// Returns whether a file is read, given its path relative to the folder.
     pub(super) fn want(&self, below: &Path) -> bool {
         self.include.as_ref().is_none_or(|include| include.fits(below)) && !self.exclude.fits(below)
     }
 
-    /// Returns whether any pattern is given.
+    /// Returns whether there is any pattern.
     pub(super) fn are_given(&self) -> bool {
         self.include.is_some() || !self.exclude.names.is_empty() || !self.exclude.paths.is_empty()
     }

@@ -1,22 +1,22 @@
-//! The place of a document: its file, and its line, row or offset in it.
+//! The position of a document: its file, and the line, row or record in the file.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The file, and the line or record in it, from which a document was read.
+/// The position from which a document was read: a file, and a line, row or record in it.
 ///
-/// Shown as `path:line`, as `path, record N`, or as `path` alone if the whole file is one document. A clone shares the
-/// path, so that every record of a large corpus can have its place.
+/// Displayed as `path:line`, as `path, record N`, or as `path` alone if the whole file is one document. Clones share
+/// the path, so that the positions of all records in a large corpus can be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     path: Arc<Path>,
-    /// Number from 1; 0 is the whole file.
+    /// The number from 1; 0 for the whole file.
     number: u64,
     unit: PlaceUnit,
 }
 
-/// The unit of the number.
+/// The unit of the number in a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlaceUnit {
     Line,
@@ -30,27 +30,27 @@ impl Place {
     /// The name of standard input in messages.
     pub const STDIN: &str = "<stdin>";
 
-    /// Creates the place of a file that is one document, or of an error that concerns a whole file.
+    /// Returns the position of a file that is a single document, or of an error that concerns a whole file.
     #[must_use]
     pub fn file(path: Arc<Path>) -> Self {
         Self { path, number: 0, unit: PlaceUnit::Line }
     }
 
-    /// Creates the place of line `line`, counted from 1.
+    /// Returns the position of line `line`, from 1.
     #[must_use]
     pub fn line(path: Arc<Path>, line: u64) -> Self {
         Self::of(path, line, PlaceUnit::Line)
     }
 
-    /// Creates the place of the line, record or row with this number, counted from 1.
+    /// Returns the position of the line, record or row with this number, from 1.
     #[must_use]
     pub fn of(path: Arc<Path>, number: u64, unit: PlaceUnit) -> Self {
         debug_assert!(number > 0, "lines, records and rows count from 1");
         Self { path, number, unit }
     }
 
-    /// Replaces the place. If the path is the same, its reference count is not changed: threads that share it would contend
-    /// for it.
+    /// Replaces the position. If the path is the same, does not change its reference count, for which threads would
+    /// contend.
     pub(super) fn replace(&mut self, path: &Arc<Path>, number: u64, unit: PlaceUnit) {
         if !Arc::ptr_eq(&self.path, path) {
             self.path = Arc::clone(path);
@@ -58,7 +58,7 @@ impl Place {
         (self.number, self.unit) = (number, unit);
     }
 
-    /// Returns the file, and the unit and the number packed into one number.
+    /// Returns the file, and the unit and number packed into one integer.
     pub(crate) fn packed(&self) -> (&Arc<Path>, u64) {
         let unit = match self.unit {
             PlaceUnit::Line => 0,
@@ -68,7 +68,7 @@ impl Place {
         (&self.path, self.number << 2 | unit)
     }
 
-    /// Restores a place that was [packed](Self::packed).
+    /// Restores a position that was [packed](Self::packed).
     pub(crate) fn unpacked(path: Arc<Path>, packed: u64) -> Self {
         let unit = match packed & 3 {
             0 => PlaceUnit::Line,
@@ -78,8 +78,8 @@ impl Place {
         Self { path, number: packed >> 2, unit }
     }
 
-    /// Returns whether a document with this key is in a folder that was named as input: its key is then the end of its
-    /// path.
+    /// Returns whether the document with this key is in a folder that was named as an input. The key is then a suffix
+    /// of the path.
     #[must_use]
     pub fn is_below_a_folder(&self, key: &[u8]) -> bool {
         let path = super::folder::os_bytes(self.path.as_os_str());
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_shown_after_the_path_a_record_by_its_number_and_a_whole_file_by_its_path_alone() {
+    fn position_is_displayed_as_path_with_line_or_record_number() {
         let path: Arc<Path> = Arc::from(Path::new("a/b.jsonl"));
         assert_eq!(Place::line(Arc::clone(&path), 17).to_string(), "a/b.jsonl:17");
         assert_eq!(Place::of(Arc::clone(&path), 3, PlaceUnit::Record).to_string(), "a/b.jsonl, record 3");
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_was_not_named_itself_is_below_a_folder() {
+    fn only_a_file_that_was_not_named_is_below_a_folder() {
         let path: Arc<Path> = Arc::from(Path::new("in/a/b.txt"));
         let place = Place::file(Arc::clone(&path));
         assert!(place.is_below_a_folder(b"b.txt") && place.is_below_a_folder(b"a/b.txt"));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn packed_place_unpacks_to_the_same() {
+    fn packed_position_unpacks_to_the_original() {
         let path: Arc<Path> = Arc::from(Path::new("a"));
         let units = [PlaceUnit::Line, PlaceUnit::Record, PlaceUnit::Row];
         let places = units.map(|unit| Place::of(Arc::clone(&path), 1 << 60, unit));

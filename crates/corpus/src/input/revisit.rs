@@ -1,8 +1,8 @@
-//! Revisit records of WARC/1.1: they state that the payload of a capture equals that of another record, byte for byte (ISO
-//! 28500:2017, section 6.7.2, profile `identical-payload-digest`).
+//! WARC/1.1 revisit records: they state that the payload of a capture is equal, byte for byte, to that of another
+//! record (ISO 28500:2017, section 6.7.2, profile `identical-payload-digest`).
 //!
-//! The other profile, `server-not-modified`, states that a server answered 304. Such an answer is never a document, so this
-//! profile is never written.
+//! The other profile, `server-not-modified`, states that the server sent status 304. Such a response is never a
+//! document, so that profile is never written.
 
 use sha1_smol::Sha1;
 use xxhash_rust::xxh3::Xxh3;
@@ -11,10 +11,10 @@ use super::http;
 use super::warc::{field, head_end};
 
 const PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
-/// The digits of Base32 (RFC 4648, section 6), the notation of SHA-1 digests in archives.
+/// The digits of Base32 (RFC 4648, section 6), in which archives write SHA-1 digests.
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
-/// The capture of a response record.
+/// The parts of a response record.
 struct Capture<'r> {
     head: &'r [u8],
     http_head: &'r [u8],
@@ -27,7 +27,7 @@ impl<'r> Capture<'r> {
         let (head, content) = record.split_at(head_end(record)?);
         let is_answer = field(head, "WARC-Type")? == b"response"
             && http::is_http(field(head, "Content-Type").unwrap_or_default());
-        // The truncated part may have differed.
+        // The payload of a truncated record may differ after the truncation.
         let is_whole = field(head, "WARC-Truncated").is_none();
         let (http_head, payload) = content.split_at(head_end(content)?);
         (is_answer && is_whole).then_some(Self { head, http_head, payload })
@@ -37,13 +37,14 @@ impl<'r> Capture<'r> {
         field(self.head, name).filter(|value| !value.is_empty())
     }
 
-    /// Returns the address, without the brackets that some writers add.
+    /// Returns the URL, without the angle brackets that some writers add.
     fn uri(&self) -> Option<&'r [u8]> {
         let uri = self.field("WARC-Target-URI")?;
         Some(uri.strip_prefix(b"<").and_then(|uri| uri.strip_suffix(b">")).unwrap_or(uri))
     }
 
-    /// Returns the digest of the payload: the digest that both records state, if it is the same, or SHA-1 of the bytes.
+    /// Returns the digest of the payload: the digest that both records state, if it is the same, otherwise the SHA-1 of
+    /// the payload.
     fn digest(&self, other: &Self) -> Vec<u8> {
         let stated = [self, other].map(|capture| capture.field("WARC-Payload-Digest"));
         match stated {
@@ -53,9 +54,9 @@ impl<'r> Capture<'r> {
     }
 }
 
-/// Returns the revisit record that replaces a record whose payload equals that of the record `kept`, with the line ends
-/// after it. `None` if the payloads differ, or a record lacks a header field that a revisit record needs. Depends only on
-/// the two records.
+/// Returns a revisit record that replaces `record`, if its payload equals that of the record `kept`. Includes the line
+/// ends after the record. `None` if the payloads differ, or if a record lacks a header field that a revisit record
+/// needs. The result depends only on the two records.
 #[must_use]
 pub fn revisit(record: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     let (capture, of_kept) = (Capture::of(record)?, Capture::of(kept)?);
@@ -94,7 +95,7 @@ pub fn revisit(record: &[u8], kept: &[u8]) -> Option<Vec<u8>> {
     Some(all)
 }
 
-/// Returns a UUID of version 8 (RFC 9562), made of a hash of both records, so that the same records give the same bytes.
+/// Returns a UUID of version 8 (RFC 9562) that is a hash of both records, so that the same records give the same bytes.
 fn id(record: &[u8], kept: &[u8]) -> String {
     let mut hash = Xxh3::new();
     for part in [b"twindex revisit".as_slice(), &(record.len() as u64).to_le_bytes(), record, kept] {
@@ -107,7 +108,7 @@ fn id(record: &[u8], kept: &[u8]) -> String {
     format!("<urn:uuid:{a}-{b}-{c}-{d}-{e}>")
 }
 
-/// Encodes twenty bytes in Base32, which needs no padding.
+/// Encodes twenty bytes in Base32. This length needs no padding.
 fn base32(bytes: &[u8]) -> Vec<u8> {
     let groups = bytes.chunks(5).map(|group| group.iter().fold(0_u64, |bits, &byte| bits << 8 | u64::from(byte)));
     groups.flat_map(|bits| (0..8).rev().map(move |at| BASE32[(bits >> (5 * at) & 31) as usize])).collect()
@@ -131,12 +132,12 @@ mod tests {
 
     #[test]
     fn digests_are_written_in_base32_like_in_archives() {
-        // RFC 3174, for no bytes: the digest of empty payloads in archives.
+        // The SHA-1 of no bytes (RFC 3174), as archives write it for empty payloads.
         assert_eq!(base32(&Sha1::from(b"").digest().bytes()), b"3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ");
     }
 
     #[test]
-    fn equal_payloads_make_a_revisit_record_that_refers_to_the_other() {
+    fn revisit_record_of_equal_payloads_refers_to_the_other_record() {
         let kept = response("http://a/", DATE, "", &format!("{PAGE}words"));
         let copy = response("http://b/", DATE, "", "HTTP/1.1 200 OK\r\nServer: b\r\n\r\nwords");
         let made = revisit(&copy, &kept).unwrap();
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn different_payloads_and_incomplete_records_make_no_revisit() {
+    fn different_payloads_and_incomplete_records_give_no_revisit() {
         let kept = response("http://a/", DATE, "", &format!("{PAGE}words"));
         let same = format!("{PAGE}words");
         assert!(revisit(&response("http://b/", DATE, "", &same), &kept).is_some());

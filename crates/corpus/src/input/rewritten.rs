@@ -1,4 +1,4 @@
-//! Removes parts of the texts of documents, in the form in which they were read.
+//! Removes parts of the texts of documents from their lines, in the format in which they were read.
 
 use std::ops::Range;
 
@@ -12,8 +12,8 @@ use super::form::Form;
 use super::parser::{ParseBuffers, Parser, ParsedLine, understand};
 use super::{InvalidUtf8, charset, nested, warc};
 
-/// Returns whether the text of a document is in its line unchanged, so that parts of it can be removed there. HTML pages
-/// are written as objects with key and text instead.
+/// Returns whether the line of a document contains its text unchanged, so that parts of the text can be removed from
+/// the line. HTML pages are written as JSON objects with key and text instead.
 #[must_use]
 pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
     match form {
@@ -27,7 +27,7 @@ pub fn is_verbatim_in_line(form: Form, line: &[u8], text: &str) -> bool {
 ///
 /// # Errors
 ///
-/// None, as writing to memory does not fail.
+/// None: writing to memory does not fail.
 pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>> {
     let Fields { id, text: name, .. } = &parser.fields;
     let mut line = b"{".to_vec();
@@ -42,14 +42,14 @@ pub fn object(key: &[u8], text: &str, parser: &Parser) -> anyhow::Result<Vec<u8>
     Ok(line)
 }
 
-/// Returns the line of a document without these byte ranges of its text, which must be ascending, not overlapping, and end
-/// at characters. The rest of the line is unchanged, except that an archive record gets its new length and loses its
-/// digests. The line is parsed again to check the result. The text of a Parquet row is cut [where it is
-/// copied](super::KeptWriter::without).
+/// Returns the line of a document without these byte ranges of its text. The ranges must be in ascending order, must
+/// not overlap, and must be on character boundaries. The rest of the line is unchanged, except that an archive record
+/// gets its new length and no digests. The line is parsed again to check the result. For Parquet rows, the ranges are
+/// removed [when rows are copied](super::KeptWriter::without).
 ///
 /// # Errors
 ///
-/// The line does not have the expected text, or the form does not support it.
+/// The line does not contain the text, or lines of this form cannot be changed.
 pub fn line_without(
     form: Form,
     line: &[u8],
@@ -77,7 +77,7 @@ pub fn line_without(
     }
 }
 
-/// Cuts an object whose text may be made of several fields; also returns the remaining text.
+/// Removes the ranges from a JSON object, whose text may be in several fields. Also returns the remaining text.
 fn json_without(
     line: &[u8],
     text: &str,
@@ -100,7 +100,7 @@ fn json_without(
     let (mut out, mut left, mut at, mut start) = (Vec::with_capacity(line.len()), Vec::new(), 0, 0);
     let mut parts = Vec::new();
     for (number, value) in values.iter().enumerate() {
-        start += usize::from(number > 0); // the end of the line between two parts
+        start += usize::from(number > 0); // the line end between two parts
         let part: Option<String> = value.map_or(Ok(None), |value| serde_json::from_str(value.get()))?;
         let part = part.unwrap_or_default();
         let place = start..start + part.len();
@@ -113,7 +113,7 @@ fn json_without(
         }
         start = place.end;
     }
-    // The order of the fields in the line is arbitrary.
+    // The fields may be in another order in the line than in the text.
     parts.sort_by_key(|(place, _)| place.start);
     for (place, kept) in parts {
         ensure!(at <= place.start, "two names of the text mean the same field");
@@ -126,7 +126,7 @@ fn json_without(
     Ok((out, left))
 }
 
-/// Cuts a record of an archive of texts.
+/// Removes the ranges from a record of a WET archive.
 fn archive_without(record: &[u8], text: &str, cut: &[Range<usize>]) -> anyhow::Result<Vec<u8>> {
     let head_bytes = warc::head_end(record).context("its head is not ended by an empty line")?;
     let (head, content) = record.split_at(head_bytes);
@@ -163,13 +163,13 @@ mod tests {
     }
 
     #[test]
-    fn cutting_spans_changes_only_the_text_of_json_lines() {
+    fn removing_spans_changes_only_the_text_of_json_lines() {
         let line = r#"{"n": 1.50, "text":"a\u0062c \"d\" é", "id":"k","o":{"text":"abc"}}"#;
         let left = line_without(Form::Json, line.as_bytes(), "abc \"d\" é", &[1..2, 4..7], &parser("text"));
         let expected = r#"{"n": 1.50, "text":"ac  é", "id":"k","o":{"text":"abc"}}"#;
         assert_eq!(String::from_utf8(left.unwrap()).unwrap(), expected);
 
-        // Several fields: a nested one, in a different order, and one that is null.
+        // The text is in several fields: a nested one, in another order than in the line, and a null one.
         let line = r#"{"meta":{"body":"xyz"},"title":"abc","other":null}"#;
         let text = "abc\n\nxyz";
         let left =
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_archives_of_texts_have_their_new_length_and_no_stale_digest() {
+    fn changed_wet_record_has_its_new_length_and_no_digest() {
         let record = "WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: http://a/\r\nContent-Type: text/plain\r\n\
                       WARC-Block-Digest: sha1:X\r\nContent-Length: 7\r\n\r\none two";
         let left = line_without(

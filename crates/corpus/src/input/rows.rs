@@ -1,9 +1,9 @@
-//! Tables of text, CSV and TSV (RFC 4180: quoted fields may contain the delimiter, newlines, and doubled quotes): reads
-//! rows from a stream in bounded memory, and two fields of a row.
+//! CSV and TSV tables (RFC 4180: quoted fields may contain the delimiter, newlines, and doubled quotes): reads rows
+//! from a stream in bounded memory, and parses the key and the text of a row.
 //!
-//! The first row has the column names. The reader finds the end of each row with `csv-core`; the thread that processes a
-//! row splits it into fields. Of a bad row with several lines only the first line is skipped, so that a quote without a
-//! matching one does not discard valid rows.
+//! The first row has the column names. The reader finds the end of each row with `csv-core`; the thread that processes
+//! a row splits it into fields. If a row of several lines is bad, only its first line is skipped, so that an unbalanced
+//! quote does not discard valid rows.
 
 use std::ops::Range;
 use std::path::Path;
@@ -21,23 +21,24 @@ use super::jsonl::FoundLine;
 use super::window::Window;
 use super::{OwnAttached, Place, Problem, UTF16_ADVICE};
 
-/// The longest header in bytes.
+/// Maximum length of the header in bytes.
 const HEADER_BYTES_MAX: usize = 1 << 20;
-/// Maximal number of columns.
+/// Maximum number of columns.
 const COLUMNS_MAX: usize = 1 << 16;
-/// Scratch sizes for unused output of the parser: bytes of fields, and ends of fields.
+/// Buffer sizes for unused output of the parser: bytes of fields, and ends of fields.
 const FIELD_BYTES: usize = if cfg!(fuzzing) { 50 } else { 64 << 10 };
 const FIELD_ENDS: usize = if cfg!(fuzzing) { 3 } else { 1 << 10 };
-/// Limit of bytes of bad rows that are read again, for each byte of the table: a table of only bad rows is read this number
-/// of times.
+/// Maximum number of bytes of bad rows that are read again, per byte of the table. A table of only bad rows is read
+/// this number of times.
 const READ_AGAIN: u64 = 16;
-/// Delimiters that the hint about a missing column suggests.
+/// Delimiters that the hint about a missing column may suggest.
 const OTHER_DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// The columns of a table, by name.
+/// The header of a table, with the positions of its columns.
 #[derive(Clone, Debug)]
 pub struct TableHeader {
-    /// The lines before the rows, without their end: a line `sep=`, and the first row. `None` if no row has column names.
+    /// The lines before the first row, without the last line end: a line `sep=`, and the column names. `None` if the
+    /// table has no column names.
     pub line: Option<Vec<u8>>,
     /// Whether a byte order mark precedes the header.
     pub is_marked: bool,
@@ -45,7 +46,7 @@ pub struct TableHeader {
     pub ending: Ending,
     written: RowDialect,
     columns: usize,
-    /// The columns of the key; empty if keys are made of line numbers.
+    /// The columns of the key; empty if keys are created from line numbers.
     id: Vec<usize>,
     text: Vec<usize>,
     value: Option<usize>,
@@ -61,12 +62,12 @@ impl TableHeader {
         self.written
     }
 
-    /// Returns the suffix of the names of such files.
+    /// Returns the file name suffix of tables with this header.
     pub fn suffix(&self) -> &'static str {
         if self.written.is_tsv { "tsv" } else { "csv" }
     }
 
-    /// Returns whether the other header describes rows in the same way. Byte order marks and line ends are ignored.
+    /// Returns whether the other header describes rows in the same way. Ignores byte order marks and line ends.
     pub(super) fn is_equal_header(&self, other: &Self) -> bool {
         let said = |header: &Self| {
             let Self { id, value, stamp, number, inside, columns, .. } = header;
@@ -75,7 +76,7 @@ impl TableHeader {
         (&self.line, self.written, &self.text) == (&other.line, other.written, &other.text) && said(self) == said(other)
     }
 
-    /// Returns the header of an empty table, without column names.
+    /// Returns the header of an empty table, which has no column names.
     fn of_no_rows(written: RowDialect) -> Self {
         Self {
             line: None,
@@ -159,7 +160,7 @@ impl TableHeader {
         if fields.ends.len() != self.columns {
             return Err(self.width(fields.ends.len()));
         }
-        // A value of several columns is stored after the fields.
+        // A value that consists of several columns is stored after the fields.
         let mut join = |columns: &[usize], push: fn(&mut Vec<u8>, &[u8], usize)| {
             let start = fields.bytes.len();
             if columns.len() > 1 {
@@ -180,7 +181,8 @@ impl TableHeader {
         Ok((of(&self.id, key), of(&self.text, text).unwrap_or_default()))
     }
 
-    /// Returns a row without these byte ranges of its text, and the remaining text. All other fields keep their values.
+    /// Returns a row without these byte ranges of its text, and the remaining text. The values of all other fields are
+    /// unchanged.
     pub(super) fn line_without(&self, line: &[u8], cut: &[Range<usize>]) -> anyhow::Result<(Vec<u8>, String)> {
         let mut fields = RowFields::default();
         fields.parse(line, self.written);
@@ -206,7 +208,7 @@ impl TableHeader {
     }
 }
 
-/// Returns a hint about a missing column: the file may have another delimiter.
+/// Returns a hint for the error about a missing column: the file may have another delimiter.
 fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
     let names = |delimiter: &u8| {
         let mut names = RowFields::default();
@@ -218,13 +220,13 @@ fn hint(line: &[u8], wanted: &str, written: RowDialect) -> String {
 }
 
 impl TableHeader {
-    /// Returns the message about a row with this number of fields.
+    /// Returns the error message for a row with this number of fields.
     fn width(&self, fields: usize) -> String {
         let row = if self.written.has_header { "the first row names" } else { "the first row has" };
         format!("{fields} fields, where {row} {}", self.columns)
     }
 
-    /// Returns the values of a row in addition to its text.
+    /// Returns the values that a row has in addition to key and text.
     ///
     /// # Errors
     ///
@@ -241,10 +243,10 @@ impl TableHeader {
     }
 }
 
-/// The fields of a row, without quotes. Scratch memory, reused for each row.
+/// The fields of a row, without quotes. Reused for all rows.
 #[derive(Debug, Default)]
 pub(super) struct RowFields {
-    /// The reader for this dialect: creating one takes longer than reading a row.
+    /// The reader for this dialect. It is kept because creating one takes longer than reading a row.
     reader: Option<(RowDialect, Box<Reader>)>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -258,11 +260,11 @@ impl RowFields {
             other => &mut other.insert((written, Box::new(written.reader()))).1,
         };
         reader.reset();
-        // No field is longer than in its written form; one more byte, so that the buffer is never full.
+        // A field is not longer than in its written form. One more byte, so that the buffer is never full.
         self.bytes.resize(line.len() + 1, 0);
         self.ends.resize(memchr::memchr_iter(delimiter, line).count() + 2, 0);
-        // The end of a line before the row: from the first bytes that it sees the reader drops a byte order mark, which
-        // is a row's own.
+        // Passes a line end before the row: the reader removes a byte order mark from the first bytes it receives, but
+        // here it would be part of the row.
         // guard: a byte order mark is dropped before the first row alone
         reader.read_record(b"\n", &mut self.bytes, &mut self.ends);
         let (mut read, mut written, mut ended) = (0, 0, 0);
@@ -284,33 +286,33 @@ impl RowFields {
     }
 }
 
-/// The rows of one stream.
+/// The rows of a stream.
 pub(super) struct TableRows {
     window: Window,
     reader: Reader,
     written: RowDialect,
-    /// Number of fields of a row; 0 while it is unknown.
+    /// Number of fields in a row; 0 if not yet known.
     columns: usize,
-    /// Number of bytes of bad rows that were read again.
+    /// Number of bytes of bad rows that were read again so far.
     read_again: u64,
     row_bytes_max: usize,
-    /// Scratch for unused fields.
+    /// Buffer for unused fields.
     fields: Vec<u8>,
     ends: Vec<usize>,
 }
 
-/// The bytes between two row ends.
+/// A row, without the line end before it.
 struct Row {
-    /// Number of bytes of the window, up to the start of the next row.
+    /// Number of bytes from the start of the window to the start of the next row.
     taken: usize,
     /// Number of the first line of the row, from 1.
     line: u64,
-    /// The error of the row, if it is bad.
+    /// The reason why the row is bad, if it is.
     problem: Option<String>,
 }
 
 impl TableRows {
-    /// Opens a table: reads its header, with which its rows are parsed.
+    /// Opens a table and reads its header, with which its rows are parsed.
     ///
     /// # Errors
     ///
@@ -381,21 +383,21 @@ impl TableRows {
         Ok((rows, header))
     }
 
-    /// Starts a row at the front of the window, which is at line `line`.
+    /// Starts a row at the start of the window, which is line number `line`.
     fn start_at(&mut self, line: u64) {
         self.reader.reset();
-        // As in `RowFields::parse`.
+        // See `RowFields::parse`.
         self.reader.read_record(b"\n", &mut self.fields, &mut self.ends);
         self.reader.set_line(line);
     }
 
-    /// Returns the name of the stream in messages.
+    /// Returns the name of the stream for messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.window.name()
     }
 
-    /// Passes the next row, or its error, to `take`, with the number of its first line; false at the end. Blank lines are
-    /// skipped.
+    /// Passes the next row, or its error, to `take`, with the number of its first line. Returns false at the end. Skips
+    /// blank lines.
     ///
     /// # Errors
     ///
@@ -423,7 +425,7 @@ impl TableRows {
         let mut line = self.reader.line();
         let mut begun = false;
         loop {
-            // At most up to the limit, so that the detection of long rows does not depend on read sizes.
+            // Stops at the limit, so that the detection of long rows does not depend on read sizes.
             let limit = self.row_bytes_max.saturating_add(1);
             // guard: a long row is refused
             if taken == limit {
@@ -439,7 +441,7 @@ impl TableRows {
                 if !discarded && lines(&self.window.bytes()[..taken]) == 1 {
                     return self.rest_of_line(taken, line).map(Some);
                 }
-                // A row over the limit is read to its end and discarded.
+                // A row that exceeds the limit is read to its end and discarded.
                 self.window.take(taken);
                 (taken, discarded) = (0, true);
             }
@@ -449,7 +451,7 @@ impl TableRows {
             let end = self.window.bytes().len().min(limit);
             let input = &self.window.bytes()[taken..end];
             if !begun {
-                // Line ends before the row: the rest of the preceding row's end, and blank lines.
+                // Line ends before the row: the rest of the previous row's line end, and blank lines.
                 let ends = input.iter().take_while(|byte| b"\r\n".contains(byte)).count();
                 line = self.reader.line() + memchr::memchr_iter(b'\n', &input[..ends]).count() as u64;
                 begun = ends < input.len();
@@ -487,17 +489,18 @@ impl TableRows {
         }
     }
 
-    /// Returns the ending of a row of `taken` bytes of the window. A carriage return alone is a line end, too.
+    /// Returns the line ending of a row of `taken` bytes of the window. A single carriage return is a line end, too.
     fn ending(&mut self, taken: usize) -> Result<Ending, Problem> {
         Ok(match self.window.bytes()[..taken].last().copied() {
-            // The reader counts the newline as the beginning of the next row.
+            // The reader counts the newline as the start of the next row.
             Some(b'\r') if self.window.hold(taken + 1)? && self.window.bytes()[taken] == b'\n' => Ending::Crlf,
             Some(b'\r' | b'\n') => Ending::Newline,
             _ => Ending::None,
         })
     }
 
-    /// Handles a row whose first line is too long: skips that line, and continues to search for rows after it.
+    /// Handles a row whose first line is too long: skips only that line, so that the search for rows continues after
+    /// it.
     fn rest_of_line(&mut self, mut taken: usize, line: u64) -> Result<Row, Problem> {
         let problem = Some(self.too_long());
         loop {
@@ -522,8 +525,8 @@ impl TableRows {
         format!("a row of more than {} bytes", self.row_bytes_max)
     }
 
-    /// Returns the first line of a bad row of several lines, after which parsing continues. `None` if the row has one line,
-    /// or too many bytes were read again already.
+    /// Returns only the first line of a bad row that has several lines, so that parsing continues after that line.
+    /// `None` if the row has one line, or if too many bytes were read again.
     fn first_line(&mut self, taken: usize, line: u64, problem: &str) -> Option<Row> {
         let row = &self.window.bytes()[..taken];
         let before = row.iter().take_while(|byte| b"\r\n".contains(byte)).count();
@@ -544,11 +547,11 @@ fn lines(row: &[u8]) -> usize {
     memchr::memchr_iter(b'\n', trimmed(row).0).count() + 1
 }
 
-/// Maximal length in bytes of a line that sets the delimiter.
+/// Maximum length in bytes of a line that sets the delimiter.
 const SEP_BYTES: usize = 10;
 
-/// Parses a first line `sep=;`, as Excel writes it; returns the delimiter, and the length of the line with its end in
-/// bytes.
+/// Parses a first line such as `sep=;`, which Excel writes. Returns the delimiter, and the length of the line in bytes
+/// with its end.
 fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
     let line = &bytes[..memchr::memchr(b'\n', &bytes[..bytes.len().min(SEP_BYTES)])?];
     let said = line.strip_suffix(b"\r").unwrap_or(line);
@@ -560,8 +563,8 @@ fn sep(bytes: &[u8]) -> Option<(u8, usize)> {
     }
 }
 
-/// Returns whether a row, which is the last, ends inside a quoted field, with the rules of `csv-core`: a quote opens a
-/// field only at its start, and two quotes inside it are one quote.
+/// Returns whether the last row ends inside a quoted field, by the rules of `csv-core`: a quote opens a field only at
+/// the start of the field, and two quotes inside the field are one quote.
 fn ends_in_quotes(row: &[u8], written: RowDialect) -> bool {
     let Some(quote) = written.quote else { return false };
     let (mut quoted, mut begins) = (false, true);
@@ -579,7 +582,7 @@ fn ends_in_quotes(row: &[u8], written: RowDialect) -> bool {
     quoted
 }
 
-/// Returns a row without the line ends around it, and the number of bytes of line ends before it.
+/// Returns a row without the line ends before and after it, and the number of bytes of line ends before it.
 fn trimmed(row: &[u8]) -> (&[u8], usize) {
     let is_end = |byte: &&u8| b"\r\n".contains(byte);
     let before = row.iter().take_while(is_end).count();
@@ -639,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_order_mark_is_dropped_before_the_first_row_alone() {
+    fn byte_order_mark_is_removed_only_before_the_first_row() {
         let found = rows("\u{feff}id,text\na,one\n\u{feff}a,two\n".as_bytes(), b',', 1000).unwrap();
         assert_eq!(found, [good(2, "a", "one"), good(3, "\u{feff}a", "two")]);
         let twice = rows("\u{feff}\u{feff}id,text\na,one\n".as_bytes(), b',', 1000);
@@ -654,8 +657,8 @@ mod tests {
         let too_long = "a row of more than 1000 bytes".to_owned();
         assert_eq!(found[0], (2, Err("1 fields, where the first row names 2".to_owned())));
         assert_eq!(found[1], (3, Err(too_long.clone())));
-        // A line that is too long by itself is skipped, and each line after it is a row again, as a quote may have joined
-        // them.
+        // A line that is too long by itself is skipped. Each line after it is parsed as a row again, because a quote
+        // may have joined the lines.
         let one_of = |lines: usize| format!("; a quote makes {lines} lines of it, and only this one is passed over");
         assert_eq!(found[2], (4, Err(too_long)));
         let not_ended = "a field that begins with a quote is not ended by one".to_owned();
@@ -705,7 +708,7 @@ mod tests {
     }
 
     #[test]
-    fn unclosed_quote_is_reported_and_makes_no_document() {
+    fn unclosed_quote_is_reported_and_row_is_not_a_document() {
         let found = rows(b"id,text\n1,\"one\n2,two\n", b',', 1000).unwrap();
         let not_ended = "a field that begins with a quote is not ended by one";
         let bad = |line| (line, Err(not_ended.to_owned()));
@@ -713,11 +716,11 @@ mod tests {
         assert_eq!(found, [(2, Err(format!("{not_ended}{one_of_two}"))), good(3, "2", "two")]);
         let last =
             |row: &str| rows(format!("id,text\n1,one\n{row}").as_bytes(), b',', 1000).unwrap().remove(1);
-        // Only the second of two quotes opens a field; line ends after it are in that field.
+        // A quote at the start of a field opens it, so line ends after the quote are in the field.
         assert_eq!(last("a\"b,\"two\n\n"), bad(3));
         assert_eq!(last("2,\"two \"\""), bad(3));
         assert_eq!(last("2,\""), bad(3));
-        // None of these quotes opens a field, so the fields are unchanged.
+        // In these rows every quoted field is closed, so the rows are valid.
         assert_eq!(last("2,of 5\" and more"), good(3, "2", "of 5\" and more"));
         assert_eq!(last("2,\"two\" \"more"), good(3, "2", "two \"more"));
         assert_eq!(last("2,\"two\"\"\"\n"), good(3, "2", "two\""));
@@ -725,13 +728,13 @@ mod tests {
     }
 
     #[test]
-    fn rows_after_a_stray_quote_are_read_and_multiline_rows_stay_whole() {
+    fn rows_after_an_unbalanced_quote_are_read() {
         let found = rows(b"id,text\n1,\"open\n2,two\n3,\"a, b\"\n4,\"four\nlines\"\n5,x\n", b',', 1000).unwrap();
         assert_eq!(found[0].0, 2);
         assert!(found[0].1.as_ref().unwrap_err().contains("3 lines of it, and only this one"), "{found:?}");
         assert_eq!(found[1..], [good(3, "2", "two"), good(4, "3", "a, b"), good(5, "4", "four\nlines"), good(7, "5", "x")]);
-        // Rereading is limited: a table of only such rows is read `READ_AGAIN` times; after that, bad rows discard the
-        // lines that they cover.
+        // Reading again is limited: a table with only such rows is read `READ_AGAIN` times. After that, all lines of a
+        // bad row are discarded.
         let bad = format!("id,text\n{}", "x,\"\"\"\n".repeat(20_000));
         assert!(rows(bad.as_bytes(), b',', 1 << 20).unwrap().len() <= 20_001);
     }

@@ -1,4 +1,4 @@
-//! Cuts spans from texts of Parquet rows while the rows are copied.
+//! Removes spans from the texts of Parquet rows while the rows are copied.
 
 use std::ops::Range;
 
@@ -8,29 +8,29 @@ use parquet::file::metadata::{ParquetMetaData, SortingColumn};
 
 use super::cuts::{Cuts, checked_part_without};
 
-/// The spans to cut from the texts of a group of rows, column by column.
+/// Removes spans from the texts of a group of rows, one text column after the other.
 #[derive(Clone)]
 pub(super) struct TextCuts<'c> {
     cuts: Cuts<'c>,
     documents: &'c [u32],
-    /// For each row, the start of the next column's value in the text.
+    /// For each row, the offset in the text at which the value of the next column starts.
     starts: Vec<usize>,
 }
 
-/// A column of the text.
+/// A column that contains the text or a part of it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TextColumn {
-    /// The definition level of a value that is present.
+    /// The definition level of a value that is not null.
     defined: i16,
     /// Whether it is the last column of the text.
     is_last: bool,
 }
 
-/// Returns the columns of a text, each with one value per row, by their numbers among the stored columns.
+/// Returns the columns of a text with their indices among the leaf columns. Each has one value per row.
 ///
 /// # Errors
 ///
-/// A column has several values in a row, or is not a column of bytes.
+/// A column has several values in a row, or is not a byte column.
 pub(super) fn text_columns(
     metadata: &ParquetMetaData,
     text: &[usize],
@@ -50,7 +50,8 @@ pub(super) fn text_columns(
     Ok(columns)
 }
 
-/// Returns the part of the sort order that remains valid when texts change: the columns before the first text column.
+/// Returns the part of the sort order that remains valid when texts change: the sort columns before the first text
+/// column.
 pub(super) fn sorting_without(sorting: Option<&Vec<SortingColumn>>, text: &[usize]) -> Option<Vec<SortingColumn>> {
     let is_text = |column: &&SortingColumn| {
         usize::try_from(column.column_idx).is_ok_and(|column| text.contains(&column))
@@ -60,18 +61,18 @@ pub(super) fn sorting_without(sorting: Option<&Vec<SortingColumn>>, text: &[usiz
 }
 
 impl<'c> TextCuts<'c> {
-    /// Creates the cuts for rows that are these documents.
+    /// Creates a remover for rows whose documents have these indices.
     pub(super) fn new(cuts: Cuts<'c>, documents: &'c [u32]) -> Self {
         Self { cuts, documents, starts: vec![0; documents.len()] }
     }
 
-    /// Returns whether no text is cut.
+    /// Returns whether no spans are removed from any text.
     pub(super) fn is_empty(&self) -> bool {
         self.documents.iter().all(|&document| (self.cuts.of)(document).is_empty())
     }
 
-    /// Cuts the values of the next text column, for the rows from `first` on; `defined` is the level of each row, if the
-    /// column has levels.
+    /// Removes spans from the values of the next text column, for the rows from `first` on. `defined` has the
+    /// definition level of each row, if the column has levels.
     ///
     /// # Errors
     ///
@@ -109,8 +110,8 @@ impl<'c> TextCuts<'c> {
         Ok(())
     }
 
-    /// Reads the lengths of the values of a text column, which determine where the next column starts in the text, for runs
-    /// of rows with gaps between them.
+    /// Reads the lengths of the values of a text column, which determine where the next column starts in the text.
+    /// Reads runs of rows, and skips the rows between them.
     ///
     /// # Errors
     ///
@@ -142,7 +143,7 @@ impl<'c> TextCuts<'c> {
                     let is_there = defined.get(level).is_none_or(|&level| level == column.defined);
                     let length = if is_there { lengths.next().unwrap_or(0) } else { 0 };
                     let start = self.starts.get_mut(row).ok_or("more rows than documents")?;
-                    *start += length + 1; // the end of the line between two parts
+                    *start += length + 1; // the line end between two parts
                     row += 1;
                 }
                 left -= records;

@@ -1,9 +1,9 @@
-//! Copies kept rows of Parquet files in their stored form, so that the output has the types, the logical types, the order,
-//! the compressions and the metadata of the input.
+//! Copies kept rows of Parquet files as they are stored, so that the output has the types, logical types, order,
+//! compression and metadata of the input.
 //!
-//! Values are decoded only to their physical types, so their meaning does not matter: a 96-bit timestamp that no other type
-//! can represent, or a column that only another reader supports, is copied too. Each row group becomes one row group
-//! without the removed rows, so that metadata about its order remains true.
+//! Values are decoded only to their physical types, so that values whose meaning is not supported are copied, too: a
+//! 96-bit timestamp that no other type can represent, or a column that only another reader supports. Each row group
+//! becomes one row group without the removed rows, so that metadata about its sort order is still valid.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -31,19 +31,19 @@ use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
 use super::thrift::{self, Checked};
 use super::{Annotation, kept_keys, kept_names, notes};
 
-/// Metadata name under which Arrow writers describe the columns in memory.
+/// Metadata key under which Arrow writers store the schema of the columns in memory.
 const ARROW_SCHEMA: &str = "ARROW:schema";
 
-/// Maximal number of distinct values of a bloom filter, which then has some megabytes.
+/// Maximum number of distinct values for which a bloom filter is sized; it then has a few megabytes.
 const BLOOM_VALUES_MAX: u64 = 1 << 22;
 
 /// Files of kept rows, one for each set of columns, in the order in which the sets first occurred.
 pub(super) struct Writers<'n> {
     folder: PathBuf,
-    /// The beginning of the file names.
+    /// The start of the file names.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
-    /// The spans to cut from texts.
+    /// The spans to remove from texts; `None` to copy texts unchanged.
     cuts: Option<Cuts<'n>>,
     files: Vec<ParquetOutput>,
     pending: Option<Pending>,
@@ -52,22 +52,22 @@ pub(super) struct Writers<'n> {
 /// A file of kept rows.
 struct ParquetOutput {
     columns: ParquetColumns,
-    /// `None` before the first rows are copied.
+    /// The writer; `None` before the first rows are copied.
     writer: Option<SerializedFileWriter<fs::File>>,
     rows: u64,
-    /// Keys that are not in the rows.
+    /// Writes the keys that are not in the rows; `None` if there are none.
     keys: Option<kept_keys::KeyWriter>,
-    /// The names of the metadata that has been copied.
+    /// The keys of the metadata that was copied.
     said: HashSet<String>,
 }
 
 impl ParquetOutput {
-    /// Copies the file-level metadata of an input, except under names that an earlier input has used: writers store there,
-    /// for example, the number of rows or their location.
+    /// Copies the file-level metadata of an input, except for keys that an earlier input has used. For example, writers
+    /// store there the number of rows or their location.
     fn say(&mut self, metadata: &ParquetMetaData, has_more_columns: bool) {
         let Some(writer) = &mut self.writer else { return };
         let all = metadata.file_metadata().key_value_metadata().into_iter().flatten();
-        // This metadata describes only the original columns.
+        // The Arrow schema describes only the columns of the input.
         let all = all.filter(|said| !(has_more_columns && said.key == ARROW_SCHEMA));
         let new: Vec<_> = all.filter(|said| !self.said.contains(&said.key)).cloned().collect();
         self.said.extend(new.iter().map(|said| said.key.clone()));
@@ -77,12 +77,12 @@ impl ParquetOutput {
     }
 }
 
-/// Rows that are still to be copied: ascending, from one file, and their output.
+/// Rows that are not yet copied: in ascending order, from one input file to one output file.
 struct Pending {
     file: Arc<ParquetFile>,
     at: usize,
     rows: Vec<u64>,
-    /// The numbers of the rows among all documents.
+    /// The indices of the rows among all documents.
     documents: Vec<u32>,
 }
 
@@ -92,22 +92,22 @@ impl<'n> Writers<'n> {
         Self { folder, stem, annotation, cuts: None, files: Vec::new(), pending: None }
     }
 
-    /// Sets the spans to cut from texts.
+    /// Sets the spans to remove from texts.
     pub(super) fn set_cuts(&mut self, cuts: Cuts<'n>) {
         self.cuts = Some(cuts);
     }
 
-    /// Returns the name of a file.
+    /// Returns the name of the output file with this index.
     fn name(&self, at: usize) -> String {
         kept_names::name(self.stem, PARQUET, at)
     }
 
-    /// Adds a row to keep, by its line, with its key if that differs from the key in the row. Rows must come file by file,
-    /// in the order of the file.
+    /// Adds a row to copy, given its line, and its key if the row has another key or none. Rows must be added file by
+    /// file, in the order of the file.
     ///
     /// # Errors
     ///
-    /// Errors of reading rows again, and of writing them.
+    /// An input file cannot be read again, or an output file cannot be written.
     pub(super) fn push(&mut self, file: &Arc<ParquetFile>, line: &[u8], document: u32, key: Option<&[u8]>) -> anyhow::Result<()> {
         let row = row(line).context("a row without its number")?;
         let at = match &mut self.pending {
@@ -138,7 +138,7 @@ impl<'n> Writers<'n> {
         write().with_context(|| format!("{name}.keys: cannot write"))
     }
 
-    /// Returns the number of the output file for rows with the columns of `file`.
+    /// Returns the index of the output file for rows with the columns of `file`.
     fn place(&mut self, file: &ParquetFile) -> usize {
         self.files.iter().position(|output| output.columns == file.columns).unwrap_or_else(|| {
             let columns = file.columns.clone();
@@ -147,7 +147,7 @@ impl<'n> Writers<'n> {
         })
     }
 
-    /// Creates the output file for rows with the columns of `file`, even if no row is kept.
+    /// Creates the output file for rows with the columns of `file`, so that it exists even if no row is kept.
     ///
     /// # Errors
     ///
@@ -202,7 +202,7 @@ impl<'n> Writers<'n> {
         Ok(())
     }
 
-    /// Makes the files durable, and returns their names.
+    /// Copies the pending rows, syncs the files, and returns their names.
     ///
     /// # Errors
     ///
@@ -227,7 +227,7 @@ impl<'n> Writers<'n> {
     }
 }
 
-/// An input file that has been checked.
+/// An input file that is read again, after it was checked.
 struct ParquetInput {
     file: Arc<Checked>,
     metadata: ParquetMetaData,
@@ -237,12 +237,12 @@ impl ParquetInput {
     fn open(file: fs::File) -> Result<Self, String> {
         thrift::check_footer(&file)?;
         let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| error.to_string())?;
-        // A copied row is only known to be from a file that was read; its other columns may have any size.
+        // Only the text and key columns of these rows were checked, so values of other columns may have any size.
         let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
         Ok(Self { file: Arc::new(file), metadata })
     }
 
-    /// Returns a reader of a column of a row group.
+    /// Returns a reader of a column in a row group.
     fn column(&self, group: &RowGroupMetaData, column: usize) -> Result<ColumnReader, ParquetError> {
         let rows = usize::try_from(group.num_rows()).unwrap_or(0);
         let chunk = group.column(column);
@@ -251,7 +251,7 @@ impl ParquetInput {
     }
 }
 
-/// Returns the writer properties that keep the format of a file's columns.
+/// Returns the properties of a writer that keeps the format of the columns in a file.
 fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -> WriterProperties {
     let mut most_values = HashMap::new();
     // Whether a dictionary column has a bloom filter is taken from the file, not from the writer's default.
@@ -270,7 +270,7 @@ fn properties(metadata: &ParquetMetaData, sorting: Option<Vec<SortingColumn>>) -
     for group in metadata.row_groups() {
         for column in group.columns().iter().filter(|column| column.bloom_filter_offset().is_some()) {
             let path = column.column_path().clone();
-            // At most the number of values; a filter shrinks to the values inserted.
+            // An upper bound; the filter shrinks to the number of values inserted.
             let values = u64::try_from(column.num_values()).unwrap_or(0).clamp(1, BLOOM_VALUES_MAX);
             let known = most_values.entry(path.clone()).or_insert(0);
             *known = values.max(*known);
@@ -329,7 +329,7 @@ fn copy(
     if rest.is_empty() { Ok(()) } else { Err(format!("{} of {} are there", rows.len() - rest.len(), rows.len())) }
 }
 
-/// Returns the spans to cut from each text column in rows of a group; `None` if no text changes.
+/// Returns the spans to remove from the text columns in the rows of a row group; `None` if no text changes.
 fn cut_texts<'c>(
     input: &ParquetInput,
     group: &RowGroupMetaData,
@@ -356,7 +356,8 @@ fn cut_texts<'c>(
     Ok(all)
 }
 
-/// Returns the runs of consecutive rows of a group: the number of rows skipped before each, and its length.
+/// Returns the runs of consecutive rows in a row group: for each run, the number of rows skipped before it, and its
+/// length.
 fn runs(rows: &[u64], first: u64) -> Result<Vec<(usize, usize)>, String> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     let mut next = first;
@@ -372,7 +373,7 @@ fn runs(rows: &[u64], first: u64) -> Result<Vec<(usize, usize)>, String> {
     Ok(runs)
 }
 
-/// Copies the rows of a column of a group.
+/// Copies rows of a column in a row group.
 fn copy_column(
     from: ColumnReader,
     to: &mut SerializedColumnWriter<'_>,
@@ -393,14 +394,14 @@ fn copy_column(
     }
 }
 
-/// Leaves values unchanged.
+/// Changes no values.
 #[allow(clippy::unnecessary_wraps, clippy::ptr_arg, reason = "the shape of what changes values")]
 fn as_they_are<T>(_: &mut Vec<T>, _: &[i16], _: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Copies values of one type, `at_once` rows at a time. `change` receives the values to write next, the level of each, and
-/// the number of rows written before.
+/// Copies values of one type, `at_once` rows at a time. `change` receives the values to write next, the definition
+/// level of each, and the number of rows written before.
 fn copy_values<T: DataType>(
     mut from: ColumnReaderImpl<T>,
     to: &mut ColumnWriterImpl<'_, T>,
@@ -414,7 +415,7 @@ fn copy_values<T: DataType>(
     let mut write = |held: usize, values: &mut Vec<T::T>, defined: &mut Vec<i16>, repeated: &mut Vec<i16>| {
         change(values, defined, written)?;
         written += held;
-        // Columns with one value in each row have no levels.
+        // Columns with exactly one value in each row have no levels.
         let (of_values, of_lists) = (Some(&defined[..]), Some(&repeated[..]));
         let (of_values, of_lists) = (of_values.filter(|all| !all.is_empty()), of_lists.filter(|all| !all.is_empty()));
         to.write_batch(values, of_values, of_lists).map_err(failed)?;

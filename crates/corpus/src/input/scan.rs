@@ -1,27 +1,28 @@
-//! Parses common lines of JSON fast: an object whose wanted fields are a string or an integer, and a string.
+//! Parses common JSON lines fast: objects whose key is a string or an integer, and whose text is a string.
 //!
-//! A line is scanned at several bytes per nanosecond: runs without escapes are found by vector search and copied once, or
-//! borrowed if the whole text is one such run. For any uncommon line (a control character, an escape in a field's name, a
-//! repeated field, deep nesting, invalid JSON) [`scan`] returns `None`, and the complete JSON parser reads the line again.
-//! So this code must not accept a line that the parser refuses, nor find other values in one; tests compare the two.
+//! A line is scanned at several bytes per nanosecond: vector search finds runs without escapes, which are copied once,
+//! or borrowed if the whole text is one run. For any uncommon line (a control character, an escape in a field name, a
+//! repeated field, deep nesting, invalid JSON), [`scan`] returns `None`, and the complete JSON parser reads the line
+//! again. So this code must not accept a line that the parser rejects, nor find other values in a line. Tests compare
+//! the two.
 
 use memchr::memchr2;
 use twindex_kernel::{Unescaped, simple_escape, vectorized};
 
 use super::fields::Fields;
 
-/// Maximal nesting of objects and arrays, one bit of a word each; deeper lines are left to the parser.
+/// Maximum nesting depth of objects and arrays, one bit of a word for each level. Deeper lines are left to the parser.
 const DEPTH_MAX: u32 = 64;
 
-/// The positions of the key and the text of a line.
+/// The key and the text found in a line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scanned {
-    /// `None` if the line has no key field.
+    /// The key; `None` if the line has no key field.
     pub(super) key: Option<ScannedValue>,
     pub(super) text: ScannedValue,
 }
 
-/// A value of a wanted field: a part of the line, or text that was unescaped into the buffer.
+/// The value of a field: a part of the line, or text that was unescaped into the buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ScannedValue {
     Borrowed { start: usize, end: usize },
@@ -29,7 +30,7 @@ pub(super) enum ScannedValue {
 }
 
 impl ScannedValue {
-    /// Returns the value, from this line and buffer.
+    /// Returns the value, given the line and the buffer.
     pub(super) fn of<'s>(self, line: &'s str, buffer: &'s Unescaped) -> &'s str {
         match self {
             Self::Borrowed { start, end } => &line[start..end],
@@ -38,7 +39,7 @@ impl ScannedValue {
     }
 }
 
-/// Finds both fields of a line; `None` if the line is not of the common kind. The buffers are working memory.
+/// Finds the key and the text of a line; `None` if the line is not a common one. The buffers are working memory.
 pub(super) fn scan(
     line: &str,
     fields: &Fields,
@@ -53,7 +54,7 @@ pub(super) fn scan(
     scan.blanks();
     scan.token(b'{')?;
     scan.blanks();
-    // An object without fields has neither of the two.
+    // The loop needs no case for an object without fields, which has neither key nor text.
     loop {
         let name = scan.name()?;
         scan.blanks();
@@ -88,8 +89,8 @@ pub(super) fn scan(
     Some(Scanned { key, text: text? })
 }
 
-/// Returns whether a control character is among the bytes, in one pass for all strings of the line. Has no early exit, so
-/// that the loop is vectorised.
+/// Returns whether there is a control character in the bytes. One pass covers all strings of the line. The loop has no
+/// early exit, so that the compiler can vectorize it.
 fn has_controls(bytes: &[u8]) -> bool {
     vectorized(
         #[inline(always)]
@@ -106,18 +107,18 @@ fn has_controls(bytes: &[u8]) -> bool {
     )
 }
 
-/// Number of 8-byte words that are searched for a quote or backslash before the vector search is called.
+/// Number of 8-byte words that are searched for a quote or backslash before vector search is used.
 const NEAR_WORDS: usize = 10;
-/// 1 in each byte.
+/// A word with the value 1 in each byte.
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// Returns a word whose lowest set bit is the highest bit of the lowest zero byte; other bits above it may be set.
+/// Returns a word whose lowest set bit is the highest bit of the lowest zero byte. Bits above it may be set, too.
 #[inline(always)]
 fn zero_bytes(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & (ONES << 7)
 }
 
-/// A position in a line, always at a character boundary: single steps skip only ASCII.
+/// A position in a line. It is always on a character boundary, because single steps skip only ASCII.
 struct Scan<'s> {
     line: &'s str,
     bytes: &'s [u8],
@@ -139,7 +140,7 @@ impl<'s> Scan<'s> {
         (self.next()? == token).then_some(())
     }
 
-    /// Skips spaces. Other white space consists of control characters.
+    /// Skips spaces. All other white space in JSON consists of control characters.
     fn blanks(&mut self) {
         while self.peek() == Some(b' ') {
             self.at += 1;
@@ -148,7 +149,7 @@ impl<'s> Scan<'s> {
 
     /// Returns the position of the next quote or backslash.
     ///
-    /// In prose there is one every few dozen bytes, so the first words are searched inline.
+    /// In prose, one occurs every few dozen bytes, so the first words are searched inline.
     #[inline(always)]
     fn special(&self) -> Option<usize> {
         let rest = self.bytes.get(self.at..)?;
@@ -166,7 +167,7 @@ impl<'s> Scan<'s> {
         Some(self.at + near + memchr2(b'"', b'\\', &rest[near..])?)
     }
 
-    /// Reads a field's name without escapes.
+    /// Reads a field name; `None` if it contains escapes.
     fn name(&mut self) -> Option<&'s str> {
         self.token(b'"')?;
         let start = self.at;
@@ -176,7 +177,7 @@ impl<'s> Scan<'s> {
         Some(&self.line[start..end])
     }
 
-    /// Reads the string of a wanted field, unescaped.
+    /// Reads the string value of a field and unescapes it.
     fn string(&mut self, buffer: &mut Unescaped) -> Option<ScannedValue> {
         self.token(b'"')?;
         let start = self.at;
@@ -192,7 +193,7 @@ impl<'s> Scan<'s> {
             if self.bytes[end] == b'"' {
                 return Some(ScannedValue::Unescaped);
             }
-            // In ASCII-only JSON, non-English texts are sequences of escapes.
+            // In ASCII-only JSON, non-English texts consist of sequences of escapes.
             loop {
                 buffer.push(self.escape()?);
                 if self.peek() != Some(b'\\') {
@@ -203,14 +204,14 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Decodes an escape, from the byte after its backslash.
+    /// Decodes an escape, starting at the byte after the backslash.
     fn escape(&mut self) -> Option<char> {
         let letter = self.next()?;
         if letter != b'u' {
             return simple_escape(letter);
         }
         let first = self.four_digits()?;
-        // A lone surrogate is not a character.
+        // A lone surrogate is not a character, so the parser must report it.
         if !(0xD800..0xDC00).contains(&first) {
             return char::from_u32(first);
         }
@@ -229,7 +230,7 @@ impl<'s> Scan<'s> {
         digits.iter().try_fold(0, |value, &digit| Some(value << 4 | char::from(digit).to_digit(16)?))
     }
 
-    /// Reads an integer that certainly fits in 64 bits, in its canonical form.
+    /// Reads an integer in canonical form that is short enough to fit in 64 bits.
     fn integer(&mut self) -> Option<ScannedValue> {
         let start = self.at;
         let negative = self.peek()? == b'-';
@@ -239,7 +240,7 @@ impl<'s> Scan<'s> {
             return None;
         }
         if self.bytes[self.at - digits] == b'0' && (digits > 1 || negative) {
-            return None; // -0 is a number with a fraction to the parser
+            return None; // the parser treats -0 as a float
         }
         if matches!(self.peek(), Some(b'.' | b'e' | b'E')) {
             return None;
@@ -247,7 +248,7 @@ impl<'s> Scan<'s> {
         Some(ScannedValue::Borrowed { start, end: self.at })
     }
 
-    /// Skips digits, and returns their number.
+    /// Skips digits and returns their number.
     fn digits(&mut self) -> usize {
         let rest = self.bytes.get(self.at..).unwrap_or_default();
         let count = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -255,9 +256,9 @@ impl<'s> Scan<'s> {
         count
     }
 
-    /// Skips the value of an unused field.
+    /// Skips the value of a field that is not used.
     fn pass_value(&mut self) -> Option<()> {
-        // The lowest bit is the innermost object or array: 1 for an object.
+        // One bit for each level, the innermost in the lowest bit: 1 for an object, 0 for an array.
         let (mut inside, mut depth) = (0_u64, 0_u32);
         loop {
             match self.peek()? {
@@ -286,7 +287,7 @@ impl<'s> Scan<'s> {
                 b'n' => self.pass_word("null")?,
                 _ => self.pass_number()?,
             }
-            // After a value, the enclosing array or object goes on, or ends and is itself a value.
+            // After a value, the enclosing array or object continues, or it ends and is itself a value.
             loop {
                 if depth == 0 {
                     return Some(());
@@ -311,7 +312,7 @@ impl<'s> Scan<'s> {
         }
     }
 
-    /// Skips the name of an unused field, and its colon.
+    /// Skips the name of an unused field, and the colon after it.
     fn pass_name(&mut self) -> Option<()> {
         if self.peek()? != b'"' {
             return None;
@@ -378,7 +379,7 @@ mod tests {
         Fields { id: "id".to_owned(), text: "text".to_owned(), features: false, ..Default::default() }
     }
 
-    /// The result of the fast path, which must equal that of the parser.
+    /// Returns the result of the fast path, after checking that the parser gives the same result.
     #[track_caller]
     fn agree(line: &str) -> Option<(String, String)> {
         let (mut key, mut text) = ("left".to_owned().into(), "over".to_owned().into());
@@ -386,7 +387,7 @@ mod tests {
         let fast = found
             .and_then(|Scanned { key: k, text: t }| Some((k?.of(line, &key).to_owned(), t.of(line, &text).to_owned())));
         if let Some((key, text)) = &fast {
-            // Keys that are too long or empty are the caller's matter, for both ways.
+            // The caller of either function rejects keys that are empty or too long.
             match parse_slowly(line, &fields()) {
                 Ok(slow) => assert_eq!((slow.key.as_ref(), &slow.text), (Some(key), text), "{line}"),
                 Err(reason) => assert!(key.is_empty() || key.len() > 65_535, "{line}: {reason}"),
@@ -466,7 +467,7 @@ mod tests {
         assert!(parse_slowly(&nested(66), &fields()).is_ok());
     }
 
-    /// Lines that are JSON or nearly so: pieces of JSON in a row.
+    /// Generates strings that are valid or nearly valid JSON: sequences of JSON fragments.
     fn pieces() -> impl Strategy<Value = String> {
         let piece = prop_oneof![
             4 => prop::sample::select(vec![
@@ -508,7 +509,7 @@ mod tests {
         }
 
         #[test]
-        fn whole_objects_are_read_and_damaged_ones_are_not_misread(
+        fn objects_are_read_and_damaged_objects_are_not_misread(
             key in any::<String>(),
             text in any::<String>(),
             before in value(),
@@ -521,7 +522,7 @@ mod tests {
                 serde_json::to_string(&key).unwrap(),
                 serde_json::to_string(&text).unwrap(),
             );
-            // The printer escapes every control character but the last.
+            // serde_json escapes every control character except U+007F.
             prop_assert_eq!(agree(&line), Some((key, text)));
             let mut characters: Vec<char> = line.chars().collect();
             let at = at.index(characters.len());

@@ -1,4 +1,5 @@
-//! Detects the format of a file by its first bytes, if its name does not determine it, and files that no reader supports.
+//! Detects the format of a file from its first bytes, if its name indicates none. Also detects files that no reader
+//! supports.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use serde::de::IgnoredAny;
 use super::open::{Origin, Reader};
 use super::{Kind, Problem};
 
-/// Number of bytes that are checked: a longer line of JSON is recognized by its beginning.
+/// Number of bytes that are checked. A longer JSON line is recognized by its start.
 const LOOKED_AT: usize = 64 << 10;
 
-/// Returns the format of a file's decompressed bytes, if they are certainly records.
+/// Returns the format of a file, from its decompressed bytes; `None` unless they are certainly records.
 ///
 /// # Errors
 ///
@@ -26,7 +27,7 @@ pub(super) fn kind(path: &Path) -> Result<Option<Kind>, Problem> {
             count => filled += count,
         }
     }
-    // Parquet is read from its end.
+    // Parquet files are read from their end, so they cannot be compressed as a whole.
     Ok(kind_of(&start[..filled]).filter(|kind| *kind != Kind::Parquet || is_plain))
 }
 
@@ -41,7 +42,7 @@ fn kind_of(start: &[u8]) -> Option<Kind> {
     }
 }
 
-/// Returns whether the first line is a complete JSON object.
+/// Returns whether the first line is a complete JSON object. `continues` is whether the file has more bytes.
 fn is_line_of_json(text: &[u8], continues: bool) -> bool {
     match memchr::memchr(b'\n', text) {
         Some(end) => serde_json::from_slice::<IgnoredAny>(&text[..end]).is_ok(),

@@ -1,10 +1,10 @@
-//! Inputs of every form, from files, folders and streams: what comes out of them and what is said of bad ones.
+//! Tests of inputs in every format, from files, folders and streams: the documents read, and the errors for bad ones.
 
 use std::io::Write;
 
 use super::*;
 
-/// One document, as it came in.
+/// A document as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Document {
     key: Vec<u8>,
@@ -13,7 +13,7 @@ struct Document {
     place: Place,
 }
 
-/// Documents one by one, each looked into and accounted for before the next.
+/// Reads documents one at a time; each is parsed and counted before the next is read.
 struct SingleDocuments {
     documents: Documents,
     batch: Batch,
@@ -85,7 +85,7 @@ impl SingleDocuments {
     }
 }
 
-/// A folder for one test's files.
+/// A temporary folder for the files of a test.
 struct Files {
     folder: tempfile::TempDir,
 }
@@ -117,8 +117,8 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ::zstd::encode_all(bytes, 3).unwrap()
 }
 
-/// `count` records of JSON lines with the keys `first..`, long enough to fill some blocks of a
-/// compressor.
+/// Returns `count` records in JSON Lines format with the keys `first..`. They are long enough to fill several blocks of
+/// a compressor.
 fn records(first: usize, count: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for id in first..first + count {
@@ -128,7 +128,7 @@ fn records(first: usize, count: usize) -> Vec<u8> {
     bytes
 }
 
-/// The advice after every bad record that ends the reading.
+/// The advice at the end of the error for a bad record.
 const SKIP: &str = "; --skip-bad N passes over up to N bad records";
 
 fn options(format: InputFormat, skip_bad: u64) -> InputOptions {
@@ -160,7 +160,7 @@ fn open_error(paths: &[PathBuf], options: &InputOptions) -> String {
 }
 
 #[test]
-fn inputs_are_read_in_the_order_given_and_lines_carry_their_place() {
+fn inputs_are_read_in_order_and_lines_have_positions() {
     let files = Files::new();
     let second = files.write("b.jsonl", records(0, 2));
     let first = files.write("a.ndjson", b"\n{\"id\":\"x\",\"text\":\"\xc3\xbc\"}");
@@ -215,12 +215,12 @@ fn a_file_that_is_not_compressed_as_its_name_says_is_refused_at_opening() {
 }
 
 #[test]
-fn a_truncated_archive_is_an_error_with_its_path_and_length_after_the_records_before() {
+fn records_before_a_truncation_are_read_and_error_names_path() {
     let files = Files::new();
     for (name, whole) in [("a.jsonl.gz", gzip(&records(0, 9000))), ("a.jsonl.zst", zstd(&records(0, 9000)))] {
         let cut = &whole[..whole.len() - 9];
         let path = files.write(name, cut);
-        // Not a bad record: nothing says how many are lost.
+        // The truncation is not a bad record, because the number of lost records is unknown.
         let mut documents =
             SingleDocuments::open(std::slice::from_ref(&path), &options(InputFormat::Auto, 100)).unwrap();
         let message = drain(&mut documents).unwrap_err().to_string();
@@ -295,7 +295,7 @@ fn named_binary_file_is_a_bad_record() {
 }
 
 #[test]
-fn folder_gives_its_texts_in_order_and_counts_skipped_files() {
+fn texts_of_a_folder_are_read_in_order_and_skipped_files_counted() {
     let files = Files::new();
     files.write("in/b/two.txt", "2");
     files.write("in/a.txt", "1");
@@ -333,7 +333,7 @@ fn a_file_that_appears_after_opening_is_not_read() {
 }
 
 #[test]
-fn a_file_of_a_folder_that_cannot_be_read_is_an_error_unless_bad_ones_are_skipped() {
+fn unreadable_file_of_a_folder_is_an_error_unless_skipped() {
     let files = Files::new();
     files.write("in/a", "1");
     let gone = files.write("in/b", "2");
@@ -421,7 +421,7 @@ fn a_device_or_pipe_is_read_as_a_stream_of_lines() {
 }
 
 #[test]
-fn the_format_overrides_the_name() {
+fn format_option_overrides_the_file_name() {
     let files = Files::new();
     let lines = files.write("a.txt", records(0, 2));
     assert_eq!(keys(&read(&[lines], &options(InputFormat::Records(Kind::Jsonl), 0)).0), ["0", "1"]);
@@ -434,7 +434,7 @@ fn the_format_overrides_the_name() {
 }
 
 #[test]
-fn standard_input_is_json_lines_plain_or_compressed_and_has_no_total() {
+fn standard_input_is_json_lines_and_has_no_total_size() {
     for bytes in [records(0, 2), gzip(&records(0, 2)), zstd(&records(0, 2))] {
         let mut stdin = || Box::new(std::io::Cursor::new(bytes.clone())) as Box<dyn Read + Send>;
         let paths = [PathBuf::from("-")];
@@ -457,7 +457,7 @@ fn standard_input_as_text_is_one_document() {
 }
 
 #[test]
-fn standard_input_can_be_named_once_only() {
+fn standard_input_can_be_named_only_once() {
     let message = open_error(&["-".into(), "-".into()], &InputOptions::default());
     assert!(message.contains("named twice"), "{message}");
 }
@@ -469,7 +469,7 @@ fn one_field_cannot_be_both_key_and_text() {
 }
 
 #[test]
-fn the_fields_can_be_named() {
+fn key_and_text_fields_can_be_named() {
     let files = Files::new();
     let path = files.write("a.jsonl", r#"{"id":1,"text":"x","url":"u","body":"b"}"#);
     let named =
@@ -478,9 +478,9 @@ fn the_fields_can_be_named() {
     assert_eq!((keys(&all), all[0].text.as_str()), (vec!["u"], "b"));
 }
 
-/// Found by fuzzing: two of these keys are one in JSON.
+/// Found by fuzzing: two of these keys are equal when written as JSON.
 #[test]
-fn key_that_is_not_utf8_is_a_bad_record_with_every_treatment_of_texts() {
+fn key_that_is_not_utf8_is_always_a_bad_record() {
     let files = Files::new();
     let archive =
         b"WARC/1.0\r\nWARC-Type: conversion\r\nWARC-Target-URI: b\xfe\r\nContent-Type: text/plain\r\n\
@@ -607,7 +607,7 @@ fn records_without_a_key_are_keyed_by_line_unless_a_key_field_is_named() {
 }
 
 #[test]
-fn several_columns_or_header_fields_make_one_key() {
+fn key_can_be_several_columns_or_header_fields() {
     let files = Files::new();
     let csv = files.write("b.csv", "meta.url,shard,row,title,body\nu,\"a,b\",1,T,B\nv,c,2,,X\n");
     let of = |id: &str, text: &str| {

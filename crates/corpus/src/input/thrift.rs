@@ -1,12 +1,13 @@
-//! Checks the footers and page headers of Parquet files, in the compact protocol of Thrift, before arrow-rs reads them.
+//! Checks the footers and page headers of Parquet files, which use the compact protocol of Thrift, before arrow-rs
+//! reads them.
 //!
-//! arrow-rs allocates memory for a stated length before it checks that these bytes exist, and follows nested groups by
-//! recursion: neither a failed allocation nor a stack overflow can be caught. So it receives only lengths that fit, and
-//! groups that are not nested deeper than [`GROUPS_MAX`].
+//! arrow-rs allocates memory for a stated length before it checks that the bytes exist, and reads nested groups
+//! recursively. Neither a failed allocation nor a stack overflow can be caught. So it must only receive lengths that
+//! fit in the file, and groups nested no deeper than [`GROUPS_MAX`].
 //!
-//! arrow-rs identifies fields by the low bits of their numbers, and reads each with its expected type, whatever type the
-//! file states. So a file is accepted only if both readers see the same: known fields have their types, and numbers are in
-//! range.
+//! arrow-rs identifies fields by the low bits of their numbers, and reads each with the expected type, whatever type
+//! the file states. So a file is only accepted if both readers see the same: known fields have their types, and numbers
+//! are in range.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -16,37 +17,37 @@ use bytes::Bytes;
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// Maximal nesting of column groups.
+/// Maximum nesting depth of column groups.
 const GROUPS_MAX: usize = 64;
-/// Maximal nesting of structures and lists: a valid footer has a depth of about eight.
+/// Maximum nesting depth of structures and lists. A valid footer has a depth of about eight.
 const DEPTH_MAX: u32 = 32;
-/// Number of bytes of a page header that are checked first, and the maximal length: it may have the smallest and the
-/// largest text.
+/// Number of bytes of a page header that are checked first, and maximum length of a page header. It may contain the
+/// smallest and the largest text of the page.
 const HEAD_BYTES: u64 = 1 << 10;
 const HEAD_BYTES_MAX: u64 = 16 << 20;
-/// Pages up to this size are accepted, whatever the record limit, unless they exceed [`GROWTH_MAX`].
+/// Pages up to this size are accepted with any record limit, unless they exceed [`GROWTH_MAX`].
 const PAGE_BYTES: u64 = 32 << 20;
-/// Maximal number of decompressed bytes for each compressed byte, beyond [`PAGE_BYTES`]: the limit of gzip.
+/// Maximum number of decompressed bytes per compressed byte for pages larger than [`PAGE_BYTES`]; the maximum of gzip.
 const GROWTH_MAX: u64 = 1032;
 
-/// The field of a plain-text footer that describes the encryption of columns.
+/// The field of a plaintext footer that describes the encryption of columns.
 const ENCRYPTION_ALGORITHM: i16 = 8;
 /// The error for a file with encrypted columns.
 const ENCRYPTED: &str = "it is encrypted, which twindex does not decode: write it again without encryption";
 
-/// Number of bytes of a footer's length and of the magic number after it.
+/// Length in bytes of the footer's length and the magic number, at the end of the file.
 const TAIL_BYTES: u64 = 8;
 
-/// Walks over one structure.
+/// Reads one structure without storing it.
 struct ThriftWalker<'b> {
     bytes: &'b [u8],
     at: usize,
 }
 
-/// The error of a structure.
+/// An error in a structure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ThriftError {
-    /// The structure continues past the end of the bytes.
+    /// The structure continues after the end of the bytes.
     Short,
     Bad,
 }
@@ -54,7 +55,7 @@ enum ThriftError {
 type ThriftResult<T> = std::result::Result<T, ThriftError>;
 
 /// The protocol types of fields.
-const BOOLEAN: Field = Field(1, &[]); // true; false is a type of its own, 2
+const BOOLEAN: Field = Field(1, &[]); // true; false is type 2
 const BYTE: Field = Field(3, &[]);
 const I32: Field = Field(5, &[]);
 const BINARY: Field = Field(8, &[]);
@@ -62,11 +63,11 @@ const LIST: Field = Field(9, &[]);
 const EMPTY: Field = Field(STRUCT, &[]);
 const STRUCT: u8 = 12;
 
-/// The type of a field and, for a structure, its known fields, numbered from 1. Later fields may have any type.
+/// The type of a field and, for a structure, its known fields, numbered from 1. Other fields may have any type.
 #[derive(Clone, Copy)]
 struct Field(u8, &'static [Field]);
 
-/// The beginning of a footer, up to the schema.
+/// The start of a footer, up to the schema.
 const FOOTER: &[Field] = &[I32, LIST];
 /// An element of a schema.
 const ELEMENT: &[Field] = &[I32, I32, I32, BINARY, I32, I32, I32, I32, I32, Field(STRUCT, LOGICAL)];
@@ -92,7 +93,8 @@ const LOGICAL: &[Field] = &[
     Field(STRUCT, &[BINARY, I32]),
 ];
 const TIME: Field = Field(STRUCT, &[BOOLEAN, Field(STRUCT, &[EMPTY, EMPTY, EMPTY])]);
-/// The header of a page: of data, of an index, of a dictionary, of data version 2.
+/// The header of a page, with the headers of a data page, an index page, a dictionary page, and a data
+/// page of version 2.
 const PAGE: &[Field] = &[
     I32,
     I32,
@@ -152,14 +154,14 @@ impl<'b> ThriftWalker<'b> {
         i32::try_from(self.number()?).ok().and_then(|count| u64::try_from(count).ok()).ok_or(ThriftError::Bad)
     }
 
-    /// Reads the type of a list's items, and their number.
+    /// Reads the type of the items in a list, and their number.
     fn list(&mut self) -> ThriftResult<(u8, u64)> {
         let head = self.byte()?;
         let items = if head >> 4 == 15 { self.varint()? } else { u64::from(head >> 4) };
         Ok((head & 15, items))
     }
 
-    /// Passes the number of each field of a structure to `take`, which returns whether it has consumed the field.
+    /// Passes the number of each field in a structure to `take`, which returns whether it has read the field's value.
     fn fields(
         &mut self,
         known: &[Field],
@@ -176,7 +178,7 @@ impl<'b> ThriftWalker<'b> {
             // guard: the number of a field is in its range
             // without it: i16::try_from(next).map_err(|_| ThriftError::Bad)? -> i16::try_from(next).unwrap_or(100)
             id = i16::try_from(next).map_err(|_| ThriftError::Bad)?;
-            // The two boolean values are one type.
+            // The protocol types of true and false are treated as one type.
             let of_type = if head & 15 == 2 { BOOLEAN.0 } else { head & 15 };
             let field = usize::try_from(id).ok().and_then(|id| known.get(id.checked_sub(1)?));
             // guard: a field that is known has its type
@@ -189,8 +191,8 @@ impl<'b> ThriftWalker<'b> {
         }
     }
 
-    /// Skips a value that is not a boolean field of a structure, whose value is in its type. A boolean in a list is a byte
-    /// that arrow-rs does not skip, so lists may have none.
+    /// Skips a value that is not a boolean field of a structure, whose value is in its type. Booleans in lists are an
+    /// error, because each is a byte that arrow-rs does not skip.
     fn value(&mut self, of_type: u8, known: &[Field], depth: u32) -> ThriftResult<()> {
         // guard: structures are not too deep
         if depth > DEPTH_MAX {
@@ -228,10 +230,10 @@ impl<'b> ThriftWalker<'b> {
     }
 }
 
-/// Checks the number and the nesting of the groups of a schema.
+/// Checks the number and the nesting of the groups in a schema.
 fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
     let (_, elements) = walk.list()?;
-    // For each open group, the number of children that are still to come.
+    // For each open group, the number of its children that have not been read.
     let mut open: Vec<u64> = Vec::new();
     for _ in 0..elements {
         let mut children = 0;
@@ -253,7 +255,7 @@ fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
                 return Err(ThriftError::Bad);
             }
         } else {
-            // A leaf ends all groups whose last child it is.
+            // A leaf closes all groups that have no further children.
             while let Some(wanted) = open.last_mut() {
                 *wanted -= 1;
                 if *wanted > 0 {
@@ -266,7 +268,7 @@ fn check_schema(walk: &mut ThriftWalker<'_>) -> ThriftResult<()> {
     Ok(())
 }
 
-/// Checks the footer of a file.
+/// Checks the footer of a Parquet file.
 ///
 /// # Errors
 ///
@@ -294,7 +296,8 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut footer)).map_err(message)?;
     let (mut has_schema, mut is_encrypted) = (false, false);
     let walked = ThriftWalker::new(&footer).fields(FOOTER, 0, &mut |walk, id| {
-        // The first schema is used. Only the version may precede it: an unknown field could hide another schema.
+        // arrow-rs uses the first schema. Only the version may precede it: an unknown field could contain another
+        // schema.
         let is_schema = id == 2 && !has_schema;
         is_encrypted |= id == ENCRYPTION_ALGORITHM;
         if is_schema {
@@ -309,7 +312,7 @@ pub(super) fn check_footer(file: &fs::File) -> std::result::Result<(), String> {
     if is_encrypted { Err(ENCRYPTED.to_owned()) } else { Ok(()) }
 }
 
-/// Reads the header of a page: the compressed and the decompressed size, and the length of the header.
+/// Reads a page header. Returns the compressed size, the decompressed size, and the length of the header.
 fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
     let mut walk = ThriftWalker::new(bytes);
     let (mut unpacked, mut packed) = (None, None);
@@ -328,7 +331,7 @@ fn page(bytes: &[u8]) -> ThriftResult<(u64, u64, usize)> {
     }
 }
 
-/// A file for arrow-rs: the header of each page is checked before it is read, and no read may exceed the file.
+/// A file for arrow-rs: each page header is checked before it is read, and no read may extend past the end of the file.
 pub(super) struct Checked {
     file: Arc<fs::File>,
     bytes: u64,
@@ -336,6 +339,8 @@ pub(super) struct Checked {
 }
 
 impl Checked {
+    /// Creates a checked file. A page may have up to four times `record_bytes_max` bytes, or [`PAGE_BYTES`] if larger.
+    ///
     /// # Errors
     ///
     /// The size of the file cannot be read.
@@ -355,7 +360,7 @@ impl Length for Checked {
 impl ChunkReader for Checked {
     type T = PageHeader;
 
-    /// Called by arrow-rs only for page headers, and not for all of them.
+    /// arrow-rs calls this only for page headers, and not for all of them.
     fn get_read(&self, start: u64) -> Result<PageHeader> {
         let (file, bytes) = (Arc::clone(&self.file), self.bytes);
         Ok(PageHeader { file, start, bytes, page_bytes_max: self.page_bytes_max, read: None })
@@ -370,13 +375,13 @@ impl ChunkReader for Checked {
     }
 }
 
-/// The header of a page, which is read and checked on the first access.
+/// A page header, which is read and checked on first access.
 pub(super) struct PageHeader {
     file: Arc<fs::File>,
     start: u64,
     bytes: u64,
     page_bytes_max: u64,
-    /// `None` before it is read.
+    /// The bytes of the header; `None` before they are read.
     read: Option<Cursor<Vec<u8>>>,
 }
 
@@ -437,7 +442,7 @@ mod tests {
         bytes
     }
 
-    /// Encodes a signed number that is not negative.
+    /// Encodes a number that is not negative as a signed number.
     fn number(value: u64) -> Vec<u8> {
         varint(value << 1)
     }
@@ -448,7 +453,7 @@ mod tests {
         file
     }
 
-    /// Returns a Parquet file without rows, whose schema has an element for each of these numbers of children.
+    /// Returns a Parquet file without rows. Its schema has one element for each of these numbers of children.
     fn of_schema(children: &[u64]) -> Vec<u8> {
         of_footer(&[b"\x15\x02", &schema(children)[..]].concat())
     }
@@ -458,11 +463,11 @@ mod tests {
         [&b"PAR1"[..], footer, &length, b"PAR1"].concat()
     }
 
-    /// Returns the bytes after the version in a footer.
+    /// Returns the bytes of a footer after the version.
     fn schema(children: &[u64]) -> Vec<u8> {
         let mut footer = [&b"\x19\xfc"[..], &varint(children.len() as u64)].concat();
         for &children in children {
-            // Optional (3) and called `a` (4); of type int32 (1) unless it has children (5).
+            // An element is optional (3), named `a` (4), and of type int32 (1) unless it has children (5).
             let (of_type, repetition) =
                 if children == 0 { (&b"\x15\x02"[..], 0x25) } else { (&b""[..], 0x35) };
             footer.extend([of_type, &[repetition, 0x02, 0x18, 1, b'a']].concat());
@@ -475,7 +480,7 @@ mod tests {
         footer
     }
 
-    /// Returns the error message of opening such a file as documents.
+    /// Returns the error message when such a file is opened as documents.
     fn opened(bytes: &[u8]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("in.parquet");
@@ -496,7 +501,7 @@ mod tests {
         }
         let said = opened(&of_schema(&[u64::from(u32::MAX >> 1), 0]));
         assert!(said.contains("its footer is damaged"), "{said}");
-        // Adjacent groups have a depth of one.
+        // Groups next to one another have a depth of one.
         let beside: Vec<u64> = std::iter::once(100).chain([1, 0].repeat(100)).collect();
         assert_eq!(check_footer(&file(&of_schema(&beside))), Ok(()));
     }
@@ -506,16 +511,16 @@ mod tests {
     fn structures_that_arrow_would_read_differently_are_refused() {
         let deep = schema(&[vec![1; 200_000], vec![0]].concat());
         let far = [&b"\x15\x02\x09"[..], &number((1 << 16) + 2), &deep[1..]].concat();
-        // Our check sees a text, arrow-rs a version followed by the schema.
+        // This check sees a text; arrow-rs sees a version followed by the schema.
         let sound = schema(&[1, 0]);
         let hidden = [&b"\x18"[..], &varint(deep.len() as u64), &deep, &sound].concat();
-        // The same inside the logical type of a column, at a decimal's scale: the next column is a group with too many
-        // children.
+        // The same inside the logical type of a column, at the scale of a decimal: the next column is a group with too
+        // many children.
         let group = [&b"\x15\x02\x00\x00\x00\x35\x02\x18\x01a\x15"[..], &number(1 << 30), b"\x00"].concat();
         let scale = [&b"\x18"[..], &varint(group.len() as u64), &group, b"\x00\x00\x00"].concat();
         let leaf = &schema(&[0])[3..];
         let meant = [b"\x15\x02\x19\x2c\x35\x02\x18\x01a\x15\x02\x5c\x5c", &scale[..], leaf].concat();
-        // After an unknown field, and read as the number of rows.
+        // A schema after an unknown field, which is also read as the number of rows.
         let rows = [&b"\x09\x04"[..], &deep[1..]].concat();
         let before =
             [&b"\x15\x02\x28"[..], &varint(rows.len() as u64), &rows, b"\x09\x04", &sound[1..]].concat();
@@ -556,20 +561,20 @@ mod tests {
         assert!(read(&large, 10).unwrap_err().ends_with(&format!("more than the limit of {PAGE_BYTES}")));
         let bomb = head((1 << 31) - 1, 1000, b"");
         assert!(read(&bomb, usize::MAX).unwrap_err().contains("a page of 1000 bytes has 2147483647 by its header"));
-        // A statistics text that is longer than the file, for which arrow-rs would allocate memory.
+        // A statistics text that is longer than the file. arrow-rs would allocate memory for it.
         let text = head(10, 10, &[b"\x2c\x58", &varint(1 << 50)[..]].concat());
         assert_eq!(read(&text, 10).unwrap_err(), "the header of a page is damaged");
-        // A text so long that its end would wrap around to its start.
+        // A text so long that its end wraps around to its start.
         let round = head(10, 10, &[&b"\x98"[..], &varint(u64::MAX - 10)].concat());
-        // Structures nested deeper than any stack; the largest number of a field, and one more.
+        // Structures nested deeper than any stack allows; the largest field number, and one more.
         let deep = head(10, 10, &vec![0x9c; 200_000]);
         let last = head(10, 10, &[&b"\x05"[..], &number(32_767), b"\x00\x15\x00"].concat());
         // A number with more bytes than allowed.
         let wide = head(10, 10, &[&[0x95][..], &[0x80; 10]].concat());
-        // The length again in a field that arrow-rs takes for the same one; and the type hidden in a text.
+        // The length again in a field that arrow-rs takes for the same field; and the type hidden in a text.
         let again = head(10, 10, &[&b"\x05"[..], &number((1 << 16) + 2), &number((1 << 31) - 1)].concat());
         let hidden = [&b"\x18\x08\x15"[..], &number((1 << 31) - 1), b"\x15\x02", &sound[2..]].concat();
-        // Booleans in a list, where a reader may or may not expect bytes; a header longer than the limit.
+        // Booleans in a list, for which a reader may or may not read bytes; a header longer than the limit.
         let flags = head(10, 10, &[&b"\x09"[..], &number(40), b"\x21\x01\x01"].concat());
         let endless = vec![7; HEAD_BYTES_MAX as usize];
         let endless = head(10, 10, &[&b"\x98"[..], &varint(HEAD_BYTES_MAX), &endless].concat());

@@ -1,9 +1,9 @@
-//! Web archives (WARC, ISO 28500) and their extracted texts (WET): reads records from a stream in bounded memory, and the
-//! address and the text of a record.
+//! Web archives (WARC, ISO 28500) and texts extracted from them (WET): reads records from a stream in bounded memory,
+//! and parses the URL and the text of a record.
 //!
-//! A record states its length. Lengths are often wrong in files that other programs have changed (line ends), so a length
-//! is accepted only if the next record begins, or the file ends, right after it. Any other record is bad, and reading
-//! continues at the next line that begins like a record.
+//! The header of a record states its length. In files that other programs have changed, such as their line ends,
+//! lengths are often wrong. So a length is accepted only if the next record begins, or the file ends, right after the
+//! record. Otherwise the record is bad, and reading continues at the next line that looks like the start of a record.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -15,19 +15,19 @@ use super::charset::Charset;
 use super::fields::{Fields, Ids, name_conflict, push_key};
 use super::{AttachedFields, OwnAttached, Problem, http};
 
-/// The longest header of a record in bytes.
+/// Maximum length of a record header in bytes.
 const HEAD_BYTES_MAX: usize = if cfg!(fuzzing) { 2 << 10 } else { 64 << 10 };
-/// Maximal number of line ends between two records: the standard has two.
+/// Maximum number of line ends accepted between two records; the standard specifies two.
 const ENDS_MAX: usize = 64;
-/// The beginning of every record, after the preceding line.
+/// The start of a record, after the end of the previous line.
 static NEXT: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\nWARC/"));
-/// Number of bytes of `WARC/1.0`.
+/// Length of `WARC/1.0` in bytes.
 const VERSION_BYTES: usize = 8;
 
 /// The records of one stream.
 pub(super) type ArchiveRecords = archive::ArchiveRecords<Warc>;
 
-/// WARC and WET.
+/// The formats WARC and WET.
 pub(super) enum Warc {}
 
 impl ArchiveFormat for Warc {
@@ -39,7 +39,7 @@ impl ArchiveFormat for Warc {
             return Ok(Err(BadRecord {
                 reason: format!("expected a record, so WARC/1.0, found \"{found}\""),
                 skip: 0,
-                // A file with nothing else is not an archive.
+                // A file that contains nothing else is not an archive.
                 is_short: start.len() < VERSION_BYTES
                     && (stream.number > 1 || stream.window.broke_off().is_some()),
             }));
@@ -64,7 +64,7 @@ impl ArchiveFormat for Warc {
             let found = length.escape_ascii();
             return bad(format!("its Content-Length is no number: \"{found}\""), head - 1);
         };
-        // A truncated record may be followed by a complete one: the search begins at the end of the header.
+        // A complete record may follow a truncated one, so the search continues at the end of the header.
         // guard: a long record of an archive is refused
         if length > stream.record_bytes_max {
             let upper = stream.record_bytes_max;
@@ -85,7 +85,7 @@ impl ArchiveFormat for Warc {
             let after = &bytes[end..];
             let ends = after.iter().take(ENDS_MAX).take_while(|byte| b"\r\n".contains(byte)).count();
             let next = &after[ends..];
-            // If the stream ends in the beginning of the next record, this record is complete.
+            // A record is complete even if the stream ends within the start of the next one.
             if next.is_empty() || begins(next) || !continues && can_begin(next) {
                 return Ok(Ok((end, end + ends)));
             }
@@ -121,18 +121,18 @@ fn begins(bytes: &[u8]) -> bool {
     matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
 }
 
-/// Returns whether these few bytes can be the beginning of a record.
+/// Returns whether these bytes, at the end of the stream, can be the start of a record.
 fn can_begin(bytes: &[u8]) -> bool {
     let is_one = |(byte, wanted): (&u8, &u8)| if *wanted == b'0' { byte.is_ascii_digit() } else { byte == wanted };
     bytes.len() < VERSION_BYTES && bytes.iter().zip(b"WARC/0.0").all(is_one)
 }
 
-/// Returns the start of the next line that begins like a record.
+/// Returns the start of the next line that looks like the start of a record.
 fn next_record(bytes: &[u8]) -> Option<usize> {
     NEXT.find_iter(bytes).map(|at| at + 1).find(|&at| begins(&bytes[at..]))
 }
 
-/// Returns the end of the header: after the first empty line.
+/// Returns the end of the header: the offset after the first empty line.
 pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     memchr::memchr_iter(b'\n', bytes).find_map(|at| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),
@@ -141,7 +141,7 @@ pub(super) fn head_end(bytes: &[u8]) -> Option<usize> {
     })
 }
 
-/// Returns the value of a header field, without surrounding spaces; names are compared case-insensitively.
+/// Returns the value of a header field without surrounding white space. The name is case-insensitive.
 pub(super) fn field<'h>(head: &'h [u8], name: &str) -> Option<&'h [u8]> {
     head.split(|&byte| byte == b'\n').skip(1).find_map(|line| {
         let colon = memchr::memchr(b':', line)?;
@@ -155,19 +155,19 @@ pub(super) enum RecordContent<'r> {
         key: Option<Cow<'r, [u8]>>,
         text: &'r [u8],
     },
-    /// A text that is derived from the content of the record.
+    /// A text that was extracted from the content of the record.
     Made {
         key: Option<Cow<'r, [u8]>>,
         shown: http::PageText,
     },
-    /// A record of another kind, or whose type is not text.
+    /// A record of another type, or whose content is not text.
     NoDocument,
     /// A revisit record: the capture equals an earlier one.
     Revisit,
 }
 
-/// Parses the address and the text of a record: the content of a conversion, or the page of a response. The key is the
-/// address, `WARC-Target-URI`, unless `--id-field` names another header field.
+/// Parses the URL and the text of a record. The text is the content of a conversion record, or the page in a response.
+/// The key is the URL, `WARC-Target-URI`, unless `--id-field` names another header field.
 pub(super) fn understand<'r>(
     record: &'r [u8],
     fields: &Fields,
@@ -200,8 +200,8 @@ pub(super) fn understand<'r>(
     Ok(page.text(charset)?.map_or(RecordContent::NoDocument, |shown| RecordContent::Made { key, shown }))
 }
 
-/// Returns the key in the header of a record: the address, unless other fields are named; `None` if the key is made of the
-/// record's number.
+/// Returns the key in a record header: the URL, unless options name other fields; `None` if the key is created from the
+/// number of the record.
 fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, String> {
     let of = |name: &str| {
         let key = field(head, name)?;
@@ -228,7 +228,7 @@ fn key<'r>(head: &'r [u8], fields: &Fields) -> Result<Option<Cow<'r, [u8]>>, Str
     }
 }
 
-/// Returns the value and stamp of a record, from its header fields.
+/// Returns the value and the stamp of a record, from its header fields.
 pub(super) fn attached(record: &[u8], fields: &Fields) -> anyhow::Result<OwnAttached> {
     let head = &record[..head_end(record).unwrap_or(record.len())];
     let named = |name: &Option<String>| name.as_deref().and_then(|name| field(head, name));
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn warc_records_give_address_and_content_and_other_records_give_none() {
+    fn url_and_content_are_read_from_text_records_only() {
         let info = "WARC/1.0\r\nWARC-Type: warcinfo\r\nContent-Length: 2\r\n\r\na\n\r\n\r\n";
         let archive =
             [info.into(), text("http://a/", "one\nWARC/1.0\ntwo"), text("<http://b/>", "")].concat();
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_line_ends_outside_of_contents_are_tolerated() {
+    fn changed_line_ends_outside_contents_are_accepted() {
         let archive = [text("a", "one"), text("b", "two")].concat().replace("\r\n", "\n");
         assert_eq!(read(archive.as_bytes(), 1000), [Ok("a=one".to_owned()), Ok("b=two".to_owned())]);
         assert_eq!(read(archive.trim_end().as_bytes(), 1000).len(), 2);
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn truncated_plain_archive_gives_the_records_before_the_break_and_reports_its_offset() {
+    fn warc_records_before_a_truncation_are_read() {
         let archive = [text("a", "right"), text("b", "right"), text("c", "cut off")].concat();
         for (bytes, why) in [
             (archive.len() - 7, "the file ends after 4 of its 7 bytes, of c"),

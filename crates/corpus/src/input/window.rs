@@ -1,4 +1,4 @@
-//! A window on a stream, which grows with its content, up to a limit.
+//! A window on a stream: a buffer that grows up to a limit to contain the current record.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::Problem;
 use super::open::Reader;
 
-/// Size of reads from the stream in bytes. Small in fuzzing, so that short inputs reach the ends of buffers.
+/// Read size in bytes. It is small in fuzzing, so that short inputs cross buffer boundaries.
 const CHUNK: usize = if cfg!(fuzzing) { 128 } else { 256 << 10 };
 
-/// Bytes that are read from a stream and not yet taken.
+/// Bytes of a stream that were read and not yet removed.
 pub(super) struct Window {
     reader: Reader,
-    /// Number of bytes of the stream before the buffer.
+    /// Number of bytes of the stream before the start of the buffer.
     before: u64,
     /// `buffer[start..end]` is the window.
     buffer: Vec<u8>,
@@ -26,44 +26,46 @@ impl Window {
         Self { reader, before: 0, buffer: Vec::new(), start: 0, end: 0, ended: false }
     }
 
-    /// Returns the window with truncated compressed data treated as the end of the stream, not as an error.
+    /// Makes the window treat truncated compressed data as the end of the stream, not as an error.
     pub(super) fn up_to_its_break(mut self) -> Self {
         self.reader.read_to_its_break();
         self
     }
 
-    /// Returns why the stream was truncated, if it was.
+    /// Returns the reason why the stream was truncated; `None` if it was not.
     pub(super) fn broke_off(&self) -> Option<&str> {
         self.reader.broke_off()
     }
 
-    /// Returns the name of the stream in messages.
+    /// Returns the name of the stream for messages.
     pub(super) fn name(&self) -> &Arc<Path> {
         self.reader.name()
     }
 
-    /// Returns all bytes that are read and not yet taken.
+    /// Returns the bytes in the window.
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Returns the offset of the window in its file, if that is a regular file read without decompression.
+    /// Returns the offset of the window in its file; `None` unless the file is a regular file that is read without
+    /// decompression.
     pub(super) fn offset(&self) -> Option<u64> {
         self.reader.plain_bytes().map(|_| self.position())
     }
 
-    /// Returns the offset of the window in the decompressed bytes of the stream.
+    /// Returns the offset of the window in the decompressed stream.
     pub(super) fn position(&self) -> u64 {
         self.before + self.start as u64
     }
 
-    /// Removes bytes from the front.
+    /// Removes bytes from the start of the window.
     pub(super) fn take(&mut self, bytes: usize) {
         debug_assert!(bytes <= self.end - self.start, "no more than there is");
         self.start += bytes;
     }
 
-    /// Reads until the window has this many bytes, or the stream ends; returns whether it has them.
+    /// Reads until the window has at least this number of bytes, or the stream ends. Returns whether the window has
+    /// them.
     ///
     /// # Errors
     ///
@@ -73,7 +75,7 @@ impl Window {
         Ok(self.end - self.start >= bytes)
     }
 
-    /// Reads more bytes; false if the stream has ended.
+    /// Reads more bytes. Returns false if the stream has ended.
     ///
     /// # Errors
     ///
@@ -89,10 +91,10 @@ impl Window {
             self.start = 0;
         }
         if self.buffer.len() - self.end < CHUNK / 2 {
-            // Doubled, so that a long record is moved only a few times.
+            // The size is doubled, so that a long record is moved only a few times.
             self.buffer.resize(2 * self.end + CHUNK, 0);
         } else if self.end < CHUNK / 2 && self.buffer.len() > 4 * CHUNK {
-            // Frees the memory of a single long record.
+            // Frees the memory that a single long record needed.
             self.buffer.truncate(CHUNK);
             self.buffer.shrink_to_fit();
         }

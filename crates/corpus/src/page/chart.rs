@@ -1,18 +1,18 @@
-//! Charts as SVG in an HTML page: without scripts, in the colours of the page.
+//! Charts as SVG in an HTML page, without scripts and in the colours of the page.
 
 use std::fmt::Write;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 300.0;
-/// Left, top, right and bottom coordinates of the axes.
+/// Coordinates of the axes: left, top, right and bottom.
 const FRAME: (f64, f64, f64, f64) = (64.0, 12.0, 628.0, 248.0);
 
 /// The scale of an axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
-    /// Linear from the first to the second value.
+    /// A linear scale from the first to the second value.
     Linear(f64, f64),
-    /// Logarithmic from the first to the second value, both above 0.
+    /// A logarithmic scale from the first to the second value. Both are above 0.
     Log(f64, f64),
 }
 
@@ -22,7 +22,7 @@ impl Scale {
         Self::Log(1.0, 10_f64.powf(max.max(10.0).log10().ceil()))
     }
 
-    /// The position of a value, from 0 to 1.
+    /// Returns the position of a value on the axis, from 0 to 1.
     fn place(self, value: f64) -> f64 {
         let place = match self {
             Self::Linear(min, max) => (value - min) / (max - min),
@@ -31,7 +31,7 @@ impl Scale {
         place.clamp(0.0, 1.0)
     }
 
-    /// Returns the values of the labels on the axis.
+    /// Returns the values at which the axis has labels.
     fn ticks(self) -> Vec<f64> {
         match self {
             Self::Linear(min, max) => {
@@ -70,7 +70,7 @@ impl Chart {
         (left + self.x.place(x) * (right - left), bottom - self.y.place(y) * (bottom - top))
     }
 
-    /// Adds bars, each from the axis up to a value, between two x coordinates.
+    /// Adds bars. Each is given by two x coordinates and the value up to which it is drawn.
     pub(super) fn bars(&mut self, class: &'static str, bars: impl IntoIterator<Item = (f64, f64, f64)>) {
         for (from, to, value) in bars {
             let ((left, top), (right, _)) = (self.at((from, value)), self.at((to, value)));
@@ -101,12 +101,12 @@ impl Chart {
         }
     }
 
-    /// Adds the meaning of a class of marks to the legend.
+    /// Adds an entry to the legend: the meaning of the marks of a class.
     pub(super) fn legend(&mut self, class: &'static str, meaning: &'static str) {
         self.legend.push((class, meaning));
     }
 
-    /// Returns the figure: the chart with the names of its axes, and a caption.
+    /// Returns the chart as an HTML figure with the names of its axes and a caption.
     pub(super) fn figure(self, x_name: &str, y_name: &str, caption: &str) -> String {
         let (left, top, right, bottom) = FRAME;
         let mut svg = format!(
@@ -126,7 +126,7 @@ impl Chart {
         }
         for tick in self.x.ticks() {
             let (x, _) = self.at((tick, 0.0));
-            // With the larger font of a narrow screen, the last label would extend beyond the image.
+            // A narrow screen has a larger font, with which a centred last label would extend beyond the image.
             let anchor = if x > right - 8.0 { "end" } else { "middle" };
             let _ = writeln!(
                 svg,
@@ -159,7 +159,7 @@ impl Chart {
     }
 }
 
-/// Formats a number for an axis in few characters.
+/// Formats a number with few characters, as a label of an axis.
 fn short(value: f64) -> String {
     for (unit, name) in [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value >= unit {
@@ -178,7 +178,7 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').to_owned()
 }
 
-/// Escapes text for HTML; characters that are not allowed in a page are replaced.
+/// Escapes a text for HTML. Characters that HTML does not allow are replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

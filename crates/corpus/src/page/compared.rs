@@ -1,4 +1,4 @@
-//! An HTML page with texts side by side and the passages that they share, in one file without scripts.
+//! An HTML page that shows texts side by side with the passages that they share. It is one file without scripts.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,13 +9,13 @@ use super::html::STYLE;
 use super::write_whole;
 use crate::numbers::{bytes, count};
 
-/// Number of bytes of a text shown before a passage, and after it.
+/// Number of bytes of a text shown before and after a passage.
 const CONTEXT: usize = 300;
-/// Number of bytes of a long passage shown at its beginning, and at its end.
+/// Number of bytes shown at the start and at the end of a long passage.
 const HALF: usize = 2_000;
-/// Maximal number of bytes of a text shown.
+/// Maximum number of bytes of a text that are shown.
 const EXCERPT_MAX: usize = 16_000;
-/// Maximal number of passages of a pair of texts that are listed with their positions.
+/// Maximum number of passages of a pair of texts that are listed with their positions.
 const LISTED_MAX: usize = 50;
 
 const SIDES: &str = "\
@@ -27,46 +27,47 @@ const SIDES: &str = "\
 sup{color:var(--soft);font-size:.7rem;user-select:none}
 ";
 
-/// The page.
+/// An HTML page with pairs of texts.
 #[derive(Clone, Debug, Default)]
 pub struct PassagePage {
     /// The heading of the page.
     pub title: String,
-    /// Numbers shown above the texts: names and values.
+    /// Names and values of numbers that are shown above the texts.
     pub figures: Vec<(&'static str, String)>,
-    /// A sentence that describes the content.
+    /// A sentence that describes the content of the page.
     pub note: String,
-    /// Pairs of texts, in the order in which they are shown.
+    /// The pairs of texts in the order in which they are shown.
     pub pairs: Vec<ComparedPair>,
 }
 
 /// Two texts that share passages.
 #[derive(Clone, Debug)]
 pub struct ComparedPair {
-    /// The text that repeats passages.
+    /// The text that repeats the passages.
     pub left: TextSide,
-    /// The text in which the passages occur first.
+    /// The text in which the passages occurred first.
     pub right: TextSide,
-    /// Shared passages: start and end on the left, start and end on the right, and number of words.
+    /// The shared passages. Each has the start and end in the left text, the start and end in the right text, and the
+    /// number of words.
     pub passages: Vec<[u32; 5]>,
 }
 
-/// One of two texts.
+/// A text of a pair, as it is shown.
 #[derive(Clone, Debug)]
 pub struct TextSide {
     /// The role of the text, such as "document".
     pub name: &'static str,
     /// The key of the text.
     pub key: String,
-    /// The excerpt shown.
+    /// The parts of the text that are shown.
     pub excerpt: Excerpt,
 }
 
-/// Parts of a text around its passages, as HTML.
+/// The parts of a text around its passages, as HTML.
 #[derive(Clone, Debug, Default)]
 pub struct Excerpt(String);
 
-/// Appends a text as HTML: line ends and tabs are kept, other control characters are replaced.
+/// Appends a text as HTML. Keeps line ends and tabs; other control characters are replaced.
 fn push_text(out: &mut String, text: &str) {
     for piece in text.split_inclusive(['\n', '\t']) {
         let body = piece.strip_suffix(['\n', '\t']).unwrap_or(piece);
@@ -79,12 +80,12 @@ fn push_gap(out: &mut String, length: usize) {
     let _ = write!(out, "<span class=\"gap\"> … {} … </span>", bytes(length as u64)); // memory does not fail
 }
 
-/// Returns the last character boundary at or before this byte.
+/// Returns the last character boundary at or before byte offset `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Returns the union of these ranges, which may overlap, as ascending ranges.
+/// Returns the union of ranges that may overlap, as disjoint ranges in ascending order.
 fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut sorted: Vec<&Range<usize>> = ranges.iter().collect();
     sorted.sort_unstable_by_key(|range| (range.start, range.end));
@@ -98,7 +99,7 @@ fn merged(ranges: &[Range<usize>]) -> Vec<Range<usize>> {
     merged
 }
 
-/// Appends a part of a marked passage, with the number of each passage at its start.
+/// Appends a part of a text in which passages are marked. The number of a passage is added at its start.
 fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usize, usize)]) {
     let mut at = part.start;
     let inside = begins.iter().filter(|(begin, _)| part.contains(begin));
@@ -111,8 +112,8 @@ fn push_marked(out: &mut String, text: &str, part: Range<usize>, begins: &[(usiz
 }
 
 impl Excerpt {
-    /// Creates an excerpt around passages, which are numbered from 1. `None` if a passage does not start and end at
-    /// character boundaries of the text.
+    /// Creates an excerpt around passages, which are numbered from 1. `None` if a passage is not on character
+    /// boundaries of the text.
     #[must_use]
     pub fn of(text: &str, passages: &[Range<usize>]) -> Option<Self> {
         if !passages.iter().all(|passage| text.get(passage.clone()).is_some()) {
@@ -152,8 +153,9 @@ impl Excerpt {
         Some(Self(out))
     }
 
-    /// Creates an excerpt for a text that is not available, from the other text of the pair. Each passage has its range in
-    /// the available text, and its range in the missing one. The words are equal; the bytes between words may differ.
+    /// Creates an excerpt for a text that is not available, from the other text of the pair. Each passage is given by
+    /// its range in the available text and its range in the missing text. The words of a passage are the same in both;
+    /// the bytes between words may differ.
     #[must_use]
     pub fn of_other(text: &str, passages: &[(Range<usize>, Range<usize>)]) -> Self {
         let mut sorted: Vec<_> = passages.iter().zip(1..).collect();
@@ -207,7 +209,7 @@ impl PassagePage {
         page
     }
 
-    /// Writes the page atomically: first under a temporary name.
+    /// Writes the page to a temporary file, and then renames it to `path`.
     ///
     /// # Errors
     ///
@@ -268,7 +270,8 @@ mod tests {
         assert_eq!((html.matches('é').count(), html.matches('x').count()), (150, 300));
         assert!(html.starts_with("<span class=\"gap\"> … 500 bytes … </span>é"), "{html}");
         assert!(html.ends_with("<span class=\"gap\"> … 700 bytes … </span>"), "{html}");
-        // Ranges that start inside a character, or are beyond the text, must be of a different text.
+        // Ranges that are not on character boundaries, or are beyond the end of the text, must belong to a different
+        // text.
         assert!(Excerpt::of(&text, std::slice::from_ref(&(1..6))).is_none());
         assert!(Excerpt::of("abc", std::slice::from_ref(&(0..4))).is_none());
     }

@@ -1,4 +1,4 @@
-//! The numbers in a report.
+//! The numbers that a report shows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,18 +14,19 @@ use super::groups::GroupSizes;
 use super::{VerifyOptions, Space};
 use crate::dedup::Hosts;
 
-/// The lowest score of fingerprints in the table: distance 8, as in the study from which the table is taken.
+/// The lowest score of fingerprints in the table of collisions: distance 8, as in the study from which the table is
+/// taken.
 pub(crate) const SCORE_MIN: usize = 56;
-/// Number of bins of resemblance.
+/// Number of bins into which resemblances are grouped.
 pub(crate) const BINS: usize = 20;
-/// Number of clusters shown with some of their keys.
+/// Number of clusters that are shown with some of their keys.
 const CLUSTERS_SHOWN: usize = 10;
-/// Number of candidates in memory from which the shown clusters are chosen.
+/// Number of candidates collected in memory before they are reduced to the clusters shown.
 const CLUSTERS_HELD: usize = 1 << 12;
-/// Number of keys shown of a cluster.
+/// Number of keys shown for a cluster.
 pub const KEYS_SHOWN: usize = 5;
 
-/// The numbers in a report.
+/// The numbers that a report shows.
 #[derive(Debug, Serialize)]
 pub struct Figures {
     pub(crate) name: String,
@@ -34,37 +35,37 @@ pub struct Figures {
     pub(crate) generation: u64,
     pub(crate) distinct_fingerprints: u64,
     pub(crate) bytes_on_disk: u64,
-    /// Number of bytes of each kind of section.
+    /// Number of bytes in each kind of section of the index.
     pub(crate) bytes: BTreeMap<&'static str, u64>,
     pub(crate) params: Vec<(&'static str, String)>,
-    /// Collisions of pairs in blocks of their fingerprints.
+    /// Statistics of the pairs of fingerprints that agree in a block.
     pub(crate) blocks: Option<CollisionFigures>,
-    /// Collisions of pairs in bands.
+    /// Statistics of the pairs of documents that agree in a band.
     pub(crate) bands: Option<BandFigures>,
     pub(crate) clusters: Option<ClusterFigures>,
-    /// Sizes of groups, if requested.
+    /// Sizes of groups; `None` if not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) groups: Option<GroupSizes>,
-    /// Counts of duplicates by host, if documents have URLs.
+    /// Statistics of duplicates by host; `None` if documents have no URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) hosts: Option<Hosts>,
 }
 
-/// Statistics of pairs that share a bucket.
+/// Statistics of pairs that are in the same bucket.
 #[derive(Debug, Serialize)]
 pub(crate) struct CollisionFigures {
-    /// For each block or band, the number of pairs for each score or bin of resemblance.
+    /// For each block or band, the number of pairs with each score or in each bin of resemblance.
     pub(crate) pairs: Vec<Vec<u64>>,
     /// Number of pairs that agree in all blocks or bands.
     pub(crate) identical_pairs: u64,
-    /// Number of buckets with 1, 2 to 3, 4 to 7 and so on distinct members.
+    /// Number of buckets by their distinct members: 1, 2 to 3, 4 to 7, and so on.
     pub(crate) buckets: Vec<u64>,
     pub(crate) largest_bucket: u64,
     pub(crate) capped_buckets: u64,
 }
 
 impl CollisionFigures {
-    /// Groups scores into `places` bins; `place` returns the bin of a score, or `None` to leave it out.
+    /// Groups scores into `places` bins. `place` returns the bin of a score, or `None` to ignore the score.
     fn of(scores: &Scores, places: usize, place: impl Fn(usize) -> Option<usize>) -> Self {
         let fold = |counts: &Vec<u64>| {
             let mut folded = vec![0; places];
@@ -85,7 +86,7 @@ impl CollisionFigures {
     }
 }
 
-/// Statistics of the candidates of bands.
+/// Statistics of the candidates that bands find.
 #[derive(Debug, Serialize)]
 pub(crate) struct BandFigures {
     pub(crate) bands: u16,
@@ -93,37 +94,37 @@ pub(crate) struct BandFigures {
     pub(crate) minima: usize,
     #[serde(rename = "meetings")]
     pub(crate) collisions: CollisionFigures,
-    /// For each bin its resemblance, the predicted share of pairs that share a band, the measured share, and the number of
-    /// pairs measured.
+    /// For each bin: its resemblance, the predicted share of pairs that agree in a band, the measured share, and the
+    /// number of pairs measured.
     pub(crate) curve: Vec<(f64, f64, Option<f64>, u64)>,
     pub(crate) threshold: f64,
-    /// The features from which the share is predicted.
+    /// The scheme of features from which the share is predicted.
     #[serde(skip)]
     pub(crate) scheme: FeatureScheme,
 }
 
-/// Statistics of clusters of documents.
+/// Statistics of clusters.
 #[derive(Debug, Serialize)]
 pub struct ClusterFigures {
-    /// The near relation, in words.
+    /// The definition of near documents in words.
     pub(crate) near: String,
-    /// Number of clusters of two or more documents.
+    /// Number of clusters with at least two documents.
     pub(crate) clusters: u64,
-    /// Number of documents removed for another one in their cluster.
+    /// Number of documents that duplicate another document of their cluster.
     pub(crate) redundant: u64,
     /// Number of clusters of each size.
     pub(crate) sizes: BTreeMap<u64, u64>,
-    /// The largest clusters: number of documents, and some of their keys.
+    /// The largest clusters, each with its number of documents and some of their keys.
     pub(crate) largest: Vec<(u64, Vec<String>)>,
 }
 
 impl ClusterFigures {
-    /// Computes the statistics. `near` describes the near relation in words. Each cluster has a size and an identifier;
-    /// `key` returns some keys of the cluster with an identifier, for the clusters shown.
+    /// Computes the statistics of clusters, given the size and identifier of each. `near` is the definition of near
+    /// documents in words. `key` returns some keys of a cluster; it is called for the clusters shown.
     ///
     /// # Errors
     ///
-    /// Errors of `key`.
+    /// The errors of `key`.
     pub fn of(
         near: String,
         clusters: impl IntoIterator<Item = (u64, u32)>,
@@ -152,33 +153,35 @@ impl ClusterFigures {
 }
 
 impl Figures {
-    /// Replaces the name by the last part of a path.
+    /// Sets the name to the last component of a path.
     #[must_use]
     pub fn named(self, path: &Path) -> Self {
         Self { name: name_of(path), ..self }
     }
 
-    /// Replaces the clusters by those found in another way.
+    /// Replaces the clusters with clusters that were found by another method.
     #[must_use]
     pub fn with_clusters(self, clusters: ClusterFigures) -> Self {
         Self { clusters: Some(clusters), ..self }
     }
 
-    /// Adds the groups of the same index.
+    /// Adds the sizes of groups of the same index.
     #[must_use]
     pub fn with_groups(self, groups: GroupSizes) -> Self {
         Self { groups: Some(groups), ..self }
     }
 
-    /// Adds the counts of near documents by host.
+    /// Adds the statistics of duplicates by host.
     #[must_use]
     pub fn with_hosts(self, hosts: Option<Hosts>) -> Self {
         Self { hosts, ..self }
     }
 
+    /// Computes the numbers for a report about an index.
+    ///
     /// # Errors
     ///
-    /// The index is damaged, or the scratch folder cannot be written to.
+    /// The index is damaged, or scratch files cannot be written.
     pub(crate) fn of(
         snapshot: &Snapshot,
         index: &Path,
@@ -216,8 +219,8 @@ impl Figures {
 }
 
 impl BandFigures {
-    /// Computes the statistics of bands and, if requested, the clusters of documents near by signatures. `None` if the
-    /// index has no bands, or no signatures to compare.
+    /// Computes the statistics of bands and, if requested, clusters of documents whose signatures are near. `None` if
+    /// the index has no bands, or no signatures to compare.
     fn of(
         snapshot: &Snapshot,
         look: VerifyOptions,
@@ -231,7 +234,7 @@ impl BandFigures {
         let estimate = |matches: usize| twindex::Resemblance::from_matches(matches, minima, bits);
         let is_near: Vec<bool> = (0..=minima).map(|score| estimate(score).at_least(look.threshold)).collect();
         let (found, clusters) = if by_signatures {
-            // There are at most as many distinct signatures as documents.
+            // The number of distinct signatures is at most the number of documents.
             let mut forest = Forest::new(u32::try_from(snapshot.documents()).unwrap_or(u32::MAX));
             let found = scored_pairs(snapshot, look.max_bucket, resources, |a, b, score| {
                 if is_near[score as usize] {
@@ -245,18 +248,18 @@ impl BandFigures {
             (band_scores(snapshot, look.max_bucket, resources)?, None)
         };
 
-        // With 32 bits, chance agreement is negligible; with 8 bits it is not.
+        // Features of 32 bits hardly ever agree by chance, so 64 bits are assumed. Features of 8 bits often do.
         let feature_bits = if minhash.feature_bits == FEATURE_BITS_MAX { 64 } else { minhash.feature_bits };
         let scheme = FeatureScheme { feature_bits, ..FeatureScheme::new(minhash.bands, minhash.rows, 1) };
         let bin = |score: usize| {
             let resemblance = estimate(score).value();
-            // The last bin includes a resemblance of 1.
+            // The last bin includes resemblance 1.
             (0..BINS).rev().find(|&place| resemblance >= place as f64 / BINS as f64)
         };
         let curve = (0..BINS).map(|place| {
             let middle = (place as f64 + 0.5) / BINS as f64;
             let scores = (0..=minima).filter(|&score| bin(score) == Some(place));
-            // Each score is weighted by the estimated number of all pairs with that score.
+            // Each score is weighted by the estimated number of pairs in the index that have this score.
             let (mut pairs, mut there) = (0, 0.0);
             for score in scores {
                 if let Some(accepted) = found.accepted(score, minhash.bands).filter(|share| *share > 0.0) {
@@ -280,7 +283,7 @@ impl BandFigures {
     }
 }
 
-/// Computes the clusters of documents whose signatures are near.
+/// Computes clusters of documents whose signatures are near.
 fn clusters_of(
     snapshot: &Snapshot,
     alike: &[EqualSignatures],
@@ -309,12 +312,12 @@ fn clusters_of(
     )?)
 }
 
-/// Returns the last part of a path, for display.
+/// Returns the last component of a path as text.
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Returns a key for display.
+/// Returns a key as text.
 fn shown(key: &KeyBuf) -> String {
     match key.as_key() {
         twindex::Key::U64(number) => number.to_string(),

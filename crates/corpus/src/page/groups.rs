@@ -1,4 +1,4 @@
-//! The sizes of the groups of an index.
+//! The sizes of the groups of near documents in an index.
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use twindex::{GroupRule, Resources, Snapshot};
 use super::chart::{Chart, Scale};
 use crate::numbers::count;
 
-/// Number of groups of near documents of each size ([`Snapshot::groups`]).
+/// Number of groups of near documents by size ([`Snapshot::groups`]).
 #[derive(Clone, Debug, Serialize)]
 pub struct GroupSizes {
     groups: u64,
     /// Number of documents in the largest group.
     largest: u32,
-    /// Whether resemblances are estimates.
+    /// Whether groups are based on estimated resemblance.
     is_estimate: bool,
     /// Number of groups of each size.
     sizes: BTreeMap<u32, u64>,
@@ -25,7 +25,7 @@ impl GroupSizes {
     ///
     /// # Errors
     ///
-    /// The same as [`Snapshot::groups`].
+    /// The errors of [`Snapshot::groups`].
     pub fn of(snapshot: &Snapshot, resources: &Resources<'_>) -> twindex::Result<Self> {
         let all = twindex_join::living_groups(snapshot, resources)?;
         let sizes = all.sizes();
@@ -33,7 +33,8 @@ impl GroupSizes {
         Ok(Self { groups: all.count(), largest, is_estimate: all.rule() == GroupRule::Estimated, sizes })
     }
 
-    /// Returns the total number of groups, then the number for each class of sizes: 1, 2, 3 to 4, 5 to 8, and so on.
+    /// Returns the total number of groups, followed by the number in each class of sizes: 1, 2, 3 to 4, 5 to 8, and so
+    /// on.
     #[must_use]
     pub fn classes(&self) -> Vec<(String, u64)> {
         let mut classes: BTreeMap<u32, u64> = BTreeMap::new();
@@ -49,7 +50,7 @@ impl GroupSizes {
         std::iter::once((all.to_owned(), self.groups)).chain(of_classes).collect()
     }
 
-    /// Returns this section of the page.
+    /// Returns the section of the report about groups.
     pub(super) fn html(&self) -> String {
         let estimated = if self.is_estimate { ", by estimates of resemblance" } else { "" };
         let mut page = format!(

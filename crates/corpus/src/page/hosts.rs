@@ -1,4 +1,4 @@
-//! The section of the page about hosts.
+//! The section of the report about hosts.
 
 use std::fmt::Write;
 
@@ -6,8 +6,7 @@ use super::chart::escaped;
 use crate::dedup::Hosts;
 use crate::numbers::count;
 
-/// Adds the numbers of duplicates within and across hosts, the hosts with the most near pages, and the hosts that mirror
-/// each other.
+/// Adds the numbers of duplicates within and across hosts, the hosts with the most near pages, and mirrored hosts.
 pub(super) fn hosts(page: &mut String, found: &Hosts) {
     let share = |part: u64, of: u64| 100.0 * part as f64 / of.max(1) as f64;
     let _ = writeln!(

@@ -1,4 +1,4 @@
-//! The page of a report: one HTML file without scripts, readable on a phone, in light and dark mode.
+//! The HTML page of a report: one file without scripts, readable on a phone, in light and dark mode.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ svg text{fill:var(--ink)}.grid{stroke:var(--line)}.axis{stroke:var(--ink);fill:n
 @media(max-width:36rem){svg{font-size:17px}}
 ";
 
-/// Returns the page as HTML.
+/// Returns the report as an HTML page.
 #[must_use]
 pub fn html(figures: &Figures) -> String {
     let name = escaped(&figures.name);
@@ -66,7 +66,7 @@ pub fn html(figures: &Figures) -> String {
 }
 
 fn add(page: &mut String, line: std::fmt::Arguments<'_>) {
-    let _ = writeln!(page, "{line}"); // memory does not fail
+    let _ = writeln!(page, "{line}"); // writing to memory does not fail
 }
 
 fn summary(page: &mut String, figures: &Figures) {

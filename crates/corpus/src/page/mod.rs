@@ -1,4 +1,4 @@
-//! HTML pages for users: reports about an index, and texts side by side with the passages that they share.
+//! HTML pages: reports about an index, and pages that show texts side by side with the passages that they share.
 
 mod chart;
 mod compared;
@@ -22,26 +22,26 @@ pub use groups::GroupSizes;
 pub use html::html;
 pub use space::Space;
 
-/// How the documents are verified.
+/// Options for comparing the documents of an index.
 #[derive(Clone, Copy, Debug)]
 pub struct VerifyOptions {
-    /// Smallest estimated resemblance of documents in a cluster.
+    /// The smallest estimated resemblance of documents in a cluster.
     pub threshold: f64,
-    /// In buckets with more distinct members than this, only neighbours are compared.
+    /// In buckets with more than this number of distinct members, only adjacent members are compared.
     pub max_bucket: usize,
 }
 
-/// The source of the clusters on a page.
+/// The source of the clusters in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClusterSource {
-    /// The clusters are computed from signatures.
+    /// The clusters are computed from the signatures in the index.
     BySignatures,
-    /// The clusters are [added](Figures::with_clusters).
+    /// The caller [adds](Figures::with_clusters) the clusters.
     Added,
 }
 
-/// Computes all numbers that the page shows of an index, with the clusters by signatures or without clusters. Data beyond
-/// the memory of `resources` goes to scratch files.
+/// Computes the figures about an index for a report: with clusters from signatures, or without clusters. Data that
+/// exceeds the memory of `resources` is written to scratch files.
 ///
 /// # Errors
 ///
@@ -56,16 +56,17 @@ pub fn look(
     Figures::of(snapshot, index, look, resources, clusters == ClusterSource::BySignatures)
 }
 
-/// Writes the page atomically: first under a temporary name.
+/// Writes the report to a temporary file, and then renames it to `path`.
 pub fn write(path: &Path, figures: &Figures) -> anyhow::Result<()> {
     write_whole(path, &html(figures))
 }
 
-/// Refuses, before any work is done, a path where no page can be written, or that is one of the inputs.
+/// Returns an error if no page can be written to `path`, or if `path` is one of the inputs. Called before any work is
+/// done.
 ///
 /// # Errors
 ///
-/// The error names the reason.
+/// The message has the reason.
 pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     let shown = path.display();
     ensure!(!path.is_dir(), "{shown}: is a folder; give the page the name of a file");
@@ -77,7 +78,7 @@ pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a page under a temporary name, syncs it, and renames it.
+/// Writes a page to a temporary file, syncs it, and renames it to `path`.
 fn write_whole(path: &Path, page: &str) -> anyhow::Result<()> {
     let shown = path.display();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

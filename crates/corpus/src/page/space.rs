@@ -1,4 +1,4 @@
-//! The disk space of an index, by kind of section.
+//! The disk space of an index by kind of section.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,21 +8,23 @@ use twindex::format::contents::Kind;
 
 /// The disk space of an index.
 pub struct Space {
-    /// Number of bytes by kind of section; `other` is headers, contents, checksums, gaps, the manifest and `CURRENT`.
+    /// Number of bytes by kind of section. `other` includes headers, tables of contents, checksums, gaps, the manifest
+    /// and `CURRENT`.
     pub sections: BTreeMap<&'static str, u64>,
-    /// Number of bytes in the files of the current generation: without the lock, earlier generations and foreign files.
+    /// Number of bytes in the files of the current generation. Excludes the lock, earlier generations and foreign
+    /// files.
     pub on_disk: u64,
-    /// Number of distinct fingerprints, summed over the segments.
+    /// Number of distinct fingerprints in each segment, summed over the segments.
     pub distinct: u64,
 }
 
 impl Space {
-    /// Computes the disk space of the index in `dir` at this snapshot.
+    /// Computes the disk space of `snapshot`, whose index is in `dir`.
     #[must_use]
     pub fn of(snapshot: &Snapshot, dir: &Path) -> Self {
         let mut sections: BTreeMap<&'static str, u64> = BTreeMap::new();
         let mut distinct = 0;
-        // Documents in the log are not in a segment on disk.
+        // Documents in the log form a segment that is not on disk.
         let on_disk = snapshot.entries().len();
         for (place, (segment, _)) in snapshot.segments().enumerate() {
             distinct += segment.distinct_fingerprints();
@@ -33,7 +35,7 @@ impl Space {
                 *sections.entry(section.kind.name()).or_default() += section.length;
             }
         }
-        // The manifest has the lengths of segments. Another process may have removed the manifest since.
+        // The manifest has the lengths of the segments. Its file may have been removed by another process.
         let manifest = format!("MANIFEST-{:06}", snapshot.manifest().generation);
         let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
         let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();
@@ -55,8 +57,8 @@ impl Space {
         Self { sections, on_disk, distinct }
     }
 
-    /// Returns the number of bytes per distinct fingerprint, of everything except keys, values, stamps, the ranks and
-    /// postings that connect documents and fingerprints, the IDF table and the log. 0 if there are no fingerprints.
+    /// Returns the number of bytes per distinct fingerprint; 0 if there are no fingerprints. Excludes keys, values,
+    /// stamps, the ranks and postings that connect documents and fingerprints, the IDF table and the log.
     pub fn per_fingerprint(&self) -> f64 {
         let kinds = [Kind::Keys, Kind::Ranks, Kind::Postings, Kind::Values, Kind::Stamps].map(Kind::name);
         let names = kinds.iter().copied().chain(["idf", "log"]);

@@ -1,4 +1,4 @@
-//! A page with the answers of queries: texts beside the stored documents with which they share passages.
+//! An HTML page with the answers of queries: texts next to the stored documents with which they share passages.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -14,13 +14,14 @@ use crate::observer::Observer;
 use crate::page::{self, ComparedPair, Excerpt, PassagePage, TextSide};
 use crate::sketching::{Job, for_each_chunk};
 
-/// Maximal number of pairs of a text and a document on the page.
+/// Maximum number of pairs of a text and a document on the page.
 const SHOWN: usize = 50;
-/// Maximal number of passages shown for a pair.
+/// Maximum number of passages shown for a pair.
 const PASSAGES: usize = 1_000;
 
-/// A page with those answers of a [`PassageQuery`](super::PassageQuery) that share the most words: each text beside the
-/// document. Holds excerpts of 50 pairs in memory, whatever the number of answers.
+/// An HTML page with the answers of a [`PassageQuery`](super::PassageQuery) in which texts and documents share the most
+/// words. Each text is shown next to the document. Excerpts of at most 50 pairs are in memory, for any number of
+/// answers.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -53,7 +54,7 @@ pub struct SharedPage {
     documents: u64,
 }
 
-/// The order of pairs: most words first, then the order of the answers.
+/// The rank of a pair: most words first, then in the order of answers.
 type ExampleRank = (Reverse<u32>, u64, usize);
 
 #[derive(Debug)]
@@ -71,16 +72,17 @@ fn range(start: u32, end: u32) -> Range<usize> {
 }
 
 impl SharedPage {
-    /// Refuses, before any work is done, a path where no page can be written, or that is one of the inputs.
+    /// Returns an error if no page can be written to `path`, or if `path` is one of the inputs. Called before any work
+    /// is done.
     ///
     /// # Errors
     ///
-    /// The error names the reason.
+    /// The message has the reason.
     pub fn check(path: &Path, inputs: &[PathBuf]) -> anyhow::Result<()> {
         page::check(path, inputs)
     }
 
-    /// Adds the documents of an answer that share more words than some pair on the page.
+    /// Adds the documents of an answer that share more words than the last pair on the page.
     pub fn add(&mut self, answer: &PassageAnswer) {
         self.texts += 1;
         self.found += u64::from(!answer.documents.is_empty());
@@ -89,7 +91,7 @@ impl SharedPage {
             let rank = (Reverse(document.words), self.texts, place);
             if self.pairs.len() == SHOWN {
                 if self.pairs.last_key_value().is_some_and(|(last, _)| *last < rank) {
-                    break; // those that follow have fewer words
+                    break; // the following pairs share fewer words
                 }
                 self.pairs.pop_last();
             }
@@ -111,13 +113,13 @@ impl SharedPage {
         }
     }
 
-    /// Reads the texts of the stored documents, which an index does not contain, and returns the number of pairs that now
-    /// have one. Of documents with the same key the first is used; a document whose text does not have the passages at
-    /// their positions is skipped.
+    /// Reads the texts of the stored documents, which the index does not contain. Returns the number of pairs whose
+    /// document now has a text. Of documents with the same key, the first is used. A document is skipped if its text
+    /// does not have the passages at their positions.
     ///
     /// # Errors
     ///
-    /// Inputs that cannot be read.
+    /// Inputs cannot be read.
     pub fn read_documents(
         &mut self,
         inputs: &[PathBuf],
@@ -158,7 +160,7 @@ impl SharedPage {
         Ok(self.pairs.values().filter(|shown| shown.has_text).count())
     }
 
-    /// Writes the page atomically: first under a temporary name.
+    /// Writes the page to a temporary file, and then renames it to `path`.
     ///
     /// # Errors
     ///

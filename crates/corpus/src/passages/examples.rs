@@ -1,4 +1,4 @@
-//! Examples of long spans for the page, each beside the passage that it repeats.
+//! Examples of long repeated passages for the HTML page, each next to the passage that it repeats.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -13,20 +13,20 @@ use super::texts::Hashing;
 use crate::numbers::{bytes, count};
 use crate::page::{ComparedPair, Excerpt, PassagePage, TextSide};
 
-/// Maximal number of spans on the page.
+/// Maximum number of examples on the page.
 const SHOWN: usize = 25;
 
-/// The longest spans, one for each source.
+/// The longest repeated passages, at most one for each source passage.
 #[derive(Default)]
 pub(super) struct Examples {
-    /// `None` if no page is requested.
+    /// The examples, the longest first; `None` if no page is requested.
     best: Option<BTreeMap<ExampleRank, Example>>,
     by_source: HashMap<(u32, u32), ExampleRank>,
-    /// Examples by the documents whose texts they need, known after the last offer.
+    /// For each document whose text is needed, the ranks of the examples that need it. Filled by `end_offers`.
     wanted: HashMap<u32, Vec<ExampleRank>>,
 }
 
-/// The order of examples: most words first, then the order of spans.tsv.
+/// The rank of an example: most words first, then in the order of spans.tsv.
 type ExampleRank = (Reverse<u32>, u32, u32);
 
 struct Example {
@@ -34,17 +34,17 @@ struct Example {
     key: String,
     first_key: String,
     first_start: u32,
-    /// The document of the source; `None` if it is in an index, which has no texts.
+    /// The document that contains the source; `None` if it is in an index, which has no texts.
     first: Option<u32>,
     left: Option<Excerpt>,
-    /// The source's text, and the end of the passage in it.
+    /// An excerpt of the source's text, and the end of the passage in that text.
     right: Option<(Excerpt, u32)>,
-    /// The text of the passage on the left, shown if the source's text is not available.
+    /// The text of the repeated passage. It is shown instead if the source's text is not available.
     passage: String,
 }
 
 impl Examples {
-    /// Creates a collection; it collects examples only if `is_wanted`.
+    /// Creates an empty collection. It collects examples only if `is_wanted`.
     pub(super) fn new(is_wanted: bool) -> Self {
         Self { best: is_wanted.then(BTreeMap::new), ..Self::default() }
     }
@@ -53,7 +53,7 @@ impl Examples {
         self.best.is_some()
     }
 
-    /// Offers a span of a document, which is given by its number among the documents read, and the span's source.
+    /// Adds a repeated passage if it is long enough. `document` is the index of its document among those read.
     pub(super) fn offer(
         &mut self,
         line: &Line,
@@ -93,7 +93,7 @@ impl Examples {
         best.insert(rank, example);
     }
 
-    /// Called after the last offer.
+    /// Determines the texts that the examples need. Called after the last offer.
     pub(super) fn end_offers(&mut self) {
         for (rank, example) in self.best.iter().flatten() {
             for document in [Some(rank.1), example.first].into_iter().flatten() {
@@ -102,7 +102,7 @@ impl Examples {
         }
     }
 
-    /// Stores the excerpts of a document's text that the examples show.
+    /// Stores the excerpts of a document's text that the examples need.
     pub(super) fn see(&mut self, document: u32, text: &str, how: &CutSettings) {
         let (Some(best), Some(ranks)) = (&mut self.best, self.wanted.get(&document)) else { return };
         let mut hashed = None;
@@ -171,7 +171,7 @@ impl Examples {
     }
 }
 
-/// Returns the byte range of a line's source in its text, from the units of the text.
+/// Returns the byte range of a line's source passage in its text, given the units of the text.
 fn place_of_source(hashed: &Hashed, line: &Line) -> Option<Range<u32>> {
     let first = line.first_position as usize;
     let mut words = 0_u32;

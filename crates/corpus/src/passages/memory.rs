@@ -1,4 +1,4 @@
-//! Passages of texts in memory.
+//! Finds repeated passages in texts in memory.
 
 use std::path::Path;
 
@@ -17,7 +17,8 @@ use crate::text::TextOptions;
 /// Number of texts per batch.
 const TOGETHER: usize = 4096;
 
-/// The passages that texts in memory share with earlier ones: the definition of [`Passages`], without files.
+/// Finds the passages that texts in memory share with earlier texts. Uses the definition of [`Passages`], without
+/// files.
 ///
 /// ```
 /// use twindex_corpus::PassagesOfTexts;
@@ -30,18 +31,18 @@ const TOGETHER: usize = 4096;
 /// ```
 #[derive(Clone, Debug)]
 pub struct PassagesOfTexts {
-    /// The fewest words of a passage, 1 to 65,535; 50 by default.
+    /// The smallest number of words in a passage, 1 to 65,535. Default: 50.
     pub min_words: usize,
-    /// Whether passages are equal by tokens, the default, or by bytes.
+    /// Whether passages are compared by tokens, the default, or by bytes.
     pub exact: Exact,
-    /// Whether a passage may repeat an earlier one of the same text.
+    /// Whether a passage may repeat an earlier passage of the same text.
     pub within: bool,
-    /// The order of texts: of equal passages, the one in the first text is kept. [`Keep::First`] by default; other orders
+    /// The order of texts. Of equal passages, the one in the first text is kept. Default: [`Keep::First`]. Other orders
     /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::DedupTexts).
     pub keep: Keep,
-    /// How texts are cut into words.
+    /// How texts are split into words.
     pub text: TextOptions,
-    /// Memory budget in bytes for work that can go to disk.
+    /// Memory budget in bytes. Data that exceeds it is written to scratch files.
     pub memory: usize,
 }
 
@@ -54,18 +55,18 @@ impl Default for PassagesOfTexts {
 }
 
 impl PassagesOfTexts {
-    /// Returns the passages, in the order of the texts, using the current rayon thread pool. In a line, documents are
-    /// positions in `texts`, and starts and ends are byte offsets in a text.
+    /// Finds the repeated passages in the current rayon thread pool, and returns them in the order of the texts. In a
+    /// line, documents are indices into `texts`, and starts and ends are byte offsets in a text.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; errors of the system, from scratch files in its
-    /// temporary folder.
+    /// [`InvalidOptions`](crate::InvalidOptions); a text of 4 GiB or more; I/O errors of scratch files, which are in
+    /// the system's temporary folder.
     pub fn run(&self, texts: &[&str]) -> anyhow::Result<Vec<Line>> {
         self.run_watched(texts, TextAttributes::default(), &SharedProgress::default())
     }
 
-    /// Runs the job as [`run`](Self::run) does, with the numbers or keys that [`keep`](Self::keep) compares.
+    /// Runs the job as [`run`](Self::run) does, with the attributes that [`keep`](Self::keep) compares.
     ///
     /// ```
     /// use twindex_corpus::{TextAttributes, FieldNumber, Keep, PassagesOfTexts};
@@ -80,8 +81,8 @@ impl PassagesOfTexts {
     ///
     /// # Errors
     ///
-    /// Those of [`run`](Self::run); [`InvalidOptions`](crate::InvalidOptions) for numbers or keys that do not have one
-    /// entry for each text, for a history, and for values of `inside`.
+    /// The errors of [`run`](Self::run). [`InvalidOptions`](crate::InvalidOptions) if numbers or keys do not have one
+    /// entry for each text, or if there is a history or values of `inside`.
     pub fn run_with_attributes(
         &self,
         texts: &[&str],
@@ -90,12 +91,12 @@ impl PassagesOfTexts {
         self.run_watched(texts, beside, &SharedProgress::default())
     }
 
-    /// Runs the job as [`run_with_attributes`](Self::run_with_attributes) does, with progress that another thread can read,
-    /// and which can cancel the run. The stages are `counting` and `finding`; both count texts.
+    /// Runs the job as [`run_with_attributes`](Self::run_with_attributes) does. Another thread can read `watched` for
+    /// progress and use it to cancel the run. The stages are `counting` and `finding`; both count texts.
     ///
     /// # Errors
     ///
-    /// Those of [`run_with_attributes`](Self::run_with_attributes), and of [`SharedProgress::check`].
+    /// The errors of [`run_with_attributes`](Self::run_with_attributes) and of [`SharedProgress::check`].
     pub fn run_watched(
         &self,
         texts: &[&str],
@@ -159,14 +160,14 @@ impl PassagesOfTexts {
     }
 }
 
-/// The order of priority.
+/// The order of texts: the texts by rank, and the rank of each text.
 struct Order {
     documents: Vec<u32>,
     ranks: Vec<u32>,
 }
 
 impl PassagesOfTexts {
-    /// Returns the same job as a job on files.
+    /// Returns a job on files with the same options.
     fn job(&self) -> Passages {
         let mut job = Passages::new(Vec::<std::path::PathBuf>::new(), "");
         job.min_words = Some(self.min_words);
@@ -176,12 +177,12 @@ impl PassagesOfTexts {
         job
     }
 
-    /// Returns how texts are cut and hashed.
+    /// Returns how texts are split into units and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         self.job().how()
     }
 
-    /// Returns the order of texts with these numbers of words; `None` if it is their own order.
+    /// Returns the order of texts with these numbers of words; `None` if it is the order of the texts themselves.
     fn order(
         &self,
         words: &[u32],

@@ -1,8 +1,8 @@
-//! Passages that documents share with earlier ones: finding, showing and removing them.
+//! Finds, shows and removes passages that documents share with earlier documents.
 //!
 //! The crate `twindex-passages` defines passages and finds them. Inputs are read twice: first to count selected
-//! fingerprints, then to collect those that recur. They are read a third time to write the documents without their repeated
-//! passages.
+//! fingerprints, then to collect those that occur more than once. A third pass writes the documents without their
+//! repeated passages.
 
 mod compared;
 mod examples;
@@ -40,7 +40,7 @@ use crate::observer::Observer;
 use crate::page;
 use crate::watch::{self, Stages, Stopwatch};
 
-/// The results of a run, and the time it took.
+/// The counts and times of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct PassageReport {
     /// Counts of the inputs.
@@ -50,47 +50,48 @@ pub struct PassageReport {
     pub spans: u64,
     /// Number of documents with a repeated passage.
     pub repeated_documents: u64,
-    /// Number of bytes of texts inside one or more repeated passages.
+    /// Number of bytes of texts that are inside at least one repeated passage.
     pub repeated_bytes: u64,
-    /// Number of documents whose tokens are all in repeated passages.
+    /// Number of documents whose tokens are all inside repeated passages.
     pub repeated_whole: u64,
-    /// File names of the documents without their repeated passages, if they were written.
+    /// Names of the files of documents without repeated passages; empty if they were not written.
     pub kept_files: Vec<String>,
-    /// File names of the documents with the positions of their repeated passages, if they were written.
+    /// Names of the files of documents with the positions of repeated passages; empty if they were not written.
     pub marked_files: Vec<String>,
-    /// Number of parts in the index after the documents were added.
+    /// Number of parts in the index after the documents were added; `None` without an index.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_parts: Option<u64>,
-    /// Number of index parts, including the one of these documents, that were merged into one.
+    /// Number of parts of the index that were merged into one, including the part with the new documents; `None` if
+    /// none were.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub merged_parts: Option<u64>,
-    /// Wall-clock seconds.
+    /// Wall-clock time in seconds.
     pub seconds: f64,
-    /// CPU seconds.
+    /// CPU time in seconds.
     pub cpu_seconds: f64,
-    /// CPU seconds by stage.
+    /// CPU seconds of each stage.
     pub stages: Stages,
     /// Peak resident memory of the process in bytes.
     pub peak_rss_bytes: u64,
 }
 
 impl Passages {
-    /// Runs the job in the current rayon thread pool. When it returns, the results are in `out`; if it fails, no results
-    /// remain.
+    /// Runs the job in the current rayon thread pool and writes the results to `out`. If it fails, it leaves no
+    /// results.
     ///
     /// # Errors
     ///
-    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or that changed between two reads; errors of
-    /// the system.
+    /// [`InvalidOptions`](crate::InvalidOptions); inputs that cannot be read, or that changed between two passes; I/O
+    /// errors.
     pub fn run(&self) -> anyhow::Result<PassageReport> {
         self.run_watched(&())
     }
 
-    /// Runs the job as [`run`](Self::run) does, and reports to an observer.
+    /// Runs the job as [`run`](Self::run) does, and reports progress and notes to `observer`.
     ///
     /// # Errors
     ///
-    /// The same as [`run`](Self::run).
+    /// The errors of [`run`](Self::run).
     pub fn run_watched(&self, observer: &dyn Observer) -> anyhow::Result<PassageReport> {
         let how = self.how()?;
         let history = self.history(&how)?;
@@ -112,7 +113,7 @@ impl Passages {
             let done = || format!("the results are in {}, without the page", self.out.display());
             examples.write(html, &report).with_context(done)?;
         }
-        // Last, so that a failed run can be repeated with the same index.
+        // The index is written last, so that a run that fails before can be repeated with the same index.
         if let (Some(index), Some(added)) = (&self.index, added) {
             PassageIndex::append(index, added, &how.cutting).with_context(|| {
                 format!("the results are in {}, but the index lacks these documents", self.out.display())
@@ -122,8 +123,8 @@ impl Passages {
         Ok(report)
     }
 
-    /// Merges parts of the index to keep their number small. If merging fails, the run has still succeeded, as the
-    /// documents are in the index; the next run merges more.
+    /// Merges parts of the index to keep their number small. If merging fails, the run succeeds nevertheless, because
+    /// the index has the documents. The next run then merges more parts.
     fn merge_parts(&self, index: &Path, report: &mut PassageReport, observer: &dyn Observer) {
         let merged = PassageIndex::merge(index, self.memory / 2);
         let parts = merged.and_then(|merged| Ok((PassageIndex::open(index)?.parts(), merged)));
@@ -140,8 +141,8 @@ impl Passages {
         }
     }
 
-    /// Opens the index whose documents come first. Refuses it, and the index to add to, if its settings differ from those
-    /// of the job.
+    /// Opens the index whose documents precede all others. Returns an error if the settings of this index, or of the
+    /// index to which documents are added, differ from those of the job.
     fn history(&self, how: &options::CutSettings) -> anyhow::Result<Option<PassageIndex>> {
         if let Some(path) = &self.index
             && let Some(index) = PassageIndex::open_if_there(path)?
@@ -217,8 +218,8 @@ impl Passages {
     }
 }
 
-/// Refuses a folder of results where an index is expected: results of `dedup` have no passage index, and those of `passages
-/// --cut` have no sources.
+/// Returns an error if a results folder is given instead of an index: results of `dedup` have no passage index, and
+/// documents in results of `passages` may lack parts of the source texts.
 fn refuse_results(path: &Path) -> Result<(), InvalidOptions> {
     let shown = path.display();
     if path.join(out::SETTINGS).is_file() {

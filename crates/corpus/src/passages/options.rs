@@ -1,4 +1,4 @@
-//! The options of a job on passages.
+//! The options of a job that finds repeated passages.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use twindex::sys::DurableFile;
 
 pub use twindex_passages::Exact;
 
-/// The unit of a passage, which is repeated as a whole.
+/// The unit of passages. A unit is repeated only as a whole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Runs of words.
@@ -27,7 +27,7 @@ pub enum Unit {
     Words,
     /// Lines of the text.
     Line,
-    /// Paragraphs: the text between lines without words and symbols.
+    /// Paragraphs: runs of lines that have words or symbols.
     Paragraph,
     /// Sentences by UAX #29, which also end at line ends.
     Sentence,
@@ -44,7 +44,8 @@ impl Unit {
     }
 }
 
-/// A job: its inputs, the definition of passages, and its outputs. [`new`](Self::new) sets the defaults.
+/// A job that finds repeated passages: its inputs, the definition of passages, and its outputs. [`new`](Self::new) sets
+/// the defaults.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -70,24 +71,24 @@ pub struct Passages {
     pub inputs: Vec<PathBuf>,
     /// How the inputs are read.
     pub input: InputOptions,
-    /// How repeated keys are treated; [`RepeatedKeys::Number`] by default.
+    /// What happens to documents with the same key. Default: [`RepeatedKeys::Number`].
     pub repeated_keys: RepeatedKeys,
-    /// The folder for the results; the run creates it.
+    /// The results folder; the run creates it.
     pub out: PathBuf,
-    /// Replace `out` if an earlier run made it.
+    /// Whether `out` is replaced if it has the results of an earlier run.
     pub force: bool,
-    /// The smallest length of a passage, 1 to 65,535: 50 words by default, or 1 if a unit is set.
+    /// The smallest number of words in a passage, 1 to 65,535. Default: 50, or 1 if a unit other than words is set.
     pub min_words: Option<usize>,
-    /// The unit that is repeated as a whole; runs of words by default.
+    /// The unit of passages. Default: runs of words.
     pub unit: Unit,
-    /// Whether passages are equal by tokens, the default, or by bytes.
+    /// Whether passages are compared by tokens, the default, or by bytes.
     pub exact: Exact,
-    /// Whether a passage may repeat an earlier one of the same document.
+    /// Whether a passage may repeat an earlier passage of the same document.
     pub within: bool,
-    /// The order of documents: of equal passages, the one in the first document is kept. [`Keep::First`], the order of the
-    /// input, by default. Documents of an index always come first.
+    /// The order of documents. Of equal passages, the one in the first document is kept. Default: [`Keep::First`], the
+    /// input order. Documents of an index always come first.
     pub keep: Keep,
-    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] compare.
+    /// The field, or column, of the number that [`Keep::Max`] and [`Keep::Min`] use.
     pub keep_field: Option<String>,
     /// Whether documents are written without their repeated passages.
     pub cut: bool,
@@ -95,20 +96,20 @@ pub struct Passages {
     pub mark: bool,
     /// The prefix of the name of the field `repeated_spans`.
     pub annotation_prefix: String,
-    /// The file for an HTML page with examples of long passages, each beside the passage that it repeats.
+    /// The path of an HTML page with examples of long repeated passages, each next to the passage that it repeats.
     pub html: Option<PathBuf>,
-    /// An index of passages whose documents come before all others.
+    /// A passage index whose documents come before all others.
     pub against: Option<PathBuf>,
-    /// An index of passages to which the input texts are added, without any removal, after the results are in place. It is
-    /// created if it does not exist, and may be the same as [`against`](Self::against).
+    /// A passage index to which the unchanged input texts are added after the results are written. It is created if it
+    /// does not exist. It may be the same as [`against`](Self::against).
     pub index: Option<PathBuf>,
-    /// How texts are cut into words. The shingle width and the shingle hash are not used.
+    /// How texts are split into words. The shingle width and the shingle hash are not used.
     pub text: TextOptions,
-    /// Memory budget in bytes for work that can go to disk.
+    /// Memory budget in bytes. Data that exceeds it is written to scratch files.
     pub memory: usize,
 }
 
-/// How documents are cut into units and hashed.
+/// How documents are split into units and hashed.
 pub(super) struct CutSettings {
     pub(super) cutter: Cutter,
     pub(super) hasher: Hasher,
@@ -116,13 +117,13 @@ pub(super) struct CutSettings {
     pub(super) unit: Unit,
     pub(super) exact: Exact,
     settings: serde_json::Value,
-    /// How texts are cut, in the encoding of an index.
+    /// How texts are split, as encoded in an index.
     pub(super) cutting: String,
     pub(super) seed: u64,
 }
 
 impl CutSettings {
-    /// Refuses an index of passages that was built with other settings.
+    /// Returns an error if a passage index was built with other settings.
     pub(super) fn check(&self, index: &PassageIndex, path: &Path) -> anyhow::Result<()> {
         let made = Params::decode(index.settings()?);
         let checked = made.and_then(|made| made.check_same_sketch(&Params::decode(&self.cutting)?));
@@ -131,7 +132,7 @@ impl CutSettings {
             .with_context(|| path.display().to_string())
     }
 
-    /// Writes the settings of the job to a file.
+    /// Writes the settings of the job to a file in `folder`.
     pub(super) fn write_settings(&self, folder: &Path) -> anyhow::Result<()> {
         let mut file = DurableFile::create_new(&folder.join(SETTINGS))?;
         let mut text = serde_json::to_vec_pretty(&self.settings)?;
@@ -140,7 +141,7 @@ impl CutSettings {
         file.finish().context("cannot make it durable")
     }
 
-    /// Returns the settings that an index of passages was built with.
+    /// Returns the settings with which a passage index was built.
     pub(super) fn of_index(index: &PassageIndex) -> anyhow::Result<Self> {
         let cutting = index.settings()?.to_owned();
         let shingling = Params::decode(&cutting).context("the settings of the index")?.shingling;
@@ -163,7 +164,7 @@ impl CutSettings {
 const MIN_WORDS: usize = 50;
 
 impl Passages {
-    /// Returns a job with its defaults: runs of 50 words or more that an earlier document has.
+    /// Creates a job with the defaults: finds runs of at least 50 words that an earlier document contains.
     pub fn new<P: Into<PathBuf>>(inputs: impl IntoIterator<Item = P>, out: impl Into<PathBuf>) -> Self {
         Self {
             inputs: inputs.into_iter().map(Into::into).collect(),
@@ -188,7 +189,7 @@ impl Passages {
         }
     }
 
-    /// Returns how documents are cut into units and hashed.
+    /// Returns how documents are split into units and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         let refuse = |why: String| -> anyhow::Result<CutSettings> { Err(InvalidOptions::new(why).into()) };
         if self.input.features {
@@ -245,7 +246,7 @@ impl Passages {
         Ok(CutSettings { cutter, hasher, shape, unit: self.unit, exact: self.exact, settings, cutting, seed })
     }
 
-    /// Returns the order of documents as an option of the command.
+    /// Returns the order of documents as the value of the command-line option.
     fn keep_name(&self) -> String {
         let field = self.keep_field.as_deref().unwrap_or_default();
         match self.keep {
@@ -258,7 +259,7 @@ impl Passages {
         }
     }
 
-    /// Returns the field for the positions of the repeated passages, if it is written.
+    /// Returns the field for the positions of repeated passages; `None` if it is not written.
     pub(super) fn marked(&self) -> Option<AnnotationOptions> {
         self.mark.then(|| AnnotationOptions {
             prefix: self.annotation_prefix.clone(),
@@ -266,7 +267,7 @@ impl Passages {
         })
     }
 
-    /// Returns the options for reading the inputs, with the number that decides the order of documents.
+    /// Returns the options for reading the inputs, including the number that determines the order of documents.
     pub(super) fn input_options(&self) -> InputOptions {
         let mut options = self.input.clone();
         options.attached.deciding.number.clone_from(&self.keep_field);
@@ -276,7 +277,7 @@ impl Passages {
         options
     }
 
-    /// Opens the documents, which must be readable more than once.
+    /// Opens the documents. Fails if they can be read only once.
     pub(super) fn open(&self) -> anyhow::Result<Documents> {
         let documents = Documents::open(&self.inputs, &self.input_options())?;
         if documents.total_bytes().is_none() {
@@ -289,8 +290,9 @@ impl Passages {
         Ok(documents)
     }
 
-    /// Returns the size of the filter in bytes: enough for the fingerprints selected from inputs of `total` bytes, at most
-    /// a quarter of the memory. Compressed inputs have more text than bytes, so their filter is smaller than ideal.
+    /// Returns the size of the filter in bytes: enough for the fingerprints selected from inputs of `total` bytes, but
+    /// at most a quarter of the memory budget. The texts in compressed inputs are larger than the files, so their
+    /// filter is smaller than ideal.
     pub(super) fn filter_bytes(&self, total: Option<u64>) -> usize {
         let upper = self.memory / 4;
         let wanted = total.and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(upper);

@@ -1,4 +1,4 @@
-//! The priority of documents: of equal passages, the one in the first document by this order is kept.
+//! The order of documents: of equal passages, the one in the document that comes first is kept.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use twindex_join::Sorter;
 use crate::dedup::Keep;
 use crate::dedup::keys::{ByKey, DocumentKeys};
 
-/// The numbers that determine the order of documents in addition to their keys, as far as the rule needs them.
+/// The numbers that determine the order of documents, as far as the rule needs them.
 pub(super) struct SourceOrder {
     keep: Keep,
     tokens: Column<u64>,
@@ -20,7 +20,7 @@ impl SourceOrder {
         Self { keep, tokens: Column::new(budget), numbers: Column::new(budget) }
     }
 
-    /// Adds the next document: its number of words, and the number in its field.
+    /// Adds the next document, given its number of words and the number in its field.
     pub(super) fn push(&mut self, tokens: u64, number: u128) -> twindex::Result<()> {
         match self.keep {
             Keep::Longest => self.tokens.push(tokens),
@@ -30,15 +30,14 @@ impl SourceOrder {
     }
 }
 
-/// Documents by rank, and ranks by document, if the order is not that of the input.
+/// The documents by rank, and the rank of each document.
 pub(super) struct Order {
     documents: Column<u32>,
     ranks: Column<u32>,
 }
 
 impl Order {
-    /// Sorts these documents, by an external sort that takes about `memory` bytes; `None` if the order is that of the
-    /// input.
+    /// Sorts these documents with an external sort that uses about `memory` bytes; `None` if they are in input order.
     pub(super) fn of(
         standing: &SourceOrder,
         keys: &DocumentKeys,

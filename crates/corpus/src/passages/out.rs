@@ -1,4 +1,4 @@
-//! The folder of results: written under a temporary name and renamed as a whole.
+//! The results folder. It is written under a temporary name and then renamed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use crate::input::{is_name_of_kept, is_name_of_keys, is_name_of_marked};
 
 /// File name of the table of repeated passages.
 pub(super) const SPANS: &str = "spans.tsv";
-/// File name of the options.
+/// File name of the settings.
 pub(super) const SETTINGS: &str = "passages.json";
 
-/// The folder of results, which is written under a temporary name and then renamed.
+/// The results folder, which is written under a temporary name and then renamed.
 pub(super) struct PassageOutput<'a> {
     given: &'a Path,
     path: PathBuf,
@@ -31,7 +31,8 @@ impl<'a> PassageOutput<'a> {
         Ok(Self { given, path: parent.join(name), parent: parent.to_owned() })
     }
 
-    /// Refuses, before any work is done, to replace existing files, or to write results inside a folder of inputs.
+    /// Returns an error if existing files would be replaced, or if the results folder is inside an input folder. Called
+    /// before any work is done.
     pub(super) fn check(&self, inputs: &[PathBuf], force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
         let Ok(metadata) = self.path.symlink_metadata() else { return Ok(()) };
@@ -45,7 +46,7 @@ impl<'a> PassageOutput<'a> {
         self.check_ours(&self.path)
     }
 
-    /// Refuses a folder that contains anything that `passages` did not write.
+    /// Returns an error if a folder contains files that `passages` did not write.
     fn check_ours(&self, folder: &Path) -> anyhow::Result<()> {
         let shown = self.given.display();
         for entry in fs::read_dir(folder).with_context(|| format!("{shown}: cannot be listed"))? {
@@ -67,7 +68,7 @@ impl<'a> PassageOutput<'a> {
         Ok(())
     }
 
-    /// Creates a temporary folder beside the final one, removed when it is dropped; also creates the parent folders.
+    /// Creates the parent folders, and a temporary folder next to the final one. Drop removes the temporary folder.
     pub(super) fn folder(&self) -> anyhow::Result<tempfile::TempDir> {
         let parent = &self.parent;
         fs::create_dir_all(parent).with_context(|| format!("{}: cannot create", parent.display()))?;
@@ -80,10 +81,11 @@ impl<'a> PassageOutput<'a> {
             .with_context(|| format!("{}: cannot create a folder in it", parent.display()))
     }
 
-    /// Renames the results to their final name. Earlier results are moved aside first, and moved back if that fails.
+    /// Renames the results to their final name. Earlier results are moved aside first, and moved back if the rename
+    /// fails.
     pub(super) fn put(&self, folder: tempfile::TempDir, force: bool) -> anyhow::Result<()> {
         let shown = self.given.display();
-        self.check(&[], force)?; // something may have come there meanwhile
+        self.check(&[], force)?; // files may have been created since the first check
         RealVfs
             .sync_dir(folder.path())
             .with_context(|| format!("{shown}: cannot make the results durable"))?;
@@ -103,7 +105,7 @@ impl<'a> PassageOutput<'a> {
             }
             return Err(error.context(format!("{shown}: cannot give the results their name")));
         }
-        let _ = folder.keep(); // it has another name now
+        let _ = folder.keep(); // it was renamed, so drop must not remove it
         RealVfs.sync_dir(&self.parent).with_context(|| {
             format!("{shown}: the results are there, but may not outlast a power failure; sync the disk")
         })

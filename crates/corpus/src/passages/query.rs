@@ -1,4 +1,4 @@
-//! Finds the documents of a passage index that contain parts of texts.
+//! Finds the documents of a passage index that share passages with texts.
 
 use std::path::PathBuf;
 
@@ -17,14 +17,14 @@ use crate::sketching::{Job, for_each_chunk};
 pub struct PassageQuery {
     /// The path of the index.
     pub index: PathBuf,
-    /// Texts to look for: files and folders of documents, or `-`.
+    /// The texts to look up: files and folders of documents, or `-`.
     pub inputs: Vec<PathBuf>,
     /// How the inputs are read.
     pub input: InputOptions,
-    /// The maximal number of documents in an answer, those with the most shared words first.
+    /// Maximum number of documents in an answer. Documents that share the most words come first.
     pub limit: usize,
-    /// The maximal number of positions looked up for a fingerprint, to bound the time. If a fingerprint has more, the
-    /// answer reports it and may lack documents. Unlimited by default.
+    /// Maximum number of positions that are looked up for a fingerprint, to bound the time of a query. If a fingerprint
+    /// has more positions, the answer reports it, and may lack documents. Default: unlimited.
     pub max_places: Option<usize>,
 }
 
@@ -39,41 +39,41 @@ pub struct PassageAnswer {
     pub text: String,
     /// Number of words in the text.
     pub words: u32,
-    /// Number of words in the text that are part of a passage of one or more documents.
+    /// Number of words in the text that are inside a passage that at least one document shares.
     pub words_found: u32,
-    /// Documents that share a passage, at most the limit.
+    /// The documents that share a passage, up to the limit of the query.
     pub documents: Vec<SharedDocument>,
-    /// Number of documents that share a passage, without the limit.
+    /// Number of documents that share a passage; not limited.
     pub documents_found: u64,
     /// Number of fingerprints whose positions were not all looked up.
     pub capped: u32,
 }
 
-/// The passages that a text shares with one document.
+/// The passages that a text shares with a document.
 #[derive(Clone, Debug, Serialize)]
 pub struct SharedDocument {
     /// The key of the document.
     #[serde(skip)]
     pub key: Vec<u8>,
-    /// Number of words in the text that are part of a passage of the document.
+    /// Number of words in the text that are inside a passage that the document shares.
     pub words: u32,
-    /// The passages, as byte ranges in both texts.
+    /// The shared passages, as byte ranges in both texts.
     #[serde(skip)]
     pub matches: Vec<Match>,
 }
 
 impl PassageQuery {
-    /// Creates a query with the default limit of 100 documents.
+    /// Creates a query with the default limit of 100 documents per answer.
     pub fn new<P: Into<PathBuf>>(index: impl Into<PathBuf>, inputs: impl IntoIterator<Item = P>) -> Self {
         let (index, inputs) = (index.into(), inputs.into_iter().map(Into::into).collect());
         Self { index, inputs, input: InputOptions::default(), limit: 100, max_places: None }
     }
 
-    /// Passes the answer for each text to `each`, in the order of the input, and returns the counts of the input.
+    /// Passes the answer for each text to `each`, in input order. Returns the counts of the input.
     ///
     /// # Errors
     ///
-    /// The index does not exist or is damaged; inputs cannot be read; errors of `each`.
+    /// The index does not exist or is damaged; inputs cannot be read; the errors of `each`.
     pub fn run(
         &self,
         observer: &dyn Observer,

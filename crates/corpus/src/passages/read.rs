@@ -1,4 +1,4 @@
-//! The passes over the inputs, and the data about documents that is stored between them.
+//! The passes over the inputs, and the data about documents that is stored between passes.
 
 use std::ops::Range;
 use std::path::Path;
@@ -19,34 +19,35 @@ use crate::observer::Observer;
 use crate::repeated::{KeyDecision, RepeatedKeys, SeenKeys};
 use crate::sketching::{Job, SketchOptions, announce, for_each_chunk, for_each_chunk_counted};
 
-/// Bytes of memory for each byte of a text that is cut: for units, fingerprints and t-grams.
+/// Memory per byte of a text while it is processed: for units, fingerprints and t-grams.
 const BYTES_FOR_BYTE: usize = 12;
-/// Texts that need at most this many bytes are always accepted, however small the memory budget.
+/// Texts that need at most this number of bytes are accepted with any memory budget.
 const ALWAYS: usize = 64 << 20;
 
-/// Data about the documents: about 30 bytes each and their keys, in memory up to a budget, and beyond it in scratch files.
+/// Data about the documents: about 30 bytes for each, and their keys. Data that exceeds the memory budget is in scratch
+/// files.
 pub(super) struct PassageCorpus<'h> {
     keys: DocumentKeys,
     standing: SourceOrder,
-    /// For each record a hash of its text; the lowest bit is 1 if the record is used as a document.
+    /// The hash of each record's text, with the lowest bit replaced: 1 if the record is used as a document.
     records: Column<u64>,
-    /// For each document the start of its first unit and the end of its last one.
+    /// The start of the first unit and the end of the last unit of each document.
     extents: Column<u64>,
-    /// Each document and a range that lines cover in it, in order.
+    /// The repeated byte ranges: the document and the range of each, in order.
     covered: Column<[u64; 2]>,
     budget: MemoryBudget,
-    /// The index whose documents come first, and have the lowest numbers.
+    /// The index whose documents come first and have the lowest ids.
     history: Option<&'h PassageIndex>,
 }
 
-/// The unit positions of the most recently queried document of an index.
+/// The unit positions of the document of an index that was queried last.
 #[derive(Default)]
 pub(super) struct KnownPlaces {
     document: Option<u32>,
     places: Vec<(u32, u32)>,
 }
 
-/// The data of a record in the first pass.
+/// The data of a record from the first pass.
 struct FirstReading {
     key: Vec<u8>,
     place: Place,
@@ -58,14 +59,14 @@ struct FirstReading {
     number: u128,
 }
 
-/// The t-grams of the records of a chunk.
+/// The t-grams of the records in a chunk.
 #[derive(Default)]
 struct PassageGrams {
     /// The t-grams, each with its source if the source is in the history.
     grams: Vec<(Gram, Option<(u32, u32)>)>,
-    /// The hash of each text, and the end of its t-grams.
+    /// The hash of each text, and the end offset of its t-grams.
     records: Vec<(u64, usize)>,
-    /// The data of each record for an index, if one is written.
+    /// The data of each record for an index; empty if no index is written.
     extracts: Vec<Extract>,
 }
 
@@ -88,17 +89,17 @@ impl<'h> PassageCorpus<'h> {
         self.history.map_or(0, PassageIndex::documents)
     }
 
-    /// Returns the key of a document that was read.
+    /// Returns the key of a document that was read from the inputs.
     pub(super) fn key(&self, document: u32) -> &[u8] {
         self.keys.get(document)
     }
 
-    /// Returns the order of the documents that were read; `None` if it is that of the input.
+    /// Returns the order of the documents that were read; `None` if it is the input order.
     pub(super) fn order(&self, folder: &Path, memory: usize) -> twindex::Result<Option<Order>> {
         Order::of(&self.standing, &self.keys, folder, &self.budget, memory)
     }
 
-    /// Returns the key of the source of a line, and the start of the passage in the source's text.
+    /// Returns the key of the document that contains the source of a line, and the start of the passage in its text.
     pub(super) fn source(&self, line: &Line, known: &mut KnownPlaces) -> anyhow::Result<(&[u8], u32)> {
         let (document, history) = (line.first_document, self.history);
         match (document.checked_sub(self.before()), history) {
@@ -115,13 +116,13 @@ impl<'h> PassageCorpus<'h> {
         }
     }
 
-    /// Returns the start of the first unit of a document, and the end of its last one.
+    /// Returns the start of the first unit of a document and the end of its last unit.
     pub(super) fn extent(&self, document: u32) -> (u32, u32) {
         let extent = self.extents[document as usize];
         ((extent >> 32) as u32, extent as u32)
     }
 
-    /// Records a repeated range of bytes of a document.
+    /// Records a byte range of a document as repeated.
     pub(super) fn cover(&mut self, document: u32, place: Range<u32>) -> twindex::Result<()> {
         self.covered.push([document.into(), u64::from(place.start) << 32 | u64::from(place.end)])
     }
@@ -130,7 +131,7 @@ impl<'h> PassageCorpus<'h> {
         self.keys.len()
     }
 
-    /// The first pass: reads keys, and counts selected fingerprints.
+    /// The first pass: reads the keys and counts selected fingerprints.
     pub(super) fn count(
         &mut self,
         passages: &Passages,
@@ -180,7 +181,7 @@ impl<'h> PassageCorpus<'h> {
         })
     }
 
-    /// Returns whether a record is used as a document, by its key.
+    /// Returns whether a record is used as a document, which its key decides.
     fn take(
         &mut self,
         first: &mut FirstReading,
@@ -219,7 +220,7 @@ impl<'h> PassageCorpus<'h> {
         Ok(true)
     }
 
-    /// The second pass: collects t-grams that may recur.
+    /// The second pass: collects the t-grams that may occur more than once.
     pub(super) fn collect(
         &self,
         passages: &Passages,
@@ -297,7 +298,7 @@ impl<'h> PassageCorpus<'h> {
         Ok((grams, builder))
     }
 
-    /// Returns the repeated spans of a document: ascending ranges that do not overlap.
+    /// Returns the repeated byte ranges of a document in ascending order, without overlaps.
     pub(super) fn cuts_of(&self, document: u32) -> Vec<Range<usize>> {
         let first = self.covered.partition_point(|&[other, _]| other < u64::from(document));
         let own = self.covered[first..].iter().take_while(|&&[other, _]| other == u64::from(document));
@@ -308,7 +309,7 @@ impl<'h> PassageCorpus<'h> {
     ///
     /// # Errors
     ///
-    /// The record differs from the one read before.
+    /// The record differs from the one that was read before.
     pub(super) fn is_taken(&self, record: usize, hash: u64) -> anyhow::Result<bool> {
         match self.records.get(record) {
             Some(&known) if known >> 1 == hash >> 1 => Ok(known & 1 == 1),
@@ -330,12 +331,12 @@ impl<'h> PassageCorpus<'h> {
     }
 }
 
-/// Opens the same documents again. They give no remarks, as the first pass gave them.
+/// Opens the same documents again. Their notes are only reported after the first pass.
 pub(super) fn again(documents: &Documents, passages: &Passages) -> anyhow::Result<Documents> {
     documents.open_second(&passages.inputs, &passages.input_options())
 }
 
-/// Returns the text of a record for comparison: empty if the text lost bytes.
+/// Returns the text of a record for comparison; empty if decoding the text was lossy.
 pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     match record.content {
         Content::Text(text) => text,
@@ -343,8 +344,8 @@ pub(super) fn text_of<'r>(record: &Record<'r>) -> &'r str {
     }
 }
 
-/// Refuses a text that needs too much memory, and a document without the number that determines its order; otherwise
-/// returns that number. A record is refused in every pass or in none.
+/// Returns the number that determines the order of documents. Fails if the number is missing, or if the text needs too
+/// much memory. The result is the same in every pass.
 pub(super) fn check(record: &Record<'_>, text: &str, parser: &Parser, memory: usize) -> anyhow::Result<u128> {
     let taken = text.len().saturating_mul(BYTES_FOR_BYTE);
     if taken > memory.max(ALWAYS) || u32::try_from(text.len()).is_err() {

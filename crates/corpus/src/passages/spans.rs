@@ -1,4 +1,4 @@
-//! Writes the lines of spans.tsv, and records the covered part of each document.
+//! Writes the lines of spans.tsv, and records the repeated ranges of each document.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -21,13 +21,13 @@ pub(super) struct SpanTotals {
     pub(super) whole: u64,
 }
 
-/// A run of overlapping or adjacent spans of one document, extended line by line.
+/// A run of overlapping or adjacent spans of a document. Each line may extend it.
 #[derive(Clone, Copy)]
 struct CoveredSpan {
     document: u32,
     start: u32,
     end: u32,
-    /// Number of covered bytes before this run in the same document.
+    /// Number of repeated bytes in earlier runs of the same document.
     bytes: u32,
     /// The start of the first run of the document.
     first: u32,
@@ -35,7 +35,7 @@ struct CoveredSpan {
     is_one: bool,
 }
 
-/// Writes the lines in the order of the documents, and records the covered ranges in the corpus.
+/// Writes the lines in the order of documents, and records the repeated ranges in the corpus.
 pub(super) fn write(
     repeats: &Repeats,
     corpus: &mut PassageCorpus<'_>,
@@ -50,7 +50,7 @@ pub(super) fn write(
     out.write_all(b"key\tstart\tend\tfirst_key\tfirst_start\twords\n")?;
     repeats.for_each_line(|line| -> anyhow::Result<()> {
         written.lines += 1;
-        // All lines are of documents that were read.
+        // Lines only refer to documents that were read.
         let document = line.document.saturating_sub(before);
         let (first_key, first_start) = corpus.source(&line, &mut known)?;
         let key = corpus.key(document);
@@ -89,7 +89,7 @@ pub(super) fn write(
     Ok(written)
 }
 
-/// Ends a document, and adds it to the totals.
+/// Ends a document and adds its counts to the totals.
 fn end(
     covered: Option<CoveredSpan>,
     corpus: &mut PassageCorpus<'_>,

@@ -7,10 +7,11 @@ use super::memory::PassagesOfTexts;
 use super::options::CutSettings;
 use super::texts::Hashing;
 
-/// The steps of [`PassagesOfTexts`] on one text at a time. The caller joins the results of all texts: fingerprints that are
-/// [selected](Self::for_each_selected) at least twice recur; t-grams [with these fingerprints](Self::for_each_gram) and
-/// equal hashes are equal, and they include all t-grams that occur twice. The rest follows the definition: the first
-/// occurrence is the source of the others, and consecutive positions whose sources are consecutive form one passage.
+/// The steps of [`PassagesOfTexts`] for one text at a time. The caller combines the results of all texts. Fingerprints
+/// that are [selected](Self::for_each_selected) at least twice are recurring. The t-grams [with these
+/// fingerprints](Self::for_each_gram) include all t-grams that occur twice; t-grams with the same hash are equal. The
+/// caller then applies the definition: the first occurrence of a t-gram is the source of the others, and consecutive
+/// positions with consecutive sources form a passage.
 ///
 /// ```
 /// use std::collections::HashSet;
@@ -40,7 +41,7 @@ pub struct PassageSteps {
 }
 
 impl PassageSteps {
-    /// Creates the steps of a job. They do not use its `within`, `keep` and `memory`.
+    /// Creates the steps of a job. `within`, `keep` and `memory` of the job are not used.
     ///
     /// # Errors
     ///
@@ -60,8 +61,7 @@ impl PassageSteps {
         Ok(())
     }
 
-    /// Passes the selected fingerprints of a text to `each`, one for each selected position. Returns the number of words in
-    /// the text.
+    /// Passes the fingerprint of each selected position in a text to `each`. Returns the number of words in the text.
     ///
     /// # Errors
     ///
@@ -72,8 +72,8 @@ impl PassageSteps {
         Ok(self.hashed.words_of_all())
     }
 
-    /// Passes the t-grams of a text whose selected fingerprint is wanted to `each`. Returns the number of words in the
-    /// text.
+    /// Passes the t-grams of a text whose selected fingerprints are wanted to `each`. Returns the number of words in
+    /// the text.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Cuts texts into the units that are compared.
+//! Splits texts into the units that are compared.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use twindex_passages::{Exact, Hashed};
 
 use super::options::{CutSettings, Unit};
 
-/// Cuts and hashes texts, with the working memory of a thread.
+/// Splits and hashes texts, with the working memory of a thread.
 pub(super) struct Hashing<'h> {
     how: &'h CutSettings,
     placed: PlacedUnits,
@@ -19,7 +19,7 @@ impl<'h> Hashing<'h> {
         Self { how, placed: PlacedUnits::default(), identity: Vec::new() }
     }
 
-    /// Replaces the content of `hashed` by the units of a text.
+    /// Replaces the content of `hashed` with the units of a text.
     pub(super) fn hash(&mut self, text: &str, hashed: &mut Hashed) {
         let Self { how, placed, .. } = self;
         hashed.clear(how.exact);
@@ -33,7 +33,7 @@ impl<'h> Hashing<'h> {
         }
     }
 
-    /// Adds a unit of several words; ignores it if it has no word.
+    /// Adds a unit that consists of several words. Ignores it if it has no words.
     fn push(&mut self, text: &str, place: Range<usize>, hashed: &mut Hashed) {
         let Self { how, placed, identity } = self;
         let unit = &text[place.clone()];
@@ -52,7 +52,7 @@ impl<'h> Hashing<'h> {
     }
 }
 
-/// Passes the lines of a text, with their line ends, to `each`.
+/// Passes each line of a text, with its line end, to `each`.
 fn lines(text: &str, mut each: impl FnMut(Range<usize>)) {
     let mut start = 0;
     for line in text.split_inclusive('\n') {
@@ -61,7 +61,7 @@ fn lines(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Passes paragraphs to `each`: runs of lines that are not blank, each with the blank lines after it.
+/// Passes each paragraph to `each`: a run of lines that are not blank, with the blank lines after it.
 fn paragraphs(text: &str, mut each: impl FnMut(Range<usize>)) {
     let (mut start, mut was_empty) = (0, false);
     lines(text, |line| {
@@ -77,7 +77,7 @@ fn paragraphs(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Passes sentences to `each`, with the white space after them.
+/// Passes each sentence, with the white space after it, to `each`.
 fn sentences(text: &str, each: impl FnMut(Range<usize>)) {
     twindex::sketch::cut::sentence_places(text, each);
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn units_with_their_separators_make_up_the_whole_text() {
+    fn units_and_separators_cover_the_whole_text() {
         let text = "One line.\nTwo.  Three!\n \n\nFour\n";
         let of = |cut: fn(&str, &mut dyn FnMut(Range<usize>))| {
             let mut all = Vec::new();

@@ -1,5 +1,5 @@
-//! The last pass: writes documents without their repeated passages, or with the positions of these, and collects the texts
-//! of examples.
+//! The last pass: writes documents without their repeated passages, or with the positions of these, and collects texts
+//! for examples.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::input::{
 use crate::observer::Observer;
 use crate::sketching::{Job, for_each_chunk};
 
-/// The data of a record in the last pass.
+/// The data of a record from the last pass.
 struct LastReading {
     hash: u64,
     key: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct Files {
     pub(super) marked: Vec<String>,
 }
 
-/// The files of documents of one output, and the block to write next.
+/// The files of one kind of output, and the block of documents to write next.
 struct Output<'n> {
     files: KeptWriter<'n>,
     block: KeptBlock,
@@ -61,7 +61,7 @@ impl<'n> Output<'n> {
     }
 }
 
-/// Returns the repeated spans of a document as JSON.
+/// Returns the repeated byte ranges of a document as JSON.
 fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
     let spans: Vec<String> =
         corpus.cuts_of(document).iter().map(|span| format!("[{},{}]", span.start, span.end)).collect();
@@ -69,7 +69,7 @@ fn spans_of(corpus: &PassageCorpus<'_>, document: u32) -> Vec<u8> {
 }
 
 impl PassageCorpus<'_> {
-    /// The last pass: writes documents in their input format, and passes texts to the examples.
+    /// Runs the last pass: writes documents in their input format, and passes texts to the examples.
     pub(super) fn write_documents(
         &self,
         passages: &Passages,
@@ -152,13 +152,13 @@ impl PassageCorpus<'_> {
     ) -> anyhow::Result<()> {
         let (key, cuts) = (self.key(document), self.cuts_of(document));
         if !rewritten::is_verbatim_in_line(last.form, &last.line, &last.text) {
-            // The line of an HTML page is markup; the spans refer to the text that it shows.
+            // The line of an HTML page is its markup, but the ranges refer to its visible text.
             let line = rewritten::object(key, &rewritten::without(&last.text, &cuts), parser)?;
             block.push(document, Form::Json, &line, Ending::default(), None);
             return Ok(());
         }
         let key = other_key(last, key);
-        // Rows of Parquet are cut when they are copied.
+        // Ranges are removed from Parquet rows when the rows are copied.
         if cuts.is_empty() || matches!(last.form, Form::Columns(_)) {
             block.push(document, last.form, &last.line, last.ending, key);
         } else {
@@ -184,7 +184,7 @@ impl PassageCorpus<'_> {
             let line = marked(last.form, &last.line)?;
             block.push(document, last.form, &line, last.ending, other_key(last, key));
         } else {
-            // The positions refer to the text that an HTML page shows.
+            // The positions refer to the visible text of an HTML page.
             let line = marked(Form::Json, &rewritten::object(key, &last.text, parser)?)?;
             block.push(document, Form::Json, &line, Ending::default(), None);
         }
@@ -192,7 +192,7 @@ impl PassageCorpus<'_> {
     }
 }
 
-/// Returns the key of a document, if its line does not have it.
+/// Returns the key of a document; `None` if its line has that key.
 fn other_key<'k>(last: &LastReading, key: &'k [u8]) -> Option<&'k [u8]> {
     let is_own = last.is_own_key && last.key == key;
     (!is_own).then_some(key)

@@ -1,16 +1,17 @@
-//! Small corpora at random, and the rule of `dedup` by its definition.
+//! Random small corpora, and a direct implementation of the definition of `dedup`'s rule.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use twindex_corpus::{DedupTexts, Keep, NearMeasure};
 
-/// The number of random corpora compared with the definition; `TWINDEX_CASES` changes it.
+/// The number of random corpora that are compared with the definition. The environment variable `TWINDEX_CASES` changes
+/// it.
 pub(crate) fn cases() -> u64 {
     std::env::var("TWINDEX_CASES").map_or(600, |cases| cases.parse().expect("a number of cases"))
 }
 
-/// Numbers that are drawn.
+/// A generator of pseudo-random numbers.
 pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
@@ -20,7 +21,8 @@ impl Random {
     }
 }
 
-/// Texts of families, chains and copies, with words that few have, or many; some have none.
+/// Returns random texts: families of near texts, chains and copies, with frequent and rare words. Some texts have no
+/// words.
 pub(crate) fn texts(seed: u64) -> Vec<String> {
     let mut random = Random(seed);
     let (count, vocabulary, max) = (random.below(60), [12, 60, 2000][random.below(3)], 2 + random.below(25));
@@ -51,7 +53,7 @@ pub(crate) fn words(text: &str) -> Vec<&str> {
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect()
 }
 
-/// The shingles of a text by their definition: runs of `width` words, or all words of a shorter text.
+/// Returns the shingles of a text by their definition: all runs of `width` words, or all words of a shorter text.
 pub(crate) fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
     let words = words(text);
     if words.len() < width {
@@ -60,14 +62,15 @@ pub(crate) fn shingles(text: &str, width: usize) -> BTreeSet<Vec<&str>> {
     words.windows(width).map(<[&str]>::to_vec).collect()
 }
 
-/// The fields of a text: a value, and a number in halves.
+/// The fields of a text: a value, and a number as a count of halves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TextFields {
     pub(crate) value: usize,
     pub(crate) halves: i32,
 }
 
-/// For each text the one that it is removed for. Texts are compared within their values.
+/// Returns the kept text of each removed text, by the definition of the rule. Texts are only compared with texts of the
+/// same value.
 pub(crate) fn by_definition(
     texts: &[String],
     beside: &[TextFields],
@@ -98,7 +101,7 @@ pub(crate) fn by_definition(
         _ => {}
     }
     if job.near == NearMeasure::Containment {
-        order.sort_by_key(|&text| usize::MAX - sets[text].len()); // which leaves the order of equal ones
+        order.sort_by_key(|&text| usize::MAX - sets[text].len()); // a stable sort
     }
     let (mut removed_for, mut kept): (BTreeMap<usize, usize>, Vec<usize>) = Default::default();
     for text in order {

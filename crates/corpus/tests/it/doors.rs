@@ -1,4 +1,4 @@
-//! Documents of a file and the same texts in memory: what is near, what stays, and what is refused, is the same.
+//! Tests that deduplication of files and of texts in memory gives the same results and rejects the same options.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use std::path::Path;
 use twindex::params::{Folding, NormalForm, Shingling};
 use twindex_corpus::{Dedup, DedupTexts, InvalidOptions, Keep, Method, TextFold, TextForm};
 
-/// Texts of drawn words: copies, near copies and others.
+/// Returns texts of random words: copies, near copies and unrelated texts.
 fn texts() -> Vec<String> {
     let mut random = 7_u64;
     let mut draw = move |below: usize| {
@@ -32,14 +32,14 @@ fn texts() -> Vec<String> {
     texts
 }
 
-/// The lines of a table after its header, split into columns.
+/// Returns the rows of a table without its header, split into columns.
 fn rows(path: &Path) -> Vec<Vec<String>> {
     let text = fs::read_to_string(path).unwrap();
     text.lines().skip(1).map(|line| line.split('\t').map(str::to_owned).collect()).collect()
 }
 
 #[test]
-fn files_and_memory_leave_the_same_spans_out() {
+fn files_and_texts_in_memory_ignore_the_same_spans() {
     let menu = "home about us products news contact imprint privacy terms login";
     let texts: Vec<String> = (texts().into_iter().enumerate())
         .map(|(at, text)| if at % 3 == 0 { format!("{menu} {text} {menu} again") } else { text })
@@ -71,7 +71,7 @@ fn files_and_memory_leave_the_same_spans_out() {
         assert_eq!(of_file, shown);
         kept.push(stays);
     }
-    // Three runs of eight words are in the menu alone.
+    // Three runs of eight words occur only in the menu.
     assert_ne!(kept[0], kept[1]);
     let both = DedupTexts { boilerplate_words: Some(8), ..DedupTexts::default() };
     let error = both.run(&bytes).unwrap_err();
@@ -115,7 +115,7 @@ fn files_and_texts_in_memory_give_the_same_decisions() {
     }
 }
 
-/// The message by which a job is refused.
+/// Returns the error message of a job with changed options.
 fn refused(change: impl FnOnce(&mut Dedup)) -> String {
     let mut dedup = Dedup::new(["in.jsonl"], "out");
     change(&mut dedup);
@@ -155,8 +155,8 @@ fn numbers_out_of_range_are_refused_by_name_before_anything_is_read() {
 }
 
 #[test]
-fn texts_without_tokens_are_identical_only_where_their_bytes_are() {
-    // The third equals the first, and the last equals the second.
+fn texts_without_tokens_are_identical_only_if_their_bytes_are_equal() {
+    // The third text equals the first, and the last equals the second.
     let texts = ["?!", "", "?!", "? !", "\u{ad}", "\u{200b}", "\u{301}", "\u{1f600}", "\u{1f621}", ""];
     let kept_of = [0, 1, 0, 3, 4, 5, 6, 7, 8, 1];
     let mut folded = Shingling::words(5, 0);
@@ -181,7 +181,7 @@ fn texts_without_tokens_are_identical_only_where_their_bytes_are() {
             dedup.text.normal_form = fold.map(|_| TextForm::Nfkc);
             let report = dedup.run().unwrap();
             assert_eq!((report.kept, report.identical), (8, 2), "{method:?}, {fold:?}");
-            // Clusters are numbered by their first documents.
+            // Clusters are numbered in the order of their first documents.
             let found: Vec<String> =
                 rows(&out.join("clusters.tsv")).into_iter().map(|row| row[1].clone()).collect();
             assert_eq!(found, ["1", "2", "1", "3", "4", "5", "6", "7", "8", "2"], "{method:?}, {fold:?}");

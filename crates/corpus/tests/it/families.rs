@@ -1,5 +1,5 @@
-//! Families that are larger than any cap: what stays by bands and by sketches is what the rule says, and components that
-//! would take too many pairs are refused.
+//! Tests families of near documents that are larger than any cap: bands and sketches keep the documents that the rule
+//! says, and components that would need too many pairs are an error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +10,8 @@ use twindex::sketch::{Resemblance, Sample, Sketch, matches, pack};
 use twindex::{Params, Sketcher};
 use twindex_corpus::{Clustering, Dedup, Join, ListedPairs, Method, Verify};
 
-/// Texts of two templates, each with some of its words replaced: any two of a template share most shingles, and some of them
-/// are near. All have a beginning in common.
+/// Returns texts from two templates, in which some words are replaced. Two texts of a template share most shingles, and
+/// some of them are near. All texts start with the same words.
 fn family(count: usize) -> Vec<String> {
     let mut random = Random(5);
     let beginning: Vec<String> = (0..10).map(|at| format!("all{at}")).collect();
@@ -27,7 +27,7 @@ fn family(count: usize) -> Vec<String> {
     (0..count).map(of_each).collect()
 }
 
-/// For each removed text the kept one, by their keys.
+/// Returns the key of the kept text for the key of each removed text, by the rule.
 fn by_rule(count: usize, is_near: impl Fn(usize, usize) -> bool) -> BTreeMap<String, String> {
     let (mut goes, mut kept) = (BTreeMap::new(), Vec::new());
     for text in 0..count {
@@ -44,7 +44,7 @@ fn key(text: usize) -> String {
 }
 
 #[test]
-fn bands_and_sketches_keep_the_documents_of_the_rule_for_families_over_any_cap() {
+fn bands_and_sketches_follow_the_rule_for_families_over_any_cap() {
     let texts = family(500);
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("in.jsonl");
@@ -122,11 +122,11 @@ fn bands_and_sketches_keep_the_documents_of_the_rule_for_families_over_any_cap()
         assert!(report.candidates < pairs, "{method:?} {verify:?}: {}", report.candidates);
         kept_by.push(report.kept);
 
-        // Beside a list of all pairs, which is cut, the same stays.
+        // A list of all pairs, which the cap truncates, does not change which documents are kept.
         let listed = Dedup { pairs: ListedPairs::All, ..job.clone() }.run().unwrap();
         assert!(listed.capped_buckets + listed.capped_shingles > 0);
         assert_eq!(listed.kept, report.kept);
-        // And comparisons are bounded with an error.
+        // Exceeding the limit of comparisons is an error.
         let bounded = Dedup { max_work: Some(report.candidates - 1), ..job.clone() };
         let error = format!("{:#}", bounded.run().unwrap_err());
         assert!(error.contains("comparisons with kept sets"), "{error}");
@@ -136,10 +136,10 @@ fn bands_and_sketches_keep_the_documents_of_the_rule_for_families_over_any_cap()
 }
 
 #[test]
-fn components_that_would_take_too_many_pairs_are_refused_unless_the_cap_is_named() {
+fn components_over_the_default_cap_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let input = dir.path().join("in.jsonl");
-    // More than 10,000 texts that share what is rarest in them.
+    // More than 10,000 texts that share their rarest shingle.
     let line =
         |at: usize| format!("{{\"id\":\"{at}\",\"text\":\"a text of nine words, the last one {at}\"}}\n");
     fs::write(&input, (0..10_100).map(line).collect::<String>()).unwrap();

@@ -1,4 +1,4 @@
-//! Texts in memory after a history, in the order of keys, and with weights, held against the definition.
+//! Tests texts in memory against the definition: after a history, with orders by key, and with weights.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use twindex_corpus::{
     DedupTexts, InvalidOptions, Keep, NearMeasure, SharedProgress, TextAttributes, Weights,
 };
 
-/// How often each shingle occurs in a text; once, where frequencies do not count.
+/// Returns the number of occurrences of each shingle in a text; 1 if frequencies are not used.
 fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>, usize> {
     let words = words(text);
     let mut counts = BTreeMap::new();
@@ -25,7 +25,7 @@ fn frequencies(text: &str, width: usize, weights: Weights) -> BTreeMap<Vec<&str>
     counts
 }
 
-/// The texts after the history, in the order of their priority.
+/// Returns the texts after the history in the order in which they are processed.
 fn in_order(keep: Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec<usize> {
     let key = |text: usize| keys[text - history];
     let mut order: Vec<usize> = (history..texts.len()).collect();
@@ -39,7 +39,7 @@ fn in_order(keep: Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec
 }
 
 #[test]
-fn rule_decides_with_a_history_with_priorities_by_key_and_with_frequencies() {
+fn rule_holds_with_history_with_key_order_and_with_frequencies() {
     let (mut removed, mut for_history, mut contained, mut all) = (0, 0, 0, 0);
     let mut differ = 0;
     for seed in 0..cases() / 6 {
@@ -84,13 +84,13 @@ fn rule_decides_with_a_history_with_priorities_by_key_and_with_frequencies() {
                 kept.sort_by_key(|&text| Reverse(size(text)));
             }
             let mut wanted: Vec<u32> = (0..texts.len() as u32).collect();
-            // Equal texts of the history are represented by the first in its order.
+            // Equal texts of the history are represented by the first of them.
             for text in 0..history {
                 let equal = |&&other: &&usize| texts[other] == texts[text];
                 wanted[text] = *kept.iter().find(equal).unwrap() as u32;
             }
             for text in order {
-                // An equal text of the history is named before others that are near.
+                // An equal text of the history takes precedence over other near texts.
                 let equal = |&&other: &&usize| other < history && texts[other] == texts[text];
                 let found = kept.iter().find(equal);
                 match found.or_else(|| kept.iter().find(|&&other| is_near(text, other))) {
@@ -119,7 +119,7 @@ fn rule_decides_with_a_history_with_priorities_by_key_and_with_frequencies() {
             removed += pairs.len();
             for_history += pairs.iter().filter(|pair| (pair.1 as usize) < history).count();
             all += texts.len() - history;
-            // Texts of the history that a later text contains, which stays.
+            // Texts of the history that a later, kept text contains.
             let later: Vec<usize> = kept.iter().copied().filter(|&text| text >= history).collect();
             let mut stands = Vec::new();
             for text in (0..history).filter(|&text| near == NearMeasure::Containment && size(text) > 0) {

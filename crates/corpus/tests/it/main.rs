@@ -1,4 +1,4 @@
-//! The pipeline from outside, one module a subject.
+//! Tests of the public interface, one module for each subject.
 
 mod corpora;
 mod doors;

@@ -1,4 +1,5 @@
-//! Every path to the rule keeps the same documents: one run, a run a day, and documents one by one.
+//! Tests that every way to apply the rule keeps the same documents: one run, one run per day, and one document at a
+//! time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,19 +13,20 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::corpora::{Random, TextFields, by_definition, cases, texts};
 
-/// Writes documents whose keys are their places.
+/// Writes documents whose keys are their indices in `texts`.
 fn write(path: &Path, texts: &[String], places: Range<usize>) {
     let line = |at: usize| format!("{{\"id\":\"{at:03}\",\"text\":\"{}\"}}\n", texts[at]);
     fs::write(path, places.map(line).collect::<String>()).unwrap();
 }
 
-/// The places of the documents that a run kept.
+/// Returns the indices of the documents that a run kept.
 fn kept(out: &Path) -> Vec<usize> {
     let lines = fs::read_to_string(out.join("kept.jsonl")).unwrap();
     lines.lines().map(|line| line.split('"').nth(3).unwrap().parse().unwrap()).collect()
 }
 
-/// The places of the documents that are new where they come one by one, some to a segment and some to memory.
+/// Returns the indices of the documents that are new when documents are admitted one at a time. Some are committed to a
+/// segment, and some are only in memory.
 fn admitted(dir: &Path, texts: &[String], params: &Params, drops: bool, random: &mut Random) -> Vec<usize> {
     let index = Index::create(dir, params.clone()).unwrap();
     let sketcher = index.sketcher().unwrap();
@@ -49,7 +51,7 @@ fn admitted(dir: &Path, texts: &[String], params: &Params, drops: bool, random: 
 }
 
 #[test]
-fn one_run_and_a_run_a_day_and_one_document_at_a_time_keep_the_same() {
+fn one_run_daily_runs_and_single_documents_keep_the_same() {
     let (mut removed, mut all) = (0, 0);
     for seed in 0..cases() / 6 {
         let dir = tempfile::tempdir().unwrap();
@@ -102,7 +104,7 @@ fn one_run_and_a_run_a_day_and_one_document_at_a_time_keep_the_same() {
 }
 
 #[test]
-fn rule_within_a_radius_decides_in_every_order_of_input() {
+fn rule_by_hamming_distance_holds_in_every_input_order() {
     let (mut removed, mut copies, mut all) = (0, 0, 0);
     for seed in 0..cases() / 6 {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Runs that are killed and gone on with: their results are those of a run that was not.
+//! Tests that a run that is killed and resumed has the same results as a run that is not stopped.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -19,12 +19,12 @@ use twindex_corpus::{
 
 use crate::corpora::Random;
 
-/// Ends a run at a chosen moment as a kill does, and records its messages.
+/// Stops a run at a chosen moment as a kill would, and records its messages.
 #[derive(Default)]
 struct Killer {
-    /// The number of the part that lasts, from 0, after which the run ends.
+    /// The number, from 0, of the durable part after which the run stops.
     after: Option<usize>,
-    /// Reports on the progress of the reading after which it does.
+    /// The number of progress reports after which the run stops.
     reports: Option<usize>,
     seen: AtomicUsize,
     parts: Mutex<Vec<String>>,
@@ -64,13 +64,13 @@ impl Progress for &Killer {
     }
 }
 
-/// Runs it on this number of threads; none if it was killed.
+/// Runs the job on this number of threads. Returns `None` if it was killed.
 fn run(job: &Dedup, killer: &Killer, threads: usize) -> Option<anyhow::Result<Report>> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| catch_unwind(AssertUnwindSafe(|| job.run_watched(killer)))).ok()
 }
 
-/// All files of a folder.
+/// Returns all files in a folder with their contents.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -84,8 +84,8 @@ fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// Documents in files: of JSON lines, of them one compressed, and of a table. Some are near others, or have no words, or a key
-/// that came before; some records are bad.
+/// Writes documents to files: JSON Lines, one of them compressed, and a table. Some documents are near others, have no
+/// words, or have the key of an earlier document. Some records are bad.
 fn inputs(folder: &Path, documents: usize) -> Vec<PathBuf> {
     let mut random = Random(11);
     let mut texts: Vec<String> = Vec::new();
@@ -142,7 +142,7 @@ fn journal(job: &Dedup) -> PathBuf {
     job.out.with_file_name(".out.twindex-resume")
 }
 
-/// The results of a run that is not killed, which are taken away; and what it says of the input.
+/// Runs the job without stopping it. Returns its result files, which are then removed, and its report.
 fn expected(job: &Dedup) -> (BTreeMap<PathBuf, Vec<u8>>, Report) {
     let job = Dedup { resume: false, ..job.clone() };
     let report = run(&job, &Killer::default(), 2).unwrap().unwrap();
@@ -151,7 +151,8 @@ fn expected(job: &Dedup) -> (BTreeMap<PathBuf, Vec<u8>>, Report) {
     (results, report)
 }
 
-/// Refuses other files than these, by name. The index has a random number in its manifests, which differs from run to run.
+/// Checks that the files have the same names and contents. The manifests of the index contain random numbers, which
+/// differ from run to run.
 fn check_same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, Vec<u8>>, what: &str) {
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{what}");
     let is_random = |path: &Path| {
@@ -163,15 +164,15 @@ fn check_same(found: &BTreeMap<PathBuf, Vec<u8>>, expected: &BTreeMap<PathBuf, V
     }
 }
 
-/// Kills a run at each part that lasts, and goes on with it each time; the results must be those of a run that was not.
-/// Returns what lasted.
+/// Kills the job at each durable part and resumes it each time. Checks that the results are those of a run that was not
+/// stopped. Returns the names of the durable parts.
 fn kill_at_each_part(job: &Dedup, what: &str) -> Vec<String> {
     let job = Dedup { resume: true, ..job.clone() };
     let (results, report) = expected(&job);
     let mut parts = Vec::new();
     for round in 0.. {
         assert!(round < 60, "{what}: no end in sight");
-        // Between two parts, too.
+        // Also stops between two parts.
         let reports = (round % 3 == 1).then_some(2 + round);
         let between = Killer { reports, ..Killer::default() };
         if reports.is_some() && run(&job, &between, 2).is_some() {
@@ -201,7 +202,7 @@ fn kill_at_each_part(job: &Dedup, what: &str) -> Vec<String> {
 }
 
 #[test]
-fn results_after_kills_are_those_of_a_run_that_was_not_killed() {
+fn results_after_kills_equal_those_of_an_uninterrupted_run() {
     let folder = tempfile::tempdir().unwrap();
     let parts = kill_at_each_part(&job(folder.path(), 1200), "the default job");
     let readings = parts.iter().filter(|part| part.starts_with("reading-")).count();
@@ -269,7 +270,7 @@ fn every_kind_of_job_is_resumed() {
     }
 }
 
-/// A run that was killed after this part.
+/// Runs the job and kills it after this part.
 fn killed_after(job: &Dedup, part: &str) {
     let mut after = 0;
     loop {
@@ -278,7 +279,7 @@ fn killed_after(job: &Dedup, part: &str) {
         if killer.parts.lock().unwrap().iter().any(|one| one == part) {
             return;
         }
-        after = 0; // each run goes on with the last one
+        after = 0; // each run resumes the previous one
     }
 }
 
@@ -287,7 +288,7 @@ fn refusal(job: &Dedup) -> String {
 }
 
 #[test]
-fn other_options_and_inputs_are_refused_by_name() {
+fn resuming_with_other_options_or_inputs_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let job = Dedup { resume: true, ..job(folder.path(), 400) };
     let (results, _) = expected(&job);
@@ -312,7 +313,7 @@ fn other_options_and_inputs_are_refused_by_name() {
     ] {
         assert!(message.contains(wanted), "{wanted}: {message}");
     }
-    // A run that keeps nothing does not go on with one, and does not remove it without being asked.
+    // A run without a journal neither continues a stopped run, nor removes its journal unless the user asks for it.
     let plain = Dedup { resume: false, ..job.clone() };
     assert!(refusal(&plain).contains("--resume continues it, --force removes it"));
     let lock = fs::File::open(journal(&job).join("LOCK")).unwrap();
@@ -324,7 +325,7 @@ fn other_options_and_inputs_are_refused_by_name() {
     let (bytes, changed) = (fs::read(path).unwrap(), fs::metadata(path).unwrap().modified().unwrap());
     fs::write(path, &bytes).unwrap();
     assert!(refusal(&job).contains("b.jsonl.gz: changed since the stopped run began"));
-    // With the same length and time it is noticed by what is in it, as far as it was read.
+    // A file with the same length and time is recognized as changed by its content, in the part that was read.
     let path = &job.inputs[0];
     let (first, first_changed) = (fs::read(path).unwrap(), fs::metadata(path).unwrap().modified().unwrap());
     let set = |path: &Path, bytes: &[u8], time| {
@@ -342,7 +343,7 @@ fn other_options_and_inputs_are_refused_by_name() {
     run(&job, &Killer::default(), 2).unwrap().unwrap();
     check_same(&files(&job.out), &results, "after all of it");
     assert!(refusal(&job).contains("already exists"));
-    // --force removes the rest of the stopped run.
+    // With --force, the journal of the stopped run is removed.
     fs::remove_dir_all(&job.out).unwrap();
     killed_after(&job, "reading-000001");
     run(&Dedup { force: true, ..plain }, &Killer::default(), 2).unwrap().unwrap();
@@ -367,7 +368,7 @@ fn damaged_journal_file_is_refused_by_name() {
         let name = path.strip_prefix(&kept).unwrap().to_str().unwrap();
         let last = path.file_name().unwrap().to_str().unwrap();
         if name.starts_with("results/") && !decides(last) || last == "hosts.tsv" || last == "mirrors.tsv" {
-            continue; // made again
+            continue; // the resumed run writes it again
         }
         let mut damaged = Vec::new();
         for _ in 0..3 {
@@ -386,19 +387,19 @@ fn damaged_journal_file_is_refused_by_name() {
             restore();
         }
     }
-    // Missing files whose successors are there.
+    // A file is missing although later files exist.
     for name in ["reading-000001", "inputs", "manifest"] {
         fs::remove_file(kept.join(name)).unwrap();
         let message = refusal(&job);
         assert!(message.contains(&format!("{name}: is missing")), "{message}");
         restore();
     }
-    // A file of another run.
+    // The folder contains a file that does not belong to a journal.
     let foreign = kept.join("notes.txt");
     fs::write(&foreign, "mine").unwrap();
     assert!(refusal(&job).contains("`notes.txt`"));
     fs::remove_file(foreign).unwrap();
-    // Results that have got their name, by a run that was killed in that moment, are made again.
+    // If a run was killed right after it renamed the results, the resumed run produces them again.
     fs::rename(kept.join("results"), &job.out).unwrap();
     run(&job, &Killer::default(), 2).unwrap().unwrap();
     check_same(&files(&job.out), &results, "in place");

@@ -1,4 +1,4 @@
-//! The rule that `dedup` follows, held against its definition on many small corpora.
+//! Tests the rule of `dedup` against its definition on many small corpora.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use twindex_corpus::{
 };
 
 #[test]
-fn rule_decides_in_every_order_of_input_and_by_every_measure() {
+fn rule_holds_in_every_input_order_and_for_every_measure() {
     let (mut removed, mut all) = (0, 0);
     for seed in 0..cases() {
         let texts = texts(seed);
@@ -42,7 +42,7 @@ fn rule_decides_in_every_order_of_input_and_by_every_measure() {
     assert!(removed * 5 > all && removed * 5 < all * 4, "a test of something: {removed} of {all}");
 }
 
-/// A number of a field, as an integer where it is one half of the time.
+/// Returns a number for a field. Whole numbers are integers half of the time.
 fn number(halves: i32) -> FieldNumber {
     let whole = (halves % 4 == 0).then_some(halves / 2).map(i128::from);
     let number = whole.map_or_else(|| FieldNumber::float(f64::from(halves) / 2.0), FieldNumber::integer);
@@ -50,14 +50,14 @@ fn number(halves: i32) -> FieldNumber {
 }
 
 #[test]
-fn rule_decides_by_priority_numbers_and_separately_within_each_value() {
+fn rule_holds_for_priority_numbers_and_within_each_value() {
     let (mut removed, mut across, mut all) = (0, 0, 0);
     for seed in 0..cases() {
         let texts = texts(seed);
         let bytes: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
         let mut random = Random(seed ^ 0xbe51);
         let values = 1 + random.below(3);
-        // Few numbers, so that many are equal; negative ones too.
+        // Few distinct numbers, so that many are equal; some are negative.
         let beside: Vec<TextFields> = texts
             .iter()
             .map(|_| TextFields {
@@ -97,7 +97,7 @@ fn rule_decides_by_priority_numbers_and_separately_within_each_value() {
     );
 }
 
-/// The keys in the rows of a table, and the documents that they are removed for or contained in.
+/// Returns the first two columns of a table: the document, and the one for which it was removed or that contains it.
 fn first_columns(path: &Path) -> BTreeMap<String, String> {
     let table = fs::read_to_string(path).unwrap();
     let rows = table.lines().skip(1).map(|row| row.split('\t').collect::<Vec<_>>());
@@ -105,7 +105,7 @@ fn first_columns(path: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn documents_contained_in_a_history_are_removed_and_history_documents_contained_in_later_ones_are_reported() {
+fn containment_removes_new_documents_and_reports_history_documents() {
     let dir = tempfile::tempdir().unwrap();
     let (mut dropped, mut contained) = (0, 0);
     for seed in 0..cases() / 6 {
@@ -171,7 +171,7 @@ fn documents_contained_in_a_history_are_removed_and_history_documents_contained_
 }
 
 #[test]
-fn numbers_and_values_that_do_not_fit_the_texts_are_refused() {
+fn numbers_and_values_must_have_one_entry_for_each_text() {
     let texts = [&b"a"[..], b"b"];
     let numbers = [number(1), number(2), number(3)];
     let by_max = DedupTexts { keep: Keep::Max, ..DedupTexts::default() };

@@ -1,34 +1,36 @@
-//! Pairs of documents by the shared elements of their sketches: the pipeline that clustered `AltaVista`'s 30 million
+//! Finds pairs of documents whose sketches share elements. This is the pipeline that clustered `AltaVista`'s 30 million
 //! documents in 1996 (Broder, Glassman, Manasse and Zweig, *Syntactic clustering of the web*, 1997).
 //!
-//! `dedup --method shingles` uses it; the default method finds candidates by [sets](mod@crate::verified) or
-//! [bands](mod@crate::candidates).
+//! `dedup --method shingles` uses this pipeline. The default method finds candidates from [sets](mod@crate::verified) or
+//! [bands](mod@crate::candidates) instead.
 //!
-//! 1. *Shingle merge*, [`merge_elements`]: sorts the pairs (element, document) of all sketches externally, which gives the
-//!    list of documents of each element. Drops elements of only one document, which are most elements.
-//! 2. *Pair formation*, [`Merged::form_pairs`]: for each document, records its position in each of its elements' lists.
-//! 3. *Pair merge*, [`FormedPairs::for_each`]: document by document, counts the later documents in its lists. A pair's count
-//!    is the number of common elements of the two sketches; with the sizes of the sketches it estimates the resemblance:
-//!    [`Common`].
+//! 1. *Shingle merge*, [`merge_elements`]: sorts the pairs (element, document) of all sketches externally, which gives a
+//!    list of documents for each element. Drops elements that occur in only one document, which are most elements.
+//! 2. *Pair formation*, [`Merged::form_pairs`]: records the position of each document in the lists of its elements.
+//! 3. *Pair merge*, [`FormedPairs::for_each`]: for each document, counts how often each later document occurs after it in
+//!    these lists. This count is the number of common elements of the two sketches. The resemblance is estimated from it
+//!    and from the sizes of the sketches: [`Common`].
 //!
-//! **Counting instead of sorting.** The paper writes a pair for each shared element and sorts all pairs. Here, an array with
-//! one counter per document counts the documents that share elements with the current one. This gives the same pairs in the
-//! same order, without writing them. Only if the lists exceed the memory are they processed part by part: the counts of each
-//! part are written as a sorted run, and runs are merged as in the paper.
+//! **Counting instead of sorting.** The paper writes a pair for each shared element and sorts all pairs. Here, an array
+//! with one counter per document counts the elements that each document shares with the current one. This gives the same
+//! pairs in the same order, without writing them. If the lists exceed the memory, they are processed in parts: the counts
+//! of each part are written as a sorted run, and the runs are merged as in the paper.
 //!
-//! **Over-common elements.** An element of c documents forms `c^2 / 2` pairs; a phrase on every page of a site has no value
-//! and the highest cost. The paper leaves out elements of more than 1,000 documents. Here, if an element has more documents
-//! than the cap, each of them is paired only with the first and the previous document, at linear cost, so that a large
-//! family stays connected. The counts of such documents are incomplete, so [`FormedPairs::common`] counts their common
-//! elements in the sketches themselves. The cap thus decides which pairs are checked, but never changes their results.
+//! **Over-common elements.** An element of c documents forms `c^2 / 2` pairs. A phrase that is on every page of a site
+//! costs the most and identifies no duplicates. The paper ignores elements of more than 1,000 documents. Here, if an
+//! element has more documents than the cap, each of them is paired only with the first and the previous document. This
+//! takes linear time and keeps large families connected. The counts of these documents are too low, so
+//! [`FormedPairs::common`] compares their sketches instead. The cap thus decides which pairs are compared, but never
+//! changes the result of a comparison.
 //!
-//! **Decisions.** Pairs are used for lists and components. Which documents are kept is decided by comparing with kept
-//! documents only ([`SketchMeasure`] with [`cover_measured`](crate::cover_measured)); nothing is capped.
+//! **Kept documents.** Pairs are used only for lists and components. To decide which documents are kept, each document is
+//! compared only with kept documents ([`SketchMeasure`] with [`cover_measured`](crate::cover_measured)), and no element is
+//! capped.
 //!
-//! **Departures.** In addition to the sketches of the paper (all shingle hashes divisible by m), bottom-t sketches are
-//! joined. Their common elements are not a sample of the union, because documents of different lengths keep different
-//! fractions of their hashes. So a count is only a bound; pairs that pass it are counted among the first t elements of the
-//! union, as in [`samples`](twindex_sketch::samples).
+//! **Differences from the paper.** The sketches of the paper hold all shingle hashes divisible by m. Here, bottom-t
+//! sketches can be joined as well. The common elements of two of them are not a sample of the union, because documents of
+//! different lengths keep different fractions of their hashes. The count is therefore only a bound. Pairs that pass it are
+//! compared among the first t elements of their union, as in [`samples`](twindex_sketch::samples).
 
 mod near;
 mod postings;
@@ -45,25 +47,25 @@ use crate::sets::ShingleSets;
 use twindex::error::{Error, Result};
 use twindex_sketch::{Containment, Resemblance, Sample};
 
-/// Candidate pairs per document, counted once for each shared element, above which the cap is lowered, unless the total is
-/// below `CANDIDATES_MIN`. Each takes one or two nanoseconds, and at most 12 bytes of a scratch file.
+/// Number of candidate pairs per document above which the cap is lowered, unless the total is below `CANDIDATES_MIN`. A
+/// pair is counted once for each shared element. Each takes one or two nanoseconds, and at most 12 bytes of a scratch file.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
-/// The total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
+/// Total number of candidate pairs below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 100_000_000;
-/// Number of over-common elements that are reported: those of the most documents.
+/// Number of over-common elements that are reported: the elements with the most documents.
 const REMEMBERED: usize = 10;
 
-/// How a document's shingle hashes were chosen for its sketch.
+/// How the hashes of a sketch were selected from a document's shingle hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampledBy {
-    /// The smallest hashes, up to this number.
+    /// The smallest hashes, at most this number.
     Bottom(u16),
-    /// The hashes divisible by this number.
+    /// All hashes divisible by this number.
     Modulus(u32),
 }
 
 impl SampledBy {
-    /// Returns the sample that a sketch represents.
+    /// Returns the sample that a sketch with these hashes represents.
     #[must_use]
     pub fn sample(self, hashes: &[u64]) -> Sample<'_> {
         match self {
@@ -73,56 +75,56 @@ impl SampledBy {
     }
 }
 
-/// The common elements of two sketches.
+/// The numbers of common and of all elements of two sketches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Common {
-    /// Number of checked elements that both sketches have.
+    /// Number of compared elements that are in both sketches.
     pub both: u32,
-    /// Number of checked elements that at least one sketch has.
+    /// Number of compared elements that are in at least one of the sketches.
     pub either: u32,
-    /// Fraction of all shingles that was checked; 1 if all were, and the resemblance is exact.
+    /// Fraction of all shingles that was compared. If it is 1, the resemblance is exact.
     pub share: f64,
 }
 
 impl Common {
-    /// Counts the common elements of two samples; `None` if the samples are not comparable.
+    /// Counts the common elements of two samples. Returns `None` if the samples cannot be compared.
     #[must_use]
     pub fn of(a: &Sample<'_>, b: &Sample<'_>) -> Option<Self> {
         let (both, either, share) = a.common(b)?;
         Some(Self { both: both as u32, either: either as u32, share })
     }
 
-    /// Returns the resemblance: a fraction of all shingles, or an estimate with its standard error.
+    /// Returns the exact resemblance if all shingles were compared, otherwise an estimate with its standard error.
     #[must_use]
     pub fn resemblance(&self) -> Resemblance {
         let (both, either) = (self.both as usize, self.either as usize);
         if self.share >= 1.0 {
             return Resemblance::Exact { intersection: both, union: either };
         }
-        // Sampling as for containment, but from the shingles of the union.
+        // The estimate is computed as for containment, with the union in place of the smaller set.
         let known = Containment::estimated(both, either, self.share);
         Resemblance::Estimate { value: known.value(), standard_error: known.standard_error() }
     }
 }
 
-/// The documents of each shared element, with statistics.
+/// The documents of each shared element, and statistics: the result of [`merge_elements`].
 #[derive(Debug)]
 pub struct Merged {
     lists: PostingLists,
     work: BucketWork,
     documents: u32,
-    /// The most common elements: number of documents, element, first document.
+    /// The elements of the most documents, as number of documents, element, first document.
     most_common: Vec<(u64, u64, u32)>,
-    /// Number of shared elements.
+    /// Number of elements that at least two documents share.
     pub shared: u64,
-    /// Number of documents of the most common element.
+    /// Number of documents that contain the most common element.
     pub largest: u64,
 }
 
-/// *Shingle merge*: sorts the elements of these sketches, one sketch per document.
+/// *Shingle merge*: collects the documents of each element of `sketches`, which holds one sketch per document.
 ///
-/// Memory: `memory` bytes, at least 1 MiB, half for sorting and half for the resulting lists; the rest is written to unnamed
-/// files in `dir`. In addition, a list of the documents of one element, 4 bytes each.
+/// Memory: `memory` bytes, at least 1 MiB, half for sorting and half for the resulting lists; data beyond it is written to
+/// unnamed files in `dir`. In addition, the documents of one element at a time, 4 bytes each.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file.
@@ -167,7 +169,8 @@ pub fn merge_elements(sketches: &ShingleSets, (dir, memory): (&Path, usize)) -> 
     Ok(merged)
 }
 
-/// Keeps the elements of the most documents; of equally common elements, the smaller ones.
+/// Adds an element to the list of the most common elements, and truncates the list. Elements with equally many documents
+/// are sorted by value.
 fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
     if most_common.len() == REMEMBERED && most_common[REMEMBERED - 1].0 > one.0 {
         return;
@@ -178,12 +181,12 @@ fn remember(most_common: &mut Vec<(u64, u64, u32)>, one: (u64, u64, u32)) {
 }
 
 impl Merged {
-    /// *Pair formation*: pairs all documents of each element with each other. Not all pairs are formed if an element has
-    /// more than `max_bucket` documents, or fewer if there would be more than [`CANDIDATES_PER_SET`] per document: see the
-    /// [module](self).
+    /// *Pair formation*: forms the pairs of all documents that share an element. An element is capped if it has more than
+    /// `max_bucket` documents, or fewer if there would be more than [`CANDIDATES_PER_SET`] pairs per document. Only some
+    /// pairs of a capped element are formed: see the [module](self).
     ///
-    /// Memory: twice the lists if they are in memory and their positions take at most `memory` bytes; otherwise `memory`
-    /// bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. In addition, 12 bytes per document.
+    /// Memory: twice the size of the lists if they are in memory and positions take at most `memory` bytes. Otherwise
+    /// `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs. In addition, 12 bytes per document.
     ///
     /// # Errors
     /// [`Error::Io`] from a scratch file; [`Error::Limit`] for 2^31 documents.
@@ -203,22 +206,23 @@ impl Merged {
     }
 }
 
-/// Pairs of documents, with the number of their shared elements.
+/// Pairs of documents, with the number of elements that they share.
 #[derive(Debug)]
 pub struct FormedPairs {
     pairs: SharedPairs,
-    /// Number of over-common elements of each document, which are not in the counts.
+    /// For each document, the number of its over-common elements. The counts of pairs do not include all of these elements.
     uncounted: Vec<u32>,
     /// Number of over-common elements.
     pub capped: u64,
-    /// The cap: `max_bucket`, or less to bound the work.
+    /// The cap: `max_bucket`, or less if there would be too many pairs.
     pub cap: u64,
-    /// The most common capped elements: number of documents, element, first document.
+    /// The over-common elements of the most documents, as number of documents, element, first document.
     pub most_common: Vec<(u64, u64, u32)>,
 }
 
 impl FormedPairs {
-    /// *Pair merge*: passes each pair to `each`, ascending, the smaller document first, with the number of shared elements.
+    /// *Pair merge*: passes each pair to `each` in ascending order, the smaller document first, with the number of shared
+    /// elements.
     ///
     /// Memory: 8 bytes per document.
     ///
@@ -231,10 +235,10 @@ impl FormedPairs {
         self.pairs.for_each(|_| 1, each).map(|_| ())
     }
 
-    /// Passes each pair with the common elements of its sketches to `each`, ascending, if `is_wanted` accepts them.
-    /// `is_wanted` must be monotonic: if it accepts a result, it must also accept more elements of both, and fewer of
-    /// either. Sketches are read only if counts are not sufficient and their upper bound is accepted. Returns the number of
-    /// candidate pairs.
+    /// Passes each pair whose common elements `is_wanted` accepts to `each`, in ascending order. `is_wanted` must be
+    /// monotonic: if it accepts a result, it must accept any result with a larger `both` or a smaller `either`. The
+    /// sketches of a pair are read only if the counts do not decide and `is_wanted` accepts their upper bound. Returns the
+    /// number of candidate pairs.
     ///
     /// # Errors
     /// As [`for_each`](Self::for_each).
@@ -255,7 +259,7 @@ impl FormedPairs {
         self.pairs.for_each(min, |a, b, count| {
             let (in_a, in_b) = (sketches.size(a), sketches.size(b));
             let uncounted = self.uncounted[a as usize].min(self.uncounted[b as usize]);
-            // Pairs through over-common elements are partly counted as well; there are few of them.
+            // The counts already include a few over-common elements, so this bound is slightly too high.
             let both = count.saturating_add(uncounted).min(in_a.min(in_b) as u32);
             let max = by.at_most(both, (in_a + in_b).saturating_sub(both.into()) as u32);
             match by {
@@ -278,7 +282,8 @@ impl FormedPairs {
     }
 }
 
-/// Returns the first number of the range from which on `holds` is true, or the end. `holds` must be monotonic.
+/// Returns the first number in the range for which `holds` is true, or the end of the range if there is none. `holds` must
+/// be monotonic.
 fn first_of(range: Range<u32>, holds: impl Fn(u32) -> bool) -> u32 {
     let Range { mut start, mut end } = range;
     while start < end {
@@ -300,7 +305,7 @@ mod tests {
     use twindex_kernel::splitmix::SplitMix;
     use twindex_sketch::samples;
 
-    /// Families of shingle sets, with shingles common to all.
+    /// Returns families of similar shingle sets. Some shingles are in all sets.
     fn shingle_sets(families: u64, of_each: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(77);
         let mut sets = Vec::new();
@@ -334,7 +339,7 @@ mod tests {
 
     type PairCounts = BTreeMap<(u32, u32), u32>;
 
-    /// Statistics of a merge, and whether it needed a scratch file.
+    /// Statistics of a merge, and whether it used a scratch file.
     struct MergeTrace {
         shared: u64,
         largest: u64,
@@ -364,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_with_common_elements_is_reported_once_with_their_number() {
+    fn pairs_with_common_elements_are_reported_once_with_their_count() {
         let dir = tempfile::tempdir().unwrap();
         let sets = shingle_sets(40, 8);
         for by in [SampledBy::Modulus(4), SampledBy::Bottom(60)] {
@@ -418,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn overlap_of_sketches_equals_that_of_samples_also_with_common_elements() {
+    fn overlap_of_sketches_equals_overlap_of_samples_with_and_without_cap() {
         let dir = tempfile::tempdir().unwrap();
         let sets = shingle_sets(30, 9);
         for (by, max_bucket) in [
@@ -442,7 +447,7 @@ mod tests {
                 Ok::<_, Error>(())
             };
             formed.common(&kept, by, |common| common.resemblance().at_least(0.8), each).unwrap();
-            // Each family shares elements that are not over-common, so none of its pairs is lost.
+            // The sets of each family share elements that are not over-common, so all of their pairs must be found.
             let mut wanted = 0;
             for b in 0..all.len() {
                 for a in 0..b {

@@ -1,4 +1,4 @@
-//! Finds earlier kept sketches that are near a sketch, by shared elements, and compares them as samples.
+//! Compares a sketch with earlier kept sketches that share elements with it.
 
 use super::{Common, SampledBy};
 use crate::cover::Measure;
@@ -8,33 +8,33 @@ use twindex::params::MODULAR_MAX;
 use twindex_sketch::intersection_from;
 
 impl SampledBy {
-    /// Whether a sketch of `size` elements is complete; of many multiples only the first are kept.
+    /// Whether a sketch of `size` elements is complete. A modular sketch of the maximum size may be truncated.
     pub(super) fn is_whole(self, size: u64) -> bool {
         matches!(self, Self::Bottom(_)) || size < MODULAR_MAX as u64
     }
 
-    /// Returns an upper bound of the common elements of two sketches that share `both` elements of `either`.
+    /// Returns an upper bound of the comparison of two sketches that share `both` of the `either` elements in their union.
     pub(super) fn at_most(self, both: u32, either: u32) -> Common {
         match self {
             Self::Modulus(modulus) => Common { both, either, share: 1.0 / f64::from(modulus) },
-            // Only the first t elements of the union are counted, or the whole union if it is smaller.
+            // A comparison covers only the first t elements of the union, or the whole union if it is smaller.
             Self::Bottom(t) => Common { both, either: either.min(t.into()), share: 0.0 },
         }
     }
 
-    /// Returns the minimum number of elements that a sketch of `size` elements shares with a wanted partner; `size` + 1 if
-    /// no partner is wanted. Up to `uncounted` more elements may be shared.
+    /// Returns the minimum number of counted shared elements with which `is_wanted` may accept a pair of a sketch of `size`
+    /// elements; `size` + 1 if it accepts none. Up to `uncounted` more elements may be shared.
     pub(super) fn least_shared(self, size: u32, uncounted: u32, is_wanted: &impl Fn(&Common) -> bool) -> u32 {
-        // The best partner has no other elements.
+        // The best possible partner has no elements other than the shared ones.
         let may_be = |count: u32| is_wanted(&self.at_most(count.saturating_add(uncounted).min(size), size));
         super::first_of(1..size.saturating_add(1), may_be)
     }
 }
 
-/// Sketches that are near if their common elements are wanted; `score` gives near pairs a score.
+/// Compares sketches: two sketches are near if `is_wanted` accepts their common elements and `score` returns a score.
 ///
-/// `is_wanted` must be monotonic: if it accepts a result, it must also accept more elements of both, and fewer of either.
-/// `score` is called for accepted pairs, with the later sketch first.
+/// `is_wanted` must be monotonic: if it accepts a result, it must accept any result with a larger `both` or a smaller
+/// `either`. `score` is called only for accepted pairs, with the later sketch first.
 #[derive(Debug)]
 pub struct SketchMeasure<'s, W, S> {
     sketches: &'s ShingleSets,
@@ -49,7 +49,7 @@ where
     W: Fn(&Common) -> bool + Sync,
     S: Fn(u32, u32, &Common) -> Result<Option<u64>> + Sync,
 {
-    /// Measures these sketches, whose elements were sampled by `by`.
+    /// Creates a measure of `sketches`, whose elements were sampled as `by` specifies.
     pub fn new(sketches: &'s ShingleSets, by: SampledBy, is_wanted: W, score: S) -> Self {
         let are_whole = (0..sketches.len() as u32).all(|sketch| by.is_whole(sketches.size(sketch)));
         Self { sketches, by, are_whole, is_wanted, score }
@@ -74,7 +74,7 @@ where
         let (later_set, kept_set) = (self.sketches.set(later, of_later)?, self.sketches.set(kept, of_kept)?);
         let common = Common::of(&self.by.sample(later_set), &self.by.sample(kept_set));
         let Some(common) = common.filter(&self.is_wanted) else { return Ok(None) };
-        // Their common elements may be outside the part that both samples cover.
+        // Sketches without common elements in the compared part may still share elements outside of it.
         if common.both == 0 && intersection_from(later_set, kept_set, 1).is_none() {
             return Ok(None);
         }

@@ -1,4 +1,4 @@
-//! The documents of each element, and the pairs formed from them: counted document by document, in memory or in parts.
+//! Stores the documents of each element, and counts the pairs of documents that share elements, in memory or in parts.
 
 use std::path::{Path, PathBuf};
 use std::{io, mem};
@@ -7,33 +7,33 @@ use crate::runs::{NumberCount, Sorted, Sorter};
 use twindex::error::{Error, Result};
 use twindex::sys::Spill;
 
-/// Number of list entries read at once.
+/// Number of list entries read from the scratch file at once.
 const BUFFER: usize = 1 << 14;
-/// Minimum memory for a part of the lists.
+/// Minimum memory, in bytes, for a part of the lists.
 const LEAST: usize = 1 << 19;
 
-/// The cap on common elements, and counts of the elements above it.
+/// The cap on the number of documents of an element, and statistics of the elements above it.
 pub(super) struct Capping {
-    /// Maximum number of documents of an element whose pairs are all formed.
+    /// Maximum number of documents of an element for which all pairs are formed.
     pub(super) cap: u64,
-    /// Number of elements with more documents.
+    /// Number of capped elements, which have more documents than `cap`.
     pub(super) capped: u64,
     /// For each document, the number of its capped elements.
     pub(super) uncounted: Vec<u32>,
 }
 
-/// Pairs of documents, and the number of elements that they share.
+/// Pairs of documents, with the number of elements that they share.
 #[derive(Debug)]
 pub(super) enum SharedPairs {
-    /// Counted in memory for each request.
+    /// The pairs are counted in memory at each call of `for_each`.
     Met(Postings),
-    /// Counted in advance, because the lists exceed the memory.
+    /// The pairs were counted in advance, because the lists exceed the memory.
     Counted(Sorted<NumberCount>),
 }
 
 impl SharedPairs {
-    /// Passes each pair to `each`, ascending, the smaller document first, with the number of common elements, if this is at
-    /// least the `min` of the first document. Returns the number of candidate pairs.
+    /// Passes pairs to `each` in ascending order, the smaller document first, with the number of shared elements. Skips
+    /// pairs with fewer shared elements than `min` returns for the smaller document. Returns the number of candidate pairs.
     pub(super) fn for_each<E: From<Error>>(
         &self,
         mut min: impl FnMut(u32) -> u32,
@@ -57,27 +57,29 @@ impl SharedPairs {
     }
 }
 
-/// Ends each list; document numbers are smaller.
+/// Marks the end of each list. Larger than all document numbers.
 const END: u32 = u32::MAX;
-/// Marks a position after which only one document is paired.
+/// A bit of a position. If set, the document is paired only with the next one in the list, not with all later ones.
 pub(super) const ALONE: u32 = 1 << 31;
 
-/// Lists of documents in memory, and the positions of each document in them.
+/// Lists of documents in memory, and the positions of each document in these lists.
 #[derive(Debug)]
 pub(super) struct Postings {
-    /// The documents of each element, ascending, each list followed by [`END`].
+    /// The documents of each element, ascending; each list ends with [`END`].
     lists: Vec<u32>,
-    /// The start of each document's entries in `places`, and the end.
+    /// For each document, the start of its entries in `places`, followed by the total number of entries.
     starts: Vec<u32>,
-    /// For each document and each of its lists, the position after the document.
+    /// For each document and each of its lists, the position after the document in `lists`, with [`ALONE`] if the list is
+    /// capped.
     places: Vec<u32>,
 }
 
 impl Postings {
-    /// Indexes lists of up to [`ALONE`] entries.
+    /// Indexes `lists`, which has at most [`ALONE`] entries.
     fn new(lists: Vec<u32>, capping: &mut Capping) -> Self {
         let documents = capping.uncounted.len();
-        // Starts are stored two entries later while counting, and one entry later while `places` is filled.
+        // Counting sort: the start of document d is computed at index d + 2 while counting, and at d + 1 while filling
+        // `places`.
         let mut starts = vec![0; documents + 2];
         for list in lists.split(|&document| document == END) {
             let Some((_, before_others)) = list.split_last() else { continue };
@@ -103,7 +105,7 @@ impl Postings {
             for (place, &document) in (at + 1..).zip(list.split_last().map_or(&[][..], |(_, others)| others))
             {
                 let next = &mut starts[document as usize + 1];
-                // The first document of an over-common element is paired with all others.
+                // The first document of a capped element is paired with all others.
                 places[*next as usize] = if is_capped && place > at + 1 { place | ALONE } else { place };
                 *next += 1;
             }
@@ -120,8 +122,8 @@ impl Postings {
         mut each: impl FnMut(u32, u32, u32) -> std::result::Result<(), E>,
     ) -> std::result::Result<u64, E> {
         let documents = self.starts.len() - 1;
-        // The counters of all documents, and the documents that have collided. A candidate is written past the last
-        // collision before it is known to be new, because a branch would be unpredictable.
+        // One counter per document, and the documents whose counter is not 0. Each document is written to the list, and the
+        // length grows only if the document is new, because a branch would be unpredictable.
         let (mut counts, mut collisions) = (vec![0_u32; documents], vec![0_u32; documents + 1]);
         let (mut wanted, mut pairs) = (Vec::new(), 0);
         for a in 0..documents {
@@ -157,11 +159,11 @@ impl Postings {
     }
 }
 
-/// Lists of documents, concatenated, each ended by [`END`]: in memory up to a budget, then in a scratch file.
+/// Lists of documents, concatenated, each ending with [`END`]. Held in memory up to a budget, then in a scratch file.
 #[derive(Debug)]
 pub(super) struct PostingLists {
     dir: PathBuf,
-    /// Maximum number of entries in memory.
+    /// Maximum number of entries held in memory.
     max: usize,
     held: Vec<u32>,
     spill: Option<Spill>,
@@ -202,7 +204,7 @@ impl PostingLists {
         self.spill.is_some()
     }
 
-    /// Passes each list with its end mark to `each`, in the order in which they were added.
+    /// Passes each list, including its [`END`], to `each`, in the order in which the lists were added.
     fn for_each(&self, mut each: impl FnMut(&[u32]) -> Result<()>) -> Result<()> {
         self.held.split_inclusive(|&number| number == END).try_for_each(&mut each)?;
         let Some(spill) = &self.spill else { return Ok(()) };
@@ -220,8 +222,8 @@ impl PostingLists {
 
     /// Forms the pairs of all lists.
     ///
-    /// Memory: as much for positions as for lists, if the lists are in memory and positions take at most `memory` bytes;
-    /// otherwise `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs.
+    /// Memory: as many bytes for positions as for lists, if the lists are in memory and positions take at most `memory`
+    /// bytes. Otherwise `memory` bytes, at least 2 MiB, and an unnamed file in `dir` for pairs.
     pub(super) fn into_pairs(
         self,
         capping: &mut Capping,
@@ -231,12 +233,13 @@ impl PostingLists {
         if self.spill.is_none() && self.held.len() <= max(memory) {
             return Ok(SharedPairs::Met(Postings::new(self.held, capping)));
         }
-        // The lists of a part take three eighths of the memory, and its positions as much.
+        // The lists of a part take three eighths of the memory, the positions another three eighths, and sorting a quarter.
         let part = max((memory / 8 * 3).max(LEAST));
         Ok(SharedPairs::Counted(self.count_pairs(capping, part, Sorter::new(dir, memory / 4))?))
     }
 
-    /// Counts the pairs of the lists part by part, each of at most `max` entries or of one list, and sums them up.
+    /// Counts the pairs of each part of the lists and sums the counts. A part has at most `max` entries, or a single longer
+    /// list.
     fn count_pairs(
         &self,
         capping: &mut Capping,
@@ -262,10 +265,10 @@ impl PostingLists {
     }
 }
 
-/// Entries of a scratch file, read sequentially.
+/// Reads the entries of a scratch file sequentially.
 struct CountWindow<'s> {
     spill: &'s Spill,
-    /// The offset of the next read.
+    /// The offset in the file of the next read.
     at: u64,
     waiting: Vec<u8>,
     next: usize,
@@ -298,7 +301,8 @@ mod tests {
 
     type PairCounts = BTreeMap<(u32, u32), u32>;
 
-    /// Forms all pairs by brute force: counts, number of capped elements, and number of these for each document.
+    /// Forms all pairs by brute force. Returns the counts, the number of capped elements, and their number for each
+    /// document.
     fn slowly(lists: &[Vec<u32>], documents: u32, cap: u64) -> (PairCounts, u64, Vec<u32>) {
         let (mut counts, mut capped, mut uncounted) = (PairCounts::new(), 0, vec![0; documents as usize]);
         for list in lists {
@@ -318,7 +322,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn counting_at_once_and_in_parts_equals_counting_pair_by_pair(
+        fn counts_in_one_or_several_parts_equal_brute_force(
             lists in proptest::collection::vec(proptest::collection::btree_set(0..40_u32, 2..20), 0..60),
             (cap, max, memory, min) in (0..20_u64, 1..200_usize, 0..800_usize, 0..4_u32),
         ) {

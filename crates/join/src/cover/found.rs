@@ -1,4 +1,4 @@
-//! Decides on sets by comparing them with the kept sets that an index finds.
+//! Decides which sets are kept, by comparing each set with the kept sets that share rare elements with it.
 
 use super::super::hamming::JoinResources;
 use super::super::threads::{cut, on_threads};
@@ -10,18 +10,19 @@ use twindex::error::Result;
 use twindex::sys::Column;
 use twindex_sketch::Nearness;
 
-/// The sets of a piece that are not near any previously kept set.
+/// Results of comparing the sets of a piece with the previously kept sets. `looked` has one entry per set.
 #[derive(Default)]
 struct Piece {
     looked: Vec<LookupOutcome>,
-    /// For each of these sets, the end of its elements and the end of its sketch's words.
+    /// For each set of the piece, the end of its part of `elements` and the end of its part of `sketches`. Empty for
+    /// covered sets.
     ends: Vec<(usize, usize)>,
-    /// The elements by which these sets are looked up.
+    /// The elements with which the sets are looked up.
     elements: Vec<u64>,
     sketches: Vec<u64>,
 }
 
-/// A thread's working memory. Aligned so that threads share no cache line.
+/// Working memory of a thread, aligned so that threads share no cache line.
 #[repr(align(128))]
 struct LookupWorker<'a> {
     counting: SetComparer<'a>,
@@ -30,7 +31,7 @@ struct LookupWorker<'a> {
     places: LookupScratch,
 }
 
-/// Decides on all sets.
+/// Decides on all sets, in one or more passes.
 pub(super) fn cover(covering: &mut Covering<'_>, resources: JoinResources<'_>) -> Result<()> {
     let (sets, near) = (covering.sets, covering.near);
     let threads = resources.threads.max(1);
@@ -44,7 +45,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, resources: JoinResources<'_>) -
             places: LookupScratch::default(),
         })
         .collect();
-    // Ranks of undecided sets; `None` in the first pass, in which all are undecided.
+    // The ranks of undecided sets, or `None` in the first pass, when all sets are undecided.
     let mut left: Option<Column<u32>> = None;
     covering.covered.passes = 0;
     loop {
@@ -77,12 +78,13 @@ pub(super) fn cover(covering: &mut Covering<'_>, resources: JoinResources<'_>) -
 struct Pass<'a> {
     rarity: &'a Rarity,
     index: CoverIndex,
-    /// After the index is full: ranks of sets that are near no set in it.
+    /// The ranks of the sets that were not decided because the index is full; `None` while it is not full.
     postponed: Option<Column<u32>>,
 }
 
 impl Pass<'_> {
-    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set.
+    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set, and
+    /// postpones the others.
     fn decide(
         &mut self,
         covering: &mut Covering<'_>,
@@ -130,7 +132,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Adds a kept set to the index, or postpones the decision if the index is full.
+    /// Adds a kept set to the index. If the index is full, postpones the decision on this set.
     fn keep(
         &mut self,
         covering: &Covering<'_>,
@@ -143,7 +145,7 @@ impl Pass<'_> {
         let set = covering.at(rank);
         let elements = match covering.near {
             Nearness::Resemblance(_) => elements,
-            // Other sets may look up any of its elements.
+            // Other sets may look up any element of this set.
             Nearness::Containment(_) => {
                 self.rarity.all(counting.set(set)?, head);
                 &head.shared
@@ -157,14 +159,14 @@ impl Pass<'_> {
     }
 }
 
-/// Splits a block into pieces for threads.
+/// Splits a block into pieces that threads process.
 fn pieces<'b>(covering: &Covering<'_>, block: &'b [u32]) -> Vec<&'b [u32]> {
     let size = |at: usize| covering.sets.size(covering.at(block[at]));
     cut(0..block.len(), (PIECE_SETS, PIECE_ELEMENTS), size).map(|piece| &block[piece]).collect()
 }
 
 impl LookupWorker<'_> {
-    /// Compares a set with the sets in the index, and adds the result to `made`.
+    /// Compares a set with the indexed sets, and adds the result to `made`.
     fn look(
         &mut self,
         covering: &Covering<'_>,
@@ -177,7 +179,8 @@ impl LookupWorker<'_> {
         let set = covering.at(rank);
         let elements = counting.set(set)?;
         let mut looked = LookupOutcome::default();
-        // A set with enough elements of its own is near no other set, and no other set is near it, unless it contains it.
+        // A set with enough elements that occur in no other set is near no kept set. With containment, later sets may still
+        // be near it.
         let is_alone = !rarity.head(elements, covering.near.prefix(elements.len()), head);
         if is_alone {
             head.shared.clear();
@@ -199,7 +202,7 @@ impl LookupWorker<'_> {
     }
 }
 
-/// The lookup of a set in the index, from a position on.
+/// A lookup of a set among the indexed sets, beginning at position `from`.
 struct SetLookup<'l> {
     covering: &'l Covering<'l>,
     set: u32,
@@ -208,7 +211,7 @@ struct SetLookup<'l> {
 }
 
 impl SetLookup<'_> {
-    /// Returns the first set in the index that the set is near.
+    /// Returns the first indexed set that the set is near.
     fn nearest(
         &self,
         elements: &[u64],
@@ -223,7 +226,7 @@ impl SetLookup<'_> {
         Ok(looked)
     }
 
-    /// Compares the set with the indexed set at a position.
+    /// Returns whether the set is near the indexed set at `place`, and records the comparison in `looked`.
     #[inline]
     fn is_near(
         &self,

@@ -1,14 +1,14 @@
-//! An index of kept sets by their elements.
+//! Indexes kept sets by their elements.
 
 use super::super::odd_sketches::OddSketches;
 use super::super::slots::{NUMBERS, Postings, Slots};
 use twindex::error::Result;
 use twindex::sys::MemoryBudget;
 
-/// Kept sets by the elements that find them. Sets are numbered by their *positions*, in the order in which they were added.
+/// Kept sets, indexed by elements. Sets are identified by their *position*: the order in which they were added.
 pub(super) struct CoverIndex {
     slots: Slots,
-    /// The number of the set at each position.
+    /// The number of each set, by position.
     pub(super) members: Vec<u32>,
     pub(super) sizes: Vec<u32>,
     pub(super) odd: OddSketches,
@@ -16,7 +16,7 @@ pub(super) struct CoverIndex {
 }
 
 impl CoverIndex {
-    /// Creates an empty index. It [is full](Self::is_full) at `max` bytes.
+    /// Creates an empty index with a limit of `max` bytes; see [`is_full`](Self::is_full).
     pub(super) fn new(max: usize) -> Self {
         Self {
             slots: Slots::new(),
@@ -27,7 +27,7 @@ impl CoverIndex {
         }
     }
 
-    /// Whether a set with this number of elements does not fit. An empty index is never full.
+    /// Whether a further set with `elements` elements does not fit. An empty index is never full.
     pub(super) fn is_full(&self, elements: usize) -> bool {
         let members = 2 * size_of::<u32>() * self.members.capacity();
         let is_over = self.slots.bytes_with(elements) + members + self.odd.bytes() > self.max;
@@ -40,13 +40,13 @@ impl CoverIndex {
         self.slots.fetch(element);
     }
 
-    /// Returns the positions of the sets indexed by an element, ascending.
+    /// Returns the positions of the sets that are indexed by an element, ascending.
     #[inline(always)]
     pub(super) fn postings(&self, element: u64) -> Postings<'_> {
         self.slots.postings(element)
     }
 
-    /// Adds a set and its odd sketch, indexed by these elements.
+    /// Adds a set with its odd sketch, indexed by `elements`.
     pub(super) fn add(&mut self, set: u32, size: u32, elements: &[u64], sketch: &[u64]) -> Result<()> {
         let place = self.members.len() as u32;
         self.members.push(set);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_index_is_full_when_a_set_does_not_fit_and_never_while_it_is_empty() {
+    fn index_is_full_if_a_set_does_not_fit_unless_empty() {
         let mut index = CoverIndex::new(1 << 20);
         for place in 0..2000_u32 {
             let elements: Vec<u64> = (0..20).map(|at| u64::from(place) << 8 | at).collect();

@@ -1,15 +1,15 @@
-//! Decides on sets if all candidate pairs are known and few.
+//! Decides which sets are kept if all candidate pairs are known and there are few of them.
 
 use super::super::runs::Sorted;
 use super::super::threads::on_threads;
 use super::{BLOCK_SETS, Covering, LookupOutcome, PIECE_SETS, SetComparer};
 use twindex::error::Result;
 
-/// The pairs of a block: for each later set, in order, the earlier sets, ascending. Sets are given as ranks.
+/// The pairs of a block, as ranks: for each later set in order, the ranks of the earlier sets, ascending.
 #[derive(Default)]
 struct PairList {
     later: Vec<u32>,
-    /// The end of each later set's earlier sets.
+    /// For each later set, the end of its part of `earlier`.
     ends: Vec<usize>,
     earlier: Vec<u32>,
 }
@@ -38,8 +38,8 @@ impl PairList {
     }
 }
 
-/// Decides on all sets. Pairs have the rank of the later set in their upper half, and the rank of the earlier one in the
-/// lower.
+/// Decides on all sets. `pairs` holds the rank of the later set in the upper 32 bits and the rank of the earlier set in the
+/// lower 32 bits.
 pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: usize) -> Result<()> {
     let (sets, near) = (covering.sets, covering.near);
     let mut states: Vec<SetComparer<'_>> =
@@ -57,7 +57,7 @@ pub(super) fn cover(covering: &mut Covering<'_>, pairs: &Sorted<u64>, threads: u
     decide(covering, &block, &mut states)
 }
 
-/// Decides on the sets of a block, after all earlier sets.
+/// Decides on the sets of a block. All sets before the block must be decided.
 fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetComparer<'_>]) -> Result<()> {
     let Some(&first) = block.later.first() else { return Ok(()) };
     let pieces: Vec<_> = (0..block.later.len())
@@ -89,7 +89,7 @@ fn decide(covering: &mut Covering<'_>, block: &PairList, states: &mut [SetCompar
     Ok(())
 }
 
-/// Compares a set with the kept ones of several others.
+/// Compares a set with the sets of `earlier` that are kept, until one is near.
 fn look(
     covering: &Covering<'_>,
     counting: &mut SetComparer<'_>,

@@ -1,7 +1,8 @@
-//! The same decision as for sets, for things whose elements only find candidates; a measure decides whether they are near.
+//! Makes the same decision as [`cover_sets`](super::cover_sets) for items of any kind. Shared elements find candidates, and
+//! a measure decides whether two items are near.
 //!
-//! Features of minima find texts whose shingles are counted; sketches find estimates. Only kept things are indexed and
-//! compared with, and no list of the index is capped, so a family of any size takes time linear in its kept members.
+//! For example, the elements are features, and the measure compares the shingles of texts. Only kept items are indexed and
+//! compared with, and no posting list is capped. A family of any size therefore takes time linear in its kept members.
 
 use super::index::CoverIndex;
 use super::places::LookupScratch;
@@ -14,42 +15,42 @@ use crate::watched::SharedProgress;
 use twindex::error::Result;
 use twindex::sys::Column;
 
-/// Decides whether things are near that are found by shared elements.
+/// Decides whether two items that share elements are near.
 pub trait Measure: Sync {
     /// Working memory of a thread.
     type Scratch: Default + Send;
 
-    /// Returns the minimum number of elements, at least 1, that a set of `size` elements shares with each set that it is
-    /// near; more than `size` if it is near none.
+    /// Returns the minimum number of elements, at least 1, that an item with `size` elements shares with every item that it
+    /// is near; more than `size` if it is near no item.
     fn least_shared(&self, size: usize) -> usize;
 
-    /// Returns a score of how near a thing is to an earlier kept one; `None` if it is not near.
+    /// Returns a score of the similarity of an item and an earlier kept item, or `None` if they are not near.
     ///
     /// # Errors
-    /// Any error; it ends the search.
+    /// Any error; it ends the work of [`cover_measured`].
     fn score(&self, scratch: &mut Self::Scratch, later: u32, kept: u32) -> Result<Option<u64>>;
 }
 
-/// The kept things, and for each removed thing a kept one that it is near, by a [`Measure`].
+/// The result of [`cover_measured`]: the kept items, and for each removed item a kept item that it is near.
 #[derive(Debug)]
 pub struct MeasuredCover {
-    /// For each removed thing, the first kept thing before it that it is near; for a kept thing, itself.
+    /// For each removed item, the first kept item before it that it is near; for each kept item, its own number.
     pub by: Column<u32>,
-    /// The score of the two; 0 for kept things.
+    /// For each removed item, its score with the item in `by`; 0 for kept items.
     pub scores: Column<u64>,
-    /// Number of comparisons of a thing with a kept one.
+    /// Number of comparisons of an item with a kept item.
     pub comparisons: u64,
-    /// Number of passes over the things; more than one if memory was short.
+    /// Number of passes over the items; more than one if the index did not fit in memory.
     pub passes: u32,
 }
 
-/// An empty sketch: the index stores a sketch for each set.
+/// The sketch stored for each item. The index requires one, but it is not used here.
 const NO_SKETCH: [u64; 1] = [0];
 
-/// Decides which things are kept, in the order of their priority: see [`cover_sets`](super::cover_sets). `elements` has one
-/// set for each thing. Any order of elements is correct; rare elements come first.
+/// Decides which items are kept, in the order of `priority`, as [`cover_sets`](super::cover_sets) does for sets. `elements`
+/// has one set for each item.
 ///
-/// Takes about `resources.memory` bytes in addition to `elements`, and 12 to 20 bytes per thing, in memory or in scratch
+/// Memory: about `resources.memory` bytes in addition to `elements`, and 12 to 20 bytes per item, in memory or in scratch
 /// files.
 ///
 /// ```
@@ -84,8 +85,8 @@ const NO_SKETCH: [u64; 1] = [0];
 /// # Ok::<(), twindex::Error>(())
 /// ```
 ///
-/// Time: linear in the elements and in the comparisons. Things that share elements without being near make comparisons
-/// quadratic.
+/// Time: linear in the number of elements and of comparisons. The number of comparisons is quadratic if many items share
+/// elements without being near.
 ///
 /// # Errors
 /// [`Error::Io`](twindex::Error::Io) from a scratch file; [`Error::Limit`](twindex::Error::Limit) for more comparisons than
@@ -115,7 +116,7 @@ pub fn cover_measured<M: Measure>(
             passes: 0,
         },
     };
-    // Ranks of undecided things; `None` in the first pass, in which all are undecided.
+    // The ranks of undecided items, or `None` in the first pass, when all items are undecided.
     let mut left: Option<Column<u32>> = None;
     loop {
         deciding.measured.passes += 1;
@@ -126,14 +127,14 @@ pub fn cover_measured<M: Measure>(
     }
 }
 
-/// Returns the fraction of elements by which sets are looked up.
+/// Returns the fraction of all elements with which items are looked up.
 fn part(elements: &ShingleSets, measure: &impl Measure) -> f64 {
     let prefixes: usize =
         (0..elements.len() as u32).map(|set| prefix(measure, elements.size(set) as usize)).sum();
     prefixes as f64 / elements.elements().max(1) as f64
 }
 
-/// Returns the length of the prefix that finds all sets that a set is near.
+/// Returns the smallest n such that any item near an item with `size` elements has at least one of any n of these elements.
 fn prefix(measure: &impl Measure, size: usize) -> usize {
     (size + 1).saturating_sub(measure.least_shared(size).max(1))
 }
@@ -146,7 +147,7 @@ struct MeasuredDecider<'a, M> {
     measured: MeasuredCover,
 }
 
-/// A thread's working memory. Aligned so that threads share no cache line.
+/// Working memory of a thread, aligned so that threads share no cache line.
 #[repr(align(128))]
 struct LookupWorker<M: Measure> {
     read: Vec<u64>,
@@ -166,24 +167,25 @@ impl<M: Measure> Default for LookupWorker<M> {
     }
 }
 
-/// The first kept thing that a thing is near, their score, and the work to find it.
+/// The first kept item that an item is near, with its score, or `None`. Also the number of comparisons made.
 #[derive(Clone, Copy, Default)]
 struct FirstNear {
     by: Option<(u32, u64)>,
     comparisons: u64,
 }
 
-/// The things of a piece that are not near any previously kept thing.
+/// Results for the items of a piece, compared with the previously kept items.
 #[derive(Default)]
 struct Piece {
     found: Vec<FirstNear>,
-    /// For each set, the end of the elements by which it is looked up; a removed set has none.
+    /// For each item, the end of its part of `heads`, the elements with which it is looked up. Empty for removed items.
     ends: Vec<usize>,
     heads: Vec<u64>,
 }
 
 impl<M: Measure> MeasuredDecider<'_, M> {
-    /// Makes one pass over the undecided things. Returns the things left undecided because the index was full, or `None`.
+    /// Makes one pass over the undecided items. Returns the ranks of items that are still undecided because the index was
+    /// full, or `None` if there are none.
     fn pass(
         &mut self,
         left: Option<&Column<u32>>,
@@ -210,7 +212,8 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(postponed)
     }
 
-    /// Decides on the sets of a block. If the index is full, decides only on sets that are near an indexed set.
+    /// Decides on the items of a block. If the index is full, decides only on items that are near an indexed item, and
+    /// postpones the others.
     fn decide(
         &mut self,
         block: &[u32],
@@ -250,7 +253,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(())
     }
 
-    /// Compares the sets of a piece with the sets kept before its block.
+    /// Compares the items of a piece with the items kept before its block.
     fn piece(&self, ranks: &[u32], index: &CoverIndex, worker: &mut LookupWorker<M>) -> Result<Piece> {
         self.priority.watched.map_or(Ok(()), SharedProgress::check)?;
         let mut made = Piece::default();
@@ -273,7 +276,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(made)
     }
 
-    /// Finds the elements by which a set is looked up. Returns false if no other set has them.
+    /// Finds the elements with which an item is looked up. Returns false if no other item has any of them.
     fn head(&self, set: u32, worker: &mut LookupWorker<M>) -> Result<bool> {
         let LookupWorker { read, head, .. } = worker;
         read.clear();
@@ -282,7 +285,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(wanted > 0 && self.rarity.head(elements, wanted, head))
     }
 
-    /// Returns the first set of the index, from a position on, that a set is near.
+    /// Returns the first indexed item, from position `from` on, that `set` is near.
     fn nearest(
         &self,
         set: u32,
@@ -302,7 +305,7 @@ impl<M: Measure> MeasuredDecider<'_, M> {
         Ok(found)
     }
 
-    /// Records the result for a set; returns true if the set is removed.
+    /// Records the result for an item. Returns whether the item is removed.
     fn take(&mut self, set: u32, found: FirstNear) -> Result<bool> {
         self.measured.comparisons += found.comparisons;
         self.priority.check_work(self.measured.comparisons)?;

@@ -1,24 +1,25 @@
-//! Decides which of several near sets are kept: each set is compared with the kept ones, in the order of priority.
+//! Decides which of several near sets are kept: compares each set, in the order of priority, with the sets kept before it.
 //!
-//! *A set is removed if and only if it is near a kept set before it.* So each removed set is near a kept one, and no two
-//! kept sets are near each other, whatever families and chains there are. (This is leader clustering; in the graph of near
-//! pairs, the kept sets are the lexicographically first maximal independent set.) The result depends only on the sets and
-//! their order.
+//! *A set is removed if and only if it is near a kept set before it.* Each removed set is therefore near a kept set, and no
+//! two kept sets are near each other, also in large families and in chains of near sets. (This is leader clustering; in the
+//! graph of near pairs, the kept sets are the lexicographically first maximal independent set.) The result depends only on
+//! the sets and their order.
 //!
-//! Sets are processed in blocks, in order. All threads first compare the sets of a block with the sets kept before it; the
-//! remaining sets are then decided one by one, against the sets kept within the block. The sets to compare with come from
-//! one of two sources:
+//! Sets are processed in blocks, in order. First, all threads compare the sets of a block with the sets kept before the
+//! block. Then the remaining sets of the block are decided one by one, by comparing them with the sets kept within the
+//! block. The pairs to compare come from one of two modules:
 //!
-//! - `listed`: all pairs whose odd sketches differ little enough ([`bitmaps`](super::bitmaps)), if there are few;
-//! - `found`: an index of the kept sets by those of their rarest elements that other sets have, too (`rarity`). If it
-//!   outgrows the memory, all later sets are compared with the sets in it, and the undecided ones are processed in another
-//!   pass with an empty index.
+//! - `listed`: all pairs whose odd sketches differ in few enough bits ([`bitmaps`](super::bitmaps)), if there are few such
+//!   pairs;
+//! - `found`: an index of the kept sets, by the rarest of the elements that they may share with other sets (`rarity`). If
+//!   the index exceeds the memory, all later sets are compared with the indexed sets, and the sets that remain undecided
+//!   are processed in another pass with an empty index.
 //!
-//! A set is compared only with kept sets, in the order of priority, until one is near. So the work is linear, apart from
-//! these comparisons, which are counted. Nothing is capped.
+//! A set is compared only with kept sets, in the order of priority, until one of them is near. Apart from these
+//! comparisons, which are counted, the work is linear. No element is capped.
 //!
-//! [`cover_measured`] decides in the same way if elements only find candidates, and a [`Measure`] decides whether they are
-//! near.
+//! [`cover_measured`] makes the same decision with a [`Measure`] that decides whether two items are near; elements only
+//! find candidates.
 
 mod found;
 mod index;
@@ -40,43 +41,44 @@ use twindex_sketch::{Nearness, intersection_from};
 pub use measured::{Measure, MeasuredCover, cover_measured};
 pub use pairs::CoverPairs;
 
-/// The kept sets, and for each removed set a kept one that it is near.
+/// The result of [`cover_sets`]: the kept sets, and for each removed set a kept set that it is near.
 #[derive(Debug)]
 pub struct CoverResult {
-    /// For each removed set, the first kept set before it that it is near; for a kept set, itself.
+    /// For each removed set, the first kept set before it that it is near; for each kept set, its own number.
     pub by: Column<u32>,
-    /// The number of elements that each set shares with the set in `by`.
+    /// For each removed set, the number of elements that it shares with the set in `by`; for each kept set, its size.
     pub shared: Column<u32>,
-    /// Number of comparisons of a set with a kept one.
+    /// Number of comparisons of a set with a kept set.
     pub comparisons: u64,
-    /// Number of comparisons that counted elements; the others were ruled out by sketches.
+    /// Number of comparisons in which common elements were counted. In the others, sketches ruled out that the sets are
+    /// near.
     pub counted: u64,
-    /// Number of passes over the sets; more than one if memory was short.
+    /// Number of passes over the sets; more than one if the index did not fit in memory.
     pub passes: u32,
 }
 
 /// The order in which sets are processed, and limits of the work.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Priority<'a> {
-    /// The numbers of all sets, in descending priority; `None` for ascending numbers.
+    /// The numbers of all sets, in descending priority. `None` means that lower numbers have higher priority.
     pub order: Option<&'a [u32]>,
-    /// Number of sets at the start of the order that are always kept: a history that others are compared with.
+    /// Number of sets at the start of the order that are always kept, for example sets of earlier runs.
     pub fixed: u32,
-    /// Maximum number of comparisons; `None` for no limit.
+    /// Maximum number of comparisons; `None` means no limit.
     pub max: Option<u64>,
-    /// Whether to use the index (`found`) even if there are few pairs.
+    /// Whether to use the index (module `found`) even if there are few pairs.
     pub by_index: bool,
-    /// Reports the number of decided sets, and can stop the work.
+    /// Receives the number of decided sets, and can stop the work.
     pub watched: Option<&'a SharedProgress>,
 }
 
 impl Priority<'_> {
-    /// Returns the set with this rank in the order.
+    /// Returns the number of the set with this rank in the order.
     fn at(&self, rank: u32) -> u32 {
         self.order.map_or(rank, |order| order[rank as usize])
     }
 
-    /// Returns an error for more comparisons than allowed.
+    /// Returns an error if there were more comparisons than allowed.
     fn check_work(&self, comparisons: u64) -> Result<()> {
         match self.max {
             Some(limit) if comparisons > limit => {
@@ -87,22 +89,22 @@ impl Priority<'_> {
     }
 }
 
-/// Maximum number of sets, and of their elements, in a block. It does not change the result, only the number of comparisons.
+/// Maximum number of sets in a block. The block size changes the number of comparisons, but not the result.
 const BLOCK_SETS: usize = 2048;
-/// See [`BLOCK_SETS`].
+/// Maximum number of elements of the sets in a block.
 const BLOCK_ELEMENTS: u64 = 1 << 20;
-/// Maximum number of sets of a block, and of elements, that a thread takes at once.
+/// Maximum number of sets in a piece of a block, which a thread processes at once.
 const PIECE_SETS: usize = 64;
-/// See [`PIECE_SETS`].
+/// Maximum number of elements of the sets in a piece.
 const PIECE_ELEMENTS: u64 = 1 << 15;
-/// Maximum number of partners of a set for `listed`.
+/// Maximum number of candidate partners of a set. If a set has more, module `found` is used.
 const PARTNERS: usize = 10_000;
 
-/// Decides which sets are kept, and for which kept set each other one is removed. Sets without elements are near none, so
-/// they are kept.
+/// Decides which sets are kept, and finds a near kept set for each removed set. Empty sets are near no set, so they are
+/// kept.
 ///
-/// Takes about `resources.memory` bytes in addition to `sets`, 8 to 16 bytes per set of its [budget](ShingleSets::within),
-/// and the memory of the largest sets.
+/// Memory: about `resources.memory` bytes in addition to `sets`, 8 to 16 bytes per set from the
+/// [budget](ShingleSets::within) of `sets`, and space for the largest sets.
 ///
 /// ```
 /// use twindex_join::{JoinResources, ShingleSets, cover_sets};
@@ -124,8 +126,8 @@ const PARTNERS: usize = 10_000;
 /// # Ok::<(), twindex::Error>(())
 /// ```
 ///
-/// Time: linear in the elements and in the comparisons. Sets that share their rarest elements without being near make
-/// comparisons quadratic.
+/// Time: linear in the number of elements and of comparisons. The number of comparisons is quadratic if many sets share
+/// their rarest elements without being near.
 ///
 /// # Errors
 /// [`Error::Io`] from a scratch file; [`Error::Limit`] for more comparisons than allowed; the error of
@@ -145,7 +147,7 @@ pub fn cover_sets(
     {
         let rank = priority.order.map(|order| ranks(order, sets.column_budget())).transpose()?;
         let rank_of = |set: u32| rank.as_ref().map_or(set, |rank| rank[set as usize]);
-        // The rank of the later set comes first.
+        // Sorts pairs by the rank of the later set, then by the rank of the earlier set.
         let mut listed: Sorter<u64> = Sorter::new(resources.dir, resources.memory / 2);
         let take = |batch: &[(u32, u32)]| {
             priority.watched.map_or(Ok(()), SharedProgress::check)?;
@@ -165,7 +167,7 @@ pub fn cover_sets(
     Ok(covering.covered)
 }
 
-/// Returns the rank of each set in this order.
+/// Returns the rank of each set in `order`, by set number.
 fn ranks(order: &[u32], budget: &MemoryBudget) -> Result<Column<u32>> {
     let mut ranks = Column::filled(budget, order.len(), 0)?;
     let places = &mut ranks[..];
@@ -183,10 +185,10 @@ struct Covering<'a> {
     covered: CoverResult,
 }
 
-/// The kept set that a set is near, and the work to find it.
+/// The first kept set that a set is near, and the number of comparisons made to find it.
 #[derive(Clone, Copy, Debug, Default)]
 struct LookupOutcome {
-    /// The kept set, and the number of common elements.
+    /// The number of the kept set, and the number of common elements; `None` if no kept set is near.
     by: Option<(u32, u32)>,
     comparisons: u64,
     counted: u64,
@@ -201,7 +203,7 @@ impl<'a> Covering<'a> {
         Ok(Self { sets, near, priority, covered })
     }
 
-    /// Returns the set with this rank in the order.
+    /// Returns the number of the set with this rank in the order.
     fn at(&self, rank: u32) -> u32 {
         self.priority.at(rank)
     }
@@ -211,7 +213,7 @@ impl<'a> Covering<'a> {
         rank < self.priority.fixed
     }
 
-    /// Reports the number of decided sets; returns an error if the work was stopped.
+    /// Reports the number of decided sets. Returns an error if the work was stopped.
     fn reach(&self, sets: usize) -> Result<()> {
         self.priority.watched.map_or(Ok(()), |watched| watched.reach(sets as u64))
     }
@@ -225,7 +227,7 @@ impl<'a> Covering<'a> {
         self.covered.by[set as usize] == set
     }
 
-    /// Records the result for a set; returns true if the set is removed.
+    /// Records the result for a set. Returns whether the set is removed.
     fn take(&mut self, set: u32, looked: LookupOutcome) -> Result<bool> {
         self.covered.comparisons += looked.comparisons;
         self.covered.counted += looked.counted;
@@ -238,7 +240,7 @@ impl<'a> Covering<'a> {
     }
 }
 
-/// Counts common elements: of one set after the other, each with several others.
+/// Counts the common elements of pairs of sets. Consecutive pairs usually have the same first set, which is read once.
 struct SetComparer<'a> {
     sets: &'a ShingleSets,
     near: Nearness,
@@ -253,20 +255,20 @@ impl<'a> SetComparer<'a> {
         Self { sets, near, one, other, read: [Vec::new(), Vec::new()] }
     }
 
-    /// Prefetches these sets, which are compared next, with one read if their numbers are close to each other.
+    /// Prefetches the sets that are compared next, in one read, if their numbers are close to each other.
     fn ahead(&mut self, sets: impl ExactSizeIterator<Item = u32>) -> Result<()> {
         let count = sets.len() as u32;
         let (first, end) = sets.fold((u32::MAX, 0), |(first, end), set| (first.min(set), end.max(set + 1)));
-        // A range with many other sets in between is not read.
+        // Skips the read if most sets in the range are not needed.
         if end.saturating_sub(first) <= 2 * count { self.one.ahead(first..end) } else { Ok(()) }
     }
 
-    /// Returns the elements of a set that is compared.
+    /// Returns the elements of a set, as the first set of later comparisons.
     fn set(&mut self, set: u32) -> Result<&[u64]> {
         self.one.set(set)
     }
 
-    /// Returns the number of elements that a set shares with another one, or `None` if it is not near.
+    /// Returns the number of elements that two sets share, or `None` if they are not near.
     fn shared(&mut self, set: u32, other: u32) -> Result<Option<u32>> {
         let sizes = (self.sets.size(set) as usize, self.sets.size(other) as usize);
         let Some(min) = self.near.least_shared(sizes.0, sizes.1) else { return Ok(None) };

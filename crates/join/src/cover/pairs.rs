@@ -1,11 +1,11 @@
-//! The same decision if all near pairs are known, however they were found.
+//! Makes the same decision as [`cover_sets`](super::cover_sets) from a complete list of near pairs.
 
 use super::super::runs::Sorter;
 use super::ranks;
 use twindex::error::Result;
 use twindex::sys::{Column, MemoryBudget};
 
-/// Collects near pairs, and decides which of their numbers are kept: see [`cover_sets`](super::cover_sets).
+/// Collects near pairs of numbers, and decides which numbers are kept: see [`cover_sets`](super::cover_sets).
 ///
 /// ```
 /// # let dir = tempfile::tempdir().unwrap();
@@ -28,8 +28,9 @@ pub struct CoverPairs<'a> {
 }
 
 impl<'a> CoverPairs<'a> {
-    /// Collects pairs of numbers below `count`; `order` is their priority, ascending if `None`. Takes about `memory` bytes,
-    /// then scratch files, and 12 to 16 bytes per number in memory or scratch files.
+    /// Creates an empty collection for pairs of numbers below `count`. `order` holds all numbers in descending priority;
+    /// `None` means that lower numbers have higher priority. Memory: about `memory` bytes, then scratch files; and 12 to 16
+    /// bytes per number from `budget`.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -45,13 +46,14 @@ impl<'a> CoverPairs<'a> {
         })
     }
 
-    /// Sets the number of leading numbers of the order that are always kept.
+    /// Sets how many numbers at the start of the order are always kept.
     #[must_use]
     pub fn fixing(self, fixed: u32) -> Self {
         Self { fixed, ..self }
     }
 
-    /// Adds a pair, in either order, with any score of how near the two are.
+    /// Adds a near pair, in either order, with an arbitrary score. [`finish`](Self::finish) returns the score if a number
+    /// is removed because of this pair.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -61,8 +63,8 @@ impl<'a> CoverPairs<'a> {
         self.sorter.push(u128::from(a.max(b)) << 96 | u128::from(a.min(b)) << 64 | u128::from(score))
     }
 
-    /// Returns for each number the kept one that it is near, or itself if it is kept; and the score of the two, 0 for a kept
-    /// number.
+    /// Returns two columns, indexed by number. The first holds, for a removed number, the kept number that it is near; for
+    /// a kept number, the number itself. The second holds the score of this pair; 0 for kept numbers.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -71,7 +73,7 @@ impl<'a> CoverPairs<'a> {
         let at = |rank: u32| order.map_or(rank, |order| order[rank as usize]);
         let mut all = (Column::of(&budget, 0..count as u32)?, Column::filled(&budget, count, 0)?);
         let (by, scores) = (&mut all.0[..], &mut all.1[..]);
-        // Pairs of a number arrive after all earlier numbers are decided.
+        // Pairs are sorted by the later number, so all earlier numbers are decided before a number's pairs are processed.
         sorter.finish()?.for_each(|pair| {
             let (rank, earlier) = ((pair >> 96) as u32, at((pair >> 64) as u32));
             let later = at(rank);

@@ -1,28 +1,28 @@
-//! Finds the kept sets that share elements with a set, in order.
+//! Finds the indexed sets that share elements with a set, in ascending order of positions.
 
 use super::index::CoverIndex;
 use crate::slots::Postings;
 use twindex::error::Result;
 
-/// Number of positions in a window, for elements shared by many sets.
+/// Number of positions in a window. Windows merge the postings of elements that several sets have.
 const WINDOW: usize = 1 << 12;
-/// Fewer positions than this are sorted.
+/// Maximum number of positions that are sorted instead of merged in windows.
 const FEW: usize = 64;
-/// Number of elements ahead whose slots are prefetched.
+/// Number of elements between the current element and the one whose slot is prefetched.
 const AHEAD: usize = 8;
 
-/// Working memory of consecutive lookups.
+/// Working memory that is reused by consecutive lookups.
 #[derive(Default)]
 pub(super) struct LookupScratch {
-    /// The positions for elements that only one set has.
+    /// The positions found by elements that only one indexed set has.
     single: Vec<u32>,
     /// One bit for each position of a window.
     window: Vec<u64>,
 }
 
 impl LookupScratch {
-    /// Passes each position of `index`, at least `from`, that one of these elements finds to `ends`, ascending, each once,
-    /// until `ends` returns true.
+    /// Finds the positions in `index`, from `from` on, of all sets that have at least one of `elements`. Passes each
+    /// position once to `ends`, in ascending order, until `ends` returns true.
     pub(super) fn visit(
         &mut self,
         index: &CoverIndex,
@@ -52,7 +52,7 @@ impl LookupScratch {
         }
         single.sort_unstable();
         let mut rest = &single[..];
-        // The nonempty windows, in order.
+        // Processes the windows that contain positions, in order.
         window.resize(WINDOW / u64::BITS as usize, 0);
         while !chains.is_empty() {
             let next = chains.iter().map(|chain| chain[0]).chain(rest.first().copied()).min().unwrap_or(0);

@@ -1,12 +1,13 @@
-//! Rarity of elements: sets are looked up by their rarest elements, so that few candidates are found by accident.
+//! Estimates the rarity of elements. Sets are looked up by their rarest elements, so that few candidates are found by
+//! chance.
 //!
-//! Any order of elements is correct if all sets use the same one; the order only determines the speed. Here elements that no
-//! other set has come first, then the others by their frequency in a sample. A set whose looked-up elements are all its own
-//! is near no other set, and is skipped.
+//! Any order of elements is correct if all sets use the same order; the order only determines the speed. Here, elements
+//! that occur in no other set come first, then the others by their frequency in a sample. If no other set has any of the
+//! elements with which a set is looked up, the set is near no other set, and is skipped.
 //!
-//! Elements are counted in a table of two bits each: no set, one set, several sets. Elements that collide are treated as
-//! elements of several sets, which costs time but changes no result. If the table is too small for all elements, only
-//! elements below some hash are counted, in all sets.
+//! Elements are counted in a table with two bits for each: in no set, in one set, or in several. Colliding elements are
+//! treated as elements of several sets, which costs time but changes no result. If the table is too small for all elements,
+//! only elements below a limit are counted, the same limit in all sets.
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
@@ -16,29 +17,29 @@ use super::super::threads::{cut, on_threads};
 use twindex::error::Result;
 use twindex_kernel::prefetch;
 
-/// Number of cells per counted element, if memory suffices.
+/// Number of cells per counted element, if the memory suffices.
 const CELLS: u64 = 4;
-/// Minimum number of cells per counted element; with less memory, fewer elements are counted.
+/// Minimum number of cells per counted element. With less memory, fewer elements are counted.
 const CELLS_LEAST: u64 = 2;
-/// The number of counted elements is at least the number of looked-up elements of a set times this factor.
+/// The fraction of elements that is counted is at least this factor times the fraction with which sets are looked up.
 const SPARE: f64 = 1.5;
 /// Minimum size of the table in bytes.
 const LEAST: usize = 1 << 12;
-/// Number of elements of consecutive sets that a thread counts at once.
+/// Maximum number of elements of the consecutive sets that a thread counts at once.
 const PIECE: u64 = 1 << 17;
-/// Number of frequency classes of elements that several sets have.
+/// Number of frequency classes of the elements that several sets have.
 const CLASSES: u8 = 4;
 
-/// Estimates the rarity of elements.
+/// Records which elements occur in several sets, and their frequency classes.
 pub(super) struct Rarity {
     cells: Vec<AtomicU8>,
     bits: u32,
-    /// Elements up to this one were counted.
+    /// The largest element that was counted.
     last: u64,
     classes: FrequencyClasses,
 }
 
-/// The elements by which a set is looked up, which other sets may have; in a reused buffer.
+/// Buffers: `shared` holds those elements with which a set is looked up that other sets may have.
 #[derive(Default)]
 pub(super) struct RareElements {
     pub(super) shared: Vec<u64>,
@@ -46,14 +47,14 @@ pub(super) struct RareElements {
 }
 
 impl Rarity {
-    /// Counts the elements of all sets, in about `memory` bytes, on `threads` threads. `part` is the approximate fraction of
-    /// elements by which sets are looked up.
+    /// Counts the elements of all sets in a table of about `memory` bytes, on `threads` threads. `part` is the approximate
+    /// fraction of elements with which sets are looked up.
     pub(super) fn of(sets: &ShingleSets, part: f64, memory: usize, threads: usize) -> Result<Self> {
         let elements = sets.elements();
         let max = 4 * memory.max(LEAST) as u64;
         let bits = (CELLS * elements).clamp(64, max).ilog2();
         let cells = 1_u64 << bits;
-        // As many elements as the table has cells for, and enough to detect sets that share nothing.
+        // Counts as many elements as the table has cells for, but at least enough to recognize sets that share no element.
         let fitting = cells as f64 / (CELLS_LEAST * elements.max(1)) as f64;
         let share = fitting.max(SPARE * part).min(1.0);
         #[allow(clippy::cast_sign_loss, reason = "a share")]
@@ -73,15 +74,16 @@ impl Rarity {
         Ok(rarity)
     }
 
-    /// Returns the size in bytes.
+    /// Returns the size of the table in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.cells.len()
     }
 
-    /// Returns the counter of an element: its byte, and its position in the byte.
+    /// Returns the cell of an element: the index of a byte, and the position of the cell in this byte.
     #[inline(always)]
     fn cell(&self, element: u64) -> (usize, u32) {
-        // Elements are usually hashes, but callers may pass any numbers. Elements of a set ascend, so their bits are mixed.
+        // Multiplies by an odd constant, because callers may pass elements that are not hashes, and the elements of a set
+        // ascend.
         let at = element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - self.bits);
         ((at >> 2) as usize, 2 * (at & 3) as u32)
     }
@@ -94,7 +96,8 @@ impl Rarity {
             }
             let (byte, place) = self.cell(element);
             let cell = &self.cells[byte];
-            // The lower bit records the first set, the upper bit a second one. Only one thread finds the lower bit unset.
+            // The lower bit is set by the first set, the upper bit by a second one. Only one thread finds the lower bit
+            // unset.
             let before = cell.load(Relaxed) >> place & 3;
             if before & 1 == 0 {
                 let before = cell.fetch_or(1 << place, Relaxed) >> place;
@@ -114,19 +117,19 @@ impl Rarity {
         prefetch(&self.cells, self.cell(element).0);
     }
 
-    /// Whether an element is known to be in only one set.
+    /// Whether an element is known to occur in only one set.
     #[inline(always)]
     fn is_alone(&self, element: u64) -> bool {
         let (byte, place) = self.cell(element);
         self.cells[byte].load(Relaxed) >> place & 2 == 0
     }
 
-    /// Finds the elements that other sets may have among the `wanted` rarest elements of a set. Returns false if there are
-    /// none.
+    /// Selects the `wanted` rarest elements of a set, and stores those that other sets may have in `head`. Returns false if
+    /// there are none.
     pub(super) fn head(&self, set: &[u64], wanted: usize, head: &mut RareElements) -> bool {
         let RareElements { shared, others } = head;
         let (counted, rest) = set.split_at(set.partition_point(|&element| element <= self.last));
-        // Always written, and overwritten if only this set has it; this is cheaper than a mispredicted branch.
+        // Branch-free: each element is written, and the count advances only if several sets have the element.
         others.resize(set.len(), 0);
         let (mut alone, mut left) = (0, 0);
         for (at, &element) in counted.iter().enumerate() {
@@ -163,7 +166,7 @@ impl Rarity {
         true
     }
 
-    /// Finds all elements of a set that others may have.
+    /// Stores all elements of a set that other sets may have in `head`.
     pub(super) fn all(&self, set: &[u64], head: &mut RareElements) {
         head.shared.clear();
         head.shared
@@ -171,5 +174,5 @@ impl Rarity {
     }
 }
 
-/// Number of elements ahead whose cells are prefetched.
+/// Number of elements between the current element and the one whose cell is prefetched.
 const AHEAD: usize = 16;

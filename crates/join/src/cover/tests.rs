@@ -4,8 +4,8 @@ use std::path::Path;
 use super::*;
 use twindex_kernel::splitmix::SplitMix;
 
-/// Returns sets of all kinds: families, chains in which each set has most elements of the previous one, copies, and
-/// unrelated sets; with elements that few or many sets have.
+/// Returns sets of several kinds: families, chains in which each set has most elements of the previous set, copies, and
+/// unrelated sets. Some elements are in few sets, others in many.
 fn corpus(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
     let mut random = SplitMix(seed);
     let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -44,7 +44,7 @@ fn stored(sets: &[Vec<u64>], dir: &Path, budget: usize) -> ShingleSets {
     stored
 }
 
-/// Applies the definition of the rule.
+/// Computes the expected result from the definition: compares each set with all kept sets before it.
 fn by_brute_force(sets: &[Vec<u64>], order: &[u32], near: Nearness, fixed: usize) -> (Vec<u32>, Vec<u32>) {
     let (mut by, mut shared): (Vec<u32>, Vec<u32>) =
         ((0..sets.len() as u32).collect(), sets.iter().map(|set| set.len() as u32).collect());
@@ -71,7 +71,7 @@ fn shuffled(count: usize, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Decides with both sources of pairs, if the first is available.
+/// Returns the results of both modules, `listed` (if it is suitable) and `found`.
 fn covered(
     sets: &ShingleSets,
     near: Nearness,
@@ -86,10 +86,10 @@ fn covered(
 }
 
 #[test]
-fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
+fn kept_sets_equal_brute_force_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
-    // Combines each count with each width; TWINDEX_CASES sets the number of cases.
+    // Combines each count of sets with each maximum size. TWINDEX_CASES sets the number of cases.
     let seeds = std::env::var("TWINDEX_CASES").map_or(15, |cases| cases.parse().expect("a number"));
     for seed in 0..seeds {
         let count = [0, 1, 20, 90, 200][(seed % 5) as usize];
@@ -119,9 +119,9 @@ fn kept_sets_follow_the_rule_for_any_memory_threads_and_order() {
     assert!(removed > 2_500 && passes > 2, "{removed} {passes}");
 }
 
-/// Regression test: a join that became quadratic once shingles exceeded the memory took 30 times as long for twice the sets.
+/// Regression test: if shingles exceeded the memory, a join became quadratic and took 30 times as long for twice the sets.
 #[test]
-fn sets_without_common_elements_take_few_comparisons_and_no_more_passes_as_they_and_the_memory_grow() {
+fn unrelated_sets_take_few_comparisons_and_a_bounded_number_of_passes() {
     let dir = tempfile::tempdir().unwrap();
     let mut passes = Vec::new();
     for count in [5_000, 10_000, 20_000_usize] {
@@ -141,12 +141,12 @@ fn sets_without_common_elements_take_few_comparisons_and_no_more_passes_as_they_
         passes.push(found.passes);
         assert!((0..).zip(found.by.iter()).all(|(set, &by)| set == by));
     }
-    // A quadratic join takes twice the passes for twice the sets.
+    // A quadratic join takes twice as many passes for twice as many sets.
     assert!(passes.iter().all(|&more| more <= passes[0]), "{passes:?}");
 }
 
 #[test]
-fn listed_pairs_decide_like_compared_sets() {
+fn decisions_from_listed_pairs_equal_decisions_from_sets() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..40 {
         let sets = corpus(seed, 100, 30);
@@ -183,7 +183,8 @@ fn comparisons_stop_at_the_requested_bound() {
     assert!(error.contains("comparisons with kept sets"), "{error}");
 }
 
-/// Returns records of one form: each has `common` elements drawn from `of` shared ones, and `own` elements of its own.
+/// Returns `count` sets with the same structure: each has `common` of `of` shared elements, and `own` elements that no
+/// other set has.
 fn records(count: usize, common: usize, of: u64, own: usize) -> Vec<Vec<u64>> {
     let mut random = SplitMix(77);
     let element = |number: u64| SplitMix(number + 1_000_003).next();
@@ -200,7 +201,7 @@ fn records(count: usize, common: usize, of: u64, own: usize) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn sets_of_a_family_are_compared_with_its_kept_sets_only() {
+fn family_members_are_compared_only_with_kept_members() {
     let dir = tempfile::tempdir().unwrap();
     let sets = records(3000, 95, 105, 5);
     let near = Nearness::Resemblance(0.8);
@@ -216,7 +217,7 @@ fn sets_of_a_family_are_compared_with_its_kept_sets_only() {
     }
 }
 
-/// Sets are near if they share at least `min` elements and have a resemblance of at least 0.5.
+/// A measure by which two sets are near if they share at least `min` elements and have a resemblance of at least 0.5.
 struct HalfShared<'s> {
     sets: &'s [Vec<u64>],
     min: usize,
@@ -243,7 +244,7 @@ impl Measure for HalfShared<'_> {
 }
 
 #[test]
-fn measure_decides_by_the_rule_for_any_memory_threads_and_order() {
+fn measured_cover_equals_brute_force_for_any_memory_threads_and_order() {
     let dir = tempfile::tempdir().unwrap();
     let (mut removed, mut passes) = (0, 0);
     for seed in 0..60 {

@@ -1,11 +1,12 @@
-//! Pairs inside a bucket: all pairs are compared directly or, if there are many, after dividing the bucket again.
+//! Finds the near pairs in a bucket: compares all pairs directly or, if there are many, divides the bucket further first.
 //!
-//! The fingerprints of a bucket agree in some bits. In a small bucket all pairs are compared by 32 of the other bits, and
-//! pairs that pass are compared in full. A large bucket is divided like the whole: the bits in which its fingerprints differ
-//! are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed by each group in turn. A near
-//! pair agrees in at least one group, and is reported by the first one. So fingerprints with one block in common, which are
-//! frequent in real data, cost as much as the same number of random shorter fingerprints. Division is repeated as long as it
-//! saves comparisons, according to the counts of the distribution. If it saves nothing, most pairs are near or nearly near.
+//! The fingerprints of a bucket agree in some bits. In a small bucket, all pairs are compared by 32 of the other bits, and
+//! the pairs that pass are compared in all bits. A large bucket is divided in the same way as the whole input: the bits in
+//! which its fingerprints differ are split into k + 1 groups for a radius of k bits, and the fingerprints are distributed
+//! to buckets by each group in turn. A near pair agrees in at least one group, and is reported for the first one.
+//! Fingerprints that share a block, which are frequent in real data, thus cost as much as the same number of shorter random
+//! fingerprints. Buckets are divided as long as this saves comparisons, judging by the sizes of the new buckets. If it
+//! saves none, most pairs are near or nearly near.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -19,25 +20,26 @@ use twindex_kernel::{
     CACHE_LINE, Kernel, Lanes, Level, PairBuffer, Simd, across32, near_lanes, pairs32, prefetch_ahead,
 };
 
-/// Two fingerprints within the radius, as numbers.
+/// Two fingerprints within the radius, given by their numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NearPair {
-    /// The number of one fingerprint: the smaller number if both are in one set, the left one if they are from two sets.
+    /// The smaller number if both fingerprints are from the same input, otherwise the number of the left fingerprint.
     pub a: u32,
     /// The number of the other fingerprint.
     pub b: u32,
-    /// The number of bits in which they differ.
+    /// The number of bits in which the fingerprints differ.
     pub distance: u32,
 }
 
-/// Fingerprints and their numbers.
+/// A sequence of fingerprints with their numbers.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Slice<'a> {
-    /// Rotated left by `turn` bits, which is the same for all rows of a part of a table.
+    /// Rows of one part of a table, whose fingerprints are all rotated left by `turn` bits. `leads` masks the bits that
+    /// select the part.
     Rows { rows: &'a [Row], turn: u32, leads: u64 },
     /// Short rows of one part of a table.
     Short(ShortRows<'a>),
-    /// Ascending, with consecutive numbers from `first` on.
+    /// Ascending fingerprints, numbered consecutively from `first` on.
     Ascending { values: &'a [u64], first: u32 },
 }
 
@@ -57,7 +59,7 @@ impl Slice<'_> {
         }
     }
 
-    /// Returns a row with its fingerprint rotated back.
+    /// Returns a row, with its fingerprint in the original bit order.
     #[inline(always)]
     fn row(&self, at: usize) -> Row {
         match self {
@@ -70,7 +72,7 @@ impl Slice<'_> {
         }
     }
 
-    /// Returns all rows with their fingerprints rotated back.
+    /// Returns all rows, with their fingerprints in the original bit order.
     fn rows(&self) -> Cow<'_, [Row]> {
         let count = match self {
             Self::Rows { rows, turn: 0, .. } => return Cow::Borrowed(rows),
@@ -82,17 +84,18 @@ impl Slice<'_> {
     }
 }
 
-/// The condition under which a bucket, and no other, reports a pair.
+/// The condition under which a bucket reports a pair. It holds for exactly one bucket of all tables.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ReportCondition {
-    /// Bits in which a pair must agree.
+    /// Bits in which the two fingerprints must agree.
     pub(super) equal: u64,
-    /// Groups of bits in which a pair must differ; otherwise an earlier table has reported the pair.
+    /// Groups of bits. The two fingerprints must differ in each group; otherwise an earlier table has reported the pair.
     pub(super) unequal: Vec<u64>,
 }
 
 impl ReportCondition {
-    /// Whether a pair with this difference is reported here. Has no branches, which would be mispredicted too often.
+    /// Whether a pair with this difference is reported by this bucket. Branch-free, as branches would often be
+    /// mispredicted.
     #[inline(always)]
     pub(super) fn owns(&self, difference: u64) -> bool {
         let shared: u32 = self.unequal.iter().map(|group| u32::from(difference & group == 0)).sum();
@@ -100,32 +103,33 @@ impl ReportCondition {
     }
 }
 
-/// Number of lanes compared at once, so that lanes and results stay in the caches.
+/// Number of lanes compared at once. Lanes and results of a tile fit in the caches.
 const TILE: usize = 1024;
-/// A distribution must reduce comparisons at least by this factor, as a power of two.
+/// Minimum factor, as a power of two, by which dividing a bucket must reduce the number of comparisons.
 const SAVED_SHIFT: u32 = 1;
-/// Target number of fingerprints per bucket of a distribution, as a power of two.
+/// Target number of fingerprints per bucket when a bucket is divided, as a power of two.
 const BUCKET_BITS: u32 = 3;
-/// Maximum number of buckets of a distribution, as a power of two.
+/// Maximum number of buckets when a bucket is divided, as a power of two.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Number of found pairs that are checked at once.
+/// Number of found pairs that are verified at once.
 const FOUND: usize = 1 << 9;
-/// Number of fingerprints from which on choosing the most selective bits pays.
+/// Minimum number of fingerprints for which it pays to choose the most selective bits.
 const SAMPLED: usize = 1 << 12;
-/// Number of fingerprints sampled for this choice.
+/// Number of fingerprints that are sampled to choose these bits.
 const SAMPLE: usize = 256;
 
-/// Number of bits of a fingerprint's position in a part of the usual size; an entry's other bits are bits of the
-/// fingerprint.
+/// Number of bits of an entry that store a position in a part of at most 65,536 rows. The other bits of the entry store
+/// bits of the fingerprint.
 const SHORT_PLACE_BITS: u32 = 16;
-/// Number of bytes of rows prefetched at once, and how far ahead.
+/// Number of bytes of rows that are prefetched at once, and their distance in bytes from the current rows.
 const TOGETHER_BYTES: usize = 3 * CACHE_LINE;
 const AHEAD_BYTES: usize = 16 * CACHE_LINE;
 
-/// Number of buckets compared between two prefetches of the next data.
+/// Number of buckets that are compared between two prefetches of the next data.
 const AHEAD_TOGETHER: usize = 8;
 
-/// The cost of distributing a fingerprint by one group, in comparisons of two lanes; higher if comparisons are faster.
+/// Returns the cost of distributing a fingerprint by one group, in comparisons of two lanes. Faster comparisons make it
+/// higher.
 fn distributing(level: Level) -> u64 {
     match level {
         Level::Avx512 => 192,
@@ -133,59 +137,60 @@ fn distributing(level: Level) -> u64 {
     }
 }
 
-/// Scratch for one distribution of a side: the ends of buckets, and their entries.
+/// Buffers for distributing one side: the ends of the buckets, and their entries.
 #[derive(Debug, Default)]
 struct Buckets {
     ends: Vec<u32>,
-    /// For each fingerprint, the bits after its bucket's bits, the lane first, combined with its position in the rows, so
-    /// that it takes one write.
+    /// One entry per fingerprint, so that distributing it takes one write: the fingerprint's bits after those that select
+    /// the bucket in the upper bits, and its position in the rows in the lower bits.
     entries: Vec<u64>,
-    /// Number of bits of a position.
+    /// Number of bits of the position in an entry.
     place_bits: u32,
-    /// The lanes, contiguous.
+    /// The upper 32 bits of each entry, which are compared first.
     lanes: Vec<u32>,
 }
 
-/// Scratch for the distributions of both sides, and for the pairs that are found.
+/// Buffers for distributing both sides, and for the pairs found.
 #[derive(Debug, Default)]
 struct BucketScratch {
     buckets: [Buckets; 2],
     found: PairBuffer,
 }
 
-/// Receives pairs that were found.
+/// A function that receives the pairs found.
 pub(super) type PairSink<'t> = dyn FnMut(&[NearPair]) -> Result<()> + 't;
 
-/// Compares the fingerprints in buckets, and holds the buffers for it.
+/// Compares fingerprints in buckets, reusing its buffers.
 #[derive(Debug)]
 pub(super) struct BucketJoin {
     within: u32,
     level: Level,
-    /// Whether left and right are different sets; otherwise the right one is empty.
+    /// Whether the two sides are different inputs. Otherwise the right side is empty.
     across: bool,
     free: Vec<BucketScratch>,
-    /// Pairs that are near in all bits and reported by the current bucket, with their distances.
+    /// Positions and distances of pairs that are within the radius and reported by the current bucket.
     near: Vec<(u32, u32, u32)>,
-    /// Near pairs that are not yet passed on.
+    /// Near pairs that were not yet passed on.
     pairs: Vec<NearPair>,
 }
 
-/// How the parities (numbers of one bits modulo 2) of the fingerprints of a reported pair are related.
+/// The relation between the parities (numbers of one bits modulo 2) of the two fingerprints of a pair in the last table.
 ///
-/// A pair of the last of k + 1 tables differs in each of the k earlier groups, and in at most k bits, so in exactly k bits.
-/// Its parities are different if k is odd, and equal if k is even. So only half of a bucket's pairs are compared.
+/// A pair that is reported by the last of k + 1 tables differs in each of the k earlier groups, and in at most k bits, so
+/// it differs in exactly k bits. Its parities are therefore different if k is odd, and equal if k is even. Only half of the
+/// pairs in a bucket must be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Parity {
     Different,
     Same,
 }
 
-/// The bits that select a bucket.
+/// Specifies the bits that select a bucket.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Partitioner {
-    /// The `bits` bits after the first `start` bits, then the parity, if it is restricted.
+    /// The `bits` bits after the first `start` bits, followed by the parity, if pairs are restricted by parity.
     Bits { start: u32, bits: u32, parity: Option<Parity> },
-    /// A hash of `bits` bits of the bits in `mask`.
+    /// A hash of `bits` bits, computed from the bits in `mask`.
     Group { mask: u64, bits: u32 },
 }
 
@@ -203,8 +208,8 @@ impl Partitioner {
         }
     }
 
-    /// Returns the rotation that selects the 32 bits compared first: the bits after the block of equal bits, or the 32 bits
-    /// with the most bits that may differ.
+    /// Returns the rotation that moves the 32 bits to be compared first to the lower half: the bits after those that select
+    /// the bucket, or the 32 bits with the fewest bits in `equal`, which masks the bits that are equal.
     fn turn(self, equal: u64) -> u32 {
         match self {
             Self::Bits { start, bits, .. } => (start + bits + 32) % 64,
@@ -216,13 +221,13 @@ impl Partitioner {
     }
 }
 
-/// Returns the bucket of a masked value, of `bits` bits: multiplication spreads the value to the upper bits.
+/// Hashes a masked value to a bucket number of `bits` bits. Multiplication mixes all bits of the value into the upper bits.
 #[inline(always)]
 fn hashed(masked: u64, bits: u32) -> usize {
     masked.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(64 - bits) as usize
 }
 
-/// One distribution of a side.
+/// Distributes one side to buckets.
 struct BucketFill<'b, 's> {
     buckets: &'b mut Buckets,
     side: Slice<'s>,
@@ -236,7 +241,7 @@ impl Kernel for BucketFill<'_, '_> {
     #[inline(always)]
     fn run<S: Simd>(self, _: S) {
         let Self { buckets, side, by, turn } = self;
-        // Matches outside the loop, because all fingerprints of a call use the same variant.
+        // Matches once, not for each fingerprint, as all fingerprints of a call use the same variant.
         match (side, by) {
             (Slice::Ascending { values, .. }, Partitioner::Bits { start, bits, .. }) => {
                 let (down, mask) = ((64 - start - bits) % 64, low_bits(bits));
@@ -256,13 +261,13 @@ impl Kernel for BucketFill<'_, '_> {
     }
 }
 
-/// A comparison of the buckets of one distribution.
+/// Compares the fingerprints in each bucket of a distribution.
 struct BucketComparison<'i, 's, 't> {
     inside: &'i mut BucketJoin,
     sides: [Slice<'s>; 2],
     buckets: &'i [Buckets; 2],
     found: &'i mut PairBuffer,
-    /// The memory that is distributed next; it is prefetched during the comparison.
+    /// The memory that is distributed next. It is prefetched during the comparison.
     ahead: &'i [&'s [u8]],
     by: Partitioner,
     place: &'i ReportCondition,
@@ -276,7 +281,7 @@ impl Kernel for BucketComparison<'_, '_, '_> {
     fn run<S: Simd>(self, simd: S) -> Result<()> {
         let Self { inside, sides, buckets, found, ahead, by, place, take } = self;
         let of = usize::from(inside.across);
-        // If entries contain all bits that may differ, rows are read only for their numbers.
+        // If the entries contain all bits that may differ, rows are read only for their numbers.
         let entry_start = match by {
             Partitioner::Bits { start, bits, .. }
                 if [0, of].iter().all(|&side| buckets[side].place_bits == SHORT_PLACE_BITS)
@@ -287,7 +292,8 @@ impl Kernel for BucketComparison<'_, '_, '_> {
             _ => None,
         };
         found.clear();
-        // Pairs of many buckets are collected first, because the processor cannot predict how many pairs a bucket has.
+        // Collects the pairs of many buckets before verifying them, because the number of pairs in a bucket is
+        // unpredictable.
         let keep = |inside: &mut BucketJoin, found: &mut PairBuffer| {
             let (left, right) = (&buckets[0].entries[..], &buckets[of].entries[..]);
             let row = |side: usize, entry| sides[side].row(buckets[side].place(entry));
@@ -318,7 +324,7 @@ impl Kernel for BucketComparison<'_, '_, '_> {
                     prefetch_ahead(bytes, start, end - start);
                 }
             }
-            // The even half of a bucket comes first.
+            // With parity, a bucket has two halves: first the fingerprints of even parity, then those of odd parity.
             let end = |side: &Buckets, half| {
                 let bucket = if halves { bucket << 1 | half } else { bucket };
                 side.ends.get(bucket).map_or(0, |&end| end as usize)
@@ -380,14 +386,14 @@ impl Kernel for BucketComparison<'_, '_, '_> {
 }
 
 impl Buckets {
-    /// Returns the position of an entry's fingerprint.
+    /// Returns the position of the fingerprint of an entry.
     #[inline(always)]
     fn place(&self, entry: u64) -> usize {
         (entry & low_bits(self.place_bits)) as usize
     }
 
-    /// Distributes rows of a table, rotated so that the bits that select a bucket come first, and the lane after them. The
-    /// bits that select the part are ignored, because short rows store other data in them.
+    /// Distributes the rows of a table. Fingerprints are rotated so that the bits that select a bucket come first, followed
+    /// by the lane. The bits that select the part (`leads`) are ignored, because short rows store other data in them.
     #[inline(always)]
     fn fill_by_bits<R: TableRow>(&mut self, rows: &[R], bits: u32, parity: Option<Parity>, leads: u64) {
         let (down, mask) = (64 - bits, low_bits(bits));
@@ -402,7 +408,8 @@ impl Buckets {
         }
     }
 
-    /// Distributes fingerprints; the bits of an entry above `place_bits` come from `lane`.
+    /// Distributes rows to buckets. `lane` returns the upper bits of an entry; its lowest `place_bits` bits are replaced by
+    /// the position.
     #[inline(always)]
     fn fill<R: TableRow>(
         &mut self,
@@ -421,11 +428,11 @@ impl Buckets {
         if entries.len() < rows.len() {
             entries.resize(rows.len(), 0);
         }
-        // Reborrowed, so that the loops need not reload the pointers after each write.
+        // Reborrows, so that the compiler need not reload the pointers after each write.
         let (ends, entries) = (&mut ends[..], &mut entries[..rows.len()]);
         let last = ends.len() - 1;
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(rows.chunks(TOGETHER_BYTES / size_of::<R>())) {
-            // The rows have left the caches since they were written.
+            // The rows are no longer in the cache, so they are prefetched.
             prefetch_ahead(rows.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
             for row in some {
                 ends[bucket(row.turned()) & last] += 1;
@@ -444,13 +451,13 @@ impl Buckets {
         if lanes.len() < rows.len() {
             lanes.resize(rows.len(), 0);
         }
-        // An explicit loop, because an iterator's own loop would be compiled without vector instructions.
+        // An explicit loop: the equivalent iterator chain is compiled without vector instructions.
         for (lane, entry) in lanes.iter_mut().zip(entries) {
             *lane = (*entry >> 32) as u32;
         }
     }
 
-    /// Finds the ends of buckets in sorted fingerprints.
+    /// Finds the ends of the buckets of sorted fingerprints, which need not be moved.
     #[inline(always)]
     fn cut(&mut self, values: &[u64], bits: u32, bucket: impl Fn(u64) -> usize, turn: u32) {
         self.place_bits = 32;
@@ -472,7 +479,7 @@ impl Buckets {
         for (at, some) in (0..).step_by(TOGETHER_BYTES).zip(values.chunks(TOGETHER_BYTES / size_of::<u64>()))
         {
             prefetch_ahead(values.as_bytes(), at + AHEAD_BYTES, TOGETHER_BYTES);
-            // Stores instead of counting, because counting would wait for the previous store.
+            // Stores the position instead of incrementing a count, because an increment would wait for the previous store.
             for (end, &value) in (at / size_of::<u64>() + 1..).zip(some) {
                 ends[bucket(value) & last] = end as u32;
             }
@@ -494,7 +501,7 @@ impl BucketJoin {
         Self { within, level, across, free: Vec::new(), near: Vec::new(), pairs: Vec::new() }
     }
 
-    /// Finds the pairs in each bucket of a table's distribution, by the bits after those that select the bucket.
+    /// Distributes both sides to buckets, and finds the near pairs in each bucket.
     pub(super) fn divide(
         &mut self,
         sides: [Slice<'_>; 2],
@@ -514,7 +521,7 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// Passes collected pairs on if there are at least `min`.
+    /// Passes the collected pairs to `take` if there are at least `min`.
     #[inline(always)]
     pub(super) fn hand_on(&mut self, min: usize, take: &mut PairSink<'_>) -> Result<()> {
         if self.pairs.len() >= min {
@@ -524,7 +531,7 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// Returns the number of comparisons between this many lanes.
+    /// Returns the number of comparisons between these numbers of fingerprints.
     #[inline(always)]
     fn comparisons(&self, left: usize, right: usize) -> u64 {
         if self.across { left as u64 * right as u64 } else { left as u64 * left as u64 / 2 }
@@ -537,7 +544,7 @@ impl BucketJoin {
                 > distributing(self.level) * u64::from(self.within + 1) * (left + right) as u64
     }
 
-    /// Finds the pairs of any number of fingerprints.
+    /// Finds the near pairs of any number of fingerprints, which agree in the bits that `place` requires.
     #[inline(never)]
     pub(super) fn large(
         &mut self,
@@ -582,7 +589,7 @@ impl BucketJoin {
         self.compare_all(sides, !differ, place, take)
     }
 
-    /// Returns the number of comparisons that remain in the buckets of a distribution.
+    /// Returns the number of comparisons in all buckets if rows are distributed by the bits in `mask`.
     fn comparisons_by(&self, sides: [&[Row]; 2], mask: u64, bits: u32) -> u64 {
         let counts = sides.map(|rows| {
             let mut counts = vec![0_u32; 1 << bits];
@@ -595,7 +602,7 @@ impl BucketJoin {
         left.iter().zip(right).map(|(&left, &right)| self.comparisons(left as usize, right as usize)).sum()
     }
 
-    /// Compares all pairs, tile by tile.
+    /// Compares all pairs, one pair of tiles after the other.
     fn compare_all(
         &mut self,
         sides: [&[Row]; 2],
@@ -628,7 +635,7 @@ impl BucketJoin {
         Ok(())
     }
 
-    /// Keeps pairs that are near in all bits and were not found before.
+    /// Adds the pairs that are within the radius, and that no other bucket reports, to `pairs`.
     #[inline(always)]
     fn keep(
         &mut self,
@@ -657,7 +664,7 @@ impl BucketJoin {
     }
 }
 
-/// Splits bits into groups of equal size, in order.
+/// Splits the set bits of `bits` into groups of equal size, in order.
 fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
     let (count, mut rest) = (bits.count_ones(), bits);
     (0..groups)
@@ -672,8 +679,8 @@ fn even_groups(bits: u64, groups: u32) -> Vec<u64> {
         .collect()
 }
 
-/// Splits bits into groups of about equal selectivity: the bits that divide the sample most evenly come first, and each is
-/// added to the group with the least selectivity.
+/// Splits the set bits of `bits` into groups of about equal selectivity. Takes the bits in descending order of how evenly
+/// they divide the sample, and adds each to the group with the lowest selectivity so far.
 fn informed_groups(bits: u64, groups: u32, sample: &[u64]) -> Vec<u64> {
     let mut evenness: Vec<(usize, u32)> = (0..64)
         .filter(|bit| bits >> bit & 1 == 1)

@@ -1,23 +1,24 @@
-//! All pairs of fingerprints within a Hamming radius, found with tables that are built, compared and dropped.
+//! Finds all pairs of fingerprints within a Hamming radius, with temporary tables that are built and compared one at a
+//! time.
 //!
-//! If two fingerprints differ in at most k bits, at least one of k + 1 blocks of bits is equal (Manku, Jain and Das Sarma,
-//! WWW 2007, section 3, used for a join). For each block, all fingerprints are distributed to buckets by its first bits: as
-//! many bits as give buckets of about 8 to 16 fingerprints, if the block has that many. Then the fingerprints of each bucket
-//! are compared (`inside`). A pair is reported by the first block whose used bits are equal, so no duplicates need to be
-//! removed.
+//! If two fingerprints differ in at most k bits, they agree in at least one of k + 1 blocks of bits (Manku, Jain and Das
+//! Sarma, WWW 2007, section 3, used for a join). For each block, all fingerprints are distributed to buckets by the first
+//! bits of the block: as many bits as are needed for buckets of about 8 to 16 fingerprints, if the block has that many.
+//! Then the fingerprints of each bucket are compared (module `inside`). A pair is reported only for the first block in
+//! whose used bits it agrees, so no duplicates need to be removed.
 //!
-//! Distribution takes two steps. The first uses so few bits that its streams fit the processor's TLB, and leaves parts that
-//! fit the second-level cache. The second distributes each part just before the part is compared, so a table is written to
-//! memory once and read once. Threads share each table: each thread distributes its piece of the fingerprints into its own
-//! memory; then threads take part after part, and gather the rows of the part from all pieces. If memory does not suffice
-//! for a table, the table is built and compared one range of parts at a time; each range reads all fingerprints and keeps
-//! its own. Module `rows` defines the rows of a table.
+//! Distribution takes two steps. The first step uses few bits: not more output streams than the processor's TLB has
+//! entries, and parts that fit in the second-level cache. The second step distributes each part just before it is compared.
+//! A table is thus written to memory once and read once. Threads share each table: each thread distributes its piece of the
+//! fingerprints into its own memory; then threads process one part after the other, gathering the rows of a part from all
+//! pieces. If the memory is too small for a table, the table is built and compared one range of parts at a time; for each
+//! range, all fingerprints are read, and the fingerprints of the range are kept. Module `rows` defines the rows of a table.
 //!
-//! A pair reported by the last block differs in each of the k earlier blocks, so in exactly k bits. In the buckets of the
-//! last block only pairs with matching parities are compared: half of all pairs.
+//! A pair that is reported for the last block differs in each of the k earlier blocks, so it differs in exactly k bits. In
+//! the buckets of the last block, only pairs with matching parities are compared, which are half of all pairs.
 //!
-//! Unlike a search, a join never needs a design with more tables of more bits for more fingerprints: large buckets are
-//! divided again in the cache (`inside`), which has the same effect.
+//! A search needs designs with more tables and more bits for more fingerprints. A join does not: dividing large buckets
+//! further in the cache (`inside`) has the same effect.
 
 mod inside;
 mod rows;
@@ -41,35 +42,35 @@ use twindex::error::{Error, Result};
 use twindex::segment::near::check_radius;
 use twindex_kernel::{CACHE_LINE, prefetch, prefetch_ahead};
 
-/// Mean number of fingerprints in a part, as a power of two.
+/// Target number of fingerprints in a part, as a power of two.
 const PART_BITS: u32 = 14;
-/// Maximum number of bits of the first distribution: as many streams as the processor's TLB has entries.
+/// Maximum number of bits of the first distribution. There are at most as many output streams as the TLB has entries.
 const PARTS_BITS_MAX: u32 = 10;
-/// Number of bits of the second distribution, unless the first needs fewer: as many buckets as the first-level cache has
-/// lines.
+/// Target number of bits of the second distribution: as many buckets as the first-level cache has lines. The first
+/// distribution uses the other bits.
 const BUCKETS_BITS: u32 = 9;
 /// Maximum number of bits of the second distribution.
 const BUCKETS_BITS_MAX: u32 = 11;
-/// Mean number of fingerprints in a bucket, as a power of two, if blocks have enough bits.
+/// Target number of fingerprints in a bucket, as a power of two, if blocks have enough bits.
 const BUCKET_BITS: u32 = 3;
-/// Mean number of fingerprints in a bucket from which on dividing it by parity pays.
+/// Minimum mean number of fingerprints in a bucket for which dividing it by parity pays.
 const HALVED: usize = 32;
-/// Up to this number of fingerprints are compared without tables, other than those built inside buckets.
+/// Maximum number of fingerprints that are compared without building tables first.
 const FEW: usize = 1 << 12;
-/// Number of rows ahead of the current one at which the destination in a part is prefetched.
+/// Number of rows between the current row and the row whose destination is prefetched.
 const AHEAD: usize = 8;
 /// Minimum number of fingerprints per thread.
 const THREAD_LEAST: usize = 1 << 11;
-/// Number of ranges of parts per thread that sorts them; with several, no thread waits long for the last.
+/// Number of ranges of parts per thread for sorting. With several, the threads finish at about the same time.
 const RANGES_A_THREAD: usize = 4;
-/// Extra prefix bits, beyond the minimum, by which a rank is recovered from its stored low bits.
+/// Extra prefix bits, beyond the minimum, used to recover a rank from its stored low bits.
 const FIRST_BITS: u32 = 3;
-/// Number of fingerprints distributed between two prefetches, and number of cache lines prefetched ahead.
+/// Number of fingerprints distributed between two prefetches, and distance of a prefetch in cache lines.
 const ASKED: usize = 16;
 const LINES_AHEAD: usize = 32;
-/// Number of fingerprints counted at once, while the next ones are prefetched.
+/// Number of fingerprints counted between two prefetches.
 const COUNTED: usize = 512;
-/// Number of pairs passed on at once, and of fingerprints checked at once.
+/// Number of pairs passed on at once, and of fingerprints selected at once.
 const TOGETHER: usize = 1 << 12;
 
 /// The resources of a join: scratch directory, memory and threads.
@@ -84,7 +85,7 @@ pub struct JoinResources<'a> {
 }
 
 impl<'a> JoinResources<'a> {
-    /// Resources of all cores, 1 GiB, and scratch files on the file system of `dir`.
+    /// Returns the resources of one thread per core, 1 GiB of memory, and scratch files in `dir`.
     #[must_use]
     pub fn in_dir(dir: &'a Path) -> Self {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -92,16 +93,16 @@ impl<'a> JoinResources<'a> {
     }
 }
 
-/// A table of a join.
+/// Describes a table of a join, which distributes fingerprints by the first bits of one block.
 #[derive(Clone, Copy, Debug)]
 struct JoinTable {
-    /// Number of bits before the table's block.
+    /// Number of bits of a fingerprint before the block.
     start: u32,
     /// Number of bits of the block that are used.
     bits: u32,
     /// Number of used bits for the first distribution.
     part_bits: u32,
-    /// The relation of the parities of pairs reported by this table, if using it pays.
+    /// The relation between the parities of the pairs that this table reports; `None` if using it does not pay.
     parity: Option<Parity>,
 }
 
@@ -111,13 +112,13 @@ impl JoinTable {
         !u64::MAX.unbounded_shr(self.bits) >> self.start
     }
 
-    /// Returns the number of bits by which fingerprints are rotated left in rows: the bits that select the part come last,
-    /// the bits that select the bucket first.
+    /// Returns the number of bits by which fingerprints are rotated left in rows. After rotation, the bits that select the
+    /// part are the last bits, and the bits that select the bucket the first.
     fn turn(self) -> u32 {
         self.start + self.part_bits
     }
 
-    /// Returns a function from a rotated fingerprint to its part.
+    /// Returns a function that maps a rotated fingerprint to its part.
     #[inline(always)]
     fn part(self) -> impl Fn(u64) -> usize {
         let mask = low_bits(self.part_bits);
@@ -130,7 +131,7 @@ const fn low_bits(bits: u32) -> u64 {
     !u64::MAX.unbounded_shl(bits)
 }
 
-/// Tables not in use: reusing memory is cheaper than allocating it.
+/// Unused memory of tables, kept because reusing memory is cheaper than allocating it.
 #[derive(Debug, Default)]
 pub(super) struct TablePool(Mutex<Vec<RowParts>>);
 
@@ -144,31 +145,32 @@ impl TablePool {
     }
 }
 
-/// One join.
+/// The data of one join that all threads share.
 struct HammingJoin<'a> {
     sides: &'a [FingerprintValues<'a>],
     tables: Vec<JoinTable>,
-    /// Number of fingerprints of each part, for each side, piece and table.
+    /// The number of fingerprints in each part, by side, piece and table.
     counts: Vec<Vec<Vec<Vec<u32>>>>,
-    /// For each side, the data that recovers ranks from their last bits, if possible; its rows are then short.
+    /// For each side, the data that recovers ranks from their low bits, if possible. The tables of such a side have short
+    /// rows.
     starts: Vec<Option<PrefixStarts<'a>>>,
 }
 
 /// The state of one thread of a join.
 struct JoinWorker<S> {
-    /// The piece of each side that the thread distributes.
+    /// The number of the piece of each side that the thread distributes.
     piece: usize,
     /// The rows of this piece, for each side.
     parts: [RowParts; 2],
-    /// Buffers that gather the current part, for each side.
+    /// Buffers for gathering the rows of the current part, for each side.
     gather_buffers: [Vec<u32>; 2],
     inside: BucketJoin,
     state: S,
 }
 
-/// Passes the pairs of different fingerprints within `within` bits to `take`, in batches: pairs inside one set (`sides` of
-/// one), or of one fingerprint from each of two sets. Each pair is passed once, in no particular order. Each thread has its
-/// own state, created by `begin`; states are returned in no particular order.
+/// Passes all pairs of fingerprints within `within` bits to `take`, in batches. `sides` holds either one input, for pairs
+/// inside it, or two, for pairs of a left and a right fingerprint. Each pair is passed once. Each thread has its own state,
+/// created by `begin`; the states are returned. The order of pairs and of states is unspecified.
 ///
 /// # Errors
 /// [`Error::Invalid`] for an unsupported radius, or the errors of reading fingerprints and of `take`.
@@ -206,7 +208,7 @@ pub(super) fn join<S: Send>(
             join.run(table, &parts, &mut workers, &take)?;
         }
     }
-    // Releasing this much memory takes the system long enough that it is done in parallel.
+    // Releasing this much memory takes a noticeable time, so each thread releases its own.
     on_threads(&mut workers, |worker| {
         (worker.parts, worker.gather_buffers) = Default::default();
         Ok(())
@@ -232,7 +234,7 @@ fn tables(max: usize, within: u32) -> Vec<JoinTable> {
         .collect()
 }
 
-/// Runs `work` for each state on a thread of its own; a single state is processed on the calling thread.
+/// Calls `work` for each state, each on its own thread. A single state is processed on the calling thread.
 ///
 /// # Errors
 /// The first error that a thread returns.
@@ -246,7 +248,7 @@ pub(super) fn on_threads<S: Send>(
     let work = &work;
     std::thread::scope(|scope| {
         let workers: Vec<_> = states.iter_mut().map(|state| scope.spawn(move || work(state))).collect();
-        // Waits for all threads, even if one has failed.
+        // Waits for all threads, even if one of them has failed.
         let ended: Vec<Result<()>> = workers
             .into_iter()
             .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
@@ -255,7 +257,7 @@ pub(super) fn on_threads<S: Send>(
     })
 }
 
-/// As [`join`], for a few fingerprints.
+/// As [`join`], for a small number of fingerprints, without tables.
 fn few<S>(
     sides: &[FingerprintValues<'_>],
     within: u32,
@@ -278,7 +280,7 @@ fn few<S>(
 }
 
 impl<'a> HammingJoin<'a> {
-    /// Counts the fingerprints of each part in each piece of the sides.
+    /// Counts the fingerprints of each part, for each piece of each side.
     fn new(sides: &'a [FingerprintValues<'a>], tables: Vec<JoinTable>, pieces: usize) -> Result<Self> {
         let mut join = Self { sides, tables, counts: Vec::new(), starts: Vec::new() };
         for (of, side) in sides.iter().enumerate() {
@@ -309,7 +311,8 @@ impl<'a> HammingJoin<'a> {
                 })
             })?;
             if let FingerprintValues::Sorted(values) = side {
-                // Fingerprints are sorted by this table's parts, so a search finds where parts begin.
+                // The fingerprints are already in the order of this table's parts, so a binary search finds the ends of the
+                // parts.
                 let (turn, part, counts) =
                     (join.tables[0].turn(), join.tables[0].part(), &mut counts[0].1[0]);
                 let mut start = 0;
@@ -333,24 +336,24 @@ impl<'a> HammingJoin<'a> {
         Ok(join)
     }
 
-    /// Returns the number of last bits of a rank that the short rows of all tables can store.
+    /// Returns the number of low bits of a rank that short rows can store in all tables.
     fn rank_bits(&self) -> u32 {
         self.tables[1..].iter().map(|table| table.part_bits).min().unwrap_or(0)
     }
 
-    /// Returns the number of leading bits by which the ranks of a side are recovered from their last bits, so that few
-    /// fingerprints share them; `None` unless ranks ascend.
+    /// Returns the length of the prefixes that recover ranks on a side. It is chosen so that few fingerprints share a
+    /// prefix. `None` if the side does not ascend, or if no table needs ranks.
     fn first_bits(&self, side: &FingerprintValues<'_>) -> Option<u32> {
         let is_of_use = side.ascends() && self.tables.len() > 1;
         is_of_use.then(|| (side.len().max(1).ilog2() + FIRST_BITS).saturating_sub(self.rank_bits()))
     }
 
-    /// Returns the number of fingerprints of a side in a part.
+    /// Returns the number of fingerprints of side `of` in a part of a table.
     fn count(&self, of: usize, table: usize, part: usize) -> usize {
         self.counts.get(of).map_or(0, |pieces| pieces.iter().map(|counts| counts[table][part] as usize).sum())
     }
 
-    /// Whether the fingerprints of a side are already in the order of this table.
+    /// Whether the fingerprints of side `of` are already in the order of this table.
     fn is_sorted(&self, of: usize, table: usize) -> bool {
         table == 0 && self.sides[of].ascends()
     }
@@ -363,7 +366,7 @@ impl<'a> HammingJoin<'a> {
         let are_short = distributed.iter().all(|&of| self.starts[of].is_some());
         let max = resources.memory / if are_short { size_of::<ShortRow>() } else { size_of::<Row>() };
         let pieces = self.counts.first().map_or(1, Vec::len);
-        // Each thread gathers one part from several pieces.
+        // Each thread needs a buffer for the rows of one part from all pieces.
         let needed = |rows: usize, largest: usize| {
             rows + if pieces > 1 { rows.min(largest.saturating_mul(pieces)) } else { 0 }
         };
@@ -382,7 +385,7 @@ impl<'a> HammingJoin<'a> {
         ranges
     }
 
-    /// Builds these parts of a table on all threads, and compares the fingerprints of each bucket.
+    /// Builds these parts of a table on all threads, and compares the fingerprints in each bucket.
     fn run<S: Send>(
         &self,
         table: usize,
@@ -427,8 +430,8 @@ impl<'a> HammingJoin<'a> {
         Ok(())
     }
 
-    /// Compares the fingerprints of one part after the other until none is left: of `distributed`, piece by piece, and of
-    /// fingerprints that are already in order, whose parts begin at `starts`.
+    /// Claims and compares one part after the other until all are claimed. Rows come from `distributed`, or from ascending
+    /// fingerprints, whose parts begin at `starts`.
     fn compare<S>(
         &self,
         table: usize,
@@ -490,7 +493,7 @@ impl<'a> HammingJoin<'a> {
         }
     }
 
-    /// Runs the first distribution for a piece of one side.
+    /// Distributes a piece of one side to parts.
     fn distribute<R: TableRow>(
         &self,
         of: usize,
@@ -511,7 +514,7 @@ impl<'a> HammingJoin<'a> {
         let leads = table.leads();
         let (first, all) = (parts.start, parts.len() == counts.len());
         self.sides[of].for_each_slice_of(Piece { number: piece, of: pieces }, |from, values| {
-            // Reborrowed, so that the loops need not reload the pointers after each write.
+            // Reborrows, so that the compiler need not reload the pointers after each write.
             let (turn, part, ends, rows) = (table.turn(), table.part(), &mut *ends, &mut *rows);
             if all {
                 let last = ends.len() - 1;
@@ -523,7 +526,7 @@ impl<'a> HammingJoin<'a> {
                     }
                 }
             } else {
-                // Picks the fingerprints of the range first: a branch for each would be mispredicted too often.
+                // First selects the fingerprints of the range without a branch, which would often be mispredicted.
                 let mut picked = [0_u16; TOGETHER];
                 for (some, from) in values.chunks(TOGETHER).zip((from..).step_by(TOGETHER)) {
                     let mut count = 0;
@@ -543,7 +546,8 @@ impl<'a> HammingJoin<'a> {
     }
 }
 
-/// Writes a fingerprint to the end of its part. Returns an error if the part exceeds its size in the first reading.
+/// Writes a row to the end of its part. Returns an error if the part is full: the fingerprints changed since they were
+/// counted.
 #[inline(always)]
 fn put<R: TableRow>(end: &mut u32, rows: &mut [R], row: R) -> Result<()> {
     let place = *end as usize;
@@ -560,7 +564,7 @@ fn changed() -> Error {
     )
 }
 
-/// Returns an error if there are more fingerprints than 32-bit numbers.
+/// Returns an error if there are too many fingerprints for 32-bit numbers.
 pub(super) fn check_count(count: u64) -> Result<()> {
     if u32::try_from(count).is_ok() {
         return Ok(());

@@ -1,11 +1,11 @@
-//! The rows of a table of a join.
+//! Defines the rows of a table of a join.
 //!
-//! A row is a fingerprint and its number, 12 bytes. If fingerprints are held in ascending order, their numbers are ranks,
-//! and 8 bytes suffice: the bits that select a part of a table are the same for the whole part, so a row stores the last
-//! bits of the rank in place of them. The other bits of the rank follow from the fingerprint: [`PrefixStarts`] gives the
-//! range of ranks of fingerprints with the same prefix, and usually only one rank in it has these last bits. If the range is
-//! larger than the number of values of the last bits, the fingerprints themselves are searched. This saves a third of the
-//! memory traffic of a table, which is most of the cost of a join.
+//! A row holds a fingerprint and its number, in 12 bytes. If the fingerprints are in memory in ascending order, their
+//! numbers are their ranks, and 8 bytes suffice: all fingerprints of a part agree in the bits that select the part, so a
+//! row stores the low bits of the rank in their place. The other bits of the rank follow from the fingerprint:
+//! [`PrefixStarts`] gives the range of ranks of all fingerprints with the same prefix, and usually only one rank in it has
+//! these low bits. If the range is longer than the number of values of the low bits, the rank is found by binary search.
+//! Short rows save a third of a table's memory traffic, which is most of the cost of a join.
 
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
@@ -17,22 +17,22 @@ use twindex::sys::zeroed::Zeroed;
 #[derive(Clone, Copy, Debug, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, packed(4))]
 pub(super) struct Row {
-    /// The fingerprint, possibly rotated.
+    /// The fingerprint, rotated in the rows of a table.
     pub(super) value: u64,
     pub(super) number: u32,
 }
 
-/// A rotated fingerprint, with the last bits of its rank in place of the bits that select its part.
+/// A rotated fingerprint, with the low bits of its rank in place of the bits that select its part.
 #[derive(Clone, Copy, Debug, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C, packed(4))]
 pub(super) struct ShortRow(u64);
 
 /// A row of a table.
 pub(super) trait TableRow: Copy + FromBytes + Immutable + IntoBytes + KnownLayout {
-    /// Creates the row of a rotated fingerprint; `leads` is the mask of the bits that select its part.
+    /// Creates the row of a rotated fingerprint. `leads` masks the bits that select its part.
     fn of(turned: u64, number: u32, leads: u64) -> Self;
 
-    /// Returns the rotated fingerprint; the bits that select its part may be replaced.
+    /// Returns the rotated fingerprint. The bits that select its part may have other values.
     fn turned(self) -> u64;
 }
 
@@ -65,7 +65,7 @@ impl TableRow for ShortRow {
 pub(super) struct ShortRows<'a> {
     pub(super) rows: &'a [ShortRow],
     turn: u32,
-    /// The bits that select the part, as the last bits of rotated fingerprints.
+    /// The bits that select the part, at their position in rotated fingerprints.
     part: u64,
     /// The mask of these bits.
     pub(super) leads: u64,
@@ -82,7 +82,7 @@ impl<'a> ShortRows<'a> {
         Self { rows, turn: table.turn(), part: part as u64, leads: table.leads(), starts }
     }
 
-    /// Returns the fingerprint without rotation, and its number.
+    /// Returns the fingerprint, not rotated, and its number.
     #[inline(always)]
     pub(super) fn row(&self, at: usize) -> Row {
         let ShortRow(turned) = self.rows[at];
@@ -91,19 +91,20 @@ impl<'a> ShortRows<'a> {
     }
 }
 
-/// The first ranks of each prefix, for ascending fingerprints.
+/// The first rank of each prefix, for ascending fingerprints.
 #[derive(Debug)]
 pub(super) struct PrefixStarts<'a> {
     values: &'a [u64],
     bits: u32,
-    /// For each prefix, the rank of the first fingerprint with this or a larger prefix; then the number of fingerprints.
+    /// For each prefix, the rank of the first fingerprint with this or a larger prefix, followed by the number of
+    /// fingerprints.
     ranks: Vec<u32>,
 }
 
-/// Records the last rank of each prefix.
+/// Records where the ranks of each prefix end.
 pub(super) struct PrefixEnds {
     bits: u32,
-    /// For each prefix the rank after the last fingerprint with it; 0 if there is none.
+    /// For each prefix, the rank after its last fingerprint; 0 if no fingerprint has the prefix.
     ends: Vec<u32>,
 }
 
@@ -112,25 +113,25 @@ impl PrefixEnds {
         Self { bits, ends: vec![0; 1 << bits] }
     }
 
-    /// Records ascending fingerprints; `first` is the rank of the first one.
+    /// Records ascending fingerprints. `first` is the rank of the first of them.
     #[inline(always)]
     pub(super) fn note(&mut self, first: u32, values: &[u64]) {
         let (down, last) = (u64::BITS - self.bits, self.ends.len() - 1);
         let ends = &mut self.ends[..];
-        // Stores instead of counting, because counting would wait for the previous store.
+        // Stores the end instead of incrementing a count, because an increment would wait for the previous store.
         for (end, value) in (first + 1..).zip(values) {
             ends[value.unbounded_shr(down) as usize & last] = end;
         }
     }
 }
 
-/// At most one in this number of fingerprints may share its prefix with too many others, so that its rank must be searched
-/// for. If there are more, full rows are faster.
+/// At most one fingerprint in this number may need a binary search for its rank, because too many share its prefix. If
+/// there are more, full rows are faster.
 const CROWDED: u64 = 4;
 
 impl<'a> PrefixStarts<'a> {
-    /// Creates the starts of these fingerprints from the records of all pieces; `None` if `rank_bits` bits do not determine
-    /// enough ranks. Some fingerprints may be equal.
+    /// Combines the records of all pieces of `values`. Returns `None` if `rank_bits` low bits of a rank do not determine
+    /// enough ranks. Also returns `None` if ranks of equal fingerprints would have to be found by a search.
     pub(super) fn of(
         values: &'a [u64],
         mut pieces: impl Iterator<Item = PrefixEnds>,
@@ -147,7 +148,7 @@ impl<'a> PrefixStarts<'a> {
             if alike > 1 << rank_bits {
                 crowded += alike;
                 let mut pairs = values.get(start as usize..next as usize)?.windows(2);
-                // Equal fingerprints have no bits to distinguish them.
+                // Equal fingerprints cannot be distinguished by a search.
                 if pairs.any(|pair| pair[0] == pair[1]) {
                     return None;
                 }
@@ -158,17 +159,17 @@ impl<'a> PrefixStarts<'a> {
         (crowded * CROWDED <= u64::from(start)).then_some(Self { values, bits, ranks })
     }
 
-    /// Returns the rank of a fingerprint; `low` contains its last bits.
+    /// Returns the rank of a fingerprint. `low` contains the low bits of the rank, and `bits` is their mask.
     #[inline(always)]
     fn rank(&self, value: u64, low: u32, bits: u32) -> u32 {
         let prefix = value.unbounded_shr(u64::BITS - self.bits) as usize;
         let (start, end) = (self.ranks[prefix], self.ranks[prefix + 1]);
         let first = start.wrapping_add(low.wrapping_sub(start) & bits);
-        // `bits` is the mask of the last bits, so `bits + 1` is the number of their values.
+        // `bits` is a mask of the low bits, so `bits + 1` is the number of their values.
         if end - start <= bits + 1 { first } else { self.rank_among(value, start, end) }
     }
 
-    /// Returns the rank of a fingerprint within this range of ranks.
+    /// Returns the rank of a fingerprint, by binary search in a range of ranks.
     #[cold]
     fn rank_among(&self, value: u64, start: u32, end: u32) -> u32 {
         let all = self.values.get(start as usize..end as usize).unwrap_or_default();
@@ -180,24 +181,24 @@ impl<'a> PrefixStarts<'a> {
 #[derive(Debug, Default)]
 pub(super) struct RowParts {
     words: Zeroed<u32>,
-    /// Number of 32-bit words in a row; all rows are of one type.
+    /// Number of 32-bit words in a row. All rows have the same type.
     words_a_row: usize,
-    /// The end of each part.
+    /// The end of each part, in rows.
     pub(super) ends: Vec<u32>,
 }
 
-/// Casts 32-bit words to rows.
+/// Reinterprets 32-bit words as rows.
 pub(super) fn of_words<R: TableRow>(words: &[u32]) -> &[R] {
     <[R]>::ref_from_bytes(words.as_bytes()).unwrap_or_default()
 }
 
 impl RowParts {
-    /// Allocates memory for this number of rows, with unspecified content.
+    /// Allocates memory for `rows` rows, whose contents are unspecified.
     pub(super) fn allocate<R: TableRow>(&mut self, rows: usize) -> Result<(&mut [R], &mut [u32])> {
         self.words_a_row = size_of::<R>() / size_of::<u32>();
         let words = rows.saturating_mul(self.words_a_row);
         if self.words.len() < words {
-            // The old content is not needed, and is released first.
+            // The old contents are not needed, so they are released before new memory is allocated.
             self.words = Zeroed::default();
             self.words = Zeroed::new(words)?;
         }
@@ -214,7 +215,7 @@ impl RowParts {
         self.part(part).as_bytes()
     }
 
-    /// Returns the rows of a part from all pieces, joined in `buffer` if there are several pieces.
+    /// Returns the rows of a part from all pieces. With several pieces, the rows are concatenated in `buffer`.
     pub(super) fn gathered<'r>(pieces: &[&'r Self], part: usize, buffer: &'r mut Vec<u32>) -> &'r [u32] {
         if let [parts] = pieces {
             return parts.part(part);
@@ -244,7 +245,7 @@ mod tests {
         (0..random.next() % 6).fold(value, |value, _| value ^ 1 << (random.next() % 64))
     }
 
-    /// Returns distinct ascending fingerprints: random ones, near ones, and some with the same prefix.
+    /// Returns distinct ascending fingerprints: random ones, near ones, and `alike` ones with the same prefix.
     fn ascending(seed: u64, count: usize, alike: usize) -> Vec<u64> {
         let mut random = SplitMix(seed);
         let mut values: Vec<u64> = Vec::new();
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn short_row_decodes_to_fingerprint_and_rank_for_prefixes_of_any_frequency() {
+    fn short_rows_decode_to_fingerprint_and_rank() {
         for (count, alike, bits, rank_bits) in
             [(5000, 0, 10, 5), (5000, 400, 10, 5), (5000, 100, 20, 0), (5, 0, 0, 3), (1, 0, 4, 0)]
         {
@@ -291,7 +292,7 @@ mod tests {
                 }
             }
         }
-        // All have the same prefix, and there are more of them than ranks of so few bits distinguish.
+        // All 5,000 fingerprints have the same prefix, so 5 low bits do not determine a rank, but 13 bits do.
         let values: Vec<u64> = (0..5000).collect();
         assert!(starts(&values, 10, 5).is_none());
         assert!(starts(&values, 10, 13).is_some());
@@ -311,9 +312,9 @@ mod tests {
     }
 
     #[test]
-    fn join_by_short_rows_finds_the_pairs_of_whole_rows() {
+    fn join_with_short_rows_finds_the_pairs_of_full_rows() {
         let all = [3, 1, 2, 5];
-        // With this number, wide blocks select a bucket by more bits than an entry has for a position.
+        // With 1,200,000 fingerprints, wide blocks select a bucket by more bits than an entry stores for a position.
         for (count, alike, radii) in
             [(9000, 0, &all[..]), (40_000, 300, &all), (150_000, 2000, &all), (1_200_000, 0, &all[2..3])]
         {
@@ -353,8 +354,8 @@ mod tests {
                 }
             }
         }
-        // If ranks cannot be recovered, rows are full: nearly all fingerprints have one prefix, or many are equal, but not
-        // in pairs.
+        // Rows must be full if ranks cannot be recovered: if nearly all fingerprints have the same prefix, or if many are
+        // equal.
         let mut many_equal = ascending(4, 20_000, 0);
         many_equal.extend([7; 300]);
         many_equal.sort_unstable();

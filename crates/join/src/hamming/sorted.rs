@@ -1,4 +1,4 @@
-//! Sorts fingerprints and merges equal ones: distributes them by their first bits, as in tables, and sorts each part.
+//! Sorts fingerprints and merges equal ones: distributes them by their first bits, as for tables, and sorts each part.
 
 use std::ops::Range;
 
@@ -11,18 +11,18 @@ use twindex::error::Result;
 use twindex::segment::sorted::sort;
 use twindex::sys::zeroed::Zeroed;
 
-/// Distinct fingerprints in ascending order, with the numbers at which each occurs.
+/// Distinct fingerprints in ascending order, with the numbers of all occurrences of each.
 #[derive(Debug, Default)]
 pub(crate) struct Distinct {
     pub(crate) values: Zeroed<u64>,
-    /// The start of each fingerprint's numbers, and the end of the last.
+    /// For each fingerprint, the start of its numbers in `numbers`, followed by the total number of numbers.
     pub(crate) starts: Zeroed<u32>,
-    /// The numbers of each fingerprint, ascending.
+    /// The numbers of all fingerprints, ascending for each fingerprint.
     pub(crate) numbers: Zeroed<u32>,
 }
 
 impl Distinct {
-    /// Sorts fingerprints: distributes them by their first bits, as in tables, and sorts each part in the cache.
+    /// Sorts fingerprints: distributes them to parts by their first bits, and sorts each part in the cache.
     pub(crate) fn of(
         values: FingerprintValues<'_>,
         resources: JoinResources<'_>,
@@ -33,7 +33,7 @@ impl Distinct {
         if count == 0 {
             return Ok(Self { starts: Zeroed::new(1)?, ..Self::default() });
         }
-        // The order of the input does not matter here.
+        // Treats sorted fingerprints as unsorted, so that they are distributed as well.
         let sides = [values.held().map_or(values, FingerprintValues::Held)];
         let bits = count.ilog2().saturating_sub(PART_BITS).clamp(1, PARTS_BITS_MAX);
         let threads = resources.threads.clamp(1, (count / THREAD_LEAST).max(1));
@@ -52,7 +52,7 @@ impl Distinct {
             starts: Zeroed::shared(count + 1, threads)?,
             numbers: Zeroed::shared(count, threads)?,
         };
-        // The start of each range of parts, and its number of distinct fingerprints.
+        // The start of each range of parts, and the number of distinct fingerprints in this range.
         let mut distinct: Vec<(usize, usize)> = Vec::new();
         let mut rest = (&mut all.values[..], &mut all.starts[..], &mut all.numbers[..]);
         let mut first = 0;
@@ -87,7 +87,7 @@ impl Distinct {
         for (_, parts) in distributed {
             spare.put(parts);
         }
-        // Makes the ranges consecutive, without duplicates.
+        // Removes the gaps that duplicates left at the end of each range.
         distinct.sort_unstable();
         let end = distinct.iter().map(|(_, len)| len).sum();
         std::thread::scope(|scope| {
@@ -105,7 +105,7 @@ impl Distinct {
         Ok(all)
     }
 
-    /// Returns the numbers of the fingerprint at a position.
+    /// Returns the numbers of the fingerprint at position `place`.
     #[inline]
     pub(crate) fn at(&self, place: u32) -> &[u32] {
         let place = place as usize;
@@ -113,7 +113,7 @@ impl Distinct {
     }
 }
 
-/// Moves ranges, given as start and length in ascending order, so that they follow one another from the front.
+/// Moves ranges, given as start and length in ascending order, to the front so that there are no gaps between them.
 fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
     let mut end = 0;
     for &(first, len) in stretches {
@@ -124,18 +124,18 @@ fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
     }
 }
 
-/// The target of sorting a range of parts, as in [`Distinct`].
+/// The output of sorting a range of parts, with fields as in [`Distinct`].
 struct SortedRows<'t> {
     values: &'t mut [u64],
     starts: &'t mut [u32],
     numbers: &'t mut [u32],
 }
 
-/// Working memory of a thread that sorts parts. Aligned so that threads share no cache line.
+/// Working memory of a thread that sorts parts, aligned so that threads share no cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct Sorting {
-    /// The number of bits by which rows are rotated.
+    /// Number of bits by which the fingerprints in rows are rotated left.
     turn: u32,
     buffer: Vec<u32>,
     items: Vec<u128>,
@@ -143,8 +143,8 @@ struct Sorting {
 }
 
 impl Sorting {
-    /// Sorts the rows of these parts from all pieces; returns the number of distinct fingerprints. `first` is the number of
-    /// earlier entries in `numbers`.
+    /// Sorts the rows of a range of parts, gathered from all pieces. Returns the number of distinct fingerprints. `first`
+    /// is the number of rows in earlier ranges.
     fn sort(
         &mut self,
         pieces: &[&RowParts],

@@ -2,31 +2,33 @@
 
 use twindex::error::Result;
 
-/// Reads a piece of fingerprints and passes them on in slices, each with the number of its first fingerprint.
+/// A function that reads a piece of the fingerprints and passes it on in slices, each with the number of its first
+/// fingerprint.
 pub type PieceReader<'a> = dyn Fn(Piece, &mut dyn FnMut(u32, &[u64]) -> Result<()>) -> Result<()> + Sync + 'a;
 
-/// One of `of` pieces of about equal length that together cover all fingerprints.
+/// One of `of` pieces of about equal length that together contain all fingerprints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// The number of this piece, from 0.
+    /// The number of this piece, counted from 0.
     pub number: usize,
-    /// Number of pieces.
+    /// The total number of pieces.
     pub of: usize,
 }
 
 impl Piece {
-    /// A single piece with all fingerprints.
+    /// The single piece that contains all fingerprints.
     pub const ALL: Self = Self { number: 0, of: 1 };
 }
 
-/// Fingerprints, numbered from 0.
+/// A sequence of fingerprints, numbered from 0.
 #[derive(Clone, Copy)]
 pub enum FingerprintValues<'a> {
-    /// In memory, ascending.
+    /// Fingerprints in memory, in ascending order.
     Sorted(&'a [u64]),
-    /// In memory, in any order.
+    /// Fingerprints in memory, in any order.
     Held(&'a [u64]),
-    /// This number of fingerprints, read piece by piece by this function, which must return the same ones each time.
+    /// The number of fingerprints, and a function that reads them by piece. The function must return the same fingerprints
+    /// at each call.
     Read(usize, &'a PieceReader<'a>),
 }
 
@@ -55,7 +57,7 @@ impl FingerprintValues<'_> {
         matches!(self, Self::Sorted(_))
     }
 
-    /// Passes the fingerprints of a piece on in slices.
+    /// Passes the fingerprints of a piece to `each`, in slices with the number of the first fingerprint.
     pub(crate) fn for_each_slice_of(
         &self,
         piece: Piece,

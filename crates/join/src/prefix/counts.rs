@@ -1,4 +1,4 @@
-//! Counts the sets that have each element in their prefix, in tables of a fixed size in which elements may collide.
+//! Counts in how many prefixes each element occurs, in tables of a fixed size in which elements may collide.
 
 use super::super::candidates::{PAIRS, PAIRS_LEAST};
 use super::super::threads::{on_each, on_threads};
@@ -6,9 +6,9 @@ use super::order::{HeadScratch, Ordered};
 use super::{CANDIDATES_MIN, CANDIDATES_PER_SET, LEAST, PIECES, part_of, spread};
 use twindex::error::Result;
 
-/// A filter of the elements in the prefixes of more than one set; false positives are possible.
+/// A filter for the elements in the prefixes of more than one set. It may have false positives.
 pub(super) struct SharedFilter {
-    /// Two bits per element, four elements per byte: 0 for no set, 1 for one set, 3 for more.
+    /// Two bits per element, four elements per byte: 0 if no prefix contains the element, 1 for one prefix, 3 for more.
     seen: Vec<u8>,
     bits: u32,
 }
@@ -25,12 +25,12 @@ impl SharedFilter {
 pub(super) struct ElementCounts {
     counts: Vec<u32>,
     bits: u32,
-    /// Elements in the prefixes of more sets are capped.
+    /// Maximum number of prefixes that contain an element that is not capped.
     pub(super) cap: u64,
     pub(super) largest: u32,
 }
 
-/// The part of both tables for elements with the same first bits.
+/// The slices of both tables for the elements of one part; see [`part_of`].
 struct CountPart<'t> {
     seen: &'t mut [u8],
     bits: u32,
@@ -38,7 +38,7 @@ struct CountPart<'t> {
     count_bits: u32,
 }
 
-/// Splits the tables into 2^`part_bits` parts.
+/// Splits each table into 2^`part_bits` parts.
 fn parts<'t>(
     shared: &'t mut SharedFilter,
     element_counts: &'t mut ElementCounts,
@@ -55,7 +55,7 @@ impl CountPart<'_> {
         for &element in elements {
             let at = spread(element, self.bits);
             let (byte, shift) = (&mut self.seen[at >> 2 & (self.seen.len() - 1)], 2 * (at & 3));
-            // The lower bit records the first set, the upper bit a second one.
+            // The lower bit is set by the first set, the upper bit by a second one.
             *byte |= (*byte >> shift << 1 & 2 | 1) << shift;
             let at = spread(element, self.count_bits) & (self.counts.len() - 1);
             self.counts[at] = self.counts[at].saturating_add(1);
@@ -63,7 +63,7 @@ impl CountPart<'_> {
     }
 }
 
-/// The elements that a thread has to count, by part. Aligned so that threads share no cache line.
+/// The elements that a thread found, by part of the tables. Aligned so that threads share no cache line.
 #[repr(align(128))]
 struct Finder<'r> {
     head_scratch: &'r mut HeadScratch,
@@ -86,10 +86,10 @@ impl ElementCounts {
         u64::from(self.largest) > self.cap
     }
 
-    /// Finds the cap at which elements lead neither to too many candidates nor to too many pairs.
+    /// Lowers the cap until it allows neither too many candidates nor too many pairs.
     ///
-    /// A set that shares an element with c - 1 others is in at least c - 1 pairs, and in more only through other elements.
-    /// So pairs are estimated by each set's most frequent element up to the cap.
+    /// A set that shares an element with c - 1 other sets is in at least c - 1 pairs, and in more only because of other
+    /// elements. The number of pairs of a set is therefore estimated from its most frequent element that is not capped.
     fn limit(
         &mut self,
         ordered: Ordered<'_>,
@@ -113,7 +113,7 @@ impl ElementCounts {
                     max.fill(0);
                     for &element in ordered.head(set, head_scratch)?.0 {
                         let count = self.count(element);
-                        // The smallest cap that does not cap the element.
+                        // Finds the smallest cap at which the element is not capped.
                         if let Some(within) = caps.partition_point(|&cap| cap >= count).checked_sub(1) {
                             max[within] = count.max(max[within]);
                         }
@@ -145,7 +145,7 @@ impl ElementCounts {
     }
 }
 
-/// Counts the elements of all prefixes, and finds the shared ones, in tables of at most `memory` bytes.
+/// Counts the elements of all prefixes and finds the shared ones. The filter takes at most `memory` bytes.
 pub(super) fn counted(
     ordered: Ordered<'_>,
     max_bucket: u64,
@@ -157,7 +157,7 @@ pub(super) fn counted(
     let all = (ordered.sets.elements() as f64 * (1.0 - ordered.threshold)) as u64 + ordered.sets.len() as u64;
     let bits = (8 * all).clamp(4, 4 * memory.max(LEAST) as u64).ilog2();
     let mut shared = SharedFilter { seen: vec![0; 1 << (bits - 2)], bits };
-    // The size does not depend on the memory, so results do not either.
+    // The size does not depend on the memory, so that results do not depend on it either.
     let element_count_bits = (all / 4).clamp(1 << 10, 1 << 22).ilog2();
     let mut element_counts = ElementCounts {
         counts: vec![0; 1 << element_count_bits],
@@ -165,14 +165,15 @@ pub(super) fn counted(
         cap: max_bucket,
         largest: 0,
     };
-    // Sets in the order of their scratch file.
+    // Sets in the order of their numbers, which is their order in the scratch file.
     let list: Vec<u32> = (0..ordered.sets.len() as u32).filter(|&set| ordered.sets.size(set) > 0).collect();
     let pieces: Vec<_> = ordered.pieces(&list, 0).collect();
-    // Threads first find elements, then each counts the elements of its own parts, so no two threads write to the same cell.
+    // Threads first find elements; then each thread counts the elements of its own parts. No two threads write to the same
+    // cell.
     let part_bits = head_scratches.len().next_power_of_two().ilog2().min(bits - 2).min(element_count_bits);
     let mut parts = parts(&mut shared, &mut element_counts, part_bits);
-    // Writes the memory first: reading it before the first write would cost a page fault for the shared zero page, and
-    // another one with a TLB shootdown on all other threads.
+    // Writes to the memory first: if it were read before the first write, there would be a page fault for the shared zero
+    // page, and another one with a TLB shootdown on all other threads.
     on_each(&mut parts, |_, part| {
         part.seen.fill(0);
         part.counts.fill(0);

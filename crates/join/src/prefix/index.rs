@@ -1,4 +1,4 @@
-//! An index of the sets of a block by their indexed prefix elements.
+//! Indexes the sets of a block by the indexed elements of their prefixes.
 
 use zerocopy::{Immutable, IntoBytes};
 
@@ -7,13 +7,13 @@ use super::{AHEAD, part_of, spread};
 use twindex::error::Result;
 use twindex_kernel::prefetch;
 
-/// A prefix element of a set that other sets may have in their prefix.
+/// An element of a set's prefix that other sets may have in their prefixes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SharedElement {
     pub(super) element: u64,
-    /// Number of elements of the set after this one.
+    /// Number of elements of the set after this one, in the order of elements.
     pub(super) elements_after: u32,
-    /// Number of capped elements of the set before this one, which are not looked up.
+    /// Number of capped elements of the set before this one. Capped elements are not looked up.
     pub(super) capped_elements: u32,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct SetPrefixes {
     pub(super) ends: Vec<ElementEnds>,
 }
 
-/// The end of a set's indexed elements, and the end of all its elements.
+/// The end of a set's indexed elements, and the end of all its prefix elements.
 #[derive(Clone, Copy)]
 pub(super) struct ElementEnds {
     pub(super) indexed: usize,
@@ -32,7 +32,7 @@ pub(super) struct ElementEnds {
 }
 
 impl SetPrefixes {
-    /// Iterates over the elements of each set, with the number of indexed ones at the front.
+    /// Iterates over the prefix elements of each set, with the number of indexed ones, which come first.
     pub(super) fn sets(&self) -> impl Iterator<Item = (&[SharedElement], usize)> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|ends| ends.all));
         starts
@@ -41,39 +41,39 @@ impl SetPrefixes {
     }
 }
 
-/// A posting: a set that has an element.
+/// A posting: a set that has an element in its prefix.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct SetPosting {
-    /// Position of the set in the block.
+    /// The position of the set in the block.
     pub(super) place: u32,
-    /// Number of elements of the set after this one.
+    /// Number of elements of the set after the element.
     pub(super) elements_after: u32,
 }
 
-/// A slot for an element, and the end of its postings; they begin at the end of the previous slot's postings.
+/// A slot for an element, and the end of its postings, which begin at the end of the previous slot's postings.
 #[derive(Clone, Copy, Debug, Default, IntoBytes, Immutable)]
 #[repr(C)]
 pub(super) struct ElementSlot {
-    /// Bits of the element that its slot does not determine. Two elements with the same slot and tag are treated as one;
-    /// sets then seem to share more elements, so fewer pairs are ruled out.
+    /// Bits of the element's hash that the slot does not determine. Two elements with the same slot and tag are treated as
+    /// one. Sets then seem to share more elements, so fewer pairs are ruled out.
     tag: u32,
     end: u32,
 }
 
-/// The indexed elements of a block, with their postings.
+/// Maps the indexed elements of a block to their postings.
 pub(super) struct PrefixIndex {
     /// Hash tables, selected by the first bits of an element's hash.
     parts: Vec<PrefixPart>,
     part_bits: u32,
 }
 
-/// A hash table with linear probing; at least a quarter of the slots are empty.
+/// A hash table with linear probing. At least a quarter of the slots are empty.
 struct PrefixPart {
-    /// The slots, after an extra empty one, whose end is the start of the first postings.
+    /// The slots, preceded by an empty slot whose end is the start of the first postings.
     slots: Vec<ElementSlot>,
     bits: u32,
-    /// The postings of each element, sorted by position in the block.
+    /// The postings of all elements; for each element, sorted by position in the block.
     postings: Vec<SetPosting>,
 }
 
@@ -92,14 +92,14 @@ impl PrefixIndex {
         &self.parts[part_of(element, self.part_bits)]
     }
 
-    /// Prefetches the first slot of the search for an element.
+    /// Prefetches the slot at which the search for an element begins.
     #[inline(always)]
     pub(super) fn prefetch_slot(&self, element: u64) {
         let part = self.part(element);
         prefetch(part.slots.as_bytes(), place(element, part.bits, self.part_bits) * size_of::<ElementSlot>());
     }
 
-    /// Prefetches the postings of an element from their most likely address.
+    /// Prefetches the postings of an element, assuming that its slot is the first one of the search.
     #[inline(always)]
     pub(super) fn prefetch_postings(&self, element: u64) {
         let part = self.part(element);
@@ -133,7 +133,7 @@ fn tag(element: u64) -> u32 {
 
 impl PrefixPart {
     fn of(block: &[SetPrefixes], part: usize, part_bits: u32) -> Self {
-        // First pass: numbers the elements, and counts the sets of each.
+        // First pass: assigns numbers to the elements, and counts the sets of each element.
         let mut numbers = ElementNumbers::new();
         let mut of_postings = Vec::new();
         let mut mine = PartPostings { part, part_bits, postings: Vec::new() };
@@ -147,12 +147,12 @@ impl PrefixPart {
             }
         }
         let ElementNumbers { slots, bits, mut counts, .. } = numbers;
-        // Postings follow the order of slots; each slot's postings begin where the previous ones end.
+        // Postings are in the order of slots; the postings of a slot begin where the postings of the previous slot end.
         let mut end = 0;
         let mut ends = Vec::with_capacity(slots.len() + 1);
         ends.push(ElementSlot::default());
         for slot in &slots {
-            // An empty slot has no count.
+            // The number of an empty slot is out of range, so it has no count.
             if let Some(count) = counts.get_mut(slot.number as usize) {
                 end += std::mem::replace(count, end);
             }
@@ -175,13 +175,13 @@ impl PrefixPart {
     }
 }
 
-/// Returns the first slot of the search for an element, in a part's table of 2^`bits` slots.
+/// Returns the slot at which the search for an element begins, in a part's table of 2^`bits` slots.
 #[inline(always)]
 fn place(element: u64, bits: u32, part_bits: u32) -> usize {
     spread(element, bits + part_bits) & ((1 << bits) - 1)
 }
 
-/// The indexed elements of one part, for a few sets at a time.
+/// Selects the postings of one part, for a few sets at a time.
 struct PartPostings {
     part: usize,
     part_bits: u32,
@@ -189,13 +189,13 @@ struct PartPostings {
 }
 
 impl PartPostings {
-    /// Returns the postings of these sets; the first set is at position `place`.
+    /// Returns the postings of these sets in this part. The first set is at position `place`.
     fn of(&mut self, heads: &SetPrefixes, mut place: u32) -> &[(u64, SetPosting)] {
         self.postings.resize(heads.shared_elements.len(), (0, SetPosting::default()));
         let mut count = 0;
         for (shared_elements, indexed) in heads.sets() {
             for shared_elements in &shared_elements[..indexed] {
-                // Always written, but kept only if it belongs to the part, to avoid a branch.
+                // Branch-free: each posting is written, and the count advances only if it belongs to this part.
                 self.postings[count] = (
                     shared_elements.element,
                     SetPosting { place, elements_after: shared_elements.elements_after },
@@ -208,7 +208,7 @@ impl PartPostings {
     }
 }
 
-/// Elements, numbered in order of first occurrence, with their counts.
+/// Assigns numbers to elements, in order of first occurrence, and counts their occurrences.
 struct ElementNumbers {
     /// A hash table that grows with the number of elements.
     slots: Vec<NumberSlot>,
@@ -217,7 +217,7 @@ struct ElementNumbers {
     counts: Vec<u32>,
 }
 
-/// A slot for an element.
+/// A slot for the number of an element.
 #[derive(Clone, Copy, IntoBytes, Immutable)]
 #[repr(C)]
 struct NumberSlot {
@@ -240,7 +240,7 @@ impl ElementNumbers {
         prefetch(self.slots.as_bytes(), at * size_of::<NumberSlot>());
     }
 
-    /// Returns the ID of an element, which is inserted if it is new, and increments its count.
+    /// Returns the number of an element, adding the element if it is new, and increments its count.
     #[inline(always)]
     fn of(&mut self, element: u64, part_bits: u32) -> u32 {
         let tag = tag(element);

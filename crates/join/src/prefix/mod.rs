@@ -1,31 +1,31 @@
-//! Candidate pairs by prefix filtering: an exact set-similarity join.
+//! Finds candidate pairs by prefix filtering: an exact set-similarity join.
 //!
-//! `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional filter
-//! of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008). All sets
-//! are sorted by the same order of elements. Then two sets x and y that share at least o elements share one of the
-//! first |x| - o + 1 elements of x and the first |y| - o + 1 of y. If rare elements come first, few candidates are
-//! found by accident.
+//! This is `AllPairs` (Bayardo, Ma and Srikant, *Scaling up all pairs similarity search*, WWW 2007) with the positional
+//! filter of `PPJoin` (Xiao, Wang, Lin and Yu, *Efficient similarity joins for near duplicate detection*, WWW 2008). All
+//! sets are sorted by the same order of elements. Two sets x and y with at least o common elements then have a common
+//! element among the first |x| - o + 1 elements of x and the first |y| - o + 1 elements of y. With rare elements first, few
+//! candidates are found by chance.
 //!
-//! With resemblance t, o is at least t |x| for any y, and at least 2 t / (1 + t) |y| if y is the smaller set. So larger sets
-//! look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 elements of smaller sets. No pair
-//! is missed.
+//! With resemblance t, o is at least t |x| for any y, and at least 2 t / (1 + t) |y| if y is the smaller set. Larger sets
+//! therefore look up their first (1 - t) |x| + 1 elements among the first (1 - t) / (1 + t) |y| + 1 elements of smaller
+//! sets, and no pair is missed.
 //!
-//! Differences from the papers, so that memory is bounded and most elements are never read:
+//! Differences from the papers, which bound the memory and avoid reading most elements:
 //!
-//! - The order is approximate: four classes, by the frequency of an element in a sample of the sets, counted in a table of a
-//!   fixed size in which elements may collide; within a class, by the elements themselves, which are hashes. Any order is
-//!   correct if all sets use the same one. So a prefix is found near the beginning of a set, without counting all elements.
-//! - Prefix elements that no other set has in its prefix, according to a table of counters, are neither stored nor looked
-//!   up.
-//! - Sets are indexed in blocks, by ascending size. Against each block, its own sets are looked up, then the following sets
-//!   up to the largest that can resemble a set of the block. A block's index is complete before the first lookup, so any
-//!   number of threads can look up sets at once.
-//! - Work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 candidates. Elements of more sets than the
-//!   cap are *capped*. A set with capped elements is paired with representatives only: the first and the previous set with
-//!   the same capped elements, and the first and the previous set with each of them. So families of sets that share only
-//!   capped elements stay connected, at linear cost. The cap is `max_bucket`, or less if that would allow more than
-//!   [`CANDIDATES_PER_SET`] or about [`PAIRS`](super::candidates::PAIRS) per set. It depends on the sets alone, so results
-//!   do not depend on memory.
+//! - The order of elements is approximate: four classes, by the frequency of an element in a sample of the sets; within a
+//!   class, by the elements themselves, which are hashes. Frequencies are counted in a table of a fixed size, in which
+//!   elements may collide. Any order is correct if all sets use the same one. A prefix is thus found near the beginning of
+//!   a set, without counting all elements.
+//! - Prefix elements that are in no other set's prefix, according to a table of counters, are neither stored nor looked up.
+//! - Sets are indexed in blocks, by ascending size. The sets of a block are looked up in the block's index, then all
+//!   following sets that are small enough to resemble a set of the block. The index is complete before the first lookup, so
+//!   any number of threads can look up sets at the same time.
+//! - The work is bounded. An element in the prefixes of c sets leads to up to c^2 / 2 candidates. Elements of more sets
+//!   than the cap are *capped*: a set with capped elements is paired only with the first and the previous set that have the
+//!   same capped elements, and with the first and the previous set of each of these elements. Families of sets that share
+//!   only capped elements thus stay connected, in linear time. The cap is `max_bucket`, or less if there would be more than
+//!   [`CANDIDATES_PER_SET`] candidates or about [`PAIRS`](super::candidates::PAIRS) pairs per set. It depends only on the
+//!   sets, so the results do not depend on the memory.
 
 mod counts;
 mod index;
@@ -46,53 +46,55 @@ use super::threads::on_threads;
 use twindex::error::Result;
 use twindex_sketch::nearness::{least_intersection, least_part};
 
-/// The number of candidates, the cap, and its effects.
+/// The number of candidates of a join, and statistics of capped elements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Prefixes {
-    /// Number of pairs passed on.
+    /// Number of pairs that were passed on.
     pub candidates: u64,
-    /// Number of capped elements: those in the prefixes of more than `cap` sets.
+    /// Number of capped elements, which are in the prefixes of more than `cap` sets.
     pub capped: u64,
-    /// Number of sets whose prefix contains the most frequent element. An upper bound if no element is capped, because it is
-    /// counted in a table in which elements may collide.
+    /// Number of sets whose prefix contains the most frequent element. If no element is capped, this is an upper bound,
+    /// because elements may collide in the table of counters.
     pub largest: u64,
-    /// The cap: `max_bucket`, or less to bound the work.
+    /// The cap: `max_bucket`, or less if there would be too many candidates or pairs.
     pub cap: u64,
 }
 
-/// Number of pairs in a batch.
+/// Number of pairs after which a batch is passed on.
 const BATCH: usize = 1 << 14;
-/// Maximum bytes per indexed element: as an element of a prefix, with one more that is only looked up; during construction,
-/// by itself, with its number, and in two tables of fewer than three slots each; and with its posting.
+/// Maximum memory per indexed element, in bytes. An element is stored as a prefix element, next to one that is only looked
+/// up. While the index is built, the element is also stored by itself, with its number, and in two tables of fewer than
+/// three slots each. Finally, it has a posting.
 const INDEXED_BYTES: usize = 2 * size_of::<SharedElement>()
     + 12
     + size_of::<u32>()
     + 6 * size_of::<ElementSlot>()
     + size_of::<SetPosting>();
-/// Candidates per set, counted once for each shared element, above which the cap is lowered, unless the total is below
-/// `CANDIDATES_MIN`.
+/// Number of candidates per set above which the cap is lowered, unless the total is below `CANDIDATES_MIN`. A candidate is
+/// counted once for each shared element.
 pub const CANDIDATES_PER_SET: u64 = 4_000;
-/// The total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
+/// Total number of candidates below which the cap is not lowered; see [`CANDIDATES_PER_SET`].
 const CANDIDATES_MIN: u64 = 1_000_000_000;
-/// Postings of an element are prefetched this number of lookups ahead, its slot twice as many.
+/// Number of lookups between the current lookup and the one whose postings are prefetched. Slots are prefetched twice as
+/// early.
 const AHEAD: usize = 8;
 /// Number of pieces per thread that are processed before their results are passed on.
 const PIECES: usize = 8;
-/// Minimum memory of each part.
+/// Minimum memory, in bytes, of a block's index and of the filter.
 const LEAST: usize = 1 << 16;
 
-/// Passes pairs of sets to `each`, in batches: all pairs whose resemblance is at least `threshold`, above 0, and others. The
-/// pairs of one set are consecutive; it is the first of each pair, and the larger one. Each pair comes once, or up to twice
-/// if elements are capped. Up to `threads` threads work; `each` is called on the calling thread only. The result depends
-/// neither on the number of threads nor on `memory`.
+/// Passes all pairs of sets whose resemblance is at least `threshold`, which must be above 0, and some other pairs to
+/// `each`, in batches. The pairs of a set are consecutive, with this set first; the other sets are not larger. Each pair is
+/// passed once, or up to twice if elements are capped. Up to `threads` threads work, but `each` is called only on the
+/// calling thread. The result depends on neither the number of threads nor `memory`.
 ///
-/// Takes about `memory` bytes, at least 1 MiB, up to 16 MiB more for counters, and 16 bytes per set; threads that this
-/// memory does not suffice for are not started. If elements are capped, pairs may be missing (see [`Prefixes::capped`]), and
+/// Memory: about `memory` bytes, at least 1 MiB; up to 16 MiB for counters; and 16 bytes per set. Fewer threads are started
+/// if the memory does not suffice for all. If elements are capped, pairs may be missing (see [`Prefixes::capped`]), and
 /// each set with capped elements takes up to 60 bytes more.
 ///
-/// Time: linear in the prefixes of the sets, about 1 - `threshold` of their elements, and in the pairs of sets that share a
-/// prefix element: at most about [`PAIRS`](super::candidates::PAIRS) per set, or 20 million in total.
+/// Time: linear in the number of prefix elements, about 1 - `threshold` of all elements, and in the number of pairs of sets
+/// that share a prefix element: at most about [`PAIRS`](super::candidates::PAIRS) per set, or 20 million in total.
 ///
 /// # Errors
 /// [`Error::Io`](twindex::Error::Io) from the scratch file of `sets`, or the error of `each`.
@@ -108,7 +110,7 @@ pub fn prefix_candidates<E: From<twindex::Error>>(
     let list = sets.by_size();
     let ordered = Ordered { sets, classes: &classes, threshold };
     let max = ((memory / 2).max(LEAST) / INDEXED_BYTES).min(1 << 30);
-    // Each thread has a state for every set of a block.
+    // Each thread has a `PairState` for every set of a block.
     let most_sets = max / 4;
     let known = size_of::<PairState>() * most_sets.min(sets.len()).max(1);
     let threads = threads.min(memory / 8 / known).max(1);
@@ -141,14 +143,14 @@ pub fn prefix_candidates<E: From<twindex::Error>>(
     Ok(join.found)
 }
 
-/// Hashes an element to a number below 2^bits.
+/// Hashes an element to a number below 2^`bits`.
 #[inline(always)]
 fn spread(element: u64, bits: u32) -> usize {
-    // Elements are usually hashes, but callers may pass any numbers.
+    // Multiplies by an odd constant, because callers may pass elements that are not hashes.
     (element.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - bits)) as usize
 }
 
-/// Returns the part of an element, below 2^`part_bits`; 0 if there is one part.
+/// Returns the part of an element, a number below 2^`part_bits`; 0 if `part_bits` is 0.
 #[inline(always)]
 fn part_of(element: u64, part_bits: u32) -> usize {
     element.wrapping_mul(0x9E37_79B9_7F4A_7C15).unbounded_shr(u64::BITS - part_bits) as usize
@@ -156,20 +158,20 @@ fn part_of(element: u64, part_bits: u32) -> usize {
 
 struct PrefixJoin<'a> {
     ordered: Ordered<'a>,
-    /// The nonempty sets, by size.
+    /// The nonempty sets, sorted by size.
     list: &'a [u32],
     shared: &'a SharedFilter,
     element_counts: &'a ElementCounts,
-    /// A block is full at this number of postings, or of sets.
+    /// The number of postings, or of sets, at which a block is full.
     max: usize,
     most_sets: usize,
     found: Prefixes,
     batch: Vec<(u32, u32)>,
-    /// Scratch for each thread.
+    /// Working memory of each thread.
     head_scratches: Vec<HeadScratch>,
 }
 
-/// The sets that have a capped element, or the same capped elements.
+/// The sets that have a given capped element, or that have the same capped elements.
 #[derive(Clone, Copy)]
 struct Star {
     first: u32,
@@ -178,7 +180,7 @@ struct Star {
 }
 
 impl Star {
-    /// Adds a set to the star of `key`, and its partners in the star to `partners`; returns the number of sets in the star.
+    /// Adds a set to the star of `key`, and appends its partners to `partners`. Returns the number of sets in the star.
     fn add<K: Hash + Eq>(stars: &mut HashMap<K, Self>, key: K, set: u32, partners: &mut Vec<u32>) -> u32 {
         let star = stars.entry(key).or_insert(Self { first: set, last: set, sets: 0 });
         if star.sets > 0 {
@@ -191,7 +193,7 @@ impl Star {
 }
 
 impl PrefixJoin<'_> {
-    /// Pairs the sets that have capped elements with their representatives.
+    /// Pairs the sets that have capped elements with the representatives of these elements.
     fn stars<E: From<twindex::Error>>(
         &mut self,
         each: &mut impl FnMut(&[(u32, u32)]) -> std::result::Result<(), E>,
@@ -267,7 +269,7 @@ impl PrefixJoin<'_> {
         }
         drop(own);
         drop(heads);
-        // The sets after the block, up to the largest that can resemble the block's largest.
+        // Then looks up the sets after the block, up to the largest set that can resemble the block's largest set.
         let largest = ordered.sets.size(list[end - 1]);
         let near = |&set: &u32| ordered.could_resemble(largest, ordered.sets.size(set));
         let list = &list[..end + list[end..].partition_point(near)];
@@ -287,7 +289,7 @@ impl PrefixJoin<'_> {
         Ok(end)
     }
 
-    /// Returns the prefixes of the sets from `start` on, up to the size of a block.
+    /// Returns the prefixes of the sets from `start` on, until a block is full.
     fn heads_from(&mut self, start: usize) -> Result<Vec<SetPrefixes>> {
         let (ordered, shared, element_counts, list) =
             (self.ordered, self.shared, self.element_counts, self.list);
@@ -334,7 +336,7 @@ impl PrefixJoin<'_> {
     }
 }
 
-/// Returns the prefix elements of these sets that other sets share and that are not capped.
+/// Returns the prefix elements of these sets that are shared with other sets and not capped.
 fn heads_of(
     ordered: Ordered<'_>,
     sets: &[u32],
@@ -357,7 +359,7 @@ fn heads_of(
         let shared_elements = &mut heads.shared_elements[start..];
         let (mut count, mut capped_elements, mut found_by) = (0, 0, 0);
         for (i, &element) in head.iter().enumerate() {
-            // Always written, but kept only if shared, to avoid an unpredictable branch.
+            // Branch-free: each element is written, and the count advances only if the element is shared.
             let is_shared = shared.has(element);
             shared_elements[count] =
                 SharedElement { element, elements_after: size - 1 - i as u32, capped_elements };
@@ -377,9 +379,9 @@ fn heads_of(
 /// The state of a set of the block during the lookup of another set.
 #[derive(Clone, Copy, Debug, Default)]
 struct PairState {
-    /// Number of common elements found.
+    /// Number of common elements found so far.
     shared: u32,
-    /// Minimum number of common elements; more than exist if the pair is ruled out.
+    /// Minimum number of common elements; [`Self::OUT`] if the pair is ruled out.
     min: u32,
 }
 
@@ -387,27 +389,27 @@ impl PairState {
     const OUT: u32 = u32::MAX;
 }
 
-/// Working memory of a thread that looks up sets, and the pairs found. Aligned so that threads share no cache line.
+/// Working memory of a thread that looks up sets, and the pairs it found. Aligned so that threads share no cache line.
 #[derive(Default)]
 #[repr(align(128))]
 struct PrefixLookup {
-    /// States by position in the block; all zeros between two lookups.
+    /// States by position in the block; all zero between two lookups.
     seen: Vec<PairState>,
     touched: Vec<u32>,
     found: Vec<(u32, u32)>,
 }
 
-/// A block of sets that lookups can find.
+/// A block of indexed sets.
 #[derive(Clone, Copy)]
 struct SetBlock<'a> {
     ordered: Ordered<'a>,
-    /// The sets of the block, by size.
+    /// The sets of the block, sorted by size.
     members: &'a [u32],
     index: &'a PrefixIndex,
 }
 
 impl SetBlock<'_> {
-    /// Finds the sets of the block before `place` that may resemble a set with these elements.
+    /// Finds the sets of the block before position `place` that may resemble `set`, whose prefix elements are given.
     fn look_up(&self, set: u32, shared_elements: &[SharedElement], place: usize, looker: &mut PrefixLookup) {
         let PrefixLookup { seen, touched, found } = looker;
         if seen.len() < self.members.len() {
@@ -420,7 +422,7 @@ impl SetBlock<'_> {
         for (number, &SharedElement { element, elements_after, capped_elements }) in
             shared_elements.iter().enumerate()
         {
-            // Prefetches the slot of a later element, and the postings of a nearer one.
+            // Prefetches the slot of a later element, and the postings of an element in between.
             if let Some(later) = shared_elements.get(number + 2 * AHEAD) {
                 self.index.prefetch_slot(later.element);
             }
@@ -428,7 +430,7 @@ impl SetBlock<'_> {
                 self.index.prefetch_postings(later.element);
             }
             let postings = self.index.postings(element);
-            // Usually all sets are large enough.
+            // Skips sets that are too small; usually there are none.
             let is_small = |posting: &SetPosting| (posting.place as usize) < first;
             let from =
                 if postings.first().is_some_and(is_small) { postings.partition_point(is_small) } else { 0 };
@@ -439,8 +441,8 @@ impl SetBlock<'_> {
                     let other = sets.size(self.members[posting.place as usize]) as usize;
                     seen.min = least_intersection(size + other, threshold) as u32;
                 }
-                // Elements are ordered, so all common elements before this one have been counted: this one is indexed for
-                // the smaller set, so they are, too.
+                // Elements are in the same order in both sets. This element is indexed for the smaller set, so all earlier
+                // common elements are indexed, too, and have been counted.
                 seen.shared += 1;
                 let at_most = u64::from(seen.shared)
                     + u64::from(capped_elements)
@@ -457,7 +459,7 @@ impl SetBlock<'_> {
                 found.push((set, self.members[place as usize]));
             }
         }
-        found[before..].sort_unstable(); // the order of sets in their scratch file
+        found[before..].sort_unstable(); // in the order of sets in the scratch file
     }
 }
 
@@ -469,7 +471,7 @@ mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
 
-    /// Families of sets: copies with changed elements, which few or many sets have.
+    /// Returns families of sets: copies with some elements replaced by elements that few or many sets have.
     fn families(seed: u64, count: usize, max: u64) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets: Vec<BTreeSet<u64>> = Vec::new();
@@ -568,9 +570,9 @@ mod tests {
     }
 
     #[test]
-    fn blocks_find_what_one_index_finds() {
+    fn several_blocks_find_the_same_near_pairs_as_one() {
         let dir = tempfile::tempdir().unwrap();
-        // At least 40,000 postings; the minimum memory holds a few hundred.
+        // There are at least 40,000 postings, but the minimum memory holds only a few hundred.
         let sets = families(9, 3000, 300);
         let stored = stored(&sets, dir.path(), usize::MAX);
         let whole = candidates(&stored, 0.5, usize::MAX, 1 << 30, 1);
@@ -588,7 +590,7 @@ mod tests {
         }
     }
 
-    /// Families of sets that all resemble one set: each replaces `changed` elements by its own.
+    /// Returns families of `count` sets. Each set equals the family's common set, except for `changed` elements of its own.
     fn crowd(seed: u64, families: usize, count: usize, size: usize, changed: usize) -> Vec<Vec<u64>> {
         let mut random = SplitMix(seed);
         let mut sets = Vec::new();
@@ -607,7 +609,7 @@ mod tests {
         sets
     }
 
-    /// Returns the components formed by near pairs among the candidates.
+    /// Returns the component of each set if near pairs among `pairs` are joined.
     fn components(stored: &ShingleSets, pairs: &[(u32, u32)], threshold: f64) -> Vec<u32> {
         let mut forest = super::super::Forest::new(stored.len() as u32);
         for &(a, b) in pairs {
@@ -619,7 +621,7 @@ mod tests {
     }
 
     #[test]
-    fn capped_elements_cost_linear_work_are_counted_and_leave_families_connected() {
+    fn capped_elements_take_linear_work_and_keep_families_connected() {
         let dir = tempfile::tempdir().unwrap();
         let stored = stored(&crowd(11, 3, 2000, 40, 1), dir.path(), usize::MAX);
         let families: Vec<u32> = (0..6000).map(|set| set / 2000 * 2000).collect();
@@ -630,7 +632,7 @@ mod tests {
         assert!(summary.capped > 0 && summary.cap == 100 && summary.largest > 1000, "{summary:?}");
         assert!(capped.len() < 30 * 6000 && all.len() > 20 * capped.len(), "{} {}", capped.len(), all.len());
         assert_eq!(components(&stored, &capped, 0.8), families);
-        // The result does not depend on the memory.
+        // The result must not depend on the memory.
         let (again, small) = candidates(&stored, 0.8, 100, 0, 1);
         assert_eq!((again, small), (capped.clone(), summary));
         let (again, threads) = candidates(&stored, 0.8, 100, 1 << 24, 3);
@@ -638,11 +640,11 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_is_lowered_where_it_would_allow_more_pairs_than_the_bound() {
+    fn cap_is_lowered_if_pairs_would_exceed_the_bound() {
         let dir = tempfile::tempdir().unwrap();
         let stored = stored(&crowd(12, 2, 7000, 24, 1), dir.path(), usize::MAX);
         let (pairs, summary) = candidates(&stored, 0.8, 10_000, 1 << 24, 2);
-        // Without a cap there would be 49 million pairs, most of them near.
+        // Without a cap, there would be 49 million pairs, most of them near.
         assert!(summary.cap < 7000 && summary.capped > 0 && summary.largest > 5000, "{summary:?}");
         assert!(pairs.len() < 25_000_000, "{}", pairs.len());
         let families: Vec<u32> = (0..14_000).map(|set| set / 7000 * 7000).collect();

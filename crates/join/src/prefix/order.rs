@@ -1,4 +1,4 @@
-//! The global order of elements, and the prefix of each set in it.
+//! Defines the global order of elements, and computes the prefix of each set in this order.
 
 use std::ops::Range;
 
@@ -8,18 +8,18 @@ use super::spread;
 use twindex::error::Result;
 use twindex_sketch::nearness::{could_resemble, least_intersection, least_part};
 
-/// The frequency class of each element, from 0 for rare to 3, four classes per byte.
+/// The frequency class of each element, from 0 (rare) to 3, with four classes in a byte.
 pub(in super::super) struct FrequencyClasses(Vec<u8>);
 
 impl FrequencyClasses {
-    /// The table has 2^20 entries of 2 bits, a quarter of a megabyte, and fits in the cache.
+    /// The table has 2^20 entries of 2 bits: 256 KiB, which fit in the cache.
     const BITS: u32 = 20;
-    /// Number of elements to count: as many as the table has entries.
+    /// Number of elements to sample: as many as the table has entries.
     const SAMPLE: u64 = 1 << Self::BITS;
-    /// The count at which each next class begins.
+    /// The minimum counts of the classes 1, 2 and 3.
     const STEPS: [u8; 3] = [4, 16, 64];
 
-    /// Counts the elements of every n-th set.
+    /// Counts the elements of every n-th set, so that about [`Self::SAMPLE`] elements are counted.
     pub(in super::super) fn of(sets: &ShingleSets) -> Result<Self> {
         let mut counts = vec![0_u8; 1 << Self::BITS];
         let step = sets.elements().div_ceil(Self::SAMPLE).max(1) as usize;
@@ -51,7 +51,7 @@ pub(super) struct Ordered<'a> {
     pub(super) threshold: f64,
 }
 
-/// Working memory of [`Ordered::head`]. Aligned so that threads share no cache line.
+/// Working memory of [`Ordered::head`], aligned so that threads share no cache line.
 #[derive(Default)]
 #[repr(align(128))]
 pub(super) struct HeadScratch {
@@ -60,7 +60,7 @@ pub(super) struct HeadScratch {
 }
 
 impl Ordered<'_> {
-    /// Returns the prefix of a set: the elements to look up, and the number of them to index.
+    /// Returns the prefix of a set: the elements to look up, and the number of leading ones to index.
     pub(super) fn head<'r>(&self, set: u32, head_scratch: &'r mut HeadScratch) -> Result<(&'r [u64], usize)> {
         let HeadScratch { read, head } = head_scratch;
         read.clear();
@@ -77,8 +77,8 @@ impl Ordered<'_> {
                 if found == wanted {
                     break;
                 }
-                // Writes every element, and overwrites elements of other classes: this is cheaper than a mispredicted
-                // branch.
+                // Branch-free: each element is written, and the count advances only if it belongs to the class. A
+                // mispredicted branch would cost more.
                 head[found] = element;
                 found += usize::from(self.classes.of_element(element) == class);
             }
@@ -86,7 +86,7 @@ impl Ordered<'_> {
         Ok((&head[..found], indexed))
     }
 
-    /// Returns the maximum length of the [head](Self::head) of a set.
+    /// Returns the maximum length of the prefix that [`head`](Self::head) returns for a set.
     pub(super) fn head_most(&self, set: u32) -> usize {
         let size = self.sets.size(set) as usize;
         size + 1 - least_part(size, self.threshold)
@@ -96,18 +96,17 @@ impl Ordered<'_> {
         could_resemble(small, large, self.threshold)
     }
 
-    /// Splits a list of sets into pieces for threads.
+    /// Splits the sets of `list` from `start` on into pieces, each processed by one thread.
     pub(super) fn pieces(&self, list: &[u32], start: usize) -> impl Iterator<Item = Range<usize>> {
         cut(start..list.len(), (PIECE_SETS, PIECE_ELEMENTS), |at| self.sets.size(list[at]))
     }
 }
 
-/// Maximum number of elements, and of sets, that a thread processes at once, so that pieces are short and need little
-/// memory.
+/// Maximum number of elements of the sets in a piece, and of sets in a piece. Small pieces take little time and memory.
 const PIECE_ELEMENTS: u64 = 1 << 17;
 const PIECE_SETS: usize = 1 << 8;
 
-/// Returns the number of a set's first elements to index, so that sets of at least its `size` find it.
+/// Returns the number of elements at the start of a set to index, so that all resembling sets that are not smaller find it.
 fn indexed_part(size: usize, threshold: f64) -> usize {
     (size + 1).saturating_sub(least_intersection(2 * size, threshold))
 }

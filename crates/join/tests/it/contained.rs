@@ -1,5 +1,5 @@
-//! Checks the documents that contain texts or are contained in them, found by reading all sets once, against counting all
-//! pairs.
+//! Tests containment queries (all documents that contain a text or are contained in it) against comparing all pairs of
+//! sets.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher};
 use twindex_join::{ContainmentHit, ContainmentQueries};
 use twindex_kernel::splitmix::SplitMix;
 
-/// Returns sets that are parts of others, some with frequent elements, some empty.
+/// Returns sets. Some are parts of others, some have frequent elements, and some are empty.
 fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
     let mut sets: Vec<Vec<u64>> = Vec::new();
     for _ in 0..count {
@@ -27,8 +27,8 @@ fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
     sets
 }
 
-/// Creates an index of these sets, in several segments and the log. Every seventh document was replaced by a second version,
-/// every eleventh was deleted, and every third is marked.
+/// Creates an index of these sets with several segments and a log. Every seventh document is replaced by a second version,
+/// every eleventh is deleted, and every third is marked.
 fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, Vec<u64>>) {
     let params = Params::builder().minhash(4, 3).sets().marks().build().unwrap();
     let empty: Sketch = Sketcher::new(&params).unwrap().sketch("").unwrap();
@@ -60,7 +60,7 @@ fn index(path: &std::path::Path, sets: &[Vec<u64>]) -> (Index, BTreeMap<String, 
 }
 
 #[test]
-fn texts_and_documents_of_which_one_contains_the_other_are_those_of_the_definition() {
+fn containment_queries_find_exactly_the_pairs_of_the_definition() {
     let (mut over, mut under, mut batches) = (0, 0, 0);
     for seed in 0..6 {
         let mut random = SplitMix(seed);
@@ -122,7 +122,7 @@ fn texts_and_documents_of_which_one_contains_the_other_are_those_of_the_definiti
 }
 
 #[test]
-fn index_without_sets_unsorted_set_and_share_out_of_range_are_refused() {
+fn containment_queries_refuse_invalid_index_set_and_share() {
     let with = Params::builder().minhash(4, 3).sets().build().unwrap();
     let without = Params::builder().simhash(3).minhash(4, 3).build().unwrap();
     let error = ContainmentQueries::new(&without, 0.8, 1 << 20).unwrap_err();

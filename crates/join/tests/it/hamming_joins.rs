@@ -1,5 +1,5 @@
-//! Checks that joins and batches of queries are exact for every radius and distribution of fingerprints, against comparing
-//! all pairs one by one; and that results depend on neither threads, memory, segments nor the strategy.
+//! Tests joins and batches of queries against comparing all pairs, for each radius and many distributions of fingerprints.
+//! Results must not depend on threads, memory, segments or the strategy.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ fn flipped(random: &mut SplitMix, value: u64, bits: u64) -> u64 {
     (0..bits).fold(value, |value, _| value ^ 1 << (random.next() % 64))
 }
 
-/// Returns sets of fingerprints that are easy for tables, and sets that are not.
+/// Returns named sets of fingerprints: some that tables handle well, and some that they handle badly.
 fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
     let mut random = SplitMix(seed);
     let mut sets = BTreeMap::new();
@@ -28,13 +28,13 @@ fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
         clustered.push(value.unwrap_or_else(|| random.next()));
     }
     sets.insert("clustered", clustered);
-    // One block is the same in all fingerprints, and most of another block.
+    // One block is equal in all fingerprints, and another block in most of them.
     let hot = |random: &mut SplitMix| {
         let value = random.next();
         if value.is_multiple_of(8) { value >> 16 } else { value >> 16 & !(0xffff << 20) }
     };
     sets.insert("a hot block", (0..5000).map(|_| hot(&mut random)).collect());
-    // Fingerprints differ only in some scattered bits.
+    // Fingerprints differ only in a few scattered bits.
     let scattered = 0x8421_9bd7_0f3c_5a69;
     sets.insert("few bits", (0..5000).map(|_| random.next() & scattered).collect());
     sets.insert("hardly any bits", (0..1500).map(|_| random.next() & 0x8001_0840_2100_0c11).collect());
@@ -45,7 +45,7 @@ fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
     sets.insert("hardly any", vec![7, 7, 8, u64::MAX]);
     sets.insert("one", vec![0]);
     sets.insert("none", Vec::new());
-    // Identical fingerprints, and fingerprints near them.
+    // Some fingerprints are identical, or near to identical ones.
     let pool: Vec<u64> = (0..40).map(|_| random.next()).collect();
     sets.insert(
         "identical",
@@ -56,7 +56,7 @@ fn sets(seed: u64) -> BTreeMap<&'static str, Vec<u64>> {
 
 type Pairs = Vec<(u32, u32, u32)>;
 
-/// Returns all pairs within 10 bits, inside one set or across two, by brute force.
+/// Returns all pairs within 10 bits, inside one set or between two sets, by brute force.
 fn defined(left: &[u64], right: Option<&[u64]>) -> Pairs {
     let mut pairs = Vec::new();
     for (a, x) in (0_u32..).zip(left) {
@@ -80,7 +80,7 @@ fn within(all: &Pairs, radius: u32) -> Pairs {
 }
 
 #[test]
-fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
+fn joins_find_all_pairs_once_at_every_radius() {
     let dir = tempfile::tempdir().unwrap();
     for (name, set) in sets(1) {
         let (left, right) = set.split_at(set.len() / 2);
@@ -134,14 +134,14 @@ fn joins_of_fingerprints_find_all_pairs_of_any_set_at_every_radius_once() {
     }
 }
 
-/// 16 bits cannot distinguish the fingerprints of a part with more than 2^16 fingerprints.
+/// 16 bits cannot store all positions in a part of more than 2^16 fingerprints.
 #[test]
-fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
+fn part_of_more_than_65536_fingerprints_is_joined_correctly() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = SplitMix(4);
     let mut set: Vec<u64> = Vec::new();
     for at in 0..80_000_usize {
-        // The first bits of all blocks are equal, so all fingerprints of a table are in one part; the other bits form
+        // The first bits of all blocks are equal, so all fingerprints of a table are in one part. The other bits form
         // buckets.
         let new = random.next() & 0x0fff_0fff_0fff_0fff;
         let earlier = set.get(random.next() as usize % (at + 1)).copied();
@@ -189,8 +189,8 @@ fn a_part_of_more_than_65536_fingerprints_is_joined_as_any() {
     }
 }
 
-/// Creates an index with several segments and a memtable, with some documents deleted or replaced; returns it with its live
-/// documents.
+/// Creates an index with several segments and a memtable. Some documents are deleted or replaced. Returns the index and its
+/// live documents.
 fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (Index, BTreeMap<u64, u64>) {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join(name), params).unwrap();
@@ -198,7 +198,7 @@ fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (I
     let mut live = BTreeMap::new();
     for (at, part) in set.chunks(set.len().div_ceil(commits)).enumerate() {
         for (i, &value) in part.iter().enumerate() {
-            // Keys of the segments alternate.
+            // Each segment has keys between the keys of the other segments.
             let key = (i * commits + at) as u64;
             writer.put(key, Fingerprint(value)).unwrap();
             live.insert(key, value);
@@ -217,7 +217,7 @@ fn index(dir: &tempfile::TempDir, name: &str, set: &[u64], commits: usize) -> (I
 }
 
 #[test]
-fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_memory() {
+fn document_pairs_are_sorted_by_key_for_any_segments_and_memory() {
     let dir = tempfile::tempdir().unwrap();
     for (name, set) in sets(2) {
         if set.len() < 1000 || name == "hardly any bits" || name == "a ball" {
@@ -264,7 +264,7 @@ fn pairs_of_documents_come_sorted_by_key_whatever_segments_deletes_threads_and_m
 }
 
 #[test]
-fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
+fn index_beyond_memory_is_read_in_pieces_for_every_codec() {
     let dir = tempfile::tempdir().unwrap();
     let mut random = SplitMix(5);
     let mut set: Vec<u64> = (0..20_000).map(|_| random.next()).collect();
@@ -306,7 +306,7 @@ fn an_index_that_memory_does_not_hold_is_read_in_pieces_whatever_its_codec() {
 }
 
 #[test]
-fn answers_are_the_same_by_probes_merge_and_scan() {
+fn probes_merge_and_scan_give_the_same_answers() {
     let dir = tempfile::tempdir().unwrap();
     for (name, set) in sets(3).into_iter().filter(|(name, _)| ["clustered", "a hot block"].contains(name)) {
         let (one, live) = index(&dir, name, &set, 3);
@@ -426,7 +426,7 @@ fn near_pairs_of_many_fingerprints_do_not_depend_on_threads_or_memory() {
 }
 
 #[test]
-fn the_first_failure_ends_a_join_and_is_returned_whatever_the_threads() {
+fn first_error_ends_a_join_and_is_returned() {
     let dir = tempfile::tempdir().unwrap();
     let set = &sets(4)["clustered"];
     for threads in [1, 4] {

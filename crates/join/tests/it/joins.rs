@@ -1,4 +1,4 @@
-//! Checks that a join finds the pairs that a query for each document would find: each pair once, for any number of segments.
+//! Tests that a join finds the pairs that a query for each document finds, each pair once, for any number of segments.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use twindex_join::{
 };
 
 #[test]
-fn pairs_equal_those_of_one_query_per_document() {
+fn join_finds_the_pairs_of_one_query_per_document() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -57,7 +57,7 @@ fn pairs_equal_those_of_one_query_per_document() {
         assert_eq!(found, expected.iter().copied().collect::<Vec<_>>(), "within {within}");
         assert!(within == 0 || !found.is_empty());
 
-        // Three documents share a number; every seventh document has none.
+        // Three documents share a number; every seventh document has no number.
         let number = |key: u64| (!key.is_multiple_of(7)).then_some(key as u32 / 3);
         let mut expected: Vec<(u32, u32, u32)> = expected
             .iter()
@@ -85,7 +85,7 @@ fn pairs_equal_those_of_one_query_per_document() {
     }
 }
 
-/// Splitmix64 without its second multiplication: the seeds below were chosen for these numbers.
+/// Splitmix64 without its second multiplication. The seeds below were chosen for these numbers.
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let z = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -93,7 +93,7 @@ fn random(state: &mut u64) -> u64 {
 }
 
 #[test]
-fn scores_by_block_are_those_of_all_pairs_that_share_it() {
+fn block_scores_equal_scores_of_all_pairs_sharing_a_block() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -138,8 +138,8 @@ fn scores_by_block_are_those_of_all_pairs_that_share_it() {
 }
 
 #[test]
-fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
-    // Uses few bits, so that documents with equal signatures differ in their bands.
+fn band_scores_are_equal_with_both_algorithms() {
+    // With few bits, documents may have equal signatures but different bands.
     for bits in [1, 2, 32] {
         let dir = tempfile::tempdir().unwrap();
         let params =
@@ -175,7 +175,7 @@ fn scores_by_band_are_the_same_however_pairs_are_counted_once() {
 }
 
 #[test]
-fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_accepted() {
+fn band_scores_equal_brute_force_and_estimate_acceptance() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().words(1).minhash(24, 3).signature_bits(32).build().unwrap();
     let index = Index::create(dir.path().join("index"), params).unwrap();
@@ -221,7 +221,7 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     })
     .unwrap();
     assert_eq!(found.scores.pairs, expected);
-    // Counts with the other algorithm, which is used if keys do not fit in memory.
+    // Also computes the counts with the other algorithm, which is used if keys do not fit in memory.
     let sorted = band_scores(&snapshot, usize::MAX, resources(0, 1)).unwrap();
     assert_eq!((&sorted.scores.pairs, &sorted.shared), (&found.scores.pairs, &found.shared));
     assert_eq!((&sorted.scores.buckets, &sorted.alike[..]), (&found.scores.buckets, &found.alike[..]));
@@ -231,7 +231,7 @@ fn scores_by_band_are_those_of_all_pairs_that_share_it_and_say_how_many_are_acce
     assert_eq!(found.alike.iter().map(|alike| u64::from(alike.documents)).sum::<u64>(), 1000);
     assert_eq!(found.shared.iter().map(|shared| shared.0).sum::<u64>(), distinct);
     assert!(expected.iter().all(|counts| counts[minima] == expected[0][minima] && counts[minima] >= 200));
-    // Nearly all pairs with most minima equal share a band; few pairs with few equal minima do.
+    // Nearly all pairs with most minima equal share a band, but few pairs with few equal minima.
     let accepted = |score| found.accepted(score, 24).unwrap();
     assert!(accepted(65) > 0.99, "{}", accepted(65));
     let banding = twindex::planner::Banding { bands: 24, rows: 3 };
@@ -265,7 +265,7 @@ fn of_sets(params: twindex::params::ParamsBuilder) -> Params {
 }
 
 #[test]
-fn stored_index_accepts_the_share_of_fungible_documents_of_the_formula() {
+fn stored_index_accepts_pairs_as_often_as_the_formula() {
     let mut state = 3;
     let bytes = |threshold| Preset {
         scheme: FeatureScheme { threshold, ..Preset::SMALL_8.scheme },
@@ -305,8 +305,8 @@ fn stored_index_accepts_the_share_of_fungible_documents_of_the_formula() {
                 "{}, {threshold} of {feature_bits} bits, {resemblance}: {measured:.4}, {wanted:.4}",
                 preset.name
             );
-            // Allows four standard deviations. Rows of one band of this family agree together slightly less often than
-            // independent ones, which is visible for features of 14 and 25 rows (tests/it/sketch_accuracy.rs).
+            // Allows four standard deviations. In this family, the rows of a band are equal together slightly less often
+            // than independent rows. This is visible for features of 14 and 25 rows (tests/it/sketch_accuracy.rs).
             let spread = 4.0 * (wanted * (1.0 - wanted) / 1500.0).sqrt();
             assert!(
                 measured < wanted + spread + 0.002,
@@ -319,8 +319,8 @@ fn stored_index_accepts_the_share_of_fungible_documents_of_the_formula() {
 }
 
 #[test]
-fn summary_vectors_are_bands_of_one_row_each() {
-    // Sorts all vectors by each coordinate in turn, and compares neighbours that match.
+fn bands_of_one_row_find_matching_summary_vectors() {
+    // For each coordinate, sorts all vectors by it and compares adjacent vectors with equal values.
     let dir = tempfile::tempdir().unwrap();
     let coordinates = 24;
     let params = of_sets(Params::builder().minhash(coordinates, 1).signature_bits(32));
@@ -360,7 +360,7 @@ fn summary_vectors_are_bands_of_one_row_each() {
     // Different minima may collide in the 32 bits of a key; here none do.
     assert_eq!(pairs, matching.iter().copied().collect::<Vec<_>>());
     assert!((80..150 * 149).contains(&matching.len()), "{}", matching.len());
-    // With resemblance J, all pairs are found except for a fraction of (1 - J)^24.
+    // At resemblance J, a fraction of (1 - J)^24 of the pairs is missed.
     let found = |kind: u32| {
         let matches = |&pair: &u32| pair % 4 == kind && matching.contains(&(2 * pair, 2 * pair + 1));
         (0..150).filter(matches).count()

@@ -1,4 +1,4 @@
-//! Checks that living groups computed by a join equal those of `Snapshot::groups`, byte for byte in a listing.
+//! Tests that living groups computed by a join equal the groups of `Snapshot::groups`: their listings must be identical.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -8,7 +8,7 @@ use twindex::{Document, Fingerprint, Groups, Index, Params, Resources, Snapshot}
 use twindex_join::living_groups;
 use twindex_kernel::splitmix::SplitMix;
 
-/// The age at which a document expires.
+/// The age at which a document expires, in the unit of its stamp.
 const AGE: u64 = 5000;
 
 fn listing(groups: &Groups) -> String {
@@ -23,7 +23,7 @@ fn listing(groups: &Groups) -> String {
     text
 }
 
-/// Returns a fingerprint of one of 20 families with few distinct ones each, or an unrelated one.
+/// Returns a fingerprint that is unrelated to others, or from one of 20 families with few distinct fingerprints.
 fn fingerprint(random: &mut SplitMix) -> Fingerprint {
     if random.next().is_multiple_of(4) {
         return Fingerprint(random.next());
@@ -33,8 +33,8 @@ fn fingerprint(random: &mut SplitMix) -> Fingerprint {
     Fingerprint((0..flips).fold(family, |value, _| value ^ 1 << (random.next() % 12 * 5)))
 }
 
-/// Creates an index with several segments and a memtable; some documents have no fingerprint, are replaced, deleted or
-/// expired.
+/// Creates an index with several segments and a memtable. Some documents have no fingerprint, and some are replaced,
+/// deleted or expired.
 fn mixed(dir: &Path, seed: u64) -> Index {
     let params = Params::builder().words(1).simhash(3).priorities().expire_after(AGE).build().unwrap();
     let index = Index::create(dir.join(format!("{seed}")), params).unwrap();
@@ -63,7 +63,7 @@ fn mixed(dir: &Path, seed: u64) -> Index {
     index
 }
 
-/// Compares both listings; returns the queries of the listing by a join.
+/// Checks that both listings are equal. Returns the number of queries that each listing by a join needed.
 fn compare(snapshot: &Snapshot, scratch: &Path) -> Vec<u64> {
     let expected = listing(&snapshot.groups(&Resources::in_dir(scratch)).unwrap());
     let mut queries = Vec::new();
@@ -78,7 +78,7 @@ fn compare(snapshot: &Snapshot, scratch: &Path) -> Vec<u64> {
 }
 
 #[test]
-fn groups_by_a_join_are_those_of_queries_in_segments_with_deleted_and_expired_documents() {
+fn joined_groups_equal_queried_groups_with_deleted_and_expired_documents() {
     let dir = tempfile::tempdir().unwrap();
     for seed in 0..6 {
         let index = mixed(dir.path(), seed);
@@ -87,7 +87,7 @@ fn groups_by_a_join_are_those_of_queries_in_segments_with_deleted_and_expired_do
         let deleted: u64 = snapshot.segments().map(|(_, deleted)| deleted.len()).sum();
         assert!(deleted > 1000, "{deleted} deleted");
         assert_eq!(compare(&snapshot, dir.path()), [0; 6], "no queries");
-        // Puts the same documents in one segment.
+        // Merges the same documents into one segment.
         let apart = listing(&living_groups(&snapshot, &Resources::in_dir(dir.path())).unwrap());
         index.compact().unwrap();
         let snapshot = index.snapshot();
@@ -98,12 +98,12 @@ fn groups_by_a_join_are_those_of_queries_in_segments_with_deleted_and_expired_do
 }
 
 #[test]
-fn groups_of_families_too_dense_for_a_join_are_those_of_queries() {
+fn families_too_dense_for_a_join_are_grouped_by_queries() {
     let dir = tempfile::tempdir().unwrap();
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let index = Index::create(dir.path().join("x"), params).unwrap();
     let mut writer = index.writer().unwrap();
-    // All combinations of 13 bits: each one is within 3 bits of 377 others.
+    // All combinations of 13 bits: each fingerprint is within 3 bits of 377 others.
     for number in 0..1 << 13 {
         let spread = (0..13).fold(0, |value, bit| value | (number >> bit & 1) << (5 * bit));
         writer.put(number, Fingerprint(spread)).unwrap();
@@ -114,7 +114,7 @@ fn groups_of_families_too_dense_for_a_join_are_those_of_queries() {
 }
 
 #[test]
-fn groups_of_an_index_without_documents_or_without_distances_are_those_of_queries() {
+fn groups_without_documents_or_distances_equal_queried_groups() {
     let dir = tempfile::tempdir().unwrap();
     let empty =
         Index::create(dir.path().join("empty"), Params::builder().simhash(3).build().unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! Tests an index that stores fewer than 32 bits of each feature: it answers like an index with 32 bits that is queried by
-//! as many bits, in all states of the index; and its measured acceptance matches the formula.
+//! Tests an index that stores fewer than 32 bits of each feature. In all states, it must answer like an index with 32 bits
+//! that is queried with the same number of bits. The measured acceptance must match the formula.
 
 #![allow(clippy::disallowed_methods, reason = "puts a log in the place of an index's own")]
 
@@ -28,7 +28,7 @@ fn of_sets(params: ParamsBuilder) -> Params {
     params.u64_keys().shingling(shingling).build().unwrap()
 }
 
-/// Returns sketches of two sets of `size` elements, `both` of them common.
+/// Returns sketches of two sets of `size` elements with `both` common elements.
 fn pair_of(sketcher: &Sketcher, (size, both): (usize, usize), random: &mut SplitMix) -> [Sketch; 2] {
     let common: Vec<u64> = (0..both).map(|_| random.next()).collect();
     [(); 2].map(|()| {
@@ -61,7 +61,7 @@ fn put(index: &Index, sketches: &[Sketch], from: usize) {
     writer.commit().unwrap();
 }
 
-/// Returns the documents that agree with a document in at least `features` features, in all requested bits.
+/// Returns the keys of documents that agree with a document in at least `features` features, comparing `bits` bits.
 fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>) -> Vec<u64> {
     let query = snapshot.resembling(sketch, 0.0).sharing(features);
     let query = bits.into_iter().fold(query, twindex::Query::feature_bits);
@@ -70,7 +70,7 @@ fn hits(snapshot: &Snapshot, sketch: &Sketch, features: usize, bits: Option<u32>
     keys
 }
 
-/// Checks that all queries, by bytes and by fewer bits, give the answers of comparing all documents.
+/// Checks that queries with all stored bits, and with fewer, return the same documents as comparing all pairs.
 fn check(index: &Index, sketches: &[Sketch], what: &str) {
     let snapshot = index.snapshot();
     assert_eq!(snapshot.documents(), sketches.len() as u64, "{what}");
@@ -101,7 +101,7 @@ fn index_of(dir: &TempDir, name: &str, bits: u8) -> Index {
 }
 
 #[test]
-fn feature_bytes_are_found_in_memtables_logs_segments_copies_merges_and_salvaged_indexes() {
+fn feature_bytes_are_found_in_every_state_of_an_index() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
     let all = sketches(300, &mut SplitMix(7));
@@ -136,7 +136,7 @@ fn feature_bytes_are_found_in_memtables_logs_segments_copies_merges_and_salvaged
 
     index.compact().unwrap();
     check(&index, &all, "merged");
-    // The merged index equals an index built in one step.
+    // The merged index must equal an index that was built in one step.
     let at_once = index_of(&dir, "at once", 8);
     put(&at_once, &all, 0);
     at_once.compact().unwrap();
@@ -146,7 +146,7 @@ fn feature_bytes_are_found_in_memtables_logs_segments_copies_merges_and_salvaged
 }
 
 #[test]
-fn band_keys_with_unstored_bits_in_a_log_are_damage_with_section_and_offset() {
+fn log_with_unstored_band_key_bits_is_reported_as_corrupt() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(1, &mut SplitMix(9));
     let index = index_of(&dir, "index", 8);
@@ -160,7 +160,7 @@ fn band_keys_with_unstored_bits_in_a_log_are_damage_with_section_and_offset() {
     let log = |params: &Params| {
         let row = Row { features: all[0].features(), ..Row::default() };
         let mut batch = LogBatch::default();
-        // Writes more than the manifest records as durable.
+        // Writes more records than the manifest reports as durable.
         (0..5_u64).for_each(|key| batch.put(params, key.into(), Some(row), Attached::default()));
         let mut bytes = encode_head(manifest.uuid, &bytes_of(8), logged.number, logged.first);
         let salt = record_salt(manifest.uuid, logged.number);
@@ -178,7 +178,7 @@ fn band_keys_with_unstored_bits_in_a_log_are_damage_with_section_and_offset() {
 }
 
 #[test]
-fn short_features_answer_like_the_first_bytes_of_longer_ones() {
+fn short_features_give_the_answers_of_truncated_long_features() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(400, &mut SplitMix(5));
     let (narrow, wide) = (index_of(&dir, "narrow", 8), index_of(&dir, "wide", 32));
@@ -214,8 +214,8 @@ fn short_features_answer_like_the_first_bytes_of_longer_ones() {
     let agreement = Agreement { features: 1, bits: 8 };
     assert_eq!(by_one, pairs(candidates_agreeing(&wide, agreement, 10_000, budget, number)));
 
-    // Two indexes are compared by the bits that both store, in either order; each pair within one index has a counterpart in
-    // the other.
+    // Two indexes are compared by the bits that both store, whichever is on the left. Each pair within one index has a
+    // counterpart across the two indexes.
     let right = |place: Place<'_>| Ok(place.key()?.as_u64().map(|key| 800 + key as u32));
     let across = [(&narrow, &wide), (&wide, &narrow), (&narrow, &narrow)]
         .map(|both| pairs(candidates_across(both, 800, 10_000, budget, number, right)));
@@ -225,7 +225,7 @@ fn short_features_answer_like_the_first_bytes_of_longer_ones() {
 }
 
 #[test]
-fn query_with_more_bits_than_stored_is_refused_with_the_stored_number() {
+fn query_with_more_bits_than_stored_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let all = sketches(3, &mut SplitMix(3));
     let index = index_of(&dir, "index", 8);
@@ -250,7 +250,7 @@ fn query_with_more_bits_than_stored_is_refused_with_the_stored_number() {
 }
 
 #[test]
-fn sketches_with_more_feature_bits_can_be_put_into_and_query_an_index_with_fewer() {
+fn index_with_fewer_feature_bits_accepts_wider_sketches() {
     let dir = tempfile::tempdir().unwrap();
     let index = index_of(&dir, "index", 8);
     let wide = Sketcher::new(&bytes_of(32)).unwrap();
@@ -263,15 +263,15 @@ fn sketches_with_more_feature_bits_can_be_put_into_and_query_an_index_with_fewer
 }
 
 #[test]
-fn index_of_feature_bytes_accepts_the_share_of_the_formula() {
+fn index_of_feature_bytes_accepts_pairs_as_often_as_the_formula() {
     let pairs = 1500;
     let mut random = SplitMix(11);
-    // The formula assumes independent features, which `linear` provides.
+    // The formula assumes independent features, which the family `linear` provides.
     let params = Params::builder().preset(Preset::SMALL_8).family(Family::Linear).signature_bits(0);
     let params = of_sets(params);
     for threshold in [Preset::common_bytes(pairs), Preset::common_bytes(50_000)] {
         let scheme = FeatureScheme { threshold, ..Preset::SMALL_8.scheme };
-        // 320, 360 and 380 of 400 elements are common.
+        // The sets have 320, 360 and 380 common elements of 400 in the union.
         for (size, both) in [(360, 320), (380, 360), (390, 380)] {
             let dir = tempfile::tempdir().unwrap();
             let index = Index::create(dir.path().join("index"), params.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Builds a list out of core: an external sort adds up the number of documents of each t-gram.
+//! Builds a list of spans out of core: an external sort computes the number of documents that contain each t-gram.
 
 use std::path::{Path, PathBuf};
 
@@ -49,17 +49,19 @@ impl Record for GramCount {
 }
 
 impl FinderScratch {
-    /// First pass: counts each distinct fingerprint that the document selects once.
+    /// First pass: counts each fingerprint that the document selects, once per document.
     pub fn count_shared(&mut self, hashed: &Hashed, shared: &SharedGrams) {
         self.for_each_distinct_selected(hashed, |fingerprint| shared.count(fingerprint));
     }
 
-    /// Second pass: appends the hashes of the t-grams that may occur in enough documents, each once, ascending.
+    /// Second pass: appends the hashes of all t-grams that may occur in enough documents to `grams`, ascending and
+    /// distinct.
     pub fn append_shared(&mut self, hashed: &Hashed, shared: &SharedGrams, grams: &mut Vec<[u64; 2]>) {
         self.append_wanted(hashed, |fingerprint| shared.is_shared(fingerprint), grams);
     }
 
-    /// Appends the hashes of the t-grams whose selected fingerprint `is_wanted`, each once, ascending.
+    /// Appends the hashes of all t-grams for whose selected fingerprint `is_wanted` returns true to `grams`, ascending and
+    /// distinct.
     pub fn append_wanted(
         &mut self,
         hashed: &Hashed,
@@ -81,7 +83,7 @@ impl FinderScratch {
     }
 }
 
-/// Collects the t-grams of documents.
+/// Collects the t-grams of documents, and writes the list of frequent ones.
 #[derive(Debug)]
 pub struct Builder {
     folder: PathBuf,
@@ -90,13 +92,13 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// Creates an empty builder. Sorts in up to `memory` bytes, then in scratch files in `folder`.
+    /// Creates an empty builder. It sorts in up to `memory` bytes, then in scratch files in `folder`.
     #[must_use]
     pub fn new(folder: &Path, memory: usize) -> Self {
         Self { folder: folder.to_owned(), sorter: Sorter::new(folder, memory), documents: 0 }
     }
 
-    /// Adds the t-grams of a document, each once.
+    /// Adds a document, given by the hashes of its t-grams, which must be distinct.
     ///
     /// # Errors
     ///
@@ -106,8 +108,8 @@ impl Builder {
         grams.iter().try_for_each(|&hash| self.sorter.push(GramCount { hash, documents: 1 }))
     }
 
-    /// Adds a t-gram that was counted elsewhere and occurs in `documents` documents; [`of_documents`](Self::of_documents)
-    /// sets the number of all documents counted.
+    /// Adds a t-gram that occurs in `documents` documents, as counted elsewhere. Use [`of_documents`](Self::of_documents)
+    /// to set the total number of documents.
     ///
     /// # Errors
     ///
@@ -116,13 +118,13 @@ impl Builder {
         self.sorter.push(GramCount { hash, documents })
     }
 
-    /// Sets the number of documents that were counted elsewhere.
+    /// Sets the total number of documents, if documents were counted elsewhere.
     pub fn of_documents(&mut self, documents: u64) {
         self.documents = documents;
     }
 
-    /// Writes the list of the t-grams of `words` words that occur in more than `more_than` documents to `path`, which must
-    /// not exist. `shingling` specifies how texts are split into words.
+    /// Writes the list of all t-grams of `words` words that occur in more than `more_than` documents to `path`. The file
+    /// must not exist. `shingling` specifies how texts are split into words.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Encoding of a list of spans; specified in `format-spec.md`.
+//! Encodes and decodes a list of spans, as specified in `format-spec.md`.
 
 use std::ops::Range;
 
@@ -17,14 +17,14 @@ pub(super) const SPAN_BYTES: usize = 16;
 /// Maximum size of the settings in bytes.
 pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 
-/// The options of a list, and the number of documents counted.
+/// The options with which a list was built, and the number of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListTotals {
     /// Number of words in a span.
     pub words: u32,
-    /// Spans occur in more documents than this number.
+    /// A span occurs in more than this number of documents.
     pub more_than: u32,
-    /// Number of documents that were counted.
+    /// Number of documents from which the list was built.
     pub documents: u64,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct ListHeader {
     pub(super) settings_bytes: u64,
 }
 
-/// The offset, the expected value, and the value found.
+/// A fault in a file: its offset, the expected value, and the value found.
 pub(super) type ListFault = (u64, String, String);
 
 impl ListHeader {
@@ -61,7 +61,7 @@ impl ListHeader {
         (settings.clone(), settings.end..end)
     }
 
-    /// Decodes the header of a file, and verifies the digest of the whole file; also returns the digest.
+    /// Decodes the header of a file, and verifies the digest of the whole file. Returns the header and the digest.
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<(Self, u128), ListFault> {
         let fault = |offset: usize, expected: String, found: String| Err((offset as u64, expected, found));
         if bytes.get(..8) != Some(&MAGIC) {
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn span_round_trips_and_is_ordered_by_hash() {
+    fn spans_round_trip_and_sort_by_hash() {
         let all = [[0, 0], [0, 1], [1, 0], [1, 7], [u64::MAX >> 3, 3]];
         let numbers = all.map(|hash| span_from_bytes(&span_to_bytes(hash)));
         assert!(numbers.is_sorted());

@@ -1,12 +1,12 @@
-//! Spans that many documents share, such as menus, footers and licences: finds them, and removes them from texts.
+//! Finds spans that many documents share, such as menus, footers and licences, and removes them from texts.
 //!
-//! A *span* is a run of `t` words that occurs in more than `N` documents; repetitions in one document count once. Words in
-//! such a run are left out of a text. A suffix array over the words gives the same spans.
+//! A *span* is a run of `t` words that occurs in more than `N` documents. Several occurrences in one document are counted
+//! once. All words in such a run are removed from a text. The spans are the same as those computed with a suffix array.
 //!
-//! Two passes find them. The first pass counts the selected fingerprints of each document in [`SharedGrams`], a filter of
-//! fixed size. Equal t-grams select equal fingerprints, so a t-gram in more than `N` documents has a fingerprint that was
-//! counted more than `N` times. The second pass sorts the t-grams with such fingerprints by their 122-bit hashes, out of
-//! core, and counts them exactly. The list, a [`Boilerplate`], stores the hashes, sorted.
+//! Spans are found in two passes. The first pass counts the selected fingerprints of each document in [`SharedGrams`], a
+//! filter of fixed size. Equal t-grams select equal fingerprints, so a t-gram in more than `N` documents has a fingerprint
+//! that was counted more than `N` times. The second pass sorts the t-grams with such fingerprints by their 122-bit hashes,
+//! out of core, and counts them exactly. The resulting list, a [`Boilerplate`], stores the sorted hashes.
 //!
 //! ```
 //! use twindex::params::Shingling;
@@ -65,12 +65,12 @@ use self::format::{HEADER_BYTES, ListFault, ListHeader, SPAN_BYTES, span_from_by
 pub use self::shared::SharedGrams;
 use crate::hashed::{Exact, Hashed, Hasher};
 
-/// Bits of the filter for each span, and the maximum number of bits.
+/// Number of bits of the filter per span, and the maximum number of bits.
 const FILTER_BITS: (u64, u64) = (8, 1 << 26);
-/// Working memory is freed after a text of more bytes.
+/// Working memory is kept for the next text only if the text had at most this number of bytes.
 const KEPT_TEXT: usize = 1 << 20;
 
-/// An open list of spans: memory-mapped, with a filter of 8 bits per span, up to 8 MiB, in memory.
+/// An open list of spans. The list is memory-mapped; a filter of 8 bits per span, up to 8 MiB, is in memory.
 pub struct Boilerplate {
     path: PathBuf,
     bytes: Bytes,
@@ -80,11 +80,11 @@ pub struct Boilerplate {
     spans: Range<usize>,
     cutter: Cutter,
     hasher: Hasher,
-    /// Factors for the hashes of a run of words.
+    /// The factors with which hashes of runs of `words` words are computed.
     powers: [u64; 2],
-    /// A filter of the spans, by the upper bits of their fingerprints.
+    /// A Bloom filter with one bit per span, indexed by the upper bits of the span's fingerprint.
     filter: Vec<u64>,
-    /// Working memory not in use by any thread.
+    /// Working memory that no thread is using.
     idle: Mutex<Vec<(PlacedUnits, Hashed)>>,
 }
 
@@ -99,12 +99,12 @@ impl fmt::Debug for Boilerplate {
 }
 
 impl Boilerplate {
-    /// Opens a list, and verifies all of it.
+    /// Opens a list and verifies its contents.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] if the file is damaged or is not a list; [`Error::Invalid`] if this build cannot split texts into
-    /// the list's words; [`Error::Io`].
+    /// [`Error::Corrupt`] if the file is damaged or is not a list; [`Error::Invalid`] if this build does not support the
+    /// list's text options; [`Error::Io`].
     pub fn open(path: &Path) -> Result<Self> {
         let file = RealVfs.open(path).map_err(|error| Error::io("open", path, error))?;
         let length = file.len().map_err(|error| Error::io("read the length of", path, error))?;
@@ -114,7 +114,7 @@ impl Boilerplate {
         Self::of(path, bytes)
     }
 
-    /// Creates a list from the bytes of a file.
+    /// Creates a list from the contents of a list file.
     ///
     /// # Errors
     ///
@@ -185,20 +185,20 @@ impl Boilerplate {
         &self.bytes
     }
 
-    /// Returns the options of the list, and the number of documents counted.
+    /// Returns the options with which the list was built, and the number of documents.
     #[must_use]
     pub fn counted(&self) -> ListTotals {
         self.counted
     }
 
-    /// Returns the text options that split texts into the words of spans.
+    /// Returns the text options, which determine how texts are split into words.
     #[must_use]
     pub fn shingling(&self) -> &Shingling {
         &self.shingling
     }
 
-    /// Returns the number of spans. Each is a run of a fixed number of words; longer shared texts are several overlapping
-    /// spans.
+    /// Returns the number of spans. Each span has a fixed number of words; a longer shared text consists of several
+    /// overlapping spans.
     #[must_use]
     pub fn len(&self) -> usize {
         self.spans.len() / SPAN_BYTES
@@ -210,7 +210,7 @@ impl Boilerplate {
         self.spans.is_empty()
     }
 
-    /// Whether the run of words that begins at unit `first` is a span.
+    /// Whether the run of words that begins at unit `first` is a span of the list.
     fn has(&self, hashed: &Hashed, first: usize) -> bool {
         let words = self.counted.words as usize;
         let bit = bit_of(&self.filter, hashed.fingerprint(first, words, self.powers));
@@ -232,7 +232,8 @@ impl Boilerplate {
         false
     }
 
-    /// Passes the merged byte ranges of the spans in a text to `each`, and returns how much they remove.
+    /// Passes the byte ranges of the spans in a text, with overlapping ones merged, to `each`. Returns the number of words
+    /// removed.
     fn places(
         &self,
         text: &str,
@@ -268,7 +269,7 @@ impl Boilerplate {
     }
 }
 
-/// Returns the bit of a random 64-bit fingerprint.
+/// Returns the index of the filter's bit for a random 64-bit fingerprint.
 #[inline]
 fn bit_of(filter: &[u64], fingerprint: u64) -> usize {
     let bits = 64 * filter.len() as u64;
@@ -280,7 +281,8 @@ impl LeavesOut for Boilerplate {
         self.digest
     }
 
-    /// Appends the text between spans, with a line feed in place of each span that contains one.
+    /// Replaces the contents of `rest` by the text between spans. Inserts a line feed where a span was removed between two
+    /// pieces.
     fn leave_out(
         &self,
         text: &str,
@@ -303,7 +305,7 @@ impl LeavesOut for Boilerplate {
             rest.push_str(piece);
         };
         let left_out = self.places(text, &mut work, &mut |place| {
-            // Words of one character have the same span.
+            // Several words may come from one character and have the same byte range, so the gap may be empty.
             add(text.get(end..place.start).unwrap_or_default());
             end = place.end;
         });

@@ -1,4 +1,4 @@
-//! A counting filter of fixed size that finds fingerprints in more than a given number of documents.
+//! A counting filter of fixed size that finds the fingerprints that occur in more than a given number of documents.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -6,15 +6,16 @@ use twindex::{Error, Result};
 
 use crate::filter::block_of;
 
-/// Number of counters in a block; a block fills one cache line.
+/// Number of counters in a block. A block fills one cache line.
 const BLOCK: usize = 64;
 
 /// A counting filter (Fan, Cao, Almeida and Broder, *Summary cache*, 2000) with one-byte counters, which saturate at
 /// `more_than` + 1, at most 255.
 ///
-/// Each fingerprint has two counters in one block of 64 bytes. A fingerprint in more than `more_than` documents is always
-/// reported. Others are reported if they share both counters with more frequent ones, or if `more_than` is above 254 and
-/// their counters saturate; this costs time but changes no result. Several threads may count at the same time, in any order.
+/// Each fingerprint has two counters, in the same block of 64 bytes. A fingerprint that occurs in more than `more_than`
+/// documents is always reported. Another fingerprint is reported if more frequent ones share both of its counters, or if
+/// `more_than` is above 254 and its counters are saturated. Such false positives cost time but change no result. Several
+/// threads may count at the same time, in any order.
 #[derive(Debug)]
 pub struct SharedGrams {
     counters: Vec<AtomicU8>,
@@ -24,7 +25,8 @@ pub struct SharedGrams {
 }
 
 impl SharedGrams {
-    /// Creates a filter of up to `memory` bytes, at least one block, for fingerprints in more than `more_than` documents.
+    /// Creates a filter of up to `memory` bytes, at least one block, for fingerprints that occur in more than `more_than`
+    /// documents.
     ///
     /// # Errors
     ///
@@ -44,23 +46,25 @@ impl SharedGrams {
     #[inline]
     fn of(&self, fingerprint: u64) -> [&AtomicU8; 2] {
         let block = block_of(fingerprint, self.blocks) * BLOCK;
-        // Uses the low bits, which are random even in the minimum of several fingerprints.
+        // Uses the low bits, because they are random even if the fingerprint is the minimum of several.
         let (first, second) = (fingerprint as usize % BLOCK, (fingerprint >> 6) as usize % BLOCK);
         let second = if first == second { (second + 1) % BLOCK } else { second };
         [&self.counters[block + first], &self.counters[block + second]]
     }
 
-    /// Counts a fingerprint, the minimum of several random 64-bit fingerprints. Call it once for each document that has it.
+    /// Counts a fingerprint, which is the minimum of several random 64-bit fingerprints. Must be called once for each
+    /// document that selects it.
     #[inline]
     pub fn count(&self, fingerprint: u64) {
         for counter in self.of(fingerprint) {
             let more = |count: u8| (count < self.enough).then(|| count + 1);
-            // Fails if the counter is saturated.
+            // The update fails if the counter is saturated, which is correct.
             let _ = counter.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
         }
     }
 
-    /// Whether a fingerprint was counted often enough; false positives are possible.
+    /// Whether a fingerprint may occur in more than `more_than` documents. May be a false positive, but never a false
+    /// negative.
     #[inline]
     #[must_use]
     pub fn is_shared(&self, fingerprint: u64) -> bool {
@@ -73,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frequent_grams_are_found_and_few_others_with_any_number_of_threads() {
+    fn filter_finds_all_frequent_grams_and_few_others() {
         for more_than in [1, 4, 200, 300, u32::MAX] {
             let (common, rare) = (0x0123_4567_89AB_CDEF, 0xFEDC_BA98_7654_3210);
             let filter = SharedGrams::new(1 << 12, more_than).unwrap();
@@ -85,7 +89,7 @@ mod tests {
                 }
             });
             filter.count(rare);
-            // Counters saturate at 255, so above 254 saturated fingerprints are reported.
+            // Counters saturate at 255, so for thresholds above 254, saturated fingerprints are reported.
             assert_eq!(filter.is_shared(common), more_than >= 255, "{more_than}");
             filter.count(common);
             assert!(filter.is_shared(common), "{more_than}");

@@ -1,4 +1,4 @@
-//! Builds a part out of core: per-document data is written to scratch files, and postings go through an external sort.
+//! Builds a part out of core: the data of documents is written to scratch files, and postings are sorted externally.
 
 use std::path::{Path, PathBuf};
 
@@ -40,7 +40,7 @@ impl Extract {
     }
 }
 
-/// Builds one part.
+/// Builds one part from extracts.
 #[derive(Debug)]
 pub struct Builder {
     folder: PathBuf,
@@ -63,7 +63,7 @@ const SPILLED: [IndexSection; 6] = [
 ];
 
 impl Builder {
-    /// Creates an empty builder. Sorts in up to `memory` bytes, and writes scratch files in `folder`.
+    /// Creates an empty builder. It sorts in up to `memory` bytes, and writes scratch files in `folder`.
     ///
     /// # Errors
     ///
@@ -94,12 +94,12 @@ impl Builder {
         })
     }
 
-    /// Adds a posting of a stored fingerprint.
+    /// Adds a posting: `stored` is the stored part of the fingerprint, `at` the position in the document.
     pub(super) fn push_posting(&mut self, stored: u64, document: u32, at: u32) -> Result<()> {
         self.postings.push(u128::from(stored) << 64 | u128::from(document) << 32 | u128::from(at))
     }
 
-    /// Adds the next document without its postings; returns its number.
+    /// Adds the next document without its postings, and returns its number.
     pub(super) fn push_bytes(&mut self, key: &[u8], hashes: &[u8], places: &[u8]) -> Result<u32> {
         let Some(document) = u32::try_from(self.documents).ok().filter(|&number| number < u32::MAX) else {
             let limit = u64::from(u32::MAX);
@@ -122,7 +122,7 @@ impl Builder {
         Ok(document)
     }
 
-    /// Sorts the postings of all added documents. The scratch folder is not used afterwards.
+    /// Ends the input and sorts all postings. The scratch folder is not needed afterwards.
     ///
     /// # Errors
     ///
@@ -134,7 +134,7 @@ impl Builder {
             let folder = &folder;
             move |error| Error::io(op, folder, error)
         };
-        // Encodes postings first, because the header holds the lengths of all sections.
+        // Encodes the postings first, because the header contains the lengths of all sections.
         let create = || Spill::create(&folder).map_err(scratch("create a scratch file in"));
         let (mut postings, mut fence) = (create()?, create()?);
         let (mut count, mut bytes, mut last) = (0_u64, Vec::new(), None::<(u64, u32, u32)>);
@@ -169,7 +169,7 @@ impl Builder {
     }
 }
 
-/// A built part that is not yet in an index.
+/// A complete part that was not yet added to an index.
 #[derive(Debug)]
 pub struct BuiltPart {
     /// The scratch folder, for error messages.
@@ -194,7 +194,7 @@ impl BuiltPart {
         self.seed
     }
 
-    /// Writes the part to `path`, which must not exist, and makes it durable; the caller syncs the folder.
+    /// Writes the part to `path`, which must not exist, and syncs the file. The caller syncs the folder.
     pub(super) fn write(self, path: &Path, number: u64, settings: &str) -> Result<PartEntry> {
         let dir = path.parent().unwrap_or(Path::new("."));
         let Self { folder, shape, seed, documents, units, count, spills, postings, fence } = self;
@@ -252,7 +252,7 @@ impl BuiltPart {
     }
 }
 
-/// A file whose block checksums are computed while it is written. Checksums take 8 bytes per 16 KiB.
+/// A file that is written together with a checksum of each block, at the end of the file: 8 bytes per 16 KiB.
 struct ChecksummedFile<'p> {
     file: Box<dyn TemporaryFile>,
     path: &'p Path,

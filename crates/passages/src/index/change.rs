@@ -1,5 +1,5 @@
-//! Changes of an index: adding parts, deleting documents, merging parts. Each change writes one new list, which replaces the
-//! old one. A crash leaves the index in its state before or after the change, and files that the next writer removes.
+//! Changes an index: adds parts, deletes documents, and merges parts. Each change writes one new list that replaces the old
+//! one. After a crash, the index is in the state before or after the change; the next writer removes left-over files.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -19,7 +19,7 @@ use super::{LIST, LOCK, PassageIndex, deletions_name, is_name, part_name, read_l
 pub struct Deleted {
     /// Number of documents that were deleted.
     pub documents: u64,
-    /// Number of keys that no document has.
+    /// Number of given keys that no document had.
     pub absent: u64,
 }
 
@@ -28,30 +28,30 @@ pub struct Deleted {
 pub struct Compacted {
     /// Number of parts that were merged into one.
     pub parts: usize,
-    /// Number of deleted documents that the merge left out.
+    /// Number of deleted documents that were removed.
     pub dropped: u64,
-    /// Bytes of these parts before the merge, and of the merged part.
+    /// Total size in bytes of these parts before the merge, and size of the merged part.
     pub bytes: (u64, u64),
 }
 
-/// A part of tier 0 has fewer than [`FAN_IN`] times this number of bytes.
+/// The upper size limit of parts of tier 0 is [`FAN_IN`] times this number of bytes.
 const TIER_BYTES: u64 = 1 << 20;
-/// The number of parts of each tier that are not merged, and the ratio between the sizes of neighbouring tiers.
+/// Maximum number of parts per tier before they are merged, and the ratio between the sizes of adjacent tiers.
 const FAN_IN: u64 = 8;
 
-/// Returns the tier of a part of this size.
+/// Returns the tier of a part of `bytes` bytes.
 fn tier(bytes: u64) -> u32 {
     (bytes / TIER_BYTES).max(1).ilog(FAN_IN)
 }
 
-/// Returns the position of the first part to merge, given the sizes of all parts in order; `None` if nothing is merged. A
-/// merge takes the last parts that are of some tier or below, if there are more than [`FAN_IN`] of them for each of these
-/// tiers; if several tiers qualify, the highest.
+/// Returns the position of the first part to merge with all parts after it, given the sizes of all parts in order; `None`
+/// if no merge is needed. For some tier, takes the last parts that are of this tier or lower. They are merged if there are
+/// more than [`FAN_IN`] of them for each tier that occurs among them. If several tiers qualify, uses the highest.
 ///
-/// Documents have an order, so only neighbouring parts are merged. Afterwards there are at most [`FAN_IN`] parts for each
-/// tier. If one part is added at a time, a merged part above tier 0 stays in its tier only if another part of this tier was
-/// added meanwhile, which fewer than [`FAN_IN`] merges can do. So a byte is written fewer than [`FAN_IN`] times in each
-/// tier, and about once if parts have the same size. A merge in tier 0, whose parts are small, writes less than 72 MiB.
+/// Documents have an order, so only adjacent parts can be merged. After a merge there are at most [`FAN_IN`] parts per
+/// tier. If parts are added one at a time, a merged part above tier 0 stays in its tier only if another part of this tier
+/// was added in the meantime, which can happen in fewer than [`FAN_IN`] merges. A byte is therefore written fewer than
+/// [`FAN_IN`] times per tier, and about once if all parts have the same size. A merge in tier 0 writes less than 72 MiB.
 fn start_of_merge(sizes: &[u64]) -> Option<usize> {
     let tiers: Vec<u32> = sizes.iter().map(|&bytes| tier(bytes)).collect();
     let highest = tiers.iter().copied().max()?;
@@ -63,7 +63,7 @@ fn start_of_merge(sizes: &[u64]) -> Option<usize> {
     })
 }
 
-/// An index that is locked for changes by one process.
+/// An index that this process has locked for changes.
 struct IndexChange<'f> {
     folder: &'f Path,
     entries: Vec<PartEntry>,
@@ -71,7 +71,7 @@ struct IndexChange<'f> {
 }
 
 impl<'f> IndexChange<'f> {
-    /// Locks the index, and removes files left by a crash.
+    /// Locks the index, and removes files that a crash left over.
     fn begin(folder: &'f Path) -> Result<Self> {
         let lock = lock(folder)?;
         let entries = read_list(folder)?.unwrap_or_default();
@@ -84,7 +84,7 @@ impl<'f> IndexChange<'f> {
         RealVfs.list(folder).map_err(|error| Error::io("list", folder, error))
     }
 
-    /// Removes files that are not in the list.
+    /// Removes the files of parts and deletions that are not in the list, and temporary files.
     fn clean(&self) -> Result<()> {
         let is_named = |name: &str| {
             self.entries.iter().any(|entry| {
@@ -102,12 +102,12 @@ impl<'f> IndexChange<'f> {
         Ok(())
     }
 
-    /// Returns a number that no file has.
+    /// Returns a file number that is not in use.
     fn next_number(&self) -> u64 {
         self.entries.iter().map(|entry| entry.number.max(entry.deletions)).max().unwrap_or(0) + 1
     }
 
-    /// Makes the written files durable, then writes the list.
+    /// Syncs the folder, then writes the new list and syncs the folder again.
     fn publish(&self) -> Result<()> {
         let sync = || RealVfs.sync_dir(self.folder).map_err(|error| Error::io("sync", self.folder, error));
         sync()?;
@@ -116,7 +116,7 @@ impl<'f> IndexChange<'f> {
     }
 }
 
-/// Writes a small file durably, except for its directory entry.
+/// Writes a small file and syncs it, but not its directory entry.
 fn put(folder: &Path, name: &str, bytes: &[u8], replace: bool) -> Result<()> {
     let path = folder.join(name);
     let failed = |op: &'static str| move |error| Error::io(op, folder, error);
@@ -138,14 +138,14 @@ fn lock(folder: &Path) -> Result<Box<dyn HeldLock>> {
 }
 
 impl PassageIndex {
-    /// Adds the documents of a built part as a new part, durably. Creates the index and its folder if they do not exist.
-    /// `settings` are the text options, which must be equal for all parts.
+    /// Adds a built part to an index, durably. Creates the index and its folder if they do not exist. `settings` are the
+    /// text options, which must be the same for all parts.
     ///
     /// # Errors
     ///
     /// [`Error::Locked`] while another process writes; [`Error::ParamsMismatch`] if the index was created with other
-    /// options; [`Error::AlreadyExists`] if the folder exists and has other contents; [`Error::Limit`] for too many parts
-    /// (use [`merge`](Self::merge) or [`compact`](Self::compact)); the errors of [`open`](Self::open).
+    /// options; [`Error::AlreadyExists`] if the folder exists and contains other files; [`Error::Limit`] if there are too
+    /// many parts (use [`merge`](Self::merge) or [`compact`](Self::compact)); the errors of [`open`](Self::open).
     pub fn append(folder: &Path, built: BuiltPart, settings: &str) -> Result<()> {
         let is_there = RealVfs.exists(folder).map_err(|error| Error::io("look for", folder, error))?;
         if !is_there {
@@ -170,7 +170,7 @@ impl PassageIndex {
         change.publish()
     }
 
-    /// Deletes the documents with these keys in all parts. Readers that opened the index before still find the documents.
+    /// Deletes all documents with these keys, in all parts. Readers that have the index open still find the documents.
     /// Their bytes are freed when the parts are [merged](Self::compact).
     ///
     /// Takes time linear in the number of documents of the index.
@@ -210,15 +210,15 @@ impl PassageIndex {
         deleted.absent = (keys.len() - found.len()) as u64;
         if deleted.documents > 0 {
             change.publish()?;
-            // If this fails, the next writer removes the files.
+            // If cleaning fails, the next writer removes the files.
             let _ = change.clean();
         }
         Ok(deleted)
     }
 
-    /// Merges all parts into one and removes the deleted documents. The bytes are the same as if the remaining documents had
-    /// been added together. Returns `None` if there is one part without deleted documents. Sorts in up to `memory` bytes,
-    /// then in scratch files in the folder. Readers that have the index open keep using the old parts.
+    /// Merges all parts into one, without the deleted documents. The resulting part has the same bytes as if the remaining
+    /// documents had been added at once. Returns `None` if there is only one part and no deleted document. Sorts in up to
+    /// `memory` bytes, then in scratch files in the folder. Readers that have the index open continue to use the old parts.
     ///
     /// # Errors
     ///
@@ -233,9 +233,10 @@ impl PassageIndex {
         index.merge_from(0, &mut change, memory).map(Some)
     }
 
-    /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many of about the same
-    /// size. Called after each [`append`](Self::append), it keeps at most 8 parts for each power of 8 between the smallest
-    /// and the largest size, and writes a byte about once for each of these powers. Returns `None` if nothing was merged.
+    /// Merges the last parts into one, as [`compact`](Self::compact) does for all parts, if there are many parts of similar
+    /// size. Call this after each [`append`](Self::append). The sizes of parts are divided into tiers that grow by a factor
+    /// of 8. The index then has at most 8 parts per tier, and each byte is written about once per tier. Returns `None` if
+    /// nothing was merged.
     ///
     /// # Errors
     ///
@@ -276,7 +277,7 @@ impl PassageIndex {
         change.entries.truncate(start);
         change.entries.push(entry);
         change.publish()?;
-        // If this fails, the next writer removes the files.
+        // If cleaning fails, the next writer removes the files.
         let _ = change.clean();
         Ok(Compacted { parts: parts.len(), dropped, bytes })
     }
@@ -286,7 +287,7 @@ impl PassageIndex {
 mod tests {
     use super::*;
 
-    /// Simulates adding parts one by one, with merges; returns the final sizes, and the number of bytes written.
+    /// Simulates adding parts one by one, with merges. Returns the final sizes, and the total number of bytes written.
     fn added(new: impl Iterator<Item = u64>) -> (Vec<u64>, u64) {
         let (mut sizes, mut written) = (Vec::new(), 0);
         for bytes in new {
@@ -305,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_one_size_are_few_and_each_byte_is_written_once_a_tier() {
+    fn parts_of_equal_size_stay_few_with_one_write_per_tier() {
         assert_eq!([0, 1, 8 << 20, (64 << 20) - 1, 64 << 20, u64::MAX].map(tier), [0, 0, 1, 1, 2, 14]);
         for size in [1 << 10, 1 << 20, 3 << 20, 1 << 30] {
             let (few, written) = added(std::iter::repeat_n(size, 8));
@@ -322,19 +323,19 @@ mod tests {
     }
 
     #[test]
-    fn small_parts_do_not_rewrite_a_large_one_and_no_order_of_sizes_leaves_many() {
+    fn number_of_parts_and_rewritten_bytes_are_bounded() {
         let large = 1 << 30;
         let small = |count| std::iter::repeat_n(1 << 10, count);
         let (sizes, written) = added(std::iter::once(large).chain(small(500)));
         assert!(sizes[0] == large && written < 2 * large, "{written}");
-        // Large parts of one size at regular intervals between small parts.
+        // Tests large parts of one size at regular intervals between small parts.
         for period in [2, 5, 8, 9, 10, 17] {
             let of = |at: u64| if at.is_multiple_of(period) { 9 << 20 } else { 1 << 10 };
             let all: u64 = (0..4000).map(of).sum();
             let (_, written) = added((0..4000).map(of));
             assert!(written <= (1 + FAN_IN * u64::from(tier(all) + 1)) * all, "{period}: {written} of {all}");
         }
-        // Falling, rising and random sizes.
+        // Tests descending, ascending and random sizes.
         added((0..40).rev().map(|power| 1 << power));
         added((0..40).map(|power| 1 << power));
         let mut state = 7_u64;

@@ -1,18 +1,18 @@
-//! The deleted documents of a part.
+//! Stores which documents of a part are deleted.
 
 use super::format::{GONE_HEAD_BYTES, GONE_MAGIC, VERSION, checksum};
 
-/// The deleted documents of a part: one bit per document, and one count per 64 documents; empty if none is deleted.
+/// The deleted documents of a part: one bit per document, and one count per 64 documents. Empty if no document is deleted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DeletedDocuments {
     bits: Vec<u64>,
-    /// Number of documents deleted before each word of `bits`.
+    /// For each word of `bits`, the number of deleted documents before it.
     before: Vec<u32>,
     count: u32,
 }
 
 impl DeletedDocuments {
-    /// Creates the set of these numbers, which are ascending and distinct.
+    /// Creates the set of these document numbers, which must be ascending and distinct.
     pub(super) fn of(numbers: &[u32]) -> Self {
         let Some(&last) = numbers.last() else { return Self::default() };
         let mut bits = vec![0_u64; last as usize / 64 + 1];
@@ -57,7 +57,7 @@ impl DeletedDocuments {
         })
     }
 
-    /// Encodes the file of deleted documents of the part with this number.
+    /// Encodes the file of deleted documents of the part with the number `part`.
     pub(super) fn to_bytes(&self, part: u64) -> Vec<u8> {
         let mut bytes = GONE_MAGIC.to_vec();
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -72,7 +72,7 @@ impl DeletedDocuments {
         bytes
     }
 
-    /// Reads the file of deleted documents of part `part`, which has `documents` documents.
+    /// Decodes the file of deleted documents of part `part`, which has `documents` documents.
     ///
     /// # Errors
     ///

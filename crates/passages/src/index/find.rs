@@ -1,4 +1,4 @@
-//! Finds the documents of an index that contain parts of a text.
+//! Finds the documents of an index that share passages with a text.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -14,15 +14,15 @@ use crate::hashed::Hashed;
 /// A run of units that a text shares with a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// The byte offset of its start in the text.
+    /// The byte offset in the text at which the run starts.
     pub start: u32,
-    /// The byte offset of its end in the text.
+    /// The byte offset in the text at which the run ends.
     pub end: u32,
-    /// The byte offset of its start in the document's text.
+    /// The byte offset in the document's text at which the run starts.
     pub document_start: u32,
-    /// The byte offset of its end in the document's text.
+    /// The byte offset in the document's text at which the run ends.
     pub document_end: u32,
-    /// Number of units.
+    /// Number of units in the run.
     pub words: u32,
 }
 
@@ -31,35 +31,35 @@ pub struct Match {
 pub struct Matches {
     /// The number of the document.
     pub document: u32,
-    /// Number of units of the text that occur in the document, in runs of `t` or more.
+    /// Number of units of the text that are in at least one of the runs.
     pub words: u32,
-    /// The runs, in the order of the text; they may overlap.
+    /// The runs, in the order of the text. They may overlap.
     pub matches: Vec<Match>,
 }
 
 /// The documents that share runs with a text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
-    /// Documents, sorted by descending number of shared units, then by the order in which they were added; at most the
-    /// limit.
+    /// The documents with the most shared units, in descending order, then in the order in which they were added. At most
+    /// [`Limits::documents`] documents.
     pub documents: Vec<Matches>,
-    /// Number of documents found, including those beyond the limit.
+    /// Number of documents that share a run with the text, including those beyond the limit.
     pub documents_found: u64,
     /// Number of units in the text.
     pub words: u32,
-    /// Number of units of the text that occur in at least one of the documents found.
+    /// Number of units of the text that occur in a shared run of at least one document.
     pub words_found: u32,
-    /// Number of fingerprints with more postings than the limit. Their other postings were not followed, so matches may be
-    /// missing.
+    /// Number of fingerprints with more than [`Limits::places`] postings. The postings beyond this limit were not followed,
+    /// so documents and matches may be missing.
     pub capped: u32,
 }
 
-/// Limits of the size of an answer.
+/// Limits of the size of an answer, and of the work to find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Maximum number of documents in an answer.
     pub documents: usize,
-    /// Maximum number of postings followed for each fingerprint. If there are more, an answer may lack documents or matches.
+    /// Maximum number of postings that are followed for each fingerprint. With more, documents or matches may be missing.
     pub places: usize,
 }
 
@@ -68,7 +68,7 @@ impl Limits {
     pub const NONE: Self = Self { documents: usize::MAX, places: usize::MAX };
 }
 
-/// A document that may be among those with the most shared units; better documents are ordered first.
+/// A document that may be one of those with the most shared units. Better documents are ordered first.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct RankedDocument {
     words: Reverse<u32>,
@@ -79,14 +79,14 @@ struct RankedDocument {
 /// The state of a search.
 struct FindState {
     answer: Answer,
-    /// For each unit of the text, whether it occurs in the current document.
+    /// For each unit of the text, whether it is in a run shared with any document so far.
     covered: Vec<bool>,
-    /// The best documents found so far, the worst of them on top.
+    /// The best documents found so far, as a heap with the worst of them on top.
     best: BinaryHeap<RankedDocument>,
 }
 
 impl FindState {
-    /// Adds a document if it has runs.
+    /// Adds a document with its runs, unless there are none. Keeps at most `max` documents.
     fn add(&mut self, document: u32, runs: Vec<Run>, max: usize) {
         if runs.is_empty() {
             return;
@@ -103,7 +103,8 @@ impl FindState {
     }
 }
 
-/// A run that a text shares with a document: its units in the text, and its offset in the text minus that in the document.
+/// A run that a text shares with a document: its units in the text, and its diagonal, which is its position in the text
+/// minus its position in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Run {
     diagonal: usize,
@@ -111,7 +112,8 @@ struct Run {
     end: usize,
 }
 
-/// Returns the number of equal units before two positions, and from them on.
+/// Returns the number of equal units directly before two positions, and the number of equal units from these positions on.
+/// `max` limits both numbers.
 fn agreeing(
     own: impl Fn(usize) -> Option<u32>,
     other: Hashes<'_>,
@@ -128,8 +130,8 @@ fn agreeing(
 }
 
 impl PassageIndex {
-    /// Passes each posting of a fingerprint in all parts to `each`, except for deleted documents, until `each` returns
-    /// false. Arguments: the document, the unit, and the part with the document's number in it.
+    /// Passes each posting of a fingerprint to `each`, for all parts and except for deleted documents, until `each` returns
+    /// false. Arguments of `each`: the document, the position, and the part with the document's number in this part.
     fn for_each_posting(
         &self,
         fingerprint: u64,
@@ -147,14 +149,15 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the index was.
+    /// Finds the documents that share a run of units with a text. The text must be split and hashed as the documents of the
+    /// index.
     ///
-    /// The postings of all fingerprints are followed together, document by document. So a document is complete when it is
-    /// compared with others, and at most `limits.documents` documents are held in memory.
+    /// Follows the postings of all fingerprints together, document by document. Each document is thus complete before it is
+    /// ranked, and at most `limits.documents` documents are held in memory.
     ///
-    /// Time: one lookup per selected fingerprint, one comparison of the surrounding units per posting, and the shared runs
-    /// of each document. Memory: up to 128 postings of each selected fingerprint, and the runs of `limits.documents`
-    /// documents.
+    /// Time: one lookup per selected fingerprint, one comparison of the surrounding units per posting, and the length of
+    /// the shared runs of each document. Memory: up to 128 postings of each selected fingerprint, and the runs of
+    /// `limits.documents` documents.
     ///
     /// # Errors
     ///
@@ -181,7 +184,7 @@ impl PassageIndex {
         Ok(answer)
     }
 
-    /// Finds the documents of one part.
+    /// Finds the documents of one part, and adds them to `found`.
     fn find_in_part(
         &self,
         (part, start): (&Part, u32),
@@ -190,7 +193,7 @@ impl PassageIndex {
         limits: Limits,
         found: &mut FindState,
     ) -> Result<()> {
-        // The postings of each fingerprint of the part, and a heap of them by their next document.
+        // The postings of each fingerprint in this part, and a heap of their indexes, ordered by their next document.
         let mut open: Vec<(Range<usize>, Postings<'_>)> = Vec::new();
         let mut next: BinaryHeap<Reverse<(u32, usize)>> = BinaryHeap::new();
         let mut first = 0;
@@ -217,7 +220,7 @@ impl PassageIndex {
                     if *followed > limits.places {
                         break;
                     }
-                    // A diagonal may be negative, so it wraps around.
+                    // The diagonal may be negative, so it wraps around.
                     let of =
                         selected[ats.clone()].iter().map(|one| (one.1.wrapping_sub(there as usize), one.1));
                     seeds.extend(of);
@@ -233,13 +236,13 @@ impl PassageIndex {
         Ok(())
     }
 
-    /// Returns the runs that the text shares with a document, extended from seeds. Each seed is a diagonal and a unit of the
-    /// text; seeds ascend.
+    /// Returns the runs that the text shares with a document, by extending seeds in both directions. A seed is a diagonal
+    /// and a unit of the text. Seeds must ascend.
     fn runs(&self, seeds: &[(usize, usize)], own: &[u32], hashes: Hashes<'_>) -> Vec<Run> {
         let width = self.shape.width();
         let mut runs: Vec<Run> = Vec::new();
         for &(diagonal, at) in seeds {
-            // A known run may contain this seed.
+            // Skips the seed if the last run contains it.
             if runs.last().is_some_and(|run| run.diagonal == diagonal && (run.start..run.end).contains(&at)) {
                 continue;
             }
@@ -275,9 +278,9 @@ impl PassageIndex {
         Ok(Matches { document, words, matches })
     }
 
-    /// As [`FinderScratch::for_each_recurring`], for documents that come after those of an index: passes each t-gram that
-    /// occurs in the index with its first position in it, and each other t-gram whose fingerprint `wanted` accepts. All
-    /// postings of a fingerprint are followed until the first occurrences are known.
+    /// As [`FinderScratch::for_each_recurring`], for documents that come after those of an index. Passes each t-gram that
+    /// occurs in the index, with its first position there, and each other t-gram whose fingerprint `wanted` accepts.
+    /// Follows the postings of a fingerprint until the first occurrences of all its t-grams are known.
     ///
     /// # Errors
     ///
@@ -328,7 +331,7 @@ impl PassageIndex {
     }
 }
 
-/// Returns the number of units covered by at least one of these ranges.
+/// Returns the number of units that at least one of these ranges covers.
 fn union(mut ranges: Vec<Range<usize>>) -> u32 {
     ranges.sort_unstable_by_key(|range| range.start);
     let (mut units, mut end) = (0, 0);

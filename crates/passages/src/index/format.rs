@@ -1,4 +1,4 @@
-//! Encoding of a part of a passage index, and of the list of its parts; specified in `format-spec.md`.
+//! Encodes and decodes a part of a passage index, and the list of parts, as specified in `format-spec.md`.
 
 use std::ops::Range;
 
@@ -10,27 +10,27 @@ pub(super) const LIST_MAGIC: [u8; 8] = *b"TWXPSGL1";
 pub(super) const VERSION: u32 = 1;
 /// Size of the header of a part in bytes.
 pub(super) const HEADER_BYTES: usize = 256;
-/// Size of a block in bytes; each block has one checksum.
+/// Size of a block in bytes. Each block has a checksum.
 pub(super) const BLOCK: usize = 1 << 14;
-/// Number of postings in a group; a group is encoded together.
+/// Number of postings in a group. The postings of a group are encoded as differences.
 pub(super) const POSTINGS: usize = 128;
-/// Number of stored bits of a fingerprint: its upper bits.
+/// Number of bits of a fingerprint that are stored: its upper bits.
 pub(super) const FINGERPRINT_BITS: u32 = 48;
 /// Size of a fence entry in bytes: the first fingerprint of a group of postings, and the offset of the group.
 pub(super) const FENCE_BYTES: usize = 16;
-/// Size in bytes of the list's header; [`LIST_ENTRY_BYTES`] is the size of an entry. A checksum follows the entries.
+/// Size of the header of the list of parts, in bytes. Entries of [`LIST_ENTRY_BYTES`] bytes and a checksum follow.
 pub(super) const LIST_HEAD_BYTES: usize = 16;
-/// See [`LIST_HEAD_BYTES`].
+/// Size in bytes of an entry of a list without deletions.
 pub(super) const LIST_ENTRY_BYTES: usize = 32;
-/// Format version of a list that includes deletions; [`LIST_ENTRY_BYTES_GONE`] is the size of its entries in bytes.
+/// Format version of a list with deletions.
 pub(super) const LIST_VERSION_GONE: u32 = 2;
-/// See [`LIST_VERSION_GONE`].
+/// Size in bytes of an entry of a list with deletions.
 pub(super) const LIST_ENTRY_BYTES_GONE: usize = 48;
-/// Maximum size of a list in bytes.
+/// Maximum size of the list of parts in bytes.
 pub(super) const LIST_BYTES_MAX: u64 = (LIST_HEAD_BYTES + PARTS_MAX * LIST_ENTRY_BYTES_GONE + 8) as u64;
-/// Magic bytes of a file of deleted documents; [`GONE_HEAD_BYTES`] is the size of its header in bytes.
+/// Magic bytes of a file of deleted documents.
 pub(super) const GONE_MAGIC: [u8; 8] = *b"TWXPSGD1";
-/// See [`GONE_MAGIC`].
+/// Size in bytes of the header of a file of deleted documents.
 pub(super) const GONE_HEAD_BYTES: usize = 32;
 /// Maximum number of parts in an index.
 pub(super) const PARTS_MAX: usize = 1 << 16;
@@ -40,25 +40,26 @@ pub(super) const SETTINGS_BYTES_MAX: u64 = 1 << 20;
 /// The sections of a part, in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IndexSection {
-    /// The text options, as text.
+    /// The text options, as UTF-8 text.
     Settings,
     /// The keys of all documents, concatenated.
     Keys,
     /// The end of each key, 8 bytes each.
     KeyEnds,
-    /// The number of units up to the end of each document, 8 bytes each.
+    /// The total number of units up to the end of each document, 8 bytes each.
     UnitEnds,
     /// Hashes of the units, 4 bytes each.
     Hashes,
-    /// The end of each document's entry in `Places`, 8 bytes each.
+    /// The end of each document's data in `Places`, 8 bytes each.
     PlaceEnds,
-    /// For each unit, the distance from the end of the previous unit, and its length.
+    /// For each unit, the distance of its start from the end of the previous unit, and its length, both in bytes of the
+    /// text.
     Places,
-    /// Groups of postings.
+    /// All postings, sorted by fingerprint, in groups.
     Postings,
     /// For each group of postings, its first fingerprint and its offset.
     Fence,
-    /// A checksum of each block of the file before this section.
+    /// A checksum of each block of the file before this section, 8 bytes each.
     Checksums,
 }
 
@@ -66,7 +67,7 @@ pub(super) enum IndexSection {
 pub(super) const SECTIONS: usize = 10;
 
 impl IndexSection {
-    /// Returns the section's name, as used in messages and in the specification.
+    /// Returns the name of the section, as used in error messages and in the specification.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Settings => "settings",
@@ -92,7 +93,8 @@ pub(super) struct PartHeader {
     pub(super) documents: u64,
     pub(super) units: u64,
     pub(super) postings: u64,
-    /// The end of each section. The first section begins after the header, each other at the end of the previous one.
+    /// The end of each section, as an offset in the file. The first section begins after the header, each other section at
+    /// the end of the previous one.
     pub(super) ends: [u64; SECTIONS],
 }
 
@@ -209,7 +211,7 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
     xxhash_rust::xxh3::xxh3_64(bytes)
 }
 
-/// Appends a number as a variable-length integer: groups of 7 bits, the lowest first (LEB128).
+/// Appends a number as a variable-length integer (LEB128): groups of 7 bits, lowest first.
 pub(super) fn put(mut number: u64, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -218,7 +220,7 @@ pub(super) fn put(mut number: u64, bytes: &mut Vec<u8>) {
     bytes.push(number as u8);
 }
 
-/// Decodes a variable-length integer, and advances `at` past it; `None` if it is truncated or exceeds 64 bits.
+/// Decodes a variable-length integer and advances `at` past it. Returns `None` if it is truncated or exceeds 64 bits.
 #[inline]
 pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0_u64;
@@ -237,7 +239,7 @@ pub(super) fn get(bytes: &[u8], at: &mut usize) -> Option<u64> {
     None
 }
 
-/// Encodes a signed distance so that small absolute values give small numbers.
+/// Maps a signed distance to an unsigned number, so that small absolute values give small numbers.
 pub(super) fn zigzag(distance: i64) -> u64 {
     (distance << 1 ^ distance >> 63).cast_unsigned()
 }
@@ -247,23 +249,23 @@ pub(super) fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
 }
 
-/// An entry of the list: one part.
+/// An entry of the list, which describes one part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PartEntry {
     /// The number in the part's file name.
     pub(super) number: u64,
     pub(super) bytes: u64,
     pub(super) documents: u64,
-    /// The checksum at the end of its header.
+    /// The checksum at the end of the part's header.
     pub(super) header: u64,
-    /// The number in the name of the part's file of deleted documents; 0 if there is none.
+    /// The number in the name of the file of the part's deleted documents; 0 if there is none.
     pub(super) deletions: u64,
     /// Number of deleted documents.
     pub(super) deleted: u64,
 }
 
 impl PartEntry {
-    /// Returns the size in bytes of each entry of a list with these entries.
+    /// Returns the size in bytes of an entry in a list of these entries.
     pub(super) fn bytes_of(entries: &[Self]) -> usize {
         let has_deletions = entries.iter().any(|entry| entry.deletions > 0);
         if has_deletions { LIST_ENTRY_BYTES_GONE } else { LIST_ENTRY_BYTES }
@@ -345,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn varints_round_trip_and_truncated_ones_give_none() {
+    fn varints_round_trip_and_truncated_varints_decode_to_none() {
         let mut bytes = Vec::new();
         let numbers = [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX];
         for number in numbers {
@@ -363,7 +365,7 @@ mod tests {
         }
     }
 
-    /// Reads the first table below a heading of the specification: the name, offset and size of each row.
+    /// Reads the first table after a heading of the specification. Returns the name, offset and size of each row.
     fn table(heading: &str) -> Vec<(String, usize, usize)> {
         let spec = include_str!("../../../../format-spec.md");
         let part =

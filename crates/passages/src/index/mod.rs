@@ -1,10 +1,10 @@
-//! An index of passages: finds the stored documents that contain parts of a text, and these parts.
+//! An index of passages: finds the stored documents that share passages with a text, and these passages.
 //!
 //! An index is a folder of immutable *parts*, one for each time that documents were added, and a list of the parts and of
-//! their deleted documents. A part stores for each document its key, a 32-bit hash of each unit, the positions of the units
-//! in the text, and the positions of its selected fingerprints, sorted by fingerprint. No texts are stored. A shared run of
-//! `t` units shares a selected fingerprint. From there the match is extended in both directions by comparing the hashes of
-//! units, which also confirms it.
+//! their deleted documents. A part stores the key of each document, a 32-bit hash of each unit, the byte range of each unit
+//! in the text, and the postings of the selected fingerprints, sorted by fingerprint. Texts are not stored. If a text and a
+//! document share a run of `t` units, they share a selected fingerprint. The match is verified, and extended in both
+//! directions, by comparing the hashes of units.
 
 mod build;
 mod change;
@@ -54,7 +54,7 @@ pub fn is_name(name: &str) -> bool {
 #[derive(Debug)]
 pub struct PassageIndex {
     parts: Vec<Part>,
-    /// The number of the first document of each part.
+    /// For each part, the number of its first document in the index.
     starts: Vec<u32>,
     shape: Shape,
     seed: u64,
@@ -75,7 +75,8 @@ impl PassageIndex {
                 return Err(Error::NotAnIndex { path: folder.to_owned(), why });
             };
             match Self::of_list(folder, &entries) {
-                // A writer has replaced the list and removed the files that this one names.
+                // A writer has replaced the list in the meantime and removed files of the old list: retries with the new
+                // list.
                 Err(Error::Io { source, .. })
                     if source.kind() == std::io::ErrorKind::NotFound && before.as_ref() != Some(&entries) =>
                 {
@@ -86,7 +87,7 @@ impl PassageIndex {
         }
     }
 
-    /// Opens the parts in a list.
+    /// Opens the parts of a list.
     fn of_list(folder: &Path, entries: &[PartEntry]) -> Result<Self> {
         let list = folder.join(LIST);
         let corrupt = |number: usize, expected: String, found: String| Error::Corrupt {
@@ -135,7 +136,7 @@ impl PassageIndex {
         Ok(Self { parts, starts, shape, seed })
     }
 
-    /// Opens the index, or returns `None` if the folder has none.
+    /// Opens the index in a folder, or returns `None` if the folder has no index.
     ///
     /// # Errors
     ///
@@ -144,7 +145,7 @@ impl PassageIndex {
         if read_list(folder)?.is_some() { Self::open(folder).map(Some) } else { Ok(None) }
     }
 
-    /// Checks that the given options are those of the index.
+    /// Checks that the index was created with the given options.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl PassageIndex {
         self.parts.first().map_or(Ok(""), Part::settings)
     }
 
-    /// Returns the widths of runs and of fingerprints.
+    /// Returns the number of units in runs and in fingerprints.
     #[must_use]
     pub fn shape(&self) -> Shape {
         self.shape
@@ -188,14 +189,14 @@ impl PassageIndex {
         self.seed
     }
 
-    /// Returns the number of documents, including deleted documents that are still numbered.
+    /// Returns the number of documents, including deleted documents that a merge has not removed yet.
     #[must_use]
     pub fn documents(&self) -> u32 {
         let last = self.starts.last().copied().unwrap_or(0);
         last + self.parts.last().map_or(0, Part::documents)
     }
 
-    /// Returns the number of deleted documents that are still numbered.
+    /// Returns the number of deleted documents that a merge has not removed yet.
     #[must_use]
     pub fn deleted(&self) -> u32 {
         self.parts.iter().map(|part| part.deletions.count()).sum()
@@ -207,13 +208,13 @@ impl PassageIndex {
         self.parts.len()
     }
 
-    /// Returns the size of all parts in bytes.
+    /// Returns the total size of all parts in bytes.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.identity().0).sum()
     }
 
-    /// Returns the part that contains a document, and the document's number in it.
+    /// Returns the part that contains a document, and the number of the document in this part.
     fn part_of(&self, document: u32) -> Result<(&Part, u32)> {
         let number = self.starts.partition_point(|&start| start <= document).checked_sub(1);
         let found = number.map(|number| (&self.parts[number], document - self.starts[number]));
@@ -232,7 +233,7 @@ impl PassageIndex {
         part.key(own)
     }
 
-    /// Returns the byte spans of a document's units in its text. Takes time linear in the document's length.
+    /// Returns the byte range of each unit of a document in its text. Takes time linear in the length of the document.
     ///
     /// # Errors
     ///
@@ -242,21 +243,21 @@ impl PassageIndex {
         part.places(own)
     }
 
-    /// Checks all bytes: blocks against their checksums, and sections against each other.
+    /// Verifies all bytes: the checksum of each block, and the consistency of the sections.
     ///
     /// # Errors
     ///
-    /// [`Error::Corrupt`] with the first damage found.
+    /// [`Error::Corrupt`] for the first damage found.
     pub fn verify(&self) -> Result<()> {
         self.parts.iter().try_for_each(Part::verify)
     }
 }
 
-/// Reads the deleted documents of a part.
+/// Reads the deleted documents of the part that `entry` describes.
 fn read_deletions(folder: &Path, entry: &PartEntry) -> Result<DeletedDocuments> {
     let path = folder.join(deletions_name(entry.deletions));
     let bytes = read_small(&path, 4 * entry.documents + 64)?;
-    // The caller has compared the part with its entry; a part's document count fits in 32 bits.
+    // The caller has verified that the part matches its entry, and its number of documents fits in 32 bits.
     DeletedDocuments::from_bytes(&bytes, entry.number, entry.documents as u32).map_err(
         |(offset, expected, found)| Error::Corrupt {
             path,
@@ -286,7 +287,7 @@ fn read_small(path: &Path, max: u64) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Returns the parts of an index, or `None` if the list does not exist.
+/// Returns the entries of the list of parts, or `None` if there is no list.
 fn read_list(folder: &Path) -> Result<Option<Vec<PartEntry>>> {
     let path: PathBuf = folder.join(LIST);
     if !RealVfs.exists(&path).map_err(|error| Error::io("look for", &path, error))? {

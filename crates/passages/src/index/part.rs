@@ -1,4 +1,4 @@
-//! A part of an index: one immutable, memory-mapped file. Each block is verified against its checksum at its first use.
+//! Opens and reads a part of an index: an immutable, memory-mapped file. A block is verified when it is first read.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ pub(super) struct Part {
     pub(super) header: PartHeader,
     /// The deleted documents.
     pub(super) deletions: DeletedDocuments,
-    /// One bit per block, set once its checksum was verified.
+    /// One bit per block, set when the checksum of the block was verified.
     sound: Vec<AtomicU64>,
 }
 
-/// A posting of a selected fingerprint: a document of the part, and a unit in the document.
+/// A posting of a selected fingerprint: the number of a document in the part, and a position in the document.
 pub(super) type Posting = (u32, u32);
 
 impl Part {
@@ -53,7 +53,7 @@ impl Part {
         Ok(part)
     }
 
-    /// Reports damage at an offset in a section.
+    /// Returns the error for damage at offset `at` of a section.
     #[allow(
         clippy::needless_pass_by_value,
         reason = "callers have a number or a new String, never a thing to keep"
@@ -74,7 +74,7 @@ impl Part {
         }
     }
 
-    /// Returns a range of bytes of a section, after verifying its blocks.
+    /// Returns a range of bytes of a section, after verifying the blocks that contain it.
     fn part(&self, section: IndexSection, range: Range<u64>) -> Result<&[u8]> {
         let whole = self.header.section(section);
         let end =
@@ -140,7 +140,7 @@ impl Part {
         self.header.documents as u32 // as the header was checked
     }
 
-    /// Returns the range of a document's entry, read from a section of ends; `limit` is the largest valid end.
+    /// Returns the range of a document's data, whose bounds are stored in `section`. `limit` is the largest valid end.
     fn ends(&self, section: IndexSection, document: u32, limit: u64) -> Result<Range<u64>> {
         let number = u64::from(document);
         if number >= self.header.documents {
@@ -177,13 +177,13 @@ impl Part {
         Ok(Hashes(self.part(IndexSection::Hashes, 4 * range.start..4 * range.end)?))
     }
 
-    /// Returns the encoded byte spans of a document's units.
+    /// Returns the byte ranges of a document's units, encoded.
     pub(super) fn place_bytes(&self, document: u32) -> Result<&[u8]> {
         let range = self.ends(IndexSection::PlaceEnds, document, self.length(IndexSection::Places))?;
         self.part(IndexSection::Places, range)
     }
 
-    /// Returns the byte spans of a document's units.
+    /// Returns the byte range of each unit of a document.
     pub(super) fn places(&self, document: u32) -> Result<Vec<(u32, u32)>> {
         let units = self.ends(IndexSection::UnitEnds, document, self.header.units)?;
         let range = self.ends(IndexSection::PlaceEnds, document, self.length(IndexSection::Places))?;
@@ -196,7 +196,7 @@ impl Part {
                 found,
             )
         };
-        // A unit takes at least two bytes.
+        // Each unit takes at least two bytes.
         let count = units.end - units.start;
         if bytes.len() as u64 / 2 < count {
             return Err(fault(0, format!("{} bytes for {count} units", bytes.len())));
@@ -218,7 +218,7 @@ impl Part {
         Ok(places)
     }
 
-    /// Returns the first fingerprint of a group of postings, and the group's offset.
+    /// Returns the first fingerprint of a group of postings, and the offset of the group in the section.
     fn fence(&self, group: u64) -> Result<(u64, u64)> {
         let entry =
             self.part(IndexSection::Fence, group * FENCE_BYTES as u64..(group + 1) * FENCE_BYTES as u64)?;
@@ -229,17 +229,17 @@ impl Part {
         self.header.postings.div_ceil(POSTINGS as u64)
     }
 
-    /// Passes all postings with their stored fingerprints to `each`, in order.
+    /// Passes all postings, each after its stored fingerprint, to `each`, in order.
     pub(super) fn for_each(&self, mut each: impl FnMut(u64, Posting) -> Result<()>) -> Result<()> {
         (0..self.groups()).try_for_each(|group| {
             self.for_each_of_group(group, |fingerprint, posting| each(fingerprint, posting).map(|()| true))
         })
     }
 
-    /// Returns the first group that may have postings of a stored fingerprint.
+    /// Returns the first group that may contain postings of a stored fingerprint.
     fn first_group(&self, wanted: u64) -> Result<u64> {
-        // Searches the last group that begins below `wanted`, because postings of `wanted` may begin in it; otherwise the
-        // first.
+        // The last group that begins below `wanted` may end with postings of `wanted`. If there is no such group, the
+        // search begins with the first one.
         let (mut low, mut high) = (0, self.groups());
         while low < high {
             let middle = low + (high - low) / 2;
@@ -249,7 +249,7 @@ impl Part {
     }
 
     /// Returns the postings of a fingerprint, except for deleted documents. They are read one group at a time. Takes time
-    /// logarithmic in the number of postings.
+    /// logarithmic in the number of all postings.
     pub(super) fn postings(&self, fingerprint: u64) -> Result<Postings<'_>> {
         let wanted = fingerprint >> (64 - FINGERPRINT_BITS);
         let group = self.first_group(wanted)?;
@@ -258,7 +258,7 @@ impl Part {
         Ok(postings)
     }
 
-    /// Passes the postings of a group with their stored fingerprints to `each`, until `each` returns false.
+    /// Passes the postings of a group, each after its stored fingerprint, to `each`, until `each` returns false.
     fn for_each_of_group(
         &self,
         group: u64,
@@ -286,7 +286,7 @@ impl Part {
                 let document_now = document.checked_add(later)?;
                 let position_now = u32::try_from(get(bytes, &mut at)?).ok()?;
                 let position = if later == 0 && !is_first {
-                    // In the same document, positions ascend.
+                    // Positions in the same document must ascend.
                     position.checked_add(position_now).filter(|now| *now > position)?
                 } else {
                     position_now
@@ -304,7 +304,7 @@ impl Part {
         if at == bytes.len() { Ok(()) } else { Err(fault(at, format!("{} bytes more", bytes.len() - at))) }
     }
 
-    /// Verifies all blocks, and checks sections against each other.
+    /// Verifies the checksums of all blocks, and checks that the sections are consistent.
     pub(super) fn verify(&self) -> Result<()> {
         for section in [
             IndexSection::Keys,
@@ -356,7 +356,7 @@ fn le(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
-/// The postings of a fingerprint, in order; one group of them is in memory.
+/// An iterator over the postings of a fingerprint, in order. Holds one group in memory.
 pub(super) struct Postings<'p> {
     part: &'p Part,
     wanted: u64,
@@ -367,7 +367,7 @@ pub(super) struct Postings<'p> {
 }
 
 impl Postings<'_> {
-    /// Reads groups until one has postings of the fingerprint, or none is left.
+    /// Reads groups until one contains postings of the fingerprint, or no group is left.
     fn fill(&mut self) -> Result<()> {
         let Self { part, wanted, group, read, at } = self;
         read.clear();
@@ -396,12 +396,12 @@ impl Postings<'_> {
     }
 }
 
-/// Encoded hashes of units.
+/// The hashes of a document's units, 4 bytes each.
 #[derive(Clone, Copy)]
 pub(super) struct Hashes<'a>(&'a [u8]);
 
 impl<'a> Hashes<'a> {
-    /// Returns the encoded hashes.
+    /// Returns the hashes, encoded.
     pub(super) fn bytes(self) -> &'a [u8] {
         self.0
     }

@@ -1,5 +1,5 @@
-//! Checks that exactly the spans that enough documents share, by brute force, are left out of texts, and that damage is an
-//! error.
+//! Tests, against a brute-force search, that exactly the spans that enough documents share are removed from texts, and that
+//! a damaged list is refused.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -57,7 +57,7 @@ fn list(folder: &Path, texts: &[String], (t, more_than): (usize, u32), memory: u
     Boilerplate::open(&path).unwrap()
 }
 
-/// Returns the rest of each text, and the number of words left out, computed with sets of t-grams.
+/// Computes the expected number of spans, and the rest of each text with the number of removed words, with sets of t-grams.
 fn expected(texts: &[String], t: usize, more_than: u32) -> (usize, Vec<(LeftOut, String)>) {
     let split: Vec<_> = texts.iter().map(|text| words(text)).collect();
     let gram = |window: &[(Vec<u8>, std::ops::Range<usize>)]| -> Vec<Vec<u8>> {
@@ -122,16 +122,16 @@ fn check(texts: &[String], (t, more_than): (usize, u32), memory: usize) -> Boile
 proptest! {
     #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
 
-    /// Words of one and two letters in both cases, so that most t-grams recur within texts and between them.
+    /// Words have one or two letters in upper or lower case, so that most t-grams recur within and between texts.
     #[test]
-    fn boilerplate_is_left_out_and_rare_spans_stay(
+    fn frequent_spans_are_removed_and_rare_spans_are_kept(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,40}", 0..8),
         (t, more_than, memory) in (1..7_usize, 1..5_u32, 0..4096_usize),
     ) {
         check(&texts, (t, more_than), memory);
     }
 
-    /// Texts of long pieces; the list is the same for any number of false positives of the filter.
+    /// Texts consist of long pieces. The list must not depend on the number of false positives of the filter.
     #[test]
     fn list_does_not_depend_on_the_memory(
         pieces in proptest::collection::vec((0..3_usize, 0..40_usize, 1..30_usize, any::<bool>()), 1..40),

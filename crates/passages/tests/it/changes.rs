@@ -1,5 +1,5 @@
-//! Checks that deleted documents are neither answers nor sources, that merged parts have the bytes of one part of the
-//! remaining documents, and that a crash in between changes nothing.
+//! Tests that deleted documents are neither answers nor sources, that merging gives the same bytes as a single part of the
+//! remaining documents, and that a crash during a change loses nothing.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -41,7 +41,7 @@ fn find(index: &PassageIndex, text: &str, limits: Limits) -> Answer {
     index.find(&hashed(text), &mut work, limits).unwrap()
 }
 
-/// Returns an answer with keys instead of numbers.
+/// Returns an answer in which documents are given by their keys instead of their numbers.
 fn by_key(index: &PassageIndex, text: &str) -> (Vec<String>, u32, u64) {
     let answer = find(index, text, Limits::NONE);
     let shown = answer.documents.iter().map(|one| {
@@ -51,7 +51,7 @@ fn by_key(index: &PassageIndex, text: &str) -> (Vec<String>, u32, u64) {
     (shown.collect(), answer.words_found, answer.documents_found)
 }
 
-/// Returns the t-grams of a text that the index has, each with the key of its first document and its position there.
+/// Returns the t-grams of a text that occur in the index, each with the key of its first document and its position there.
 fn sources(index: &PassageIndex, text: &str) -> Vec<String> {
     let (mut work, mut found) = (FinderScratch::new(index.shape(), hasher()), Vec::new());
     let each = |gram: twindex_passages::Gram, source: Option<(u32, u32)>| {
@@ -71,7 +71,7 @@ fn texts() -> impl Strategy<Value = Vec<(String, String)>> {
         };
         pieces.into_iter().map(words).collect::<String>()
     });
-    // Some keys occur more than once.
+    // Some keys may occur more than once.
     proptest::collection::vec((0..9_u32, text), 1..12)
         .prop_map(|all| all.into_iter().map(|(key, text)| (format!("key-{key}"), text)).collect())
 }
@@ -90,7 +90,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 16, ..ProptestConfig::default() })]
 
     #[test]
-    fn index_after_deletions_answers_like_an_index_of_the_other_documents(
+    fn index_after_deletions_answers_like_an_index_of_remaining_documents(
         texts in texts(),
         question in texts(),
         t in 2..10_usize,
@@ -123,7 +123,7 @@ proptest! {
         let index = PassageIndex::open(&folder).unwrap();
         index.verify().unwrap();
         prop_assert_eq!((index.documents() as usize, index.deleted() as usize), (texts.len(), deleted));
-        // Compares with an index of the remaining documents.
+        // Compares the answer with that of an index of only the remaining documents.
         let other = bench.path().join("other");
         append(&other, shape, &left);
         let expected = PassageIndex::open(&other).unwrap();
@@ -139,13 +139,13 @@ proptest! {
         prop_assert_eq!((merged.parts(), merged.documents() as usize, merged.deleted()), (1, left.len(), 0));
         prop_assert_eq!(by_key(&merged, &question), answer);
         prop_assert_eq!(PassageIndex::compact(&folder, 0).unwrap(), None);
-        // A reader that had the index open still finds the old documents.
+        // A reader that opened the index before must still find the deleted documents.
         prop_assert_eq!(by_key(&before, &question), answer_before);
     }
 
-    /// A limited answer is the start of the full one, with complete documents.
+    /// With a limit, the answer has the first documents of the full answer, each with all of its matches.
     #[test]
-    fn limited_answer_is_a_prefix_of_the_full_one(
+    fn limited_answer_is_a_prefix_of_the_full_answer(
         texts in texts(),
         question in texts(),
         (t, documents, places) in (2..8_usize, 0..6_usize, 1..6_usize),
@@ -161,7 +161,7 @@ proptest! {
         prop_assert_eq!(all.documents_found as usize, all.documents.len());
         prop_assert_eq!(all.capped, 0);
         let bounded = find(&index, &question, Limits { places, ..Limits::NONE });
-        // If not all postings were followed, the answer reports it.
+        // If the answer is incomplete, it must report capped fingerprints.
         prop_assert!(bounded.capped > 0 || bounded == all);
         for one in &bounded.documents {
             prop_assert!(all.documents.iter().any(|other| other.document == one.document && one.words <= other.words));
@@ -196,9 +196,9 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// A change writes files, then the list, then removes files. So a crash leaves the index before the change with some files
-/// that are not in the list, or the index after the change with some obsolete files. Checks that each of these states opens,
-/// gives the answer of its list, and is cleaned by the next writer. Returns the number of states.
+/// A change writes files, then the list, then removes files. A crash therefore leaves the old list with some additional
+/// files, or the new list with some obsolete files. Checks for each such state that the index opens, that it gives the
+/// answer of its list, and that the next writer removes the other files. Returns the number of states.
 fn check_states(bench: &Path, (before, after): (&Path, &Path), question: &str) -> u32 {
     let mut states = 0;
     for (base, other) in [(before, after), (after, before)] {
@@ -209,7 +209,7 @@ fn check_states(bench: &Path, (before, after): (&Path, &Path), question: &str) -
             let state = bench.join("state");
             copy(base, &state);
             for (bit, name) in more.iter().enumerate().filter(|(bit, _)| bits >> bit & 1 == 1) {
-                // Includes half-written files that are not in the list.
+                // Some of the additional files are only half written.
                 let bytes = fs::read(other.join(name)).unwrap();
                 fs::write(state.join(name), &bytes[..bytes.len() / (1 + bit % 2)]).unwrap();
             }
@@ -218,7 +218,7 @@ fn check_states(bench: &Path, (before, after): (&Path, &Path), question: &str) -
             index.verify().unwrap();
             assert_eq!(by_key(&index, question), answer, "{bits:b} of {more:?}");
             drop(index);
-            // The next writer removes files that are not in the list.
+            // The next writer must remove all files that are not in the list.
             PassageIndex::delete(&state, &keys("nobody")).unwrap();
             assert_eq!(names(&state), names(base), "{bits:b} of {more:?}");
             fs::remove_dir_all(&state).unwrap();
@@ -256,9 +256,9 @@ fn every_crash_leaves_the_index_before_or_after_the_change() {
     assert_eq!(names(&folder).len(), 2, "{:?}", names(&folder));
 }
 
-/// Nine parts of one size are merged and eight are not; a larger part before them is not changed.
+/// Nine parts of one size are merged, but eight are not. A larger part before them is not changed.
 #[test]
-fn ninth_part_of_a_tier_merges_them_whatever_a_crash_leaves() {
+fn ninth_part_of_a_tier_triggers_a_merge_that_survives_crashes() {
     let bench = tempfile::tempdir().unwrap();
     let (folder, shape) = (bench.path().join("index"), Shape::words(6));
     let words = |number: u32| format!("w{} ", number.wrapping_mul(2_654_435_761) >> 8);

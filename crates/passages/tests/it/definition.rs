@@ -1,5 +1,5 @@
-//! Checks that the lines found are exactly the lines of the definition, computed with a suffix array. Texts are short and
-//! repetitive, because long random texts share nothing.
+//! Tests that the lines found are exactly the lines of the definition, which are computed with a suffix array. Texts are
+//! short and repetitive, because random texts share nothing.
 
 use proptest::prelude::*;
 use twindex_passages::{Exact, FinderScratch, Grams, Hashed, Hasher, Line, Recurring, Shape};
@@ -7,7 +7,7 @@ use twindex_sketch::Cutter;
 use twindex_sketch::cut::PlacedUnits;
 use twindex_sketch::params::{Folding, NormalForm, Shingling};
 
-/// A document of the definition: tokens, or tokens with the bytes between them if bytes are compared.
+/// A document for the reference: its tokens with their byte ranges, and its text for comparing bytes.
 struct Document {
     tokens: Vec<Vec<u8>>,
     places: Vec<(usize, usize)>,
@@ -23,8 +23,8 @@ fn tokens(cutter: &Cutter, text: &str) -> Document {
     Document { tokens, places, text: text.to_owned() }
 }
 
-/// Computes the lines with a suffix array over the t-grams of all documents. Suffixes with the same first t-gram are
-/// adjacent; the first of them in document order is the source of the others.
+/// Computes the expected lines with a suffix array over the t-grams of all documents. Suffixes with the same first t-gram
+/// are adjacent. The first of them in document order is the source of the others.
 fn by_suffix_array(documents: &[Document], t: usize, exact: Exact, within: bool) -> Vec<Line> {
     let gram = |&(document, position): &(usize, usize)| -> Vec<Vec<u8>> {
         let Document { tokens, places, text } = &documents[document];
@@ -115,7 +115,7 @@ fn check(cutter: &Cutter, texts: &[String], case: &Case) {
     let expected = by_suffix_array(&documents, case.shape.width(), case.exact, case.within);
     let lines = found(cutter, texts, case);
     assert_eq!(lines, expected, "{texts:?}");
-    // Every token of a line occurs in an earlier text, even if only the bytes of the line are split into tokens.
+    // All tokens of a line must occur in its source, even if only the bytes of the line are split into tokens.
     for line in lines {
         let (text, source) = (&texts[line.document as usize], &texts[line.first_document as usize]);
         let span = tokens(cutter, &text[line.start as usize..line.end as usize]).tokens;
@@ -132,9 +132,9 @@ pub(crate) fn plain() -> Cutter {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Texts over a tiny alphabet in upper and lower case, so that most t-grams recur within texts and between them.
+    /// Texts use a tiny alphabet in upper and lower case, so that most t-grams recur within and between texts.
     #[test]
-    fn lines_of_repetitive_texts_equal_those_of_a_suffix_array(
+    fn lines_of_repetitive_texts_equal_lines_of_a_suffix_array(
         texts in proptest::collection::vec("([aB]|A|b|é|É|東|京|[ .]| \n){0,60}", 0..6),
         (t, k, within, bytes) in (1..9_usize, 1..9_usize, any::<bool>(), any::<bool>()),
     ) {
@@ -142,10 +142,10 @@ proptest! {
         check(&plain(), &texts, &Case { shape: Shape::words_by(t, k), exact, within, memory: 1 << 12 });
     }
 
-    /// Composed and decomposed letters, wide and narrow ones, and invisible characters are equal; each line has the original
-    /// bytes of the text.
+    /// Composed and decomposed letters, wide and narrow letters, and letters with invisible characters are equal. Lines
+    /// refer to the original bytes of the text.
     #[test]
-    fn lines_of_texts_in_several_normal_forms_are_those_of_a_suffix_array(
+    fn lines_in_several_normal_forms_equal_lines_of_a_suffix_array(
         texts in proptest::collection::vec("(é|e\u{301}|E\u{301}|e|ｅ|e\u{ad}|Ｅ|\u{1112}\u{1161}|하|か\u{3099}|が|[ .]| |　){0,50}", 0..5),
         (t, within, marks) in (1..6_usize, any::<bool>(), any::<bool>()),
     ) {
@@ -157,10 +157,10 @@ proptest! {
         check(&cutter, &texts, &Case { shape: Shape::words(t), exact: Exact::Tokens, within, memory: 1 << 12 });
     }
 
-    /// Long pieces of a few texts, recombined and slightly changed; with a filter of one block, which accepts nearly
-    /// everything.
+    /// Texts are recombined from long pieces of a few texts with small changes. Some filters have only one block, which
+    /// reports nearly all fingerprints.
     #[test]
-    fn lines_of_pieced_texts_are_those_of_a_suffix_array(
+    fn lines_of_recombined_texts_equal_lines_of_a_suffix_array(
         cuts in proptest::collection::vec((0..3_usize, 0..200_usize, 1..80_usize, any::<bool>()), 1..24),
         (t, within, bytes, memory) in (4..30_usize, any::<bool>(), any::<bool>(), 0..4096_usize),
     ) {
@@ -182,7 +182,7 @@ proptest! {
 }
 
 #[test]
-fn periodic_texts_and_copies_of_whole_texts_have_the_lines_of_the_definition() {
+fn periodic_and_fully_copied_texts_have_the_defined_lines() {
     let texts: Vec<String> = [
         "a ".repeat(300),
         "a b ".repeat(200),

@@ -1,5 +1,5 @@
-//! Checks that a passage index finds the passages of the definition, in any number of parts, and that damage causes an
-//! error, never another answer.
+//! Tests that a passage index finds the passages of the definition, for any number of parts, and that damage causes an
+//! error, never a different answer.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,7 @@ use twindex::Error;
 use twindex_passages::index::{Answer, Builder, Extract, Limits};
 use twindex_passages::{Exact, FinderScratch, Grams, Hashed, Hasher, Line, PassageIndex, Recurring, Shape};
 
-/// Hashes a text of words of one or two letters.
+/// Hashes the tokens of a text.
 fn hashed(hasher: &Hasher, text: &str) -> Hashed {
     let mut hashed = Hashed::default();
     hashed.clear(Exact::Tokens);
@@ -24,7 +24,7 @@ fn hasher() -> Hasher {
     Hasher::new(5)
 }
 
-/// Adds texts to an index as one part, with their numbers as keys.
+/// Adds texts to an index as one part. The keys are the positions of the texts.
 fn append(folder: &Path, shape: Shape, texts: &[String]) -> Result<(), Error> {
     let scratch = tempfile::tempdir().unwrap();
     let mut builder = Builder::new(scratch.path(), 0, shape, 5)?;
@@ -34,12 +34,12 @@ fn append(folder: &Path, shape: Shape, texts: &[String]) -> Result<(), Error> {
             .push(format!("key-{number}").as_bytes(), &Extract::of(&hashed(&hasher(), text), &mut work))?;
     }
     let built = builder.finish()?;
-    // Scratch files have no names, so the directory can be removed.
+    // Scratch files have no names, so their directory can be removed.
     drop(scratch);
     PassageIndex::append(folder, built, "tokens=words")
 }
 
-/// Returns all maximal runs of at least `t` words that both texts have: positions in both, and number of words.
+/// Returns all maximal common runs of at least `t` words: byte ranges in both texts, and number of words.
 fn common_runs(a: &str, b: &str, t: usize) -> BTreeSet<(usize, usize, usize, usize, usize)> {
     let split = |text: &str| {
         let (mut words, mut places) = (Vec::new(), Vec::new());
@@ -119,9 +119,9 @@ proptest! {
         }
     }
 
-    /// Daily batches: texts against an index have the same lines as texts after the documents of the index.
+    /// Tests daily batches: texts that are compared with an index have the same lines as texts that follow its documents.
     #[test]
-    fn texts_against_an_index_have_the_lines_they_have_after_its_documents(
+    fn lines_against_an_index_equal_lines_after_its_documents(
         texts in texts(),
         (t, within) in (1..14_usize, any::<bool>()),
         cuts in any::<[prop::sample::Index; 2]>(),
@@ -177,7 +177,7 @@ fn some_texts() -> Vec<String> {
 }
 
 #[test]
-fn damage_anywhere_is_an_error_or_has_no_effect_and_verify_finds_it() {
+fn damage_never_changes_an_answer_and_verify_finds_it() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().join("index");
     append(&folder, Shape::words(6), &some_texts()).unwrap();
@@ -218,14 +218,14 @@ fn damage_anywhere_is_an_error_or_has_no_effect_and_verify_finds_it() {
 }
 
 #[test]
-fn other_options_foreign_files_and_files_left_by_a_crash_are_recognised() {
+fn index_refuses_foreign_files_and_ignores_crash_leftovers() {
     let bench = tempfile::tempdir().unwrap();
     let folder = bench.path().join("index");
     assert!(matches!(PassageIndex::open(&folder), Err(Error::NotAnIndex { .. })));
     append(&folder, Shape::words(6), &some_texts()).unwrap();
     let error = append(&folder, Shape::words(7), &some_texts()).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "min-words"), "{error}");
-    // A part that is not in the list is ignored, and removed by the next writer.
+    // A part that is not in the list must be ignored, and removed by the next writer.
     fs::write(folder.join("passages-000002.part"), "half").unwrap();
     assert_eq!(PassageIndex::open(&folder).unwrap().parts(), 1);
     append(&folder, Shape::words(6), &some_texts()).unwrap();
@@ -235,7 +235,7 @@ fn other_options_foreign_files_and_files_left_by_a_crash_are_recognised() {
     fs::write(folder.join("mine.txt"), "mine").unwrap();
     let error = append(&folder, Shape::words(6), &some_texts()).unwrap_err();
     assert!(matches!(error, Error::AlreadyExists { .. }), "{error}");
-    // The same documents give the same bytes.
+    // The same documents must give the same bytes.
     let again = bench.path().join("again");
     append(&again, Shape::words(6), &some_texts()).unwrap();
     let part = |folder: &Path| fs::read(folder.join("passages-000001.part")).unwrap();

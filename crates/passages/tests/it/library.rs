@@ -1,5 +1,5 @@
-//! Checks that the lines equal those of an established library's suffix array, for more text than the slow reference can
-//! handle. `scripts/passages-check` does the same with the command and 100 MB.
+//! Tests that the lines equal those computed with the suffix array of an established library, for more text than the slow
+//! reference can handle. `scripts/passages-check` does the same with the command-line tool and 100 MB.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use twindex_sketch::cut::PlacedUnits;
 use crate::definition::{Case, found, plain};
 use crate::suffixes::{Run, Texts};
 
-/// Random numbers: splitmix64.
+/// A random number generator: splitmix64.
 struct Random(u64);
 
 impl Random {
@@ -22,7 +22,7 @@ impl Random {
     }
 }
 
-/// Returns documents combined from pieces of earlier documents, of themselves, and new words.
+/// Returns documents that are combined from pieces of earlier documents, pieces of the same document, and new words.
 fn documents(count: usize) -> Vec<String> {
     let mut random = Random(5);
     let mut documents: Vec<Vec<String>> = Vec::new();
@@ -46,7 +46,7 @@ fn documents(count: usize) -> Vec<String> {
 }
 
 #[test]
-fn lines_of_many_texts_are_those_of_a_kept_suffix_array_library() {
+fn lines_of_many_texts_equal_lines_of_a_suffix_array_library() {
     let texts = documents(2_000);
     let (cutter, mut numbers) = (plain(), HashMap::<Vec<u8>, u32>::new());
     let (mut suffixes, mut places) = (Texts::default(), Vec::new());

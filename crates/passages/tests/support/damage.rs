@@ -1,6 +1,7 @@
-//! All damaged forms of a small file.
+//! Generates all damaged forms of a small file.
 
-/// Passes each form of `bytes` with one flipped bit, and each truncated form, to `check`, with a description of the damage.
+/// Passes `bytes` with each single bit flipped, and each truncated prefix of `bytes`, to `check`, with a description of the
+/// damage.
 pub(crate) fn for_each_damage(bytes: &[u8], mut check: impl FnMut(&[u8], &str)) {
     let mut damaged = bytes.to_vec();
     for bit in 0..8 * bytes.len() {

@@ -1,9 +1,10 @@
-//! Computes the lines of the definition with the suffix array of an established library, for tests and measurements.
+//! Computes lines, as the documentation of the crate defines them, with the suffix array of an established library. For
+//! tests and benchmarks.
 
-/// The words of all documents as numbers, to find the repeated runs of each document.
+/// The words of all documents, as numbers, in which repeated runs are searched.
 #[derive(Default)]
 pub(crate) struct Texts {
-    /// The number of each word in 3 bytes, big-endian; 0 after each document.
+    /// The number of each word in 3 bytes, big-endian, with a 0 after each document.
     bytes: Vec<u8>,
     /// The end of each document, in words.
     ends: Vec<u32>,
@@ -13,7 +14,7 @@ pub(crate) struct Texts {
 pub(crate) type Run = (u32, u32, u32, u32, u32);
 
 impl Texts {
-    /// Adds a word of the current document, as a number from 1 on.
+    /// Adds a word to the current document, as a number of at least 1.
     pub(crate) fn push(&mut self, word: u32) {
         assert!((1..1 << 24).contains(&word), "too many different words");
         self.bytes.extend_from_slice(&word.to_be_bytes()[1..]);

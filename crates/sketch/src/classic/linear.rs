@@ -1,8 +1,8 @@
 //! The family *linear*: `a x + b` modulo a prime.
 //!
-//! The linear transformations of Broder, Charikar, Frieze and Mitzenmacher (*Min-wise independent
-//! permutations*, 1998, section 4): the `(a x + b) % c` of lectures and of most programs. For a shingle hash x
-//! and the Mersenne prime p = 2^61 - 1,
+//! These are the linear transformations of Broder, Charikar, Frieze and Mitzenmacher (*Min-wise independent permutations*,
+//! 1998, section 4), which lectures and most programs write as `(a x + b) % c`. For a shingle hash x and the Mersenne prime
+//! p = 2^61 - 1,
 //!
 //! ```text
 //! h(x, j)      = (a[j] * (x mod p) + b[j]) mod p          exact, the product has 122 bits
@@ -13,15 +13,15 @@
 //!
 //! with `LINEAR = 0x452821e638d01377` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
 //!
-//! **Which bits are kept.** The least of n values is about p / n, so its upper log2(n) bits are zeros. The low
-//! 32 bits are nearly random for sets of up to 2^29 elements: any b of them differ for different minima with
-//! probability 1 - 2^-b. All 61 bits are compared to find the least value, so there are no ties.
+//! **Which bits are kept.** The least of n values is about p / n, so its upper log2(n) bits are zeros. For sets of up to
+//! 2^29 elements the low 32 bits are nearly random: the low b bits of two different minima differ with probability 1 - 2^-b.
+//! All 61 bits are compared to find the least value, so there are no ties.
 //!
-//! **Accuracy.** No linear family is exactly min-wise independent: in a set like 0, 1, .. n - 1, the
-//! element 0 is the least too often, by a factor that grows with log n. For sets of mixed hashes, as here,
-//! no departure from independent minima is measurable (`tests/it/sketch_accuracy.rs`).
+//! **Accuracy.** No linear family is exactly min-wise independent: in a set of consecutive numbers 0, 1, .. n - 1, the
+//! element 0 is the least too often, by a factor that grows with log n. For sets of mixed hashes, as here, the minima show
+//! no measurable difference from independent ones (`tests/it/sketch_accuracy.rs`).
 //!
-//! Time: 4 multiplications of 32 bits for each shingle and minimum. Memory: 24 bytes a minimum.
+//! Time: 4 multiplications of 32 bits for each shingle and minimum. Memory: 24 bytes per minimum.
 
 use std::sync::Arc;
 
@@ -36,18 +36,18 @@ const PRIME: u64 = (1 << 61) - 1;
 /// Number of bits in the low half of x.
 const LOW_BITS: u32 = 31;
 
-/// Number of components that are computed together: at 32 bytes each they fit in a first-level cache.
+/// Number of components computed together. At 32 bytes each, they fit in the first-level cache.
 const BLOCK: usize = 256;
 
-/// The coefficients of t transformations. `a` is for the low 31 bits of x, `raised` for the others; both are split into
-/// a low half of 32 bits and a high half of 29.
+/// The coefficients of t transformations. `a` is multiplied by the low 31 bits of x, and `raised` by the upper bits. Both
+/// are split into a low half of 32 bits and a high half of 29 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Linear {
     /// The coefficients a.
     a: [Arc<[u32]>; 2],
     /// The coefficients 2^31 a mod p.
     raised: [Arc<[u32]>; 2],
-    /// The coefficients b + 1, see [`lower`].
+    /// The coefficients b + 1; [`lower`](Self::lower) explains the 1.
     next_b: Arc<[u64]>,
 }
 
@@ -83,8 +83,8 @@ impl Linear {
         }
     }
 
-    /// Lowers `minima` to the minima of `hashes`, for the components from `start` on. Each value is one more than the
-    /// minimum. The components are the inner loop.
+    /// Updates `minima`, the components from `start` on, with the values of `hashes`. Each stored value is one more than the
+    /// minimum. The inner loop runs over the components.
     ///
     /// Below, x = x1 2^31 + x0 and c = 2^31 a mod p, so that a x = a x0 + c x1 modulo p; and a = a1 2^32 + a0
     /// and c likewise. Because 2^61 = 1 modulo p,
@@ -94,13 +94,14 @@ impl Linear {
     ///             = (high >> 29) + (high mod 2^29) 2^32 + low  modulo p
     /// ```
     ///
-    /// Here x is a hash folded once, which leaves at most p + 7. So either x0 is below 2^31 and x1 below 2^30, or x1 is
-    /// 2^30 and x0 below 8; high is below 2^61, low below 3 * 2^62 - 2^33, and their sum s with b + 1 below 2^64.
+    /// Here x is a hash that was folded once, so it is at most p + 7. Either x0 is below 2^31 and x1 below 2^30, or x1 is
+    /// 2^30 and x0 is below 8. Therefore high is below 2^61, low is below 3 * 2^62 - 2^33, and their sum s, including b + 1,
+    /// is below 2^64.
     ///
-    /// With s = q 2^61 + r, s is congruent to q + r, from which p is subtracted if it is greater than p; exactly then
-    /// the computed quotient is q + 1. As s is one too large, so is the result: 1 to p, which masking by p does not
-    /// change. Values are below 2^61, so they can be compared as signed numbers, which AVX2 supports, unlike unsigned
-    /// ones.
+    /// Let s = q 2^61 + r. Then s is congruent to q + r, and p must be subtracted if q + r is greater than p. In exactly
+    /// this case the computed quotient is q + 1 instead of q. Because s includes b + 1 and not b, the result is one too
+    /// large: it is 1 to p, which the mask p does not change. Results are below 2^61, so they can be compared as signed
+    /// numbers. AVX2 has signed but no unsigned comparisons.
     #[inline(always)]
     fn lower(&self, minima: &mut [i64], hashes: &[u64], start: usize) {
         let components = start..start + minima.len();
@@ -124,7 +125,7 @@ impl Linear {
     }
 }
 
-/// The coefficients a and b of component j.
+/// Returns the coefficients a and b of component j.
 fn coefficients(j: u64) -> (u64, u64) {
     let drawn = |i: u64| mix(LINEAR.wrapping_add(i));
     (1 + drawn(2 * j) % (PRIME - 1), drawn(2 * j + 1) % PRIME)
@@ -134,7 +135,7 @@ fn coefficients(j: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// The minima by the definition of the module.
+    /// Computes the minima from the definition of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let p = u128::from(PRIME);
         let of = |x: u64, (a, b): (u64, u64)| (u128::from(a) * (u128::from(x) % p) + u128::from(b)) % p;
@@ -142,7 +143,7 @@ mod tests {
         (0..minima as u64).filter_map(min).collect()
     }
 
-    /// Returns hashes near all values at which something is carried or folded, and random ones.
+    /// Returns hashes near all values at which a carry or a fold occurs, and random hashes.
     fn edges() -> Vec<u64> {
         let near = |x: u64| (0..9).flat_map(move |d| [x.wrapping_add(d), x.wrapping_sub(d)]);
         let multiples = (0..8).map(|k: u64| k.wrapping_mul(PRIME));
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_is_the_minimum_of_a_linear_transformation_for_each_component() {
+    fn each_component_is_the_minimum_of_a_linear_transformation() {
         let mut signature = vec![7; 3];
         for t in [1, 2, 7, 84, 200, 255, 256, 257, 4096] {
             let linear = Linear::new(t);
@@ -163,8 +164,8 @@ mod tests {
     }
 
     #[test]
-    fn every_hash_alone_is_transformed_as_defined() {
-        // A minimum hides values that are too large; a single hash cannot.
+    fn single_hashes_are_transformed_as_defined() {
+        // A minimum of many hashes could hide values that are too large; each hash alone cannot.
         let linear = Linear::new(40);
         let mut signature = Vec::new();
         for hash in edges() {
@@ -174,13 +175,13 @@ mod tests {
     }
 
     #[test]
-    fn results_that_wrap_exactly_are_reduced() {
-        // b and x are chosen so that a x + b is 0, 1, p - 1 and their neighbours, which random values never reach.
+    fn results_next_to_the_modulus_are_reduced() {
+        // Chooses b and x so that a x + b is 0, 1, p - 1 or a neighbour of these, which random values would never reach.
         let linear = Linear::new(84);
         for j in 0..84_u64 {
             let (a, b) = coefficients(j);
             let p = u128::from(PRIME);
-            // Fermat: a^(p - 2) is the inverse of a.
+            // By Fermat's little theorem, a^(p - 2) is the inverse of a.
             let (mut inverse, mut square) = (1, u128::from(a));
             for bit in 0..61 {
                 if (PRIME - 2) >> bit & 1 == 1 {

@@ -1,9 +1,8 @@
 //! The family *matrix*: a random matrix over GF(2), and a random vector.
 //!
-//! One of the families in Broder and Feige (*Min-wise versus linear independence*, 2000); the random
-//! linear transformations of Broder, Burrows and Manasse are of this kind. A shingle hash x is a vector of 64
-//! bits, where x\[c\] is bit c, and bit 0 the lowest. Component j has a matrix of 32 rows and 64 columns, given by its
-//! columns of 32 bits, and a vector of 32 bits:
+//! One of the families in Broder and Feige (*Min-wise versus linear independence*, 2000). The random linear transformations
+//! of Broder, Burrows and Manasse are of this kind. A shingle hash x is a vector of 64 bits: x\[c\] is bit c, and bit 0 is
+//! the lowest. Component j has a matrix of 32 rows and 64 columns, stored as 64 columns of 32 bits, and a vector of 32 bits:
 //!
 //! ```text
 //! h(x, j)      = v[j] ^ (xor of column[j][c] over all c with x[c] = 1)
@@ -15,15 +14,15 @@
 //!
 //! with `MATRIX = 0xc0ac29b7c97c50dd` and `mix` of [`shingle`](crate::shingle); sums of 64 bits wrap.
 //!
-//! **Which bits are kept.** All 32. The least of n values has about log2(n) leading zeros; the
-//! low b bits are nearly random for sets of up to 2^(32 - b) elements. Different elements tie for the
-//! minimum with a probability of about n / 2^32. For a random matrix, any two elements are transformed
-//! independently; three are not, if one is the sum of the others.
+//! **Which bits are kept.** All 32. The least of n values has about log2(n) leading zeros; its low b bits are nearly random
+//! for sets of up to 2^(32 - b) elements. Two different elements tie for the minimum with a probability of about n / 2^32. A
+//! random matrix transforms any two elements independently. Three elements are not independent if one is the sum of the
+//! others.
 //!
-//! **Evaluation.** For each 4 bits of x, a table has the 16 sums of their columns, which takes 16 look-ups and sums
-//! for each shingle and minimum. 32 components share a block of tables of 32 KiB, which fits in a first-level
-//! cache, and all shingles are looked up in one block before the next is used. Tables of 8 bits would
-//! need half the look-ups, but in a second-level cache and with 8 times the memory: 32 MiB for 4,096 minima instead of
+//! **Evaluation.** For each group of 4 bits of x, a table has the 16 sums of the columns of these bits. A shingle takes 16
+//! look-ups and additions for each minimum. 32 components share a block of tables of 32 KiB, which fits in the first-level
+//! cache, and all shingles are looked up in one block before the next block is used. Tables for groups of 8 bits would need
+//! half the look-ups, but would be in the second-level cache and take 8 times the memory: 32 MiB for 4,096 minima instead of
 //! 4 MiB.
 
 use std::fmt;
@@ -37,33 +36,35 @@ const MATRIX: u64 = 0xc0ac_29b7_c97c_50dd;
 /// Number of components that are computed together.
 const LANES: usize = 32;
 
-/// Number of bits of a hash that are looked up together.
+/// Number of bits of a hash that index one table.
 const BITS: usize = 4;
 
-/// Number of tables for a hash.
+/// Number of tables that a hash is looked up in.
 const PLACES: usize = 64 / BITS;
 
-/// A value for each component, aligned so that no load crosses a cache line, which would cost a third of the speed.
+/// One value for each component. Aligned so that no load crosses a cache line; crossing loads would reduce the speed
+/// by a third.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(align(64))]
 struct Row([u32; LANES]);
 
-/// For each value of [`BITS`] bits of a hash, the sum of their columns.
+/// For each value of a group of [`BITS`] bits of a hash, the sum of the columns of its set bits.
 type Table = [Row; 1 << BITS];
 
-/// The tables of a block, beginning with the lowest [`BITS`] bits. The first table includes the vector.
+/// The tables of a block of components, beginning with the table for the lowest [`BITS`] bits. The entries of the first
+/// table include the vector.
 type Tables = [Table; PLACES];
 
-/// The tables of t transformations.
+/// The tables of `minima` transformations.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Matrix {
     minima: usize,
-    /// [`PLACES`] tables for each block.
+    /// [`PLACES`] tables for each block of [`LANES`] components.
     blocks: Arc<[Table]>,
 }
 
 impl fmt::Debug for Matrix {
-    /// Formats the matrix without its tables, which are megabytes.
+    /// Omits the tables, which are megabytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Matrix").field("minima", &self.minima).finish_non_exhaustive()
     }
@@ -93,7 +94,7 @@ impl Matrix {
     }
 }
 
-/// Computes the minima of a block.
+/// Computes the minima of the components of one block.
 #[inline(always)]
 fn column_minima(tables: &Tables, hashes: &[u64]) -> [u32; LANES] {
     let mut minima = [u32::MAX; LANES];
@@ -112,14 +113,14 @@ fn column_minima(tables: &Tables, hashes: &[u64]) -> [u32; LANES] {
     minima
 }
 
-/// Fills the tables of the components from `start` on.
+/// Fills the tables of the [`LANES`] components from `start` on.
 fn fill(tables: &mut Tables, start: usize) {
     for lane in 0..LANES {
         let (columns, vector) = matrix((start + lane) as u64);
         for (place, table) in tables.iter_mut().enumerate() {
             table[0].0[lane] = if place == 0 { vector } else { 0 };
             for value in 1..1_usize << BITS {
-                // `value` without its highest bit is an earlier entry of the table.
+                // The entry for `value` without its highest bit was already computed.
                 let bit = value.ilog2() as usize;
                 table[value].0[lane] = table[value ^ 1 << bit].0[lane] ^ columns[BITS * place + bit];
             }
@@ -127,7 +128,7 @@ fn fill(tables: &mut Tables, start: usize) {
     }
 }
 
-/// The columns and the vector of component j.
+/// Returns the columns and the vector of component j.
 fn matrix(j: u64) -> ([u32; 64], u32) {
     let word = |i: u64| mix(MATRIX.wrapping_add(33 * j + i));
     (std::array::from_fn(|c| (word(c as u64 / 2) >> (32 * (c % 2))) as u32), word(32) as u32)
@@ -137,7 +138,7 @@ fn matrix(j: u64) -> ([u32; 64], u32) {
 mod tests {
     use super::*;
 
-    /// The minima by the definition of the module.
+    /// Computes the minima from the definition of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let of = |x: u64, (columns, vector): &([u32; 64], u32)| {
             (0..64).filter(|c| x >> c & 1 == 1).fold(*vector, |sum, c| sum ^ columns[c])
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_is_the_minimum_of_an_affine_map_over_gf_2_for_each_component() {
+    fn each_component_is_the_minimum_of_an_affine_map() {
         let hashes: Vec<u64> =
             (0..64).map(|c| 1 << c).chain([0, u64::MAX]).chain((0..100).map(mix)).collect();
         let mut signature = vec![7; 3];
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn printing_a_family_for_debugging_leaves_its_tables_out() {
+    fn debug_output_omits_the_tables() {
         assert_eq!(format!("{:?}", Matrix::new(4096)), "Matrix { minima: 4096, .. }");
     }
 }

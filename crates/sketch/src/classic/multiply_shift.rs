@@ -1,7 +1,7 @@
 //! The family *multiply-shift*: the upper half of `a x + b` modulo 2^64.
 //!
-//! Dietzfelbinger, Hagerup, Katajainen and Penttonen, *A reliable randomized algorithm for the closest-pair
-//! problem*, 1997; with the addend of Dietzfelbinger, 1996. For a shingle hash x,
+//! The family is from Dietzfelbinger, Hagerup, Katajainen and Penttonen, *A reliable randomized algorithm for the
+//! closest-pair problem*, 1997; the addend is from Dietzfelbinger, 1996. For a shingle hash x,
 //!
 //! ```text
 //! h(x, j)      = ((a[j] * x + b[j]) mod 2^64) >> 32
@@ -13,16 +13,16 @@
 //! with `MULTIPLY_SHIFT = 0xbe5466cf34e90c6c` and `mix` of [`shingle`](crate::shingle); sums of 64 bits
 //! wrap.
 //!
-//! **Not the upper half of a 128-bit product.** `(a * x) >> 64` depends on a only by its scale: it
-//! grows with x, so that every component has its minimum at the same element. Then t minima are worth one: the
-//! variance is t times that of independent minima. Here the product is taken modulo 2^64, which a wraps around
-//! many times, and no second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
+//! **Why not the upper half of a 128-bit product.** In `(a * x) >> 64`, the coefficient a only scales x: the result grows
+//! with x, so every component has its minimum at the same element. Then t minima say no more than one, and the variance is t
+//! times the variance of independent minima. Here the product is taken modulo 2^64 and wraps around many times, and no
+//! second mix is needed (`tests/it/sketch_accuracy.rs` tests both).
 //!
-//! **Which bits are kept.** All 32 that are compared. The least of n values has about log2(n) leading zeros; the low b
-//! bits are nearly random for sets of up to 2^(32 - b) elements. Different elements tie for the minimum
-//! with a probability of about n / 2^32.
+//! **Which bits are kept.** All 32 bits that are compared. The least of n values has about log2(n) leading zeros; its low b
+//! bits are nearly random for sets of up to 2^(32 - b) elements. Two different elements tie for the minimum with a
+//! probability of about n / 2^32.
 //!
-//! Time: 3 multiplications of 32 bits for each shingle and minimum. Memory: 16 bytes a minimum.
+//! Time: 3 multiplications of 32 bits for each shingle and minimum. Memory: 16 bytes per minimum.
 
 use std::sync::Arc;
 
@@ -31,10 +31,10 @@ use crate::hash::mix;
 /// The seed of the coefficients: the sixth 64 bits of the fraction of pi.
 const MULTIPLY_SHIFT: u64 = 0xbe54_66cf_34e9_0c6c;
 
-/// Number of components that are computed together: at 20 bytes each they fit in a first-level cache.
+/// Number of components computed together. At 20 bytes each, they fit in the first-level cache.
 const BLOCK: usize = 512;
 
-/// The coefficients of t transformations; a is split into its halves.
+/// The coefficients of t transformations; each a is split into two halves of 32 bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct MultiplyShift {
     a_low: Arc<[u32]>,
@@ -68,10 +68,10 @@ impl MultiplyShift {
     }
 }
 
-/// Lowers `minima` to the minima of `hashes`; the components are the inner loop.
+/// Updates `minima` with the values of `hashes`; the inner loop runs over the components.
 ///
-/// Only the upper half of `a x + b` is needed. Of the four partial products, one is used in full, two only by
-/// their low halves, and the fourth not at all.
+/// Only the upper half of `a x + b` is needed. Of the four partial products of 32-bit halves, the lowest is needed in full,
+/// only the low halves of the two middle ones, and nothing of the highest.
 #[inline(always)]
 fn lower(minima: &mut [u32], hashes: &[u64], a_low: &[u32], a_high: &[u32], b: &[u64]) {
     for &hash in hashes {
@@ -84,7 +84,7 @@ fn lower(minima: &mut [u32], hashes: &[u64], a_low: &[u32], a_high: &[u32], b: &
     }
 }
 
-/// The coefficients a and b of component j.
+/// Returns the coefficients a and b of component j.
 fn coefficients(j: u64) -> (u64, u64) {
     let drawn = |i: u64| mix(MULTIPLY_SHIFT.wrapping_add(i));
     (drawn(2 * j) | 1, drawn(2 * j + 1))
@@ -94,7 +94,7 @@ fn coefficients(j: u64) -> (u64, u64) {
 mod tests {
     use super::*;
 
-    /// The minima by the definition of the module.
+    /// Computes the minima from the definition of the module.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let of = |x: u64, (a, b): (u64, u64)| (a.wrapping_mul(x).wrapping_add(b) >> 32) as u32;
         let min = |j| hashes.iter().map(|&x| of(x, coefficients(j))).min();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_is_the_minimum_upper_half_for_each_component() {
+    fn each_component_is_the_minimum_of_a_multiply_shift_hash() {
         let edges = [0, 1, u64::MAX, 1 << 32, (1 << 32) - 1, u64::MAX << 32, 1 << 63];
         let hashes: Vec<u64> = (0..500).map(mix).chain(edges).collect();
         let mut signature = vec![7; 3];

@@ -1,43 +1,43 @@
-//! Rabin's fingerprints: residues of polynomials over GF(2).
+//! Rabin's fingerprints: strings are polynomials over GF(2), and a fingerprint is a remainder of a division.
 //!
-//! A string is the polynomial whose coefficients are its bits, beginning with the highest bit of the first byte. Its
-//! fingerprint is the residue modulo an irreducible polynomial P of degree 64 (Rabin, *Fingerprinting by
-//! random polynomials*, 1981; Broder, *Some applications of Rabin's fingerprinting method*, 1993):
+//! The bits of a string are the coefficients of its polynomial, beginning with the highest bit of the first byte. The
+//! fingerprint is the remainder modulo an irreducible polynomial P of degree 64 (Rabin, *Fingerprinting by random
+//! polynomials*, 1981; Broder, *Some applications of Rabin's fingerprinting method*, 1993):
 //!
 //! ```text
 //! f(A) = A(x) mod P(x)          A of n bytes:  A(x) = a[0] x^(8n-1) + a[1] x^(8n-2) + ... + a[8n-1]
 //! ```
 //!
-//! In a number of 64 bits, and in the eight bytes of a fingerprint, the highest bit is the coefficient of
-//! x^63.
+//! The highest bit of a fingerprint, as a number and as eight bytes, is the coefficient of x^63.
 //!
-//! **Extension.** For concatenated strings, f(a.b) = f(f(a).b), where the fingerprint is used as a
-//! string of eight bytes ([`Rabin::extend`]); and f(a.b) = f(a) x^(8 |b|) + f(b) ([`Rabin::concat`]), by
-//! which windows slide in constant time ([`Rabin::windows`]). Plus and minus are xor.
+//! **Extension.** Let a.b be the concatenation of two strings. Then f(a.b) = f(f(a).b), where the fingerprint f(a) is used
+//! as a string of eight bytes ([`Rabin::extend`]). Also f(a.b) = f(a) x^(8 |b|) + f(b) ([`Rabin::concat`]), so that a window
+//! slides in constant time ([`Rabin::windows`]). Plus and minus are xor.
 //!
-//! **Leading zeros.** Leading zero coefficients do not change a polynomial: NULs at the beginning of a string do not
-//! change its fingerprint, f("") = 0, and strings shorter than eight bytes are their own fingerprints. This is harmless
-//! if all strings have the same length, as windows do. If they do not, begin with a 1, as
-//! Broder does: `rabin.extend(Rabin::ONE, string)` is f("\x01" . string). It can be extended and concatenated like any
-//! other, and distinguishes a string from the same string with more leading zeros. Shingles are hashed this way.
+//! **Leading zeros.** Leading zero coefficients do not change a polynomial. So NULs at the beginning of a string do not
+//! change its fingerprint, f("") = 0, and a string of fewer than eight bytes is its own fingerprint. This is harmless if all
+//! strings have the same length, as windows do. For strings of different lengths, put a byte 1 in front, as Broder does:
+//! `rabin.extend(Rabin::ONE, string)` is f("\x01" . string). This fingerprint can be extended and concatenated like any
+//! other, and depends on the number of leading zeros of the string. Shingles are hashed this way.
 //!
-//! **Collisions.** Take two different strings of at most n bits, which were chosen without knowledge of P, and which
-//! begin with a 1 or have the same length. The difference of their polynomials has a degree of at most n, so at most n/64
-//! of the (2^64 - 2^32)/64 irreducible polynomials of degree 64 divide it. If P is chosen uniformly, the
-//! fingerprints collide with a probability of at most n / (2^64 - 2^32), and any two of N strings with at
-//! most about N^2 n / 2^65: 10^-5 for a million shingles of 50 bytes. This is a theorem; hash functions
-//! like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast) have none. It does not make the bits of a fingerprint
+//! **Collisions.** Take two different strings of at most n bits that were chosen without knowledge of P, and that begin with
+//! a 1 or have the same length. The difference of their polynomials has a degree of at most n, so at most n/64 irreducible
+//! polynomials of degree 64 divide it. There are (2^64 - 2^32)/64 such polynomials. If P is chosen uniformly, the two
+//! fingerprints collide with a probability of at most n / (2^64 - 2^32). Any two of N strings collide with a probability of
+//! at most about N^2 n / 2^65, which is 10^-5 for a million shingles of 50 bytes. This is a theorem; no such theorem is
+//! known for hash functions like [`ShingleHash::Fast`](crate::params::ShingleHash::Fast). The bits of a fingerprint are not
 //! uniformly distributed: mix them before they are used as random bits.
 //!
-//! **The polynomial of a seed.** With `mix` and `COUNT` as in [`shingle`](crate::shingle), let `key =
-//! mix(seed ^ 0x452821e638d01377)`, the fifth word of the fraction of pi. P is x^64 plus the first of
+//! **The polynomial of a seed.** Let `mix` and `COUNT` be those of [`shingle`](crate::shingle), and let
+//! `key = mix(seed ^ 0x452821e638d01377)`; the constant is the fifth word of the fraction of pi. P is x^64 plus the first of
+//! the numbers
 //!
 //! ```text
 //! mix(key + 1 * COUNT) | 1,   mix(key + 2 * COUNT) | 1,   ...
 //! ```
 //!
-//! for which it is irreducible. About one in 32 is. All irreducible polynomials of degree 64 have the term 1,
-//! so setting it leaves the choice as uniform as `mix` is.
+//! for which P is irreducible, about one in 32. All irreducible polynomials of degree 64 have the term 1, so setting the
+//! lowest bit excludes none of them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,20 +49,20 @@ use twindex_kernel::clmul::{Body, Modulus, Multiply, Portable, fastest};
 
 use crate::hash::{COUNT, mix};
 
-/// The fifth word of the fraction of pi: makes polynomials independent of other values computed from a seed.
+/// The fifth word of the fraction of pi. It makes polynomials independent of other values that are computed from the seed.
 const POLYNOMIALS: u64 = 0x4528_21e6_38d0_1377;
 
-/// Minimum length in bytes of strings that are folded by carry-less multiplications; shorter ones use tables.
+/// Minimum length in bytes of strings that are folded with carry-less multiplications. Shorter strings use tables.
 #[cfg(target_arch = "x86_64")]
 const FOLDED_MIN: usize = 128;
 
-/// Whether a polynomial over GF(2) is irreducible: its degree is at least 1, and its only divisors are 1 and itself.
-/// Bit i is the coefficient of x^i.
+/// Returns true if a polynomial over GF(2) is irreducible: its degree is at least 1, and only 1 and the polynomial itself
+/// divide it. Bit i is the coefficient of x^i.
 ///
-/// Ben-Or's test (*Probabilistic algorithms in finite fields*, 1981): x^(2^i) - x is the product of all
-/// irreducible polynomials whose degree divides i, so a polynomial of degree d is irreducible if it has no
-/// factor in common with any of these for i from 1 to d/2. Exact. Takes about d^2 steps for most polynomials, which
-/// have a small factor, and at most d^3.
+/// Ben-Or's test (*Probabilistic algorithms in finite fields*, 1981): x^(2^i) - x is the product of all irreducible
+/// polynomials whose degree divides i. So a polynomial of degree d is irreducible if and only if it has no common factor
+/// with x^(2^i) - x for any i from 1 to d/2. The result is exact. Most polynomials have a small factor and take about d^2
+/// steps; others take at most d^3.
 ///
 /// ```
 /// use twindex_sketch::rabin::is_irreducible;
@@ -86,14 +86,14 @@ pub fn is_irreducible(polynomial: u128) -> bool {
     true
 }
 
-/// The square of `a` modulo a polynomial of a higher degree, which must be at least 2.
+/// Returns the square of `a` modulo `polynomial`, whose degree must be at least 2 and greater than the degree of `a`.
 fn square(a: u128, polynomial: u128) -> u128 {
     let degree = polynomial.ilog2();
     let shifted = |a: u128| if a >> (degree - 1) & 1 == 1 { a << 1 ^ polynomial } else { a << 1 };
     (0..degree).rev().fold(0, |sum, i| shifted(shifted(sum)) ^ (a >> i & 1))
 }
 
-/// The greatest common divisor of two polynomials.
+/// Returns the greatest common divisor of two polynomials.
 fn common(mut a: u128, mut b: u128) -> u128 {
     while b != 0 {
         let degree = b.ilog2();
@@ -105,7 +105,7 @@ fn common(mut a: u128, mut b: u128) -> u128 {
     a
 }
 
-/// Fingerprints modulo one irreducible polynomial of degree 64. Cheap to clone, and can be shared by threads.
+/// Computes fingerprints modulo one irreducible polynomial of degree 64. Cheap to clone; threads can share it.
 ///
 /// ```
 /// use twindex_sketch::Rabin;
@@ -125,21 +125,23 @@ pub struct Rabin {
 
 struct Tables {
     modulus: Modulus,
-    /// For each byte of a polynomial of degree below 64, the lowest byte first: the byte's value times x^64.
+    /// `up[i][v]` is the product of x^64 and the polynomial whose only non-zero byte is v. It is byte i, counted from the
+    /// lowest.
     up: [[u64; 256]; 8],
     /// The powers x^(8n) for n from 0 to 255.
     powers: [u64; 256],
 }
 
 impl Rabin {
-    /// The fingerprint of the byte 1. Extending it by a string makes leading zeros of the string significant.
+    /// The fingerprint of the byte 1. A string that extends it is hashed with its leading zeros.
     pub const ONE: u64 = 1;
 
-    /// Creates the fingerprint function for the polynomial that the [module](self) defines for `seed`. About 0.1 ms.
+    /// Creates the fingerprint function of a seed, with the polynomial that the [module](self) defines. Takes about 0.1 ms.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         let key = mix(seed ^ POLYNOMIALS);
-        // Terminates: one in 32 is irreducible, and `mix` is a bijection, so the sequence contains all of them.
+        // The loop terminates: one polynomial in 32 is irreducible, and `mix` is a bijection, so the sequence contains all
+        // of them.
         let mut state = key;
         loop {
             state = state.wrapping_add(COUNT);
@@ -150,7 +152,7 @@ impl Rabin {
         }
     }
 
-    /// Creates the fingerprint function modulo this polynomial; bit i is the coefficient of x^i.
+    /// Creates the fingerprint function modulo `polynomial`; bit i is the coefficient of x^i.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a polynomial whose degree is not 64 or that is not irreducible.
@@ -178,21 +180,21 @@ impl Rabin {
         Self { tables: Arc::new(Tables { modulus: Modulus::new(low), up, powers }) }
     }
 
-    /// The polynomial: bit i is the coefficient of x^i, and bit 64 the highest.
+    /// Returns the polynomial: bit i is the coefficient of x^i, and bit 64 is the highest set bit.
     #[must_use]
     pub fn polynomial(&self) -> u128 {
         1 << 64 | u128::from(self.tables.modulus.low())
     }
 
-    /// The fingerprint of a string, f(A) of the [module](self). Linear time; allocates nothing.
+    /// Returns the fingerprint of a string: f(A) in the [module](self). Takes linear time and allocates nothing.
     ///
-    /// NULs at the beginning do not change it; see **Leading zeros** there.
+    /// NULs at the beginning of the string do not change the result; see **Leading zeros** in the module.
     #[must_use]
     pub fn fingerprint(&self, string: &[u8]) -> u64 {
         self.extend(0, string)
     }
 
-    /// The fingerprint of a.b from the fingerprint of a and the string b. Linear time in b.
+    /// Returns the fingerprint of a.b, given the fingerprint of a and the string b. Linear in the length of b.
     #[must_use]
     #[inline]
     pub fn extend(&self, fingerprint: u64, string: &[u8]) -> u64 {
@@ -206,9 +208,10 @@ impl Rabin {
         self.extend_by_tables(fingerprint, string)
     }
 
-    /// As [`extend`](Self::extend), without special instructions, eight bytes at a time: the reference implementation.
+    /// The reference implementation of [`extend`](Self::extend), without special instructions; processes eight bytes at a
+    /// time.
     ///
-    /// Public for comparisons; the result is always the same.
+    /// Public for comparisons. The result is the same.
     #[must_use]
     #[inline]
     pub fn extend_by_tables(&self, mut fingerprint: u64, string: &[u8]) -> u64 {
@@ -230,10 +233,10 @@ impl Rabin {
         (0..8).fold(0, |sum, i| sum ^ self.tables.up[i][usize::from(bytes[i])])
     }
 
-    /// The fingerprint of a.b from the fingerprints of a and b and the length of b in bytes. Constant time for up to 255
-    /// bytes, and logarithmic beyond.
+    /// Returns the fingerprint of a.b, given the fingerprints of a and b and the length of b in bytes. Takes constant time
+    /// for up to 255 bytes, and logarithmic time for more.
     ///
-    /// As plus and minus are the same, it can also remove a prefix: f(b) is `concat(f(a), f(a.b), |b|)`.
+    /// As plus and minus are the same, this can also remove a prefix: f(b) is `concat(f(a), f(a.b), |b|)`.
     #[must_use]
     pub fn concat(&self, a: u64, b: u64, length_of_b: u64) -> u64 {
         struct Concat<'a>(&'a Rabin, u64, u64);
@@ -250,7 +253,7 @@ impl Rabin {
         b ^ fastest(Concat(self, a, length_of_b))
     }
 
-    /// x^(8n) mod P: the factor by which a fingerprint is multiplied when n bytes follow.
+    /// Returns x^(8n) mod P, by which the fingerprint of a string is multiplied when n bytes are appended.
     #[must_use]
     pub fn power(&self, n: u64) -> u64 {
         self.concat(Self::ONE, 0, n)
@@ -265,8 +268,8 @@ impl Rabin {
         modulus.times(multiply, fingerprint, power)
     }
 
-    /// As [`shifted`](Self::shifted), without special instructions. For small n, appending zeros by the tables is faster
-    /// than a multiplication.
+    /// As [`shifted`](Self::shifted), without special instructions. For small n, appending zero bytes with the tables is
+    /// faster than multiplying.
     #[inline(always)]
     pub(super) fn shifted_by_tables(&self, fingerprint: u64, n: u64) -> u64 {
         if n > 96 {
@@ -277,7 +280,7 @@ impl Rabin {
         if bits == 0 { whole } else { self.up(whole >> (64 - bits)) ^ whole << bits }
     }
 
-    /// Computes x^(2048 n) mod P, by squaring.
+    /// Returns x^(2048 n) mod P, computed by repeated squaring.
     #[inline(always)]
     fn far(&self, multiply: impl Multiply, mut n: u64) -> u64 {
         let Tables { modulus, powers, .. } = &*self.tables;
@@ -292,17 +295,17 @@ impl Rabin {
         power
     }
 
-    /// Returns a window of `length` bytes that can slide along a string.
+    /// Returns a roller for windows of `length` bytes.
     #[must_use]
     pub fn roller(&self, length: usize) -> Roller {
         let leaving = multiples(self.power(length as u64), self.tables.modulus.low());
         Roller { rabin: self.clone(), leaving: Box::new(leaving) }
     }
 
-    /// Returns the fingerprints of all runs of `length` bytes, in order; none if `length` is 0 or greater than the length
-    /// of the string.
+    /// Returns the fingerprints of all substrings of `length` bytes, in order. There are none if `length` is 0 or greater
+    /// than the length of the string.
     ///
-    /// Takes two table look-ups for each byte, independent of `length`.
+    /// Takes two table look-ups for each byte, regardless of `length`.
     #[must_use]
     pub fn windows<'a>(&self, string: &'a [u8], length: usize) -> Windows<'a> {
         let ahead =
@@ -322,16 +325,17 @@ impl fmt::Debug for Rabin {
     }
 }
 
-/// A sliding window: computes a window's fingerprint from the previous one. Made by [`Rabin::roller`].
+/// Computes the fingerprint of each window of a string from the fingerprint of the previous window. Created by
+/// [`Rabin::roller`].
 #[derive(Clone, Debug)]
 pub struct Roller {
     rabin: Rabin,
-    /// For each byte: the byte's value times x^(8 length).
+    /// The product of each byte and x^(8 length), indexed by the byte.
     leaving: Box<[u64; 256]>,
 }
 
 impl Roller {
-    /// Computes a window's fingerprint from the previous one: removes the oldest byte, `leaves`, and appends `enters`.
+    /// Returns the fingerprint of the next window: removes the oldest byte, `leaves`, and appends the byte `enters`.
     ///
     /// ```
     /// let rabin = twindex_sketch::Rabin::new(0);
@@ -346,7 +350,7 @@ impl Roller {
     }
 }
 
-/// An iterator over the fingerprints of sliding windows. Made by [`Rabin::windows`].
+/// An iterator over the fingerprints of the windows of a string. Created by [`Rabin::windows`].
 #[derive(Clone, Debug)]
 pub struct Windows<'a> {
     roller: Roller,
@@ -378,12 +382,12 @@ impl Iterator for Windows<'_> {
 
 impl ExactSizeIterator for Windows<'_> {}
 
-/// Multiplies a polynomial of degree below 64 by x, modulo x^64 + `low`.
+/// Returns the product of a polynomial of degree below 64 and x, modulo x^64 + `low`.
 fn times_x(polynomial: u64, low: u64) -> u64 {
     polynomial << 1 ^ (polynomial >> 63).wrapping_neg() & low
 }
 
-/// The products of `first` and every polynomial of degree below 8, modulo x^64 + `low`.
+/// Returns the products of `first` and every polynomial of degree below 8, modulo x^64 + `low`.
 fn multiples(first: u64, low: u64) -> [u64; 256] {
     let mut table = [0; 256];
     let mut power = first;
@@ -398,8 +402,8 @@ fn multiples(first: u64, low: u64) -> [u64; 256] {
     table
 }
 
-/// Reads a string of 1 to 8 bytes as a big-endian number. Uses overlapping loads; overlapping bytes set the same bits
-/// twice.
+/// Reads a string of 1 to 8 bytes as a big-endian number. Uses overlapping loads: bytes that are loaded twice set the same
+/// bits.
 #[inline(always)]
 fn number(string: &[u8]) -> u64 {
     let n = string.len();
@@ -412,13 +416,13 @@ fn number(string: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    //! The reference is long division, bit by bit; all faster implementations are compared with it.
+    //! The expected results are computed by long division, bit by bit. All faster implementations are compared with them.
 
     use proptest::prelude::*;
 
     use super::*;
 
-    /// The fingerprint by long division.
+    /// Computes the fingerprint by long division.
     fn divided(polynomial: u128, string: &[u8]) -> u64 {
         let bits = string.iter().flat_map(|byte| (0..8).rev().map(move |i| byte >> i & 1));
         bits.fold(0_u128, |rest, bit| {
@@ -442,8 +446,8 @@ mod tests {
     }
 
     #[test]
-    fn small_polynomials_are_irreducible_if_nothing_smaller_divides_them() {
-        // Every product of two polynomials of degree at least 1, up to degree 11: all reducible polynomials.
+    fn small_polynomials_without_divisors_are_irreducible() {
+        // Marks all products of two polynomials of degree at least 1, up to degree 11: these are all reducible polynomials.
         let mut reducible = vec![false; 1 << 12];
         for a in 2..1_u128 << 11 {
             for b in 2..=a {
@@ -459,27 +463,28 @@ mod tests {
     }
 
     #[test]
-    fn the_count_of_irreducible_polynomials_is_gausss() {
-        // (1/d) sum over the divisors e of d of moebius(d/e) 2^e; for 16: (2^16 - 2^8) / 16.
+    fn number_of_irreducible_polynomials_matches_the_formula_of_gauss() {
+        // Gauss's formula for the number of irreducible polynomials of degree d: (1/d) times the sum, over the divisors e of
+        // d, of moebius(d/e) 2^e. For 16: (2^16 - 2^8) / 16.
         let count = |degree: u32| (1_u128 << degree..2 << degree).filter(|&p| is_irreducible(p)).count();
         assert_eq!((count(1), count(2), count(3), count(8), count(16)), (2, 1, 2, 30, 4080));
     }
 
     #[test]
-    fn known_polynomials_of_degree_64_are_distinguished() {
+    fn known_polynomials_of_degree_64_are_classified_correctly() {
         let terms = |exponents: &[u32]| exponents.iter().fold(0_u128, |sum, &i| sum ^ 1 << i);
-        // The pentanomial of tables of irreducible polynomials, the generator of ISO 3309's CRC-64, and the
-        // primitive one of a known linear-feedback shift register.
+        // A pentanomial from tables of irreducible polynomials, which is the generator of the CRC-64 of ISO 3309; and the
+        // primitive polynomial of a known linear-feedback shift register.
         for known in [&[64, 4, 3, 1, 0][..], &[64, 63, 61, 60, 0]] {
             assert!(is_irreducible(terms(known)), "{known:?}");
         }
-        // x^64 + 1 = (x + 1)^64, x^64 + x = x (x^63 + 1), an even number of terms, a square.
+        // x^64 + 1 = (x + 1)^64; x^64 + x = x (x^63 + 1); a polynomial with an even number of terms; a square.
         for known in [&[64, 0][..], &[64, 1], &[64, 4, 3, 0], &[64, 8, 6, 2, 0]] {
             assert!(!is_irreducible(terms(known)), "{known:?}");
         }
-        // By Swan no trinomial x^64 + x^k + 1 is irreducible, as 8 divides 64.
+        // By Swan's theorem no trinomial x^64 + x^k + 1 is irreducible, because 8 divides 64.
         assert!((1..64).all(|k| !is_irreducible(terms(&[64, k, 0]))));
-        // Products of two irreducible polynomials whose degrees add up to 64; degrees 32 and 32 are the hardest to
+        // Products of two irreducible polynomials whose degrees add up to 64. Two factors of degree 32 are the hardest to
         // detect.
         let of_degree =
             |d: u32| (1_u128 << d..2 << d).filter(|&p| is_irreducible(p)).take(3).collect::<Vec<_>>();
@@ -495,13 +500,13 @@ mod tests {
     }
 
     #[test]
-    fn degrees_up_to_127_fit() {
+    fn polynomials_of_degree_127_are_classified_correctly() {
         assert!(is_irreducible(1 << 127 | 0b11)); // x^127 + x + 1, of Zierler's list
         assert!(!is_irreducible(u128::MAX)); // (x^128 + 1) / (x + 1) = (x + 1)^127
     }
 
     #[test]
-    fn seeds_choose_irreducible_polynomials() {
+    fn every_seed_gives_an_irreducible_polynomial() {
         let polynomials: Vec<u128> = (0..20).map(|seed| Rabin::new(seed).polynomial()).collect();
         for (i, &polynomial) in polynomials.iter().enumerate() {
             assert!(polynomial >> 64 == 1 && is_irreducible(polynomial));
@@ -511,7 +516,7 @@ mod tests {
     }
 
     #[test]
-    fn other_polynomials_are_refused() {
+    fn reducible_polynomials_and_other_degrees_are_refused() {
         for polynomial in [0, 1, 0b111, 1 << 64, 1 << 64 | 1, 1 << 127 | 0b11, u128::MAX] {
             let error = Rabin::with_polynomial(polynomial).unwrap_err();
             assert!(error.to_string().contains(&format!("{polynomial:#x}")), "{error}");
@@ -519,8 +524,8 @@ mod tests {
     }
 
     #[test]
-    fn the_bits_of_a_string_are_the_coefficients_of_its_polynomial() {
-        // 10011 is x^4 + x + 1; a polynomial of degree below 64 is its own residue.
+    fn bits_of_a_string_are_the_coefficients_of_its_polynomial() {
+        // The bits 10011 are x^4 + x + 1. A polynomial of degree below 64 is its own remainder.
         assert_eq!(Rabin::new(0).fingerprint(&[0b10011]), 0b10011);
         assert_eq!(Rabin::new(0).fingerprint(b"fingers!"), u64::from_be_bytes(*b"fingers!"));
         // x^64 is congruent to the lower terms of the polynomial.
@@ -531,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_zeros_count_only_after_a_one() {
+    fn leading_zeros_change_the_hash_only_after_a_one() {
         let rabin = Rabin::new(7);
         for n in 0..300 {
             let string = [&vec![0; n][..], b"a"].concat();
@@ -545,7 +550,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_longer_than_the_input_give_none() {
+    fn windows_longer_than_the_input_yield_nothing() {
         let rabin = Rabin::new(0);
         for (string, length) in [(&b""[..], 0), (b"", 1), (b"abc", 0), (b"abc", 4), (b"abc", usize::MAX)] {
             assert_eq!(rabin.windows(string, length).len(), 0);
@@ -556,7 +561,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fingerprints_are_residues(seed in 0_u64..4, string in strings(), start: u64) {
+        fn fingerprints_are_remainders_of_polynomial_division(seed in 0_u64..4, string in strings(), start: u64) {
             let rabin = Rabin::new(seed);
             prop_assert_eq!(rabin.fingerprint(&string), divided(rabin.polynomial(), &string));
             let whole = [&start.to_be_bytes()[..], &string].concat();
@@ -566,7 +571,7 @@ mod tests {
         }
 
         #[test]
-        fn the_fingerprint_of_two_strings_is_that_of_the_first_ones_fingerprint_and_the_second(
+        fn extend_and_concat_give_the_fingerprint_of_concatenated_strings(
             seed in 0_u64..4, a in strings(), b in strings(),
         ) {
             let rabin = Rabin::new(seed);
@@ -577,13 +582,13 @@ mod tests {
             let length = b.len() as u64;
             prop_assert_eq!(f(&[&a, &b]), rabin.concat(of_a, f(&[&b]), length));
             prop_assert_eq!(f(&[&b]), rabin.concat(of_a, f(&[&a, &b]), length));
-            // Also if both begin with a 1.
+            // The same holds if both strings begin with a 1.
             let led = rabin.extend(Rabin::ONE, &a);
             prop_assert_eq!(rabin.extend(led, &b), f(&[&[1], &a, &b]));
         }
 
         #[test]
-        fn windows_slide(seed in 0_u64..4, string in strings(), length in 1_usize..300) {
+        fn rolled_windows_equal_directly_hashed_windows(seed in 0_u64..4, string in strings(), length in 1_usize..300) {
             let rabin = Rabin::new(seed);
             let expected: Vec<u64> = string.windows(length).map(|window| rabin.fingerprint(window)).collect();
             prop_assert_eq!(rabin.windows(&string, length).len(), expected.len());
@@ -591,7 +596,7 @@ mod tests {
         }
 
         #[test]
-        fn powers_are_fingerprints_of_a_one_and_zeros(
+        fn powers_are_fingerprints_of_a_one_followed_by_zeros(
             seed in 0_u64..4,
             n in prop_oneof![0_usize..600, Just(65_536), 0_usize..70_000],
             fingerprint: u64,
@@ -605,7 +610,7 @@ mod tests {
         }
 
         #[test]
-        fn powers_multiply(a: u32, b: u32) {
+        fn products_of_powers_are_powers_of_the_sum(a: u32, b: u32) {
             let rabin = Rabin::new(1);
             let product = rabin.concat(rabin.power(a.into()), 0, b.into());
             prop_assert_eq!(product, rabin.power(u64::from(a) + u64::from(b)));

@@ -1,41 +1,41 @@
-//! The rolling hash of Rabin and Karp: strings as integers modulo a prime.
+//! The rolling hash of Rabin and Karp: strings are integers, and a hash is a remainder modulo a prime.
 //!
-//! A string of k symbols is a number with k digits in base d, and its hash is the residue modulo a prime q
-//! (Karp and Rabin, *Efficient randomized pattern-matching algorithms*, 1987):
+//! A string of k symbols is a number with k digits in base d. Its hash is the remainder modulo a prime q (Karp and Rabin,
+//! *Efficient randomized pattern-matching algorithms*, 1987):
 //!
 //! ```text
 //! x[i]   = s[i] d^(k-1) + s[i+1] d^(k-2) + ... + s[i+k-1]   mod q
 //! x[i+1] = (x[i] - s[i] d^(k-1)) d + s[i+k]                 mod q
 //! ```
 //!
-//! Symbols are numbers: bytes, characters, hashes of words. They need not be smaller than d.
+//! Symbols are numbers: bytes, characters or hashes of words. They may be greater than d.
 //!
-//! **Leading zeros** do not change the hash, as with integers: the hash of no symbols is 0, and symbols 0 at the
-//! beginning have no effect. If strings have different lengths, begin with a 1: `hash.extend(1, string)`.
+//! **Leading zeros** do not change the hash, as they do not change an integer: the hash of the empty string is 0, and
+//! symbols 0 at the beginning have no effect. For strings of different lengths, put a 1 in front: `hash.extend(1, string)`.
 //! Shingles are hashed this way.
 //!
-//! **Collisions.** Take two different strings of at most n symbols below q, which were chosen without knowledge of d, and
-//! which begin with a 1 or have the same length. Their difference is a polynomial in d of degree at most n, which has at
-//! most n roots modulo a prime. If d is chosen uniformly, they collide with a probability of at most n / (q -
-//! 2): for a million shingles of 50 bytes and q = 2^61 - 1, any two collide with at most 10^-5. A publicly known base,
-//! such as 256, gives no such bound. As with Rabin's [fingerprints](super::rabin), the bits
-//! must be mixed before they are used as random bits.
+//! **Collisions.** Take two different strings of at most n symbols below q that were chosen without knowledge of d, and that
+//! begin with a 1 or have the same length. Their difference is a polynomial in d of degree at most n, which has at most n
+//! roots modulo a prime. If d is chosen uniformly, the two hashes collide with a probability of at most n / (q - 2). For a
+//! million shingles of 50 bytes and q = 2^61 - 1, any two collide with a probability of at most 10^-5. A publicly known
+//! base, such as 256, gives no such bound. As with Rabin's [fingerprints](super::rabin), mix the bits of a hash before they
+//! are used as random bits.
 //!
 //! **The base of a seed**, with q = 2^61 - 1 ([`RabinKarp::seeded`]). With `mix` and `COUNT` as in
-//! [`shingle`](crate::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`, the sixth word of the fraction of
-//! pi. The base is the first of
+//! [`shingle`](crate::shingle), let `key = mix(seed ^ 0xbe5466cf34e90c6c)`; the constant is the sixth word of the fraction
+//! of pi. The base is the first of
 //!
 //! ```text
 //! mix(key + 1 * COUNT) mod 2^61,   mix(key + 2 * COUNT) mod 2^61,   ...
 //! ```
 //!
-//! that is greater than 1 and less than q: the first one, except for a few seeds in 2^61.
+//! that is greater than 1 and less than q. This is the first number of the sequence, except for a few seeds in 2^61.
 
 use crate::error::{Error, Result};
 
 use crate::hash::{COUNT, mix};
 
-/// The sixth word of the fraction of pi: makes bases independent of other values computed from a seed.
+/// The sixth word of the fraction of pi. It makes bases independent of other values that are computed from the seed.
 const BASES: u64 = 0xbe54_66cf_34e9_0c6c;
 
 /// The rolling hash with one base and one modulus.
@@ -56,10 +56,10 @@ pub struct RabinKarp {
 }
 
 impl RabinKarp {
-    /// The prime 2^61 - 1, for which residues are computed without a division.
+    /// The prime 2^61 - 1, modulo which remainders are computed without a division.
     pub const MERSENNE_61: u64 = (1 << 61) - 1;
 
-    /// Creates the hash with `base` d and `modulus` q, any 64-bit prime.
+    /// Creates the hash with base d = `base` and modulus q = `modulus`, which may be any 64-bit prime.
     ///
     /// # Errors
     /// [`Error::Invalid`] unless q is prime and 1 < d < q.
@@ -75,11 +75,11 @@ impl RabinKarp {
         Ok(Self { base, modulus })
     }
 
-    /// Creates the hash modulo 2^61 - 1 with the base that the [module](self) defines for `seed`.
+    /// Creates the hash of a seed, modulo 2^61 - 1, with the base that the [module](self) defines.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
         let mut state = mix(seed ^ BASES);
-        // Terminates: `mix` is a bijection, so all but a few numbers of the sequence are valid.
+        // The loop terminates: `mix` is a bijection, so all but a few numbers of the sequence are valid.
         loop {
             state = state.wrapping_add(COUNT);
             let base = mix(state) & Self::MERSENNE_61;
@@ -89,39 +89,41 @@ impl RabinKarp {
         }
     }
 
-    /// The base d.
+    /// Returns the base d.
     #[must_use]
     pub fn base(&self) -> u64 {
         self.base
     }
 
-    /// The modulus q.
+    /// Returns the modulus q.
     #[must_use]
     pub fn modulus(&self) -> u64 {
         self.modulus
     }
 
-    /// The hash of a string of symbols. Linear time; allocates nothing.
+    /// Returns the hash of a string of symbols. Takes linear time and allocates nothing.
     ///
-    /// Leading zeros do not change it; see the [module](self).
+    /// Leading zeros do not change the result; see the [module](self).
     #[must_use]
     pub fn hash<S: Copy + Into<u64>>(&self, symbols: &[S]) -> u64 {
         self.extend(0, symbols)
     }
 
-    /// The hash of a.b from the hash of a, any number below q, and the symbols of b. Linear time in b.
+    /// Returns the hash of a.b, given the hash of a, which may be any number below q, and the symbols of b. Linear in the
+    /// length of b.
     #[must_use]
     pub fn extend<S: Copy + Into<u64>>(&self, hash: u64, symbols: &[S]) -> u64 {
         symbols.iter().fold(hash, |hash, &symbol| self.next(hash, symbol.into()))
     }
 
-    /// The hash of a.b from the hashes of a and b and the length of b. Logarithmic time.
+    /// Returns the hash of a.b, given the hashes of a and b and the length of b. Takes logarithmic time.
     #[must_use]
     pub fn concat(&self, a: u64, b: u64, length_of_b: u64) -> u64 {
         self.residue(self.product(a, self.power(length_of_b)) + u128::from(b))
     }
 
-    /// d^n modulo q: the factor by which a hash is multiplied when n symbols follow. Logarithmic time.
+    /// Returns d^n modulo q, by which the hash of a string is multiplied when n symbols are appended. Takes logarithmic
+    /// time.
     #[must_use]
     pub fn power(&self, n: u64) -> u64 {
         let (mut power, mut base, mut n) = (1, self.base, n);
@@ -135,18 +137,18 @@ impl RabinKarp {
         power
     }
 
-    /// Returns a window of `length` symbols that can slide along a string.
+    /// Returns a roller for windows of `length` symbols.
     #[must_use]
     pub fn roller(&self, length: usize) -> Roller {
-        // The oldest symbol was multiplied by d^(length - 1), and is multiplied by d once more in this step.
+        // The oldest symbol has the factor d^(length - 1) in the hash, and this step multiplies it by d once more.
         let gone = self.power(length as u64);
         Roller { hash: *self, leaving: if gone == 0 { 0 } else { self.modulus - gone } }
     }
 
-    /// Returns the hashes of all runs of `length` symbols, in order; none if `length` is 0 or greater than the length
-    /// of the string.
+    /// Returns the hashes of all substrings of `length` symbols, in order. There are none if `length` is 0 or greater than
+    /// the length of the string.
     ///
-    /// Takes two multiplications for each symbol, independent of `length`.
+    /// Takes two multiplications for each symbol, regardless of `length`.
     #[must_use]
     pub fn windows<'a, S: Copy + Into<u64>>(&self, symbols: &'a [S], length: usize) -> Windows<'a, S> {
         let ahead = if length == 0 { None } else { symbols.get(..length).map(|first| self.hash(first)) };
@@ -159,7 +161,8 @@ impl RabinKarp {
         self.residue(self.product(hash, self.base) + u128::from(symbol))
     }
 
-    /// The product of two residues: at most (2^64 - 1)^2, so that two more 64-bit numbers can be added.
+    /// Returns the product of two remainders. It is at most (2^64 - 1)^2, so two 64-bit numbers can be added without
+    /// overflow.
     #[expect(clippy::unused_self, reason = "read beside `times` and `residue`")]
     #[inline(always)]
     pub(super) fn product(&self, a: u64, b: u64) -> u128 {
@@ -181,7 +184,7 @@ impl RabinKarp {
     }
 }
 
-/// The residue of a number below 2^124 modulo q = 2^61 - 1: groups of 61 bits are added, as 2^61 is 1 modulo q.
+/// Returns a number below 2^124 modulo q = 2^61 - 1. Adds its groups of 61 bits, because 2^61 is 1 modulo q.
 #[inline(always)]
 pub(super) fn residue_61(number: u128) -> u64 {
     const Q: u64 = RabinKarp::MERSENNE_61;
@@ -190,18 +193,18 @@ pub(super) fn residue_61(number: u128) -> u64 {
     if sum >= Q { sum - Q } else { sum }
 }
 
-/// A sliding window: computes a window's hash from the previous one. Made by [`RabinKarp::roller`].
+/// Computes the hash of each window of a string from the hash of the previous window. Created by [`RabinKarp::roller`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roller {
     hash: RabinKarp,
-    /// -d^length: times the oldest symbol, the number to add to remove it.
+    /// -d^length modulo q. Adding its product with the oldest symbol removes that symbol.
     leaving: u64,
 }
 
 impl Roller {
-    /// Computes a window's hash from the previous one: removes the oldest symbol, `leaves`, and appends `enters`.
+    /// Returns the hash of the next window: removes the oldest symbol, `leaves`, and appends the symbol `enters`.
     ///
-    /// (x - s d^(k-1)) d + e is computed as x d - s d^k + e.
+    /// Computes (x - s d^(k-1)) d + e as x d - s d^k + e.
     #[must_use]
     #[inline]
     pub fn roll(&self, hash: u64, leaves: u64, enters: u64) -> u64 {
@@ -210,7 +213,7 @@ impl Roller {
     }
 }
 
-/// An iterator over the hashes of sliding windows. Made by [`RabinKarp::windows`].
+/// An iterator over the hashes of the windows of a string. Created by [`RabinKarp::windows`].
 #[derive(Clone, Debug)]
 pub struct Windows<'a, S> {
     roller: Roller,
@@ -242,9 +245,8 @@ impl<S: Copy + Into<u64>> Iterator for Windows<'_, S> {
 
 impl<S: Copy + Into<u64>> ExactSizeIterator for Windows<'_, S> {}
 
-/// Whether a number is prime, by Miller and Rabin's test with the first twelve primes as bases, which no
-/// composite 64-bit number passes (Sorenson and Webster, *Strong pseudoprimes to twelve prime bases*,
-/// 2017).
+/// Returns true if a number is prime. Uses the Miller-Rabin test with the first twelve primes as bases, which no composite
+/// 64-bit number passes (Sorenson and Webster, *Strong pseudoprimes to twelve prime bases*, 2017).
 ///
 /// ```
 /// use twindex_sketch::rabin_karp::is_prime;
@@ -302,7 +304,7 @@ mod tests {
         18_446_744_073_709_551_557,
     ];
 
-    /// The hash by its definition, in wider numbers: the sum of symbols times powers.
+    /// Computes the hash from its definition, as a sum of products of symbols and powers, in 128-bit numbers.
     fn defined(base: u64, modulus: u64, symbols: &[u64]) -> u64 {
         let q = u128::from(modulus);
         let (mut sum, mut power) = (0, 1);
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn small_primes_equal_those_of_the_sieve_of_eratosthenes() {
+    fn small_primes_are_recognized() {
         let mut composite = vec![false; 20_000];
         composite[..2].fill(true);
         for n in 2..composite.len() {
@@ -339,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn large_primes_and_pseudoprimes_are_distinguished() {
+    fn large_primes_are_distinguished_from_pseudoprimes() {
         for prime in PRIMES {
             assert!(is_prime(prime), "{prime}");
         }
-        // Carmichael numbers; the least strong pseudoprimes to the first 1, 2, 3, 4, 5, 6, 7 and 9 primes
-        // (Jaeschke 1993; Jiang and Deng 2014); squares and products of large primes.
+        // Carmichael numbers; the least strong pseudoprimes to the first 1, 2, 3, 4, 5, 6, 7 and 9 primes (Jaeschke 1993;
+        // Jiang and Deng 2014); squares and products of large primes.
         for composite in [
             561,
             41_041,
@@ -380,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn seeds_choose_bases() {
+    fn every_seed_gives_a_valid_base() {
         let bases: Vec<u64> = (0..100).map(|seed| RabinKarp::seeded(seed).base()).collect();
         for (i, &base) in bases.iter().enumerate() {
             assert_eq!(RabinKarp::new(base, RabinKarp::MERSENNE_61).unwrap(), RabinKarp::seeded(i as u64));
@@ -389,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_zeros_count_only_after_a_one() {
+    fn leading_zeros_change_the_hash_only_after_a_one() {
         let hash = RabinKarp::seeded(0);
         assert_eq!(hash.hash(b"\0\0a"), hash.hash(b"a"));
         assert_ne!(hash.extend(1, b"\0\0a"), hash.extend(1, b"a"));
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_longer_than_the_input_give_none() {
+    fn windows_longer_than_the_input_yield_nothing() {
         let hash = RabinKarp::seeded(0);
         for (string, length) in [(&b""[..], 0), (b"", 1), (b"abc", 0), (b"abc", 4), (b"abc", usize::MAX)] {
             assert_eq!(hash.windows(string, length).len(), 0);
@@ -408,7 +410,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn hashes_are_residues_of_numbers(hash in any_hash(), a in symbols(), b in symbols()) {
+        fn hashes_are_remainders_of_integers(hash in any_hash(), a in symbols(), b in symbols()) {
             let defined = |symbols: &[u64]| defined(hash.base(), hash.modulus(), symbols);
             let whole = [&a[..], &b].concat();
             prop_assert_eq!(hash.hash(&whole), defined(&whole));
@@ -417,14 +419,14 @@ mod tests {
         }
 
         #[test]
-        fn windows_slide(hash in any_hash(), symbols in symbols(), length in 1_usize..30) {
+        fn rolled_windows_equal_directly_hashed_windows(hash in any_hash(), symbols in symbols(), length in 1_usize..30) {
             let expected: Vec<u64> = symbols.windows(length).map(|window| hash.hash(window)).collect();
             prop_assert_eq!(hash.windows(&symbols, length).len(), expected.len());
             prop_assert_eq!(hash.windows(&symbols, length).collect::<Vec<_>>(), expected);
         }
 
         #[test]
-        fn residues_modulo_the_mersenne_prime_need_no_division(number in any::<u128>(), down in 4_u32..128) {
+        fn remainders_modulo_the_mersenne_prime_equal_division(number in any::<u128>(), down in 4_u32..128) {
             let number = number >> down;
             prop_assert_eq!(u128::from(residue_61(number)), number % u128::from(RabinKarp::MERSENNE_61));
             let multiple = number / u128::from(RabinKarp::MERSENNE_61) * u128::from(RabinKarp::MERSENNE_61);

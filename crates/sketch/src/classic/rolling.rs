@@ -1,14 +1,14 @@
-//! Shingle hashes computed by rolling: Rabin's fingerprints and the hash of Rabin and Karp.
+//! Computes shingle hashes from hashes of prefixes, with Rabin's fingerprints or the hash of Rabin and Karp.
 //!
-//! A shingle is the string of the bytes of its units, from the start of the first to the end of the last,
-//! including the bytes between them: one space between two words. Its hash is `mix(f(1.string))`, where f is the
-//! [fingerprint](super::rabin) or the [rolling hash](super::rabin_karp) of the seed; the leading 1
-//! makes leading zeros significant. `mix`, the bijection of [`shingle`](crate::shingle), adds no collisions. It is needed
-//! because minima and votes on bits require uniformly distributed bits, which fingerprints do not have.
+//! A shingle is the string of bytes from the start of its first unit to the end of its last, including the bytes between
+//! units, such as one space between two words. Its hash is `mix(f(1.string))`, where f is the [fingerprint](super::rabin) or
+//! the [rolling hash](super::rabin_karp) of the seed. The leading 1 makes leading zeros significant. `mix` is the bijection
+//! of [`shingle`](crate::shingle) and adds no collisions. It is needed because minima and simhash votes require uniformly
+//! distributed bits, which fingerprints do not have.
 //!
-//! No byte is read more than twice. Let F(i) be the hash of the first i bytes of all units. Then the hash of the
-//! bytes from a to b is F(b) - F(a) x^(8 (b - a)), and with a leading 1 it is F(b) - (F(a) - 1) x^(8 (b - a)): one
-//! multiplication for each shingle, independent of its length.
+//! No byte is read more than twice. Let F(i) be the hash of the first i bytes of all units. Then the hash of the bytes from
+//! a to b is F(b) - F(a) x^(8 (b - a)), and with a leading 1 it is F(b) - (F(a) - 1) x^(8 (b - a)). This takes one
+//! multiplication for each shingle, regardless of its length.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use super::rabin_karp::{RabinKarp, residue_61};
 use crate::cut::Units;
 use crate::hash::mix;
 
-/// Appends the hashes of the shingles of `units` by Rabin's fingerprints, the narrowest first. `prefixes` is
-/// working memory.
+/// Appends the hashes of the shingles of `units`, computed with Rabin's fingerprints, the narrowest shingles first.
+/// `prefixes` is scratch memory.
 pub(crate) fn by_rabin(
     rabin: &Rabin,
     units: &Units,
@@ -33,7 +33,7 @@ pub(crate) fn by_rabin(
     by_rabin_with(available(), rabin, units, widths, prefixes, shingles);
 }
 
-/// As [`by_rabin`], by carry-less multiplications or by tables only.
+/// As [`by_rabin`], with carry-less multiplications if `products`, otherwise with tables only.
 fn by_rabin_with(
     products: bool,
     rabin: &Rabin,
@@ -83,12 +83,12 @@ impl RabinKarpBytes {
         Self { hash, powers: Arc::new(powers) }
     }
 
-    /// As [`RabinKarp::extend`], eight bytes at a time, so that most products do not depend on each other.
+    /// As [`RabinKarp::extend`]. Processes eight bytes at a time, so that most products do not depend on each other.
     #[inline(always)]
     fn extend(&self, mut hash: u64, bytes: &[u8]) -> u64 {
         for piece in bytes.chunks(8) {
             let n = piece.len();
-            // Nine products, the first below 2^122, the others below 2^69.
+            // The sum of nine products: the first is below 2^122, the others are below 2^69.
             let mut sum = self.hash.product(hash, self.powers[n]);
             for (i, &byte) in piece.iter().enumerate() {
                 sum += self.hash.product(self.powers[n - 1 - i], byte.into());
@@ -105,8 +105,8 @@ impl RabinKarpBytes {
     }
 }
 
-/// Appends the hashes of the shingles of `units` by the hash of Rabin and Karp, the narrowest first.
-/// `prefixes` is working memory.
+/// Appends the hashes of the shingles of `units`, computed with the hash of Rabin and Karp, the narrowest shingles first.
+/// `prefixes` is scratch memory.
 pub(crate) fn by_rabin_karp(
     hash: &RabinKarpBytes,
     units: &Units,
@@ -117,12 +117,12 @@ pub(crate) fn by_rabin_karp(
     const Q: u64 = RabinKarp::MERSENNE_61;
     prefixes_of(units, prefixes, |prefix, bytes| hash.extend(prefix, bytes));
     shingles_of(units, widths, prefixes, shingles, |before, whole, length| {
-        // 1 - F(a), made positive: at most q + 1, so that the sum is below 2^123.
+        // 1 - F(a) modulo q as a positive number of at most q + 1, so that the sum is below 2^123.
         residue_61(hash.hash.product(Q + 1 - before, hash.power(length)) + u128::from(whole))
     });
 }
 
-/// Computes for each unit the hashes of all bytes up to its start and up to its end.
+/// Computes for each unit two hashes: of all bytes before its start, and of all bytes before its end.
 #[inline(always)]
 fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64, &[u8]) -> u64) {
     prefixes.clear();
@@ -130,8 +130,8 @@ fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64,
     let (mut whole, mut at) = (0, 0);
     for unit in units.ranges() {
         let Range { start, end } = unit;
-        // Extend from the end of the last unit and not from the start of this one: one step if a word and its space
-        // have at most eight bytes.
+        // Starts from the hash at the end of the previous unit, not at the start of this one. So a word and the space before
+        // it take one step if they have at most eight bytes in total.
         let before = if at == start { whole } else { extend(whole, &bytes[at..start]) };
         whole = extend(whole, &bytes[at..end]);
         at = end;
@@ -139,7 +139,8 @@ fn prefixes_of(units: &Units, prefixes: &mut Vec<[u64; 2]>, extend: impl Fn(u64,
     }
 }
 
-/// Appends the hashes of the shingles, computed from `(hash up to its start, hash up to its end, length in bytes)`.
+/// Appends the hashes of the shingles. The closure computes a shingle's hash from the hash of all bytes before its start,
+/// the hash of all bytes before its end, and its length in bytes.
 #[inline(always)]
 fn shingles_of(
     units: &Units,
@@ -166,7 +167,7 @@ mod tests {
     use crate::cut::Cutter;
     use crate::params::Shingling;
 
-    /// The hashes by their definition, which reads all bytes of every shingle.
+    /// Computes the hashes from their definition, which reads all bytes of every shingle.
     fn defined(units: &Units, widths: Widths, led: impl Fn(&[u8]) -> u64) -> Vec<u64> {
         let mut shingles = Vec::new();
         for width in widths.of_document(units.len()) {
@@ -177,13 +178,13 @@ mod tests {
         shingles
     }
 
-    /// Compares all implementations of the shingle hashes of some units with the definition.
+    /// Compares all implementations of the shingle hashes with the definition.
     fn check(units: &Units, widths: Widths, seed: u64) {
         let (rabin, hash, plain) = (Rabin::new(seed), RabinKarpBytes::new(seed), RabinKarp::seeded(seed));
         let mut prefixes = vec![[7; 2]; 3];
         let expected = defined(units, widths, |shingle| rabin.fingerprint(&[b"\x01", shingle].concat()));
         for products in [false, true] {
-            // The previous content of the vector must not change.
+            // Existing elements of the vector must be kept.
             let mut found = vec![1, 2, 3];
             by_rabin_with(products, &rabin, units, widths, &mut prefixes, &mut found);
             assert_eq!(found[..3], [1, 2, 3]);
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn shingles_of_words_are_those_of_the_definition() {
+    fn shingle_hashes_of_words_equal_the_definition() {
         let cutter = Cutter::new(&Shingling::words(1, 0)).unwrap();
         let letters: String = ('a'..='z').cycle().take(2100).collect();
         let lengths =
@@ -216,7 +217,7 @@ mod tests {
             "a rose is a rose is a rose",
             "\u{dc}n\u{ef}c\u{f6}d\u{e9} \u{142}\u{f3}d\u{17a} \u{6771}\u{4eac} and some more words",
             &lengths(&growing),
-            // Units of several hundred bytes, and shingles around 255 and 256 bytes and beyond 65,535.
+            // Units of several hundred bytes, and shingles of about 255, 256 and more than 65,535 bytes.
             &lengths(&[300, 1, 700, 2, 127, 127, 128, 1, 1, 255, 256, 257, 900, 3, 800, 254, 1]),
             &lengths(&[1999; 40]),
         ] {
@@ -229,7 +230,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn shingles_of_any_units_are_those_of_the_definition(
+        fn shingle_hashes_of_any_units_equal_the_definition(
             units in proptest::collection::vec(
                 proptest::collection::vec(prop_oneof![any::<u8>(), Just(0_u8)], 0..12), 0..80,
             ),
@@ -237,14 +238,14 @@ mod tests {
             width in 0_usize..19,
             seed in 0_u64..3,
         ) {
-            // Units of 0 to 11 bytes, including NULs, with one byte between them or none.
+            // Units of 0 to 11 bytes, including NULs, with one byte or no byte between them.
             let units = Units::of(units.iter().map(Vec::as_slice), separator);
             check(&units, all_widths()[width], seed);
         }
     }
 
     #[test]
-    fn leading_zeros_of_a_shingle_count() {
+    fn leading_zeros_change_the_hash_of_a_shingle() {
         let units = |n: usize| Units::of([&[0; 300][..n]], None);
         let (rabin, hash, one) = (Rabin::new(0), RabinKarpBytes::new(0), Widths::one(1).unwrap());
         let mut found = Vec::new();

@@ -1,4 +1,4 @@
-//! Cuts text into units: the words, characters or sentences that shingles are runs of.
+//! Splits text into units: words, characters or sentences. A shingle is a sequence of consecutive units.
 //!
 //! ```text
 //! text --normal form, folding--> text --tokens--> words, lower-cased --stop words--> fewer --stemming--> stems --> units
@@ -6,58 +6,57 @@
 //!
 //! The kind of [`Tokens`] defines the units:
 //!
-//! - **Words** are the tokens of [`tokens`], which defines them and does all the work if no other parameter is set.
-//!   *Word character* is defined there, too.
-//! - **Unicode words** are the segments between word boundaries of UAX #29 (no tailoring, rules WB1 to WB999) that
-//!   contain a word character other than a mark. A segment is kept whole, with the apostrophe in `don't`, the point in
-//!   `3.14` and a soft hyphen; each of its characters is lower-cased as [`tokens`] does. Han, Hiragana, Thai, Lao,
-//!   Khmer and Myanmar letters are words by themselves with the marks that follow; Katakana forms runs.
+//! - **Words** are the tokens of [`tokens`]. If no other parameter is set, [`tokens`] does all the work. It also defines
+//!   *word character*.
+//! - **Unicode words** are the segments between word boundaries of UAX #29 (rules WB1 to WB999, no tailoring) that contain a
+//!   word character other than a mark. A segment includes the apostrophe in `don't`, the point in `3.14` and soft hyphens.
+//!   Each character is lower-cased as by [`tokens`]. Each Han, Hiragana, Thai, Lao, Khmer and Myanmar letter, with the marks
+//!   after it, is a word. Katakana letters form runs.
 //! - **Word characters** are the code points of the words of [`tokens`], in order.
-//! - **Characters** are the same, plus one space wherever the text has any other characters between two words. There
-//!   is no space at the ends, nor between neighbours such as two Han characters, which are two words with nothing
-//!   between them.
-//! - **Sentences** are the stretches between sentence boundaries of UAX #29 (SB1 to SB998) that contain at least one
-//!   word after stop words are removed. The unit consists of its words, as found by [`tokens`], separated by spaces.
+//! - **Characters** are the word characters, and one space wherever other characters separate two words in the text. There
+//!   is no space at the ends of the text, nor between two words with nothing between them, such as two Han characters.
+//! - **Sentences** are the segments between sentence boundaries of UAX #29 (SB1 to SB998) that still contain a word after
+//!   stop words are removed. The unit consists of the words of the sentence, as found by [`tokens`], separated by spaces.
 //!   See **Long gaps** for a limit.
 //! - **Words and symbols** are the words of [`tokens`], and each character between them that is not white space, with the
-//!   marks that follow it. So `C++` is `c`, `+`, `+`, and only white space is lost. Each symbol of a run is a unit of its
-//!   own, because `();` and `( ) ;` mean the same, and because rules of 60 and of 80 hyphens should be similar.
-//! - **Raw** characters are those of the whole text, in their case. A run of white space becomes one space; at the
-//!   ends of the text it is removed, so that a final line feed makes no difference.
+//!   marks after it. So `C++` is `c`, `+`, `+`, and only white space is lost. Each symbol of a run is a separate unit,
+//!   because `();` and `( ) ;` mean the same, and because a line of 60 hyphens should be similar to a line of 80.
+//! - **Raw** characters are all characters of the text, with their case. A run of white space becomes one space. White space
+//!   at the ends of the text is removed, so that a final line feed makes no difference.
 //!
-//! *White space* is every character with the property `White_Space` of Unicode: 25 characters, unchanged since version
-//! 6.3.
+//! *White space* is every character with the Unicode property `White_Space`: 25 characters, the same since version 6.3.
 //!
-//! A *character* is a code point. Marks are characters, so that `é` is one character if it is composed and two
-//! if it is not, unless NFKC composes it. This is also the unit of string slicing in most languages, and of the
-//! character n-grams of other programs.
+//! A *character* is a code point. A mark is a character, so `é` is one character if it is composed and two if it is
+//! decomposed, unless NFKC composes it. Most languages slice strings by code points, and other programs use them for
+//! character n-grams.
 //!
-//! The union of widths ([`Widths`](crate::params::Widths)) replaces phrase detection: with `1+2`, words
-//! and pairs of words are features of a document, and no list of phrases has to be maintained.
+//! A union of widths ([`Widths`](crate::params::Widths)) replaces phrase detection: with `1+2`, words and pairs of words are
+//! features of a document, and no list of phrases has to be maintained.
 //!
-//! **Normal form.** NFKC is applied first, to the whole text, and lower-casing afterwards. A few capitals have no
-//! composed form although their small letters have one (H with a line below, T with a diaeresis, W and Y with a ring, J
-//! with a caron): they remain two code points when lower-cased.
+//! **Normal form.** NFKC is applied first, to the whole text, and lower-casing afterwards. For a few letters (H with a line
+//! below, T with a diaeresis, W and Y with a ring, J with a caron), Unicode has a composed form of the small letter but none
+//! of the capital. Such a capital remains two code points when it is lower-cased.
 //!
-//! **Folding** ([`Folding`]) removes characters. *Invisible* characters are removed before all other steps: U+00AD
-//! (soft hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* are removed after the normal form: the text is
-//! decomposed (NFD), characters of the general category Mn are removed, and the rest is composed (NFC), so that
-//! canonically equivalent texts stay equal. This removes accents, harakat and niqqud, but also the dots of `ё` and
-//! `й`, the hamza above alef, the sound marks of kana (`が` becomes `か`), and vowel signs in Indic scripts and Thai,
-//! where different words may then become equal. A stroke is not a mark: `ø`, `ł` and `đ` are kept.
+//! **Folding** ([`Folding`]) removes characters. *Invisible* characters are removed before all other steps: U+00AD (soft
+//! hyphen), U+200B to U+200D, U+2060 and U+FEFF. *Marks* are removed after the normal form: the text is decomposed (NFD),
+//! characters of the general category Mn are removed, and the result is composed (NFC), so that canonically equivalent texts
+//! stay equal. This removes accents, harakat and niqqud. It also removes the dots of `ё` and `й`, the hamza above alef, the
+//! sound marks of kana (`が` becomes `か`), and vowel signs in Indic scripts and Thai, so that different words may become
+//! equal. A stroke is not a mark: `ø`, `ł` and `đ` are kept.
 //!
-//! **Stop words** are compared with lower-cased words and removed: the words around a stop word become neighbours. A
-//! document that consists of stop words has no units.
+//! **Stop words** are compared with lower-cased words and removed, so that the words before and after a stop word become
+//! neighbours. A document that consists of stop words has no units.
 //!
-//! **Stems** are those of the Snowball stemmers of the crate `rust-stemmers` 1.2.0. If a stemmer would reduce a word
-//! to the empty string, or if a word has more than [`STEM_MAX`] bytes, the word is its own stem. A newer version of the
-//! crate is accepted for each language whose stemmer still gives the same stems for some hundred test words; for other
-//! languages [`Cutter::new`] fails.
+//! **Stems** are computed by the Snowball stemmers of the crate `rust-stemmers` 1.2.0. A word is its own stem if the stemmer
+//! would reduce it to the empty string or if it has more than [`STEM_MAX`] bytes. A newer version of the crate is accepted
+//! for each language in which it gives the same stems for some hundred test words. For other languages, [`Cutter::new`]
+//! fails.
 //!
-//! **Long gaps.** Rule SB8 looks ahead without limit from each character after a full stop, which takes quadratic time
-//! if a line has thousands of spaces after one. So only the first [`GAP_MAX`] characters of a gap between two words of
-//! a line are used to find the ends of sentences. Words are those of [`tokens`]; the gaps before the first word and
-//! after the last are limited, too. A line ends with LF, CR, U+0085, U+2028 or U+2029, as sentences do.
+//! **Long gaps.** Rule SB8 looks ahead without limit from each character after a full stop. This takes quadratic time if a
+//! line has thousands of spaces after a full stop. So only the first [`GAP_MAX`] characters of a gap between two words of a
+//! line are used to find the ends of sentences. Words are the tokens of [`tokens`]. The gaps before the first word of a line
+//! and after its last word are limited, too. A line ends with LF, CR, U+0085, U+2028 or U+2029, where a sentence ends as
+//! well.
 
 #[cfg(feature = "languages")]
 mod breaks;
@@ -87,13 +86,13 @@ pub use segments::sentence_places;
 use stems::{Stemmer, Stems};
 pub use units::Units;
 
-/// Maximum length in bytes of words that are reduced to their stems. Stemmers take quadratic time for long words.
+/// Maximum length in bytes of words that are reduced to their stems, because stemmers take quadratic time for long words.
 pub const STEM_MAX: usize = 255;
 
 /// Maximum number of characters of a gap between two words that are used to find the end of a sentence.
 pub const GAP_MAX: usize = 32;
 
-/// Cuts texts into units by the rules of a [`Shingling`].
+/// Splits texts into units by the rules of a [`Shingling`].
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, Stemming, StopWords, Tokens};
@@ -120,18 +119,18 @@ pub struct Cutter {
     stemmer: Option<Stemmer>,
 }
 
-/// Working memory of a [`Cutter`], kept in [`Units`].
+/// The scratch memory that a [`Cutter`] uses. It is part of [`Units`].
 #[derive(Clone, Debug, Default)]
 struct CutScratch {
-    /// The lower case of a word.
+    /// A word in lower case.
     lower: Vec<u8>,
-    /// The text in its normal form, if that differs.
+    /// The text in its normal form, if the normal form differs from the text.
     #[cfg(feature = "languages")]
     normal: normal::CutScratch,
-    /// The text without marks, if it has some.
+    /// The text without marks, if the text has marks.
     #[cfg(feature = "languages")]
     unmarked: normal::CutScratch,
-    /// The text without invisible characters, if it has some.
+    /// The text without invisible characters, if the text has any.
     visible: String,
     /// A line with its long gaps shortened.
     #[cfg(feature = "languages")]
@@ -143,8 +142,8 @@ impl Cutter {
     /// Creates a cutter for `shingling`, whose widths, hash and seed are not used here.
     ///
     /// # Errors
-    /// [`Error::Invalid`] names the field if this build cannot support it: its tables are for another version of Unicode,
-    /// its stemmer gives other stems, or it was built without the required feature `languages`. Also for
+    /// [`Error::Invalid`] names the field that this build cannot support, because its tables are for another version of
+    /// Unicode, its stemmer gives other stems, or it was built without the required feature `languages`. Also returned for
     /// meaningless combinations, such as stop words with characters.
     pub fn new(shingling: &Shingling) -> Result<Self> {
         shingling.check()?;
@@ -170,7 +169,7 @@ impl Cutter {
         })
     }
 
-    /// True if the units are exactly the tokens of [`tokens`], which are faster to compute.
+    /// Returns true if the units are exactly the tokens of [`tokens`], which are faster to compute.
     pub(super) fn is_plain(&self) -> bool {
         self.tokens == Tokens::Words
             && !self.normalises()
@@ -178,14 +177,14 @@ impl Cutter {
             && self.stemmer.is_none()
     }
 
-    /// Whether texts are converted to a normal form, or folded, before they are cut.
+    /// Returns true if texts are converted to a normal form, or folded, before they are split into units.
     #[must_use]
     pub fn normalises(&self) -> bool {
         self.normal_form != NormalForm::None || !self.folding.is_empty()
     }
 
-    /// Returns the text in its normal form and folded, as it will be cut. `units` is working memory; its units are
-    /// removed.
+    /// Returns the text in its normal form and folded, as it will be split into units. `units` is scratch memory; its units
+    /// are removed.
     ///
     /// ```
     /// use twindex_sketch::params::{Folding, Shingling};
@@ -236,14 +235,14 @@ impl Cutter {
         text
     }
 
-    /// Replaces `units` with the units of a text. [`Tokens::Features`] do not come from text and give no units.
+    /// Replaces `units` with the units of a text. [`Tokens::Features`] are not computed from text and give no units.
     ///
-    /// Linear time for any text. No memory is allocated once `units` has grown to the longest document, except by the
+    /// Takes linear time for any text. Once `units` has grown to the longest document, memory is allocated only by the
     /// stemmers, for words that are not in the cache of stems, and by NFKC, to sort runs of more than a few marks.
     pub fn cut(&self, text: &str, units: &mut Units) {
         units.clear(match self.tokens {
             Tokens::Words | Tokens::UnicodeWords | Tokens::WordsSymbols => Some(b' '),
-            // Sentences contain spaces.
+            // A sentence contains spaces, so its separator is a line feed.
             Tokens::Sentences => Some(b'\n'),
             Tokens::WordCharacters | Tokens::Characters | Tokens::Features | Tokens::Raw => None,
         });
@@ -300,12 +299,12 @@ impl Cutter {
                 });
                 sentence_of.finish();
             }),
-            // Features have no text, and without the feature `languages` no cutter exists for the others.
+            // Features are not text. Without the feature `languages`, no cutter exists for the other kinds of tokens.
             _ => {}
         }
     }
 
-    /// Returns the token, or `None` if it is a stop word: for tokens that are not stemmed.
+    /// Returns `token`, or `None` if it is a stop word. For kinds of tokens that are not stemmed.
     fn kept<'a>(&self, token: &'a [u8]) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() {
             return Some(token);
@@ -313,7 +312,7 @@ impl Cutter {
         (!self.stop_words.contains(text_of(token))).then_some(token)
     }
 
-    /// Returns the stem of a lower-cased word; `None` for a stop word.
+    /// Returns the stem of a lower-cased word, or `None` if the word is a stop word.
     fn reduced<'a>(&self, word: &'a [u8], stems: &'a mut Stems) -> Option<&'a [u8]> {
         if self.stop_words.is_empty() && self.stemmer.is_none() {
             return Some(word);
@@ -329,11 +328,11 @@ impl Cutter {
     }
 }
 
-/// The advice in errors of a build without the tables and stemmers.
+/// The advice in the errors of a build without the feature `languages`.
 const WITHOUT_LANGUAGES: &str =
     "for which this build of twindex was not made: build it with the feature `languages`";
 
-/// Refuses a version of Unicode other than this build's, which would cut the text into other units.
+/// Returns an error for a version of Unicode other than this build's, because it would give other units.
 fn check_version(
     field: &str,
     name: &str,
@@ -350,13 +349,13 @@ fn check_version(
     }
 }
 
-/// The token as a string.
+/// Returns the token as a string.
 fn text_of(token: &[u8]) -> &str {
     std::str::from_utf8(token).expect("tokens are cut from text at characters")
 }
 
 /// Returns the text without soft hyphens and zero-width characters: `text` itself if it has none, otherwise the copy in
-/// `visible`. Fills `pieces` if it is given.
+/// `visible`. If `pieces` is given, fills it with the positions of the pieces in both texts.
 fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     let is_invisible = |c| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200d}' | '\u{2060}' | '\u{feff}');
     if let Some(pieces) = &mut pieces {
@@ -379,7 +378,8 @@ fn without_invisible<'a>(text: &'a str, visible: &'a mut String, mut pieces: Opt
     visible
 }
 
-/// Whether a character has the property `White_Space`. The list is fixed here: the standard library's may change.
+/// Returns true if a character has the property `White_Space`. The list is written out here because the standard library's
+/// may change.
 fn is_white_space(c: char) -> bool {
     matches!(
         c,
@@ -397,7 +397,7 @@ fn is_white_space(c: char) -> bool {
     )
 }
 
-/// Appends all characters; a run of white space becomes one space, or none at the ends of the text.
+/// Appends all characters of the text. A run of white space becomes one space, or is removed at the ends of the text.
 fn raw(text: &str, units: &mut Units) {
     let mut between = false;
     for c in text.chars() {
@@ -412,11 +412,11 @@ fn raw(text: &str, units: &mut Units) {
     }
 }
 
-/// Calls `each`, in order, for every word of [`tokens`], and for every other character that is not white space,
-/// including the marks after it. Passes the byte range in the text, and whether it is a word.
+/// Calls `each`, in order, for every word of [`tokens`] and for every other character that is not white space, with the
+/// marks after it. Passes the byte range in the text, whether it is a word, and the lower-cased characters.
 fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, bool, &[u8])) {
     let bytes = text.as_bytes();
-    // The current token: its kind (`Other` for a symbol), and its characters in `scratch`.
+    // `open` is the kind of the current token (`Other` for a symbol); its characters are in `scratch`.
     let (mut open, mut start) = (None, 0);
     scratch.clear();
     for (at, c) in text.char_indices() {
@@ -435,7 +435,7 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
                 continue;
             }
             start = at;
-            // A mark that follows no token is a symbol, too.
+            // A mark that follows no token is a symbol.
             open = Some(if kind == Kind::Mark { Kind::Other } else { kind });
         }
         if c == GROWS {
@@ -451,9 +451,9 @@ fn words_and_symbols(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(Ran
     }
 }
 
-/// Appends the code points of all words; with `spaces`, also one space between two words that other characters separate.
+/// Appends the code points of all words. If `spaces`, also appends one space wherever other characters separate two words.
 fn characters(text: &str, spaces: bool, units: &mut Units) {
-    // A mark continues the word before it; at the start of the text there is none.
+    // A mark continues the word before it, but at the start of the text there is no word.
     let mut between = true;
     for c in text.chars() {
         let (kind, lower) = classify(c);

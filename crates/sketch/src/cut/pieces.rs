@@ -1,17 +1,17 @@
-//! Maps positions of a text that was rewritten to positions of the original.
+//! Maps positions in a rewritten text to positions in the original text.
 
 use std::ops::Range;
 
-/// The pieces of a text that was rewritten, in order.
+/// The pieces of a rewritten text, in order.
 ///
-/// A piece is either the same in both texts, or was rewritten as a whole; then each part of its new form maps to
-/// its entire old form. Memory: 24 bytes a piece; a text that was not rewritten has none.
+/// A piece is either the same in both texts or was rewritten as a whole. Any part of a rewritten piece maps to the whole
+/// original piece. Takes 24 bytes of memory for each piece; a text that was not rewritten has no pieces.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pieces(Vec<Piece>);
 
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// The start of the piece in the new text, and in the old one.
+    /// The start of the piece in the rewritten text (`new`) and in the original text (`old`).
     new: usize,
     old: usize,
     /// Whether the piece is the same in both texts.
@@ -24,12 +24,13 @@ impl Pieces {
         self.0.clear();
     }
 
-    /// Begins a piece, which ends where the next one begins.
+    /// Adds a piece, which ends where the next piece begins.
     pub(super) fn push(&mut self, new: usize, old: usize, is_same: bool) {
         self.0.push(Piece { new, old, is_same });
     }
 
-    /// The range of the old text that a non-empty range of the new text came from. Logarithmic in the number of pieces.
+    /// Returns the range of the original text that a non-empty range of the rewritten text came from. Takes time logarithmic
+    /// in the number of pieces.
     pub(super) fn old(&self, new: Range<usize>, old_len: usize) -> Range<usize> {
         let of = |at: usize| self.0.partition_point(|piece| piece.new <= at).checked_sub(1);
         let (Some(first), Some(last)) = (of(new.start), of(new.end - 1)) else { return new };

@@ -1,4 +1,4 @@
-//! Tokens with the positions in the text that they came from.
+//! Units with their byte ranges in the text.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::params::Tokens;
 #[cfg(feature = "languages")]
 use super::{normal, segments};
 
-/// Working memory of [`Cutter::for_each_placed`], reused from text to text.
+/// Scratch memory of [`Cutter::for_each_placed`], reused for each text.
 #[derive(Clone, Debug, Default)]
 pub struct PlacedUnits {
     lower: Vec<u8>,
@@ -27,7 +27,7 @@ pub struct PlacedUnits {
     pieces: [Pieces; 3],
 }
 
-/// One rewriting of a text: the length before it, and its pieces. `None` if it changed nothing.
+/// A step that rewrote a text: the length of the text before the step, and its pieces. `None` if the step changed nothing.
 type Step<'p> = Option<(usize, &'p Pieces)>;
 
 impl Cutter {
@@ -44,13 +44,13 @@ impl Cutter {
         }
     }
 
-    /// Calls `each` for each unit of [`cut`](Self::cut), in order, with the byte range of `text` that it came from.
+    /// Calls `each` for each unit of [`cut`](Self::cut), in order, with the byte range of `text` that the unit came from.
     ///
-    /// Ranges begin and end at character boundaries and ascend. They do not overlap, with two exceptions: if the
-    /// normal form makes several units of one character (`½`), or of a separate part of a Hangul syllable and the text
-    /// before it, each of these units has the range of them all. A mark that is removed belongs to the character
-    /// before it. Takes linear time, plus for each unit time logarithmic in the number of characters that the normal
-    /// form changes. Kinds of tokens that [`check_placed`](Self::check_placed) refuses give no units.
+    /// Ranges begin and end at character boundaries and are ascending. They do not overlap, with two exceptions. The normal
+    /// form may make several units of one character (`½`), or of a separate part of a Hangul syllable and the text before
+    /// it. Then each of these units has the range of all of them. A removed mark belongs to the range of the character
+    /// before it. Takes linear time, plus, for each unit, time logarithmic in the number of characters that the normal form
+    /// changes. There are no units for kinds of tokens that [`check_placed`](Self::check_placed) refuses.
     ///
     /// ```
     /// use twindex_sketch::cut::PlacedUnits;
@@ -141,7 +141,7 @@ impl Cutter {
     }
 }
 
-/// The rewriting step from a text to its new form; `None` if it is the same text.
+/// Returns the step that rewrote `old` to `new`, or `None` if they are the same text.
 fn step<'p>(old: &str, new: &str, pieces: &'p Pieces) -> Step<'p> {
     (!std::ptr::eq(old, new)).then_some((old.len(), pieces))
 }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn words_have_their_places_in_the_text_before_case_is_lost() {
+    fn words_have_byte_ranges_in_the_original_text() {
         let words = Shingling::words(5, 0);
         let found = placed(&words, "  Ein Ärger,İx 東京…\u{301}e\u{301}t");
         let places: Vec<_> = found.iter().map(|(place, _)| *place).collect();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn invisible_characters_are_inside_the_spans_of_their_words() {
+    fn byte_ranges_of_words_include_invisible_characters() {
         let found = placed(&invisible(), "\u{feff}co\u{ad}op\u{200b}\u{200b}s a\u{2060} b");
         let places: Vec<_> = found.iter().map(|(place, _)| *place).collect();
         assert_eq!(places, ["co\u{ad}op\u{200b}\u{200b}s", "a", "b"]);
@@ -189,7 +189,7 @@ mod tests {
 
     #[cfg(feature = "languages")]
     #[test]
-    fn normal_forms_and_dropped_marks_give_the_characters_that_words_came_from() {
+    fn byte_ranges_of_normalised_words_cover_the_original_characters() {
         use crate::params::Folding;
         let mut shingling = invisible();
         shingling.normal_form = NormalForm::nfkc().unwrap();
@@ -212,7 +212,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn placed_units_equal_the_units_and_their_spans_ascend(
+        fn placed_units_equal_the_units_and_have_ascending_ranges(
             text in "([a-zA-Z]|İ|é|e\u{301}|ｗ|　|ﬁ|½|\u{ad}|\u{200b}|한|\u{1112}\u{1161}|\u{1112}\u{1161}\u{11ab}|京|か\u{3099}|ｶﾞ|\u{301}|\u{323}|ё|ำ|\u{fdfa}|[ .,\n]|😀){0,40}",
             (nfkc, marks, invisible) in any::<(bool, bool, bool)>(),
             kind in 0..3_usize,
@@ -247,7 +247,7 @@ mod tests {
                 prop_assert!(pair[0].end <= pair[1].start || pair[0] == pair[1] || nfkc, "{places:?}");
             }
             for (place, unit) in places.iter().zip(&found) {
-                // Cutting only this range gives the unit, perhaps with others that come from the same character.
+                // Splitting only this range gives the unit, possibly with other units of the same character.
                 let mut alone = Units::default();
                 cutter.cut(&text[place.clone()], &mut alone);
                 let is_there = alone.iter().any(|other| other == unit.as_slice());

@@ -1,4 +1,4 @@
-//! Words and sentences by the boundaries of UAX #29.
+//! Splits text into words and sentences at the boundaries of UAX #29.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::super::token::{GROWN, GROWS, Kind, classify};
 use super::{GAP_MAX, Pieces, breaks};
 
 /// Calls `each` for every segment of the text that contains a word character, with its byte range in the text and its
-/// characters in lower case.
+/// lower-cased characters.
 pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(Range<usize>, &[u8])) {
     let mut end = 0;
     for segment in breaks::words(text) {
@@ -23,7 +23,7 @@ pub(super) fn words(text: &str, lower: &mut Vec<u8>, mut each: impl FnMut(Range<
     }
 }
 
-/// Appends the lower case of a character and returns its kind.
+/// Appends the lower case of a character and returns the kind of the character.
 #[inline]
 fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
     let (kind, small) = classify(c);
@@ -33,18 +33,20 @@ fn push_lower(c: char, lower: &mut Vec<u8>) -> Kind {
     kind
 }
 
-/// Calls `each` with every sentence of the text, with long gaps shortened; some have no word. `line` is working memory.
+/// Calls `each` with every sentence of the text, with long gaps shortened. Sentences without a word are included. `line` is
+/// scratch memory.
 pub(super) fn sentences(text: &str, line: &mut String, mut each: impl FnMut(&str)) {
-    // A sentence ends where a line ends (SB4), and the next line starts like a new text.
+    // A sentence ends at the end of a line (SB4), and the next line is processed like the start of a text.
     for whole in text.split_inclusive(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']) {
         breaks::sentences(shorten_gaps(whole, line, None)).for_each(&mut each);
     }
 }
 
-/// Calls `each` with the byte range of each sentence of the text. The ranges cover the whole text; some have no word.
+/// Calls `each` with the byte range of each sentence of the text. The ranges cover the whole text. Sentences without a word
+/// are included.
 ///
-/// Sentences end by the rules of UAX #29, and therefore at every end of a line. Only the first characters of long gaps
-/// between words are used, so that the time is linear.
+/// Sentences end by the rules of UAX #29, and therefore at every end of a line. Only the first characters of a long gap
+/// between words are used to find the end of a sentence, so that the time is linear.
 ///
 /// ```
 /// let mut found = Vec::new();
@@ -71,11 +73,11 @@ pub fn sentence_places(text: &str, mut each: impl FnMut(Range<usize>)) {
     }
 }
 
-/// Shortens each gap of a line to its first [`GAP_MAX`] characters. Returns `line` itself if no gap is longer, otherwise
-/// the copy in `short`. Fills `pieces` if it is given.
+/// Shortens each gap of a line to its first [`GAP_MAX`] characters. Returns `line` itself if no gap is longer, otherwise the
+/// copy in `short`. If `pieces` is given, fills it with the positions of the pieces in both texts.
 fn shorten_gaps<'a>(line: &'a str, short: &'a mut String, mut pieces: Option<&mut Pieces>) -> &'a str {
     short.clear();
-    // The number of characters since the last word; a mark after a word belongs to the word.
+    // The number of characters since the last word. A mark after a word belongs to the word.
     let mut gap = 0;
     let mut started = false;
     let mut copied = 0;
@@ -131,8 +133,7 @@ mod tests {
             format!("{}a.{}b{}", gap(GAP_MAX), gap(GAP_MAX - 1), gap(GAP_MAX))
         );
         assert_eq!(shortened(&gap(50)), gap(GAP_MAX));
-        // Marks belong to the word before them, however many there are; after any other character, they belong to the
-        // gap.
+        // Any number of marks after a word belong to the word. Marks after another character belong to the gap.
         let marks = "\u{301}".repeat(100);
         assert_eq!(shortened(&format!("e{marks}b")), format!("e{marks}b"));
         assert_eq!(shortened(&format!("e.{marks}b")), format!("e.{}b", "\u{301}".repeat(GAP_MAX - 1)));
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn line_by_line_and_without_long_gaps_sentences_are_those_of_the_whole_text() {
+    fn sentences_found_line_by_line_equal_those_of_the_text() {
         for text in [
             "One. Two!\r\nThree\rfour.\n\nFive; etc. six? “Seven.” (Eight.) 3.14 U.S.A. Nine\u{2029}Ten\u{85}",
             "a.\n\u{301}b. C\r\n\r\n\u{301}",
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn places_of_sentences_are_the_whole_text_also_around_long_gaps() {
+    fn sentence_ranges_cover_the_text_including_long_gaps() {
         let gap = " ".repeat(3 * GAP_MAX);
         let text = format!("One. Two.{gap}Three{gap}four.{gap}\n{gap}Five. Six");
         let mut shown = Vec::new();
@@ -171,7 +172,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn places_of_sentences_are_those_of_the_rules(text in "(a|B|京|e\u{301}|1| |-|\u{301}|\\.|!|\n){0,200}") {
+        fn sentence_ranges_match_the_sentences(text in "(a|B|京|e\u{301}|1| |-|\u{301}|\\.|!|\n){0,200}") {
             let (mut places, mut sentences_of) = (Vec::new(), Vec::new());
             sentence_places(&text, |place| places.push(place));
             sentences(&text, &mut String::new(), |sentence| sentences_of.push(sentence.to_owned()));
@@ -192,7 +193,7 @@ mod tests {
         }
 
         #[test]
-        fn shortening_changes_no_word(line in "(a|Б|京|é|e\u{301}|1| |-|\u{301}|😀|\\.){0,120}") {
+        fn shortening_gaps_changes_no_word(line in "(a|Б|京|é|e\u{301}|1| |-|\u{301}|😀|\\.){0,120}") {
             let of = |text: &str| {
                 let mut found = Vec::new();
                 tokens(text, &mut Vec::new(), |token| found.push(token.to_vec()));

@@ -19,16 +19,16 @@ mod with_languages {
     use crate::error::{Error, Result};
     use crate::params::Stemming;
 
-    /// The stemmer of a language.
+    /// The Snowball stemmer of a language.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub(crate) struct Stemmer(Algorithm);
 
     impl Stemmer {
-        /// Returns the stemmer of a language; `None` for [`Stemming::None`].
+        /// Returns the stemmer of a language, or `None` for [`Stemming::None`].
         ///
         /// # Errors
-        /// [`Error::Invalid`] if it gives other stems than the version that indexes were made with. Each language is
-        /// tested once in a process, in less than a millisecond.
+        /// [`Error::Invalid`] if the stemmer gives stems that differ from those in existing indexes. Each language is tested
+        /// once per process, in less than a millisecond.
         pub(crate) fn new(stemming: Stemming) -> Result<Option<Self>> {
             static PROBED: [OnceLock<Result<()>>; PROBES.len()] = [const { OnceLock::new() }; PROBES.len()];
             let Some(algorithm) = algorithm(stemming) else { return Ok(None) };
@@ -68,7 +68,7 @@ mod with_languages {
         })
     }
 
-    /// Refuses a stemmer that gives other stems for the words of a probe.
+    /// Returns an error if a stemmer gives other stems for the words of a probe.
     pub(in crate::cut) fn probe<'a>(
         &(stemming, words, digest): &(Stemming, &'a str, u64),
         stem: impl Fn(&'a str) -> Cow<'a, str>,
@@ -88,11 +88,11 @@ mod with_languages {
         )))
     }
 
-    /// Number of words in the cache.
+    /// Number of slots of the cache.
     const SLOTS: usize = 1 << 12;
 
-    /// A cache of stems of recent words. A stemmer takes a microsecond and allocates, and most words of a text are
-    /// repeated. Each word has one slot, which the next word with that slot overwrites.
+    /// A cache of the stems of recent words. A stemmer takes a microsecond and allocates memory, and most words of a text
+    /// are repeated. The hash of a word selects its slot, and a word overwrites the previous word of its slot.
     #[derive(Clone, Debug, Default)]
     pub(crate) struct Stems {
         of: Option<Stemmer>,
@@ -101,7 +101,7 @@ mod with_languages {
 
     #[derive(Clone, Debug, Default)]
     struct Slot {
-        /// The word followed by its stem.
+        /// The word, followed by its stem.
         bytes: Vec<u8>,
         word: usize,
     }
@@ -134,7 +134,7 @@ mod without {
     use crate::error::{Error, Result};
     use crate::params::Stemming;
 
-    /// No stemmer: this build has none.
+    /// The stemmer of a build without stemmers: a type without values.
     #[derive(Clone, Copy, Debug)]
     pub(crate) enum Stemmer {}
 

@@ -1,4 +1,4 @@
-//! Tests of properties that all kinds of tokens share, and of their differences.
+//! Tests what all kinds of tokens have in common and how they differ.
 
 use proptest::prelude::*;
 
@@ -10,7 +10,7 @@ fn with(change: impl FnOnce(&mut Shingling)) -> Shingling {
     shingling
 }
 
-/// Shingling with tokens of this kind, by this build's tables.
+/// Returns a shingling with this kind of tokens, for the tables of this build.
 fn of(tokens: Tokens) -> Shingling {
     Shingling::words(1, 0).with_tokens(tokens).unwrap()
 }
@@ -38,7 +38,7 @@ fn refused(shingling: &Shingling) -> String {
 const CHARACTERS: [Tokens; 2] = [Tokens::Characters, Tokens::WordCharacters];
 
 #[test]
-fn one_space_separates_words_and_none_separates_word_characters() {
+fn only_characters_have_a_space_between_words() {
     for text in
         ["lorem ipsum dolor", "  Lorem,\n\nipsum -- DOLOR! ", "lorem\u{2003}😀 ipsum\u{301} ?\u{301}dolor"]
     {
@@ -49,7 +49,7 @@ fn one_space_separates_words_and_none_separates_word_characters() {
 }
 
 #[test]
-fn no_space_separates_letters_that_are_words_of_their_own() {
+fn adjacent_single_letter_words_have_no_space_between_them() {
     assert_eq!(cut(&of(Tokens::Characters), "東京タワー、2号").concat(), "東京タワー 2号");
     assert_eq!(cut(&of(Tokens::Characters), "abc漢字Def").concat(), "abc漢字def");
 }
@@ -84,7 +84,7 @@ fn text_without_words_has_no_units() {
 }
 
 #[test]
-fn words_and_symbols_keep_all_but_case_and_white_space() {
+fn words_and_symbols_lose_only_case_and_white_space() {
     let symbols = of(Tokens::WordsSymbols);
     assert_eq!(cut(&symbols, "C, C++ and C#"), ["c", ",", "c", "+", "+", "and", "c", "#"]);
     assert_eq!(cut(&symbols, "If(a!=b)"), ["if", "(", "a", "!", "=", "b", ")"]);
@@ -93,7 +93,7 @@ fn words_and_symbols_keep_all_but_case_and_white_space() {
     assert_eq!(cut(&symbols, "-5 % of 1,000.5_x"), ["-", "5", "%", "of", "1", ",", "000", ".", "5_x"]);
     assert_eq!(cut(&symbols, "東京タワー、2号"), ["東", "京", "タ", "ワ", "ー", "、", "2", "号"]);
     assert_eq!(cut(&symbols, "İstanbul ẞ Ⱥ"), ["i\u{307}stanbul", "ß", "ⱥ"]);
-    // All white space is removed, and no other characters.
+    // White space is removed, and all other characters are kept.
     assert_eq!(
         cut(&symbols, "a\u{a0}\u{2003}\u{3000}\u{85}\u{2028}b\u{200b}\0"),
         ["a", "b", "\u{200b}", "\0"]
@@ -101,7 +101,7 @@ fn words_and_symbols_keep_all_but_case_and_white_space() {
 }
 
 #[test]
-fn marks_stay_with_a_symbol_and_are_one_where_they_follow_nothing() {
+fn mark_joins_the_symbol_before_it_or_becomes_a_symbol() {
     let symbols = of(Tokens::WordsSymbols);
     assert_eq!(
         cut(&symbols, "Cafe\u{301}❤\u{fe0f}❤ =\u{338}="),
@@ -113,7 +113,7 @@ fn marks_stay_with_a_symbol_and_are_one_where_they_follow_nothing() {
 }
 
 #[test]
-fn symbols_can_be_stop_words_and_words_beside_them_stems() {
+fn symbols_can_be_stop_words_and_words_are_stemmed() {
     let mut some = of(Tokens::WordsSymbols);
     some.stop_words = StopWords::new([",", "the", "."]).unwrap();
     assert_eq!(cut(&some, "The dogs, THE cats."), ["dogs", "cats"]);
@@ -125,7 +125,7 @@ fn symbols_can_be_stop_words_and_words_beside_them_stems() {
 }
 
 #[test]
-fn raw_characters_are_those_of_the_text_but_for_runs_of_white_space() {
+fn raw_characters_equal_the_text_except_runs_of_white_space() {
     let raw = of(Tokens::Raw);
     assert_eq!(cut(&raw, "\n If  (a\r\n!= B)\u{3000}\t").concat(), "If (a != B)");
     assert_eq!(cut(&raw, "\u{301}e\u{301}\u{ad}\u{200b}\0İ").concat(), "\u{301}e\u{301}\u{ad}\u{200b}\0İ");
@@ -135,17 +135,18 @@ fn raw_characters_are_those_of_the_text_but_for_runs_of_white_space() {
 }
 
 #[test]
-fn invisible_characters_are_dropped_before_all_else() {
+fn invisible_characters_are_removed_first() {
     let visible = |tokens| Shingling { folding: Folding { invisible: true, marks: None }, ..of(tokens) };
     let text = "\u{feff}co\u{ad}operate x\u{200b}y\u{200c}z\u{200d}\u{2060}!";
     assert_eq!(cut(&visible(Tokens::Words), text), ["cooperate", "xyz"]);
     assert_eq!(cut(&visible(Tokens::Raw), text).concat(), "cooperate xyz!");
     assert_eq!(cut(&visible(Tokens::WordsSymbols), text), ["cooperate", "xyz", "!"]);
     assert_ne!(plain(text), ["cooperate", "xyz"]);
-    // Characters next to the invisible ranges, and other characters that are not visible, are kept.
+    // Characters next to the ranges of invisible characters are kept, and so are characters that are invisible but not in
+    // the ranges.
     let kept = "\u{ac}\u{ae}\u{200a}\u{200e}\u{200f}\u{205f}\u{2061}\u{180e}\u{fefe}\u{ff00}";
     assert_eq!(Cutter::new(&visible(Tokens::Words)).unwrap().normalised(kept, &mut Units::default()), kept);
-    // A mark after an invisible character joins the letter before it.
+    // After an invisible character is removed, a mark composes with the letter before it.
     #[cfg(feature = "languages")]
     {
         let composed = Shingling { normal_form: NormalForm::nfkc().unwrap(), ..visible(Tokens::Words) };
@@ -154,14 +155,14 @@ fn invisible_characters_are_dropped_before_all_else() {
 }
 
 #[test]
-fn white_space_has_25_characters_of_the_compilers() {
+fn white_space_has_25_characters_of_the_standard_library() {
     let found: Vec<char> = ('\0'..=char::MAX).filter(|&c| is_white_space(c)).collect();
     assert_eq!(found.len(), 25);
     assert!(found.iter().all(|c| c.is_whitespace()));
 }
 
 #[test]
-fn a_shingle_is_the_bytes_from_its_first_unit_to_its_last() {
+fn shingle_bytes_run_from_its_first_unit_to_its_last() {
     let mut units = Units::default();
     Cutter::new(&of(Tokens::Words)).unwrap().cut("A rose IS a rose", &mut units);
     assert_eq!((units.shingle(0, 1), units.shingle(4, 1)), (&b"a"[..], &b"rose"[..]));
@@ -171,7 +172,7 @@ fn a_shingle_is_the_bytes_from_its_first_unit_to_its_last() {
 }
 
 #[test]
-fn stop_words_are_dropped_in_lower_case_and_leave_no_trace() {
+fn stop_words_are_compared_in_lower_case_and_removed() {
     let stopped = |words: &[&str]| with(|shingling| shingling.stop_words = StopWords::new(words).unwrap());
     assert_eq!(cut(&stopped(&["the", "ß"]), "THE cat, the ẞ Thé dog"), ["cat", "thé", "dog"]);
     let mut units = Units::default();
@@ -182,7 +183,7 @@ fn stop_words_are_dropped_in_lower_case_and_leave_no_trace() {
 }
 
 #[test]
-fn another_version_of_unicode_is_refused_with_both_versions_and_advice() {
+fn other_unicode_version_is_refused_with_both_versions_and_advice() {
     let message = refused(&with(|shingling| shingling.unicode = UnicodeVersion(15, 1, 0)));
     for part in ["tokens", "words/15.1.0", "words/14.0.0"] {
         assert!(message.contains(part), "{part}: {message}");
@@ -214,7 +215,7 @@ fn meaningless_combinations_of_options_are_refused() {
 
 #[cfg(not(feature = "languages"))]
 #[test]
-fn options_not_compiled_in_are_refused_by_field_with_advice() {
+fn options_not_compiled_in_are_refused_with_field_and_advice() {
     let version = UnicodeVersion(16, 0, 0);
     for (field, shingling) in [
         ("tokens is unicode-words/16.0.0", with(|s| (s.tokens, s.unicode) = (Tokens::UnicodeWords, version))),
@@ -243,7 +244,7 @@ mod with_languages {
     }
 
     #[test]
-    fn marks_are_dropped_composed_or_not() {
+    fn composed_and_decomposed_marks_are_removed() {
         let unmarked = |text| {
             let folding = Folding { invisible: false, marks: Folding::marks_here() };
             cut(&Shingling { folding, ..of(Tokens::Words) }, text)
@@ -260,7 +261,7 @@ mod with_languages {
     }
 
     #[test]
-    fn unicode_words_keep_numbers_and_contractions_whole() {
+    fn unicode_words_include_decimal_numbers_and_contractions() {
         let unicode = of(Tokens::UnicodeWords);
         assert_eq!(cut(&unicode, "Don't pay 3.14, U.S.A."), ["don't", "pay", "3.14", "u.s.a"]);
         assert_eq!(plain("don't 3.14"), ["don", "t", "3", "14"]);
@@ -270,12 +271,12 @@ mod with_languages {
             ["東", "京", "タワー", "2", "号", "ที่", "นี่", "한국어"]
         );
         assert_eq!(cut(&unicode, "İSTANBUL"), ["i\u{307}stanbul"]);
-        // A circled letter can be part of a segment, but a segment of circled letters only is not a word.
+        // A circled letter can be part of a word, but a segment of circled letters only is not a word.
         assert_eq!(cut(&unicode, "Ⓐ aⒶ"), ["aⒶ"]);
     }
 
     #[test]
-    fn a_sentence_is_its_words_and_one_without_words_is_none() {
+    fn sentence_consists_of_its_words_and_is_omitted_without_words() {
         let sentences = of(Tokens::Sentences);
         let text = "Mr. Fox isn't IN. He paid 3.14!  ... (Really?) “Yes.”\nA line. ";
         assert_eq!(
@@ -287,7 +288,7 @@ mod with_languages {
         some.stop_words = StopWords::new(["in", "yes"]).unwrap();
         some.stemming = crate::params::Stemming::English;
         assert_eq!(cut(&some, text), ["mr", "fox isn t", "he paid 3 14", "realli", "a line"]);
-        // Sentence boundaries are part of the bytes of a shingle.
+        // The boundaries between sentences are part of the bytes of a shingle.
         let mut units = Units::default();
         let cutter = Cutter::new(&sentences).unwrap();
         cutter.cut("One two. Three.", &mut units);
@@ -320,7 +321,7 @@ mod with_languages {
     }
 
     #[test]
-    fn stems_are_taken_after_stop_words_are_dropped() {
+    fn stop_words_are_removed_before_stemming() {
         let mut shingling = stemmed(Stemming::English);
         assert_eq!(cut(&shingling, "Cats CHASED running dogs"), ["cat", "chase", "run", "dog"]);
         shingling.stop_words = StopWords::new(["dog"]).unwrap();
@@ -333,7 +334,7 @@ mod with_languages {
     }
 
     #[test]
-    fn a_word_without_a_stem_and_an_overlong_one_stay() {
+    fn words_with_empty_stem_or_excessive_length_are_not_stemmed() {
         assert_eq!(cut(&stemmed(Stemming::Turkish), "leri"), ["leri"]);
         let long = "ab".repeat((STEM_MAX - 3) / 2);
         let english = stemmed(Stemming::English);
@@ -342,14 +343,14 @@ mod with_languages {
     }
 
     #[test]
-    fn stemmer_of_each_language_makes_the_stems_of_its_probe() {
+    fn stemmer_of_each_language_matches_its_probe() {
         for &stemming in Stemming::ALL {
             Cutter::new(&stemmed(stemming)).unwrap();
         }
     }
 
     #[test]
-    fn stemmer_that_makes_another_stem_of_one_word_is_refused_with_its_name_and_advice() {
+    fn stemmer_with_one_different_stem_is_refused_with_advice() {
         use rust_stemmers::{Algorithm, Stemmer};
 
         let english = Stemmer::create(Algorithm::English);
@@ -367,7 +368,8 @@ mod with_languages {
     fn stems_do_not_depend_on_earlier_words() {
         use rust_stemmers::{Algorithm, Stemmer};
 
-        // More words than the cache has slots, many of the same length; each twice, in two languages by turns.
+        // There are more words than the cache has slots, and many have the same length. Each occurs twice, and the two
+        // languages alternate.
         let endings = ["ing", "ungen", "edly", "heit", "s"];
         let words: Vec<String> =
             (0..20_000).map(|n| format!("w{}o{}", n % 9_000, endings[n % endings.len()])).collect();
@@ -384,7 +386,7 @@ mod with_languages {
 
     #[test]
     fn hostile_text_takes_linear_time() {
-        // Quadratic time would take hours.
+        // With quadratic time, this test would take hours.
         let million = 1_000_000;
         let marks = "\u{301}\u{323}".repeat(million);
         for (text, units) in [
@@ -406,7 +408,7 @@ mod with_languages {
 
     proptest! {
         #[test]
-        fn any_choice_cuts_any_text_into_units_of_utf8(text in text(), dirt in text(), choice in 0..64_usize) {
+        fn any_options_split_any_text_into_utf8_units(text in text(), dirt in text(), choice in 0..64_usize) {
             let shingling = choices(choice);
             let cutter = Cutter::new(&shingling).unwrap();
             let mut units = Units::default();
@@ -418,7 +420,7 @@ mod with_languages {
         }
     }
 
-    /// A shingling whose options are selected by one or two bits each.
+    /// Returns a shingling whose options are selected by one or two bits each.
     fn choices(bits: usize) -> Shingling {
         let tokens = [Tokens::Words, Tokens::UnicodeWords, Tokens::Sentences, Tokens::Characters][bits & 3];
         let mut shingling = of(tokens);
@@ -436,7 +438,7 @@ mod with_languages {
     }
 }
 
-/// Pieces of text that some option cuts in a special way.
+/// Strings that at least one option treats in a special way.
 const PIECES: [&str; 32] = [
     "a",
     "The",
@@ -472,7 +474,7 @@ const PIECES: [&str; 32] = [
     "running",
 ];
 
-/// Texts that consist of these pieces, and arbitrary texts.
+/// Generates concatenations of [`PIECES`] and arbitrary texts.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         prop::collection::vec(prop::sample::select(&PIECES[..]), 0..40).prop_map(|pieces| pieces.concat()),
@@ -482,14 +484,14 @@ fn text() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn words_and_symbols_are_the_words_and_the_symbols_between_them(
+    fn words_and_symbols_contain_all_words_and_visible_characters(
         pieces in prop::collection::vec("[a-zA-ZéÉ京_0-9]|\u{301}|[ \t+=!.,-]|😀|\u{200d}|İ", 0..60),
     ) {
         let text = pieces.concat();
         let found = cut(&of(Tokens::WordsSymbols), &text);
         let words: Vec<String> =
             found.iter().filter(|unit| !plain(unit).is_empty()).cloned().collect();
-        // A mark after a symbol is part of the symbol, and plain words ignore both.
+        // A mark after a symbol belongs to the symbol, and the plain words contain neither.
         prop_assert_eq!(words, plain(&text));
         let lower = |text: &str| -> String {
             let lower = |c: char| if c == GROWS { GROWN.to_owned() } else { classify(c).1.to_string() };
@@ -499,12 +501,12 @@ proptest! {
     }
 
     #[test]
-    fn words_through_the_cutter_are_the_tokens(text in text()) {
+    fn word_units_of_the_cutter_equal_the_tokens(text in text()) {
         prop_assert_eq!(cut(&of(Tokens::Words), &text), plain(&text));
     }
 
     #[test]
-    fn characters_are_those_of_the_tokens_with_single_spaces(text in text()) {
+    fn character_units_equal_the_tokens_with_single_spaces(text in text()) {
         let words = plain(&text).concat();
         let inside = cut(&of(Tokens::WordCharacters), &text);
         prop_assert!(inside.iter().all(|unit| unit.chars().count() == 1));

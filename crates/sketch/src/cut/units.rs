@@ -1,64 +1,64 @@
-//! The units of a document in one buffer.
+//! The units of a document, stored in one buffer.
 
 use std::ops::Range;
 
 use super::CutScratch;
 
-/// The units of one document, in text order; shingles are runs of them.
+/// The units of one document, in text order. Shingles are sequences of consecutive units.
 ///
-/// The units are in one buffer: words are separated by a space, sentences by a line feed, and characters by nothing, so
-/// that the bytes of a shingle are a range of the buffer. Filled by [`Cutter::cut`](super::Cutter::cut), and reused for
-/// the next document. Memory: 8 bytes a unit, plus the text.
+/// The units are in one buffer, so that the bytes of a shingle are a range of the buffer. Words are separated by a space,
+/// sentences by a line feed, and characters by nothing. [`Cutter::cut`](super::Cutter::cut) fills the buffer, which is
+/// reused for the next document. Takes 8 bytes of memory for each unit, plus the text.
 #[derive(Clone, Debug, Default)]
 pub struct Units {
     bytes: Vec<u8>,
     /// The end of each unit in `bytes`.
     ends: Vec<usize>,
-    /// The separator between two units.
+    /// The byte between two units; `None` if there is none.
     separator: Option<u8>,
     pub(super) work: CutScratch,
 }
 
 impl Units {
-    /// The number of units.
+    /// Returns the number of units.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// True if the document has no units.
+    /// Returns true if the document has no units.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// The bytes of each unit, which are valid UTF-8 and not empty.
+    /// Returns the bytes of each unit. They are valid UTF-8 and not empty.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + Clone {
         (0..self.len()).map(|unit| &self.bytes[self.start(unit)..self.ends[unit]])
     }
 
-    /// The bytes of the shingle of the `width` units from `first` on: from the start of the first unit to the end of the
-    /// last.
+    /// Returns the bytes of the shingle of the `width` units from `first` on: from the start of its first unit to the end of
+    /// its last.
     ///
     /// # Panics
-    /// If there are no such units, or `width` is 0.
+    /// Panics if there are no such units, or if `width` is 0.
     #[must_use]
     pub fn shingle(&self, first: usize, width: usize) -> &[u8] {
         &self.bytes[self.start(first)..self.ends[first + width - 1]]
     }
 
-    /// The bytes of all units and their separators.
+    /// Returns the bytes of all units, with the separators between them.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The ranges of the units in [`bytes`](Self::bytes), ascending and not overlapping.
+    /// Returns the ranges of the units in [`bytes`](Self::bytes), ascending and without overlaps.
     pub(crate) fn ranges(&self) -> impl ExactSizeIterator<Item = Range<usize>> + Clone {
         (0..self.len()).map(|unit| self.start(unit)..self.ends[unit])
     }
 
-    /// Creates units with arbitrary bytes.
+    /// Creates units from arbitrary bytes.
     #[cfg(test)]
     pub(crate) fn of<'a>(units: impl IntoIterator<Item = &'a [u8]>, separator: Option<u8>) -> Self {
         let mut all = Self { separator, ..Self::default() };
@@ -108,7 +108,7 @@ impl Units {
     }
 }
 
-/// A unit that is built word by word.
+/// A unit under construction, to which words are appended.
 #[cfg(feature = "languages")]
 pub(super) struct Sentence<'a> {
     units: &'a mut Units,
@@ -134,7 +134,7 @@ impl Sentence<'_> {
         self.words += 1;
     }
 
-    /// Completes the unit; a sentence without words is not a unit.
+    /// Completes the unit. Adds no unit if no word was appended.
     pub(super) fn finish(self) {
         if self.words > 0 {
             self.units.ends.push(self.units.bytes.len());

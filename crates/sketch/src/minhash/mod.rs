@@ -1,14 +1,13 @@
-//! Computes from shingles a signature of t minima. The fraction of equal minima of two documents estimates their
-//! resemblance.
+//! Computes a signature of t minima from the shingles of a document. The fraction of equal minima in two signatures
+//! estimates the resemblance of the documents.
 //!
-//! Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze and
-//! Mitzenmacher, *Min-wise independent permutations*, 1998: under a random order, the least elements of two
-//! sets are the same with a probability equal to the sets' resemblance. Each of the t minima uses
-//! its own order.
+//! Broder, *On the resemblance and containment of documents*, 1997, and Broder, Charikar, Frieze and Mitzenmacher, *Min-wise
+//! independent permutations*, 1998: under a random order, the least elements of two sets are the same with a probability
+//! equal to the resemblance of the sets. Each of the t minima uses its own order.
 //!
-//! The [`Family`] selects the orders. All families are defined to the last bit and give 1 to 4,096 minima.
-//! `tests/it/sketch_accuracy.rs` compares them with theory, for sets of 5 to 1,000 shingles: they have no bias, and at
-//! most the variance of independent minima, J (1 - J) / t.
+//! A [`Family`] selects the orders. Each family is defined to the last bit and computes 1 to 4,096 minima.
+//! `tests/it/sketch_accuracy.rs` compares the families with theory, for sets of 5 to 1,000 shingles: they have no bias, and
+//! their variance is at most that of independent minima, J (1 - J) / t.
 //!
 //! | family | variance over J (1 - J) / t | cost of a shingle |
 //! |---|---|---|
@@ -18,10 +17,10 @@
 //! | [`Matrix`](Family::Matrix) | 1 | t steps of 16 look-ups |
 //! | [`Darts`](Family::Darts) | 1 | 1 to 2 steps, and t ln t a document; [`darts`](crate::darts) |
 //!
-//! The first is the default, because it is the fastest; it is in `one_permutation.rs`. Use another family if the
-//! results should be covered by the literature's analysis, or if features should match with exactly the probability J^s:
-//! with one permutation, a group of s minima matches a little less often (0.9 to 0.98 of J^14 for J = .8). Three of the
-//! others are in `classic/`.
+//! The first family is the default, because it is the fastest; it is in `one_permutation.rs`. Use another family if the
+//! results must be covered by the analysis in the literature, or if features must match with exactly the probability J^s.
+//! With one permutation, a group of s minima matches a little less often (0.9 to 0.98 of J^14 for J = .8). Three of the
+//! other families are in `classic/`.
 
 mod one_permutation;
 mod signature;
@@ -37,7 +36,7 @@ use one_permutation::OnePermutation;
 pub use signature::matches_by;
 pub use signature::{matches, pack};
 
-/// Makes signatures of a fixed number of minima.
+/// Computes signatures of a fixed number of minima.
 ///
 /// ```
 /// use twindex_sketch::MinHasher;
@@ -63,15 +62,16 @@ enum Orders {
 }
 
 impl MinHasher {
-    /// Creates a hasher for signatures of `minima` minima of the family [`Family::OnePermutationFilled`]; 1 to
-    /// [`MINIMA_MAX`](crate::params::MINIMA_MAX) can be stored.
+    /// Creates a hasher for signatures of `minima` minima with the family [`Family::OnePermutationFilled`]. Signatures of 1
+    /// to [`MINIMA_MAX`](crate::params::MINIMA_MAX) minima can be stored.
     #[must_use]
     pub fn new(minima: usize) -> Self {
         Self::of(Family::OnePermutationFilled, minima)
     }
 
-    /// Creates a hasher for signatures of `minima` minima of a family. Time and memory are proportional to `minima`: 4
-    /// bytes each for the default family, 24 for the linear one, 16 for multiply-shift, and 1 KiB for matrices.
+    /// Creates a hasher for signatures of `minima` minima with the given family. Time and memory are proportional to
+    /// `minima`: 4 bytes of memory for each minimum with the default family, 24 with `linear`, 16 with `multiply-shift`, and
+    /// 1 KiB with `matrix`.
     ///
     /// ```
     /// use twindex_sketch::params::Family;
@@ -98,13 +98,14 @@ impl MinHasher {
         Self { level: Level::chosen(), orders }
     }
 
-    /// Returns the same hasher using the instructions of `level`, for tests and measurements. Its minima are the same.
+    /// Returns the same hasher using the instructions of `level`, for tests and measurements. The level does not change the
+    /// minima.
     #[must_use]
     pub fn at(self, level: Level) -> Self {
         Self { level, ..self }
     }
 
-    /// The number of minima in a signature.
+    /// Returns the number of minima in a signature.
     #[must_use]
     pub fn minima(&self) -> usize {
         match &self.orders {
@@ -116,16 +117,17 @@ impl MinHasher {
         }
     }
 
-    /// Replaces `signature` with the minima of a set of well-mixed 64-bit hashes, such as shingle hashes. Without hashes
-    /// there are no minima. Order and repetitions do not matter. Allocates nothing once `signature` has enough capacity.
+    /// Replaces `signature` with the minima of a set of well-mixed 64-bit hashes, such as shingle hashes. Without hashes,
+    /// the signature is empty. The order and repetitions of hashes do not matter. Allocates nothing if `signature` has
+    /// enough capacity.
     pub fn signature(&self, hashes: &[u64], signature: &mut Vec<u32>) {
         if hashes.is_empty() {
             signature.clear();
             return;
         }
         let level = match &self.orders {
-            // With 512-bit vectors the compiler emits gathers, which are seven times slower than the loads it emits
-            // with 256 bits.
+            // For 512-bit vectors the compiler generates gather instructions, which are seven times slower than the loads it
+            // generates for 256-bit vectors.
             Orders::Matrix(_) => self.level.min(Level::Avx2),
             _ => self.level,
         };
@@ -143,7 +145,7 @@ impl MinHasher {
         );
     }
 
-    /// The hasher of weighted sets, if the family is [`darts`](crate::darts); otherwise `None`.
+    /// Returns the hasher of weighted sets if the family is [`darts`](crate::darts), otherwise `None`.
     #[must_use]
     pub fn weighted(&self) -> Option<&WeightedMinHasher> {
         match &self.orders {

@@ -1,7 +1,7 @@
-//! The family *one-permutation-filled*.
+//! The family *one-permutation-filled*: one hash divides the shingles into bins, and each bin gives one minimum.
 //!
-//! One-permutation hashing (Li, Owen and Zhang, 2012), except that empty bins are filled by minima of separate hash
-//! functions. For a shingle hash x and t bins,
+//! This is one-permutation hashing (Li, Owen and Zhang, 2012) with one change: an empty bin is filled with the minimum of a
+//! separate hash function. For a shingle hash x and t bins,
 //!
 //! ```text
 //! bin(x)     = ((x >> 32) * t) >> 32
@@ -16,26 +16,26 @@
 //!                                    mix is that of `shingle`
 //! ```
 //!
-//! **Why this is unbiased.** Component j is the minimum under one order of *all* shingles: first the shingles of bin
-//! j, by value, then all others, by `fill(x, j)`. The top bit separates the two groups. The order does not
-//! depend on the set, so two sets agree in component j if and only if the least element of their union is in
-//! both, with probability J. Borrowing from neighbouring bins instead (rotation, "densification") makes components
-//! depend on one another. That multiplies the variance for short documents, and features of
+//! **Why this is unbiased.** Component j is the minimum under one order of *all* shingles: first the shingles of bin j,
+//! ordered by value, then all others, ordered by `fill(x, j)`. The top bit separates the two groups. The order does not
+//! depend on the set. So two sets agree in component j if and only if the least element of their union is in both, which has
+//! probability J. The usual alternative takes the minima of neighbouring bins (rotation, "densification"). It makes
+//! components depend on each other: the variance for short documents increases several times, and equal features of
 //! neighbouring minima are no longer rare.
 //!
-//! Departure: elements are represented by 31-bit values, so different elements may tie, with a probability of about n /
-//! 2^31 for n shingles in a bin. Shingle hashes are already mixed and seeded, so bins and values are taken directly from
-//! their bits.
+//! Departure from the paper: elements are represented by 31-bit values, so different elements may tie, with a probability of
+//! about n / 2^31 for n shingles in a bin. Shingle hashes are already mixed and seeded, so bins and values are taken
+//! directly from their bits.
 //!
-//! One pass over the shingles, and one more for every 32 bins that stayed empty: n shingles leave about
-//! t * exp(-n / t) bins empty. Repeated shingles change nothing.
+//! Takes one pass over the shingles, and one more pass for every 32 empty bins. n shingles leave about t * exp(-n / t) bins
+//! empty. Repeated shingles do not change the result.
 
 use crate::hash::mix;
 
-/// The least value of a filled bin; values of occupied bins are below.
+/// The least value of a bin that was filled. Values of occupied bins are less.
 const FILLED: u32 = 1 << 31;
 
-/// Marks an empty bin; no value of an occupied bin equals it.
+/// Marks an empty bin. No occupied bin has this value.
 const EMPTY: u32 = u32::MAX;
 
 /// The seed of the keys of [`fill`]: the third 64 bits of the fraction of pi.
@@ -44,10 +44,10 @@ const KEYS: u64 = 0xa409_3822_299f_31d0;
 /// Multipliers of [`fill`], from the 32-bit finalizer of Appleby's `MurmurHash3`.
 const FILL: [u32; 2] = [0x85eb_ca6b, 0xc2b2_ae35];
 
-/// Number of empty bins that are filled in one pass over the shingles, so that their minima stay in registers.
+/// Number of empty bins that are filled in one pass over the shingles, so that their minima fit in registers.
 const LANES: usize = 32;
 
-/// The family with the keys of its bins.
+/// The family with one key for each bin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OnePermutation {
     keys: Vec<u32>,
@@ -93,7 +93,7 @@ impl OnePermutation {
     }
 }
 
-/// The empty bins that are filled in one pass.
+/// The empty bins that will be filled in the next pass.
 struct EmptyBins {
     bins: [usize; LANES],
     keys: [u32; LANES],
@@ -103,8 +103,8 @@ struct EmptyBins {
 impl EmptyBins {
     /// Fills the collected bins, at most `N`, and removes them from the collection.
     ///
-    /// The hashes are the outer loop and the bins the inner one, branch-free and in whole vectors, because short
-    /// documents have few hashes and leave many bins empty.
+    /// The outer loop runs over the hashes and the inner loop over the bins, without branches and in whole vectors, because
+    /// short documents have few hashes and many empty bins.
     #[inline(always)]
     fn fill<const N: usize>(&mut self, hashes: &[u64], signature: &mut [u32]) {
         let Some(keys) = self.keys.first_chunk::<N>() else { return };
@@ -121,8 +121,8 @@ impl EmptyBins {
     }
 }
 
-/// The value of a hash in a bin that it does not fall in, without the top bit. Signed, but never negative, because some
-/// vector instruction sets compare only signed numbers.
+/// Returns the value of a hash in an empty bin, without the top bit. The value is signed but never negative, because some
+/// vector instruction sets can compare only signed numbers.
 #[inline(always)]
 fn fill(hash: u64, key: u32) -> i32 {
     let mut y = (hash as u32 ^ key).wrapping_mul(FILL[0]);
@@ -147,7 +147,8 @@ mod tests {
         signature
     }
 
-    /// The definition of the module: each component as the minimum of all hashes under one order.
+    /// Computes the signature from the definition of the module: each component is the minimum of all hashes under one
+    /// order.
     fn naive(minima: usize, hashes: &[u64]) -> Vec<u32> {
         let keys: Vec<u32> = (0..minima as u64).map(|j| mix(KEYS + j) as u32).collect();
         let rank = |x: u64, j: usize| {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_is_the_minimum_of_one_permutation_for_each_component() {
+    fn each_component_is_a_minimum_under_one_order() {
         for minima in [1, 2, 3, 7, 84, 120, 128, 200] {
             for n in [0, 1, 2, 5, 20, 100, 1000] {
                 let set = hashes(n, 1);
@@ -176,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn filled_bins_never_equal_minima_of_occupied_bins() {
+    fn filled_bins_never_equal_occupied_bins() {
         let one = signature(84, &hashes(1, 3));
         assert_eq!(one.iter().filter(|&&minimum| minimum & FILLED == 0).count(), 1);
         assert_eq!(signature(1, &[u64::MAX]), [0x7fff_ffff]);
     }
 
     #[test]
-    fn the_signature_of_a_union_is_the_least_of_the_two() {
-        // The top bit is set in filled bins and not in occupied ones, so that occupied bins win.
+    fn signature_of_a_union_is_the_minimum_of_both() {
+        // The top bit is set in filled bins and clear in occupied bins, so the value of an occupied bin is always less.
         let (a, b) = (hashes(20, 4), hashes(35, 5));
         let union: Vec<u64> = a.iter().chain(&b).copied().collect();
         let min: Vec<u32> =

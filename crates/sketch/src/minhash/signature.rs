@@ -1,10 +1,10 @@
-//! Stored signatures: the low bits of minima suffice for estimates (Li and König, *b-bit minwise hashing*, 2010).
+//! Stores signatures. The low bits of the minima are sufficient for estimates (Li and König, *b-bit minwise hashing*, 2010).
 
 use twindex_kernel::{Kernel, Level, Simd};
 
-/// Appends the low `bits` bits of every minimum, beginning with the lowest bits of the first byte, and pads with zeros
-/// to a byte. [`MinhashParams::signature_bytes`](crate::params::MinhashParams::signature_bytes) gives the length. `bits`
-/// is one of [`SIGNATURE_BITS`](crate::params::SIGNATURE_BITS); 0 appends nothing.
+/// Appends the low `bits` bits of every minimum to `packed`, beginning with the lowest bits of the first byte, and pads the
+/// last byte with zeros. [`MinhashParams::signature_bytes`](crate::params::MinhashParams::signature_bytes) returns the
+/// number of bytes. `bits` is one of [`SIGNATURE_BITS`](crate::params::SIGNATURE_BITS); 0 appends nothing.
 ///
 /// ```
 /// let mut packed = Vec::new();
@@ -17,7 +17,7 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
     let (mut waiting, mut filled) = (0_u64, 0);
     packed.reserve((signature.len() * bits as usize).div_ceil(8));
     if bits == 8 {
-        // The usual case: one byte for each minimum, which the compiler can vectorize.
+        // This is the usual case: one byte for each minimum, which the compiler can vectorize.
         packed.extend(signature.iter().map(|&minimum| minimum as u8));
         return;
     }
@@ -35,9 +35,9 @@ pub fn pack(signature: &[u32], bits: u8, packed: &mut Vec<u8>) {
     }
 }
 
-/// The number of equal values among `minima` that were [`pack`]ed at `bits` bits each.
+/// Returns the number of equal values among `minima` values that were [`pack`]ed with `bits` bits each.
 ///
-/// Never panics: returns 0 for slices whose length does not match, and for widths that [`pack`] does not support.
+/// Never panics: returns 0 for slices of the wrong length and for values of `bits` that [`pack`] does not support.
 #[must_use]
 pub fn matches(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     struct Matches<'a>(&'a [u8], &'a [u8], usize, u8);
@@ -51,14 +51,14 @@ pub fn matches(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     Level::chosen().dispatch(Matches(a, b, minima, bits))
 }
 
-/// As [`matches()`], for use inside a kernel.
+/// As [`matches()`], for calls from inside a kernel.
 #[inline(always)]
 pub fn matches_by<S: Simd>(simd: S, a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     let bytes = minima.saturating_mul(usize::from(bits)).div_ceil(8);
     if a.len() != bytes || b.len() != bytes {
         return 0;
     }
-    // Padding is zero on both sides and never differs, unless the bytes are not packed minima.
+    // The padding bits are zero in both slices, so they never differ if the bytes were packed by [`pack`].
     let differing = match bits {
         1 | 2 | 4 => a.iter().zip(b).map(|(a, b)| groups_set(a ^ b, bits)).sum(),
         8 => bytes - simd.equal_bytes(a, b),
@@ -71,7 +71,7 @@ pub fn matches_by<S: Simd>(simd: S, a: &[u8], b: &[u8], minima: usize, bits: u8)
     minima.saturating_sub(differing)
 }
 
-/// The number of groups of 1, 2 or 4 bits of a byte that are not zero.
+/// Returns the number of groups of 1, 2 or 4 bits of a byte that are not zero.
 #[inline(always)]
 fn groups_set(byte: u8, bits: u8) -> usize {
     let (mut folded, lowest) = match bits {
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_packed_minima_match_nothing() {
+    fn invalid_packed_minima_have_no_matches() {
         assert_eq!(matches(&[1, 2], &[1, 2], 3, 8), 0);
         assert_eq!(matches(&[1], &[1, 2], 2, 8), 0);
         assert_eq!(matches(&[1, 2, 3], &[1, 2, 3], 8, 3), 0);

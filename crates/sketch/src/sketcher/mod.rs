@@ -1,4 +1,4 @@
-//! The sketcher: computes all sketches of a document with one set of parameters.
+//! Computes all sketches of a document with one set of parameters.
 
 mod sketch;
 mod stored;
@@ -20,7 +20,7 @@ use crate::params::{MinhashWeights, SimhashWeights, SketchParams, Tokens};
 use crate::whole::{self, ELEMENTS_MAX, WeightUnit};
 use crate::{Buffers, Fingerprint, IdfTable, MinHasher, Shingler, features, samples, simhash_at, weighted};
 
-/// Computes the [`Sketch`]es of texts, all with the same parameters. Cheap to clone, and can be shared by threads.
+/// Computes the [`Sketch`]es of texts, all with the same parameters. Cheap to clone; threads can share it.
 ///
 /// ```
 /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams};
@@ -43,21 +43,21 @@ pub struct Sketcher {
     digest: u128,
     level: Level,
     shingler: Shingler,
-    /// Hashes feature names.
+    /// The hash function for the names of features.
     names: Fast,
     weights: Option<SimhashWeights>,
     /// The weights of shingles in minima, samples and sets.
     minhash_weights: MinhashWeights,
     /// The unit to which these weights are rounded; `None` if they are not rounded.
     unit: Option<WeightUnit>,
-    /// Maximum number of units of a document.
+    /// Maximum number of units in a document.
     elements_max: u64,
-    /// Present if `weights` or `minhash_weights` use it.
+    /// The IDF table; `None` if neither `weights` nor `minhash_weights` uses one.
     idf: Option<Arc<IdfTable>>,
-    /// Present if the parameters name a list of spans.
+    /// The list of spans to remove; `None` if the parameters name no list.
     leaves_out: Option<Arc<dyn LeavesOut>>,
     minhash: Option<Minhash>,
-    /// Whether sets are made for texts with tokens, if the parameters keep sets.
+    /// Whether sets are computed for texts with tokens, if the parameters keep sets.
     makes_sets: bool,
 }
 
@@ -68,7 +68,7 @@ struct Minhash {
     signature_kept: bool,
 }
 
-/// Working memory of a [`Sketcher`], reused from document to document.
+/// The scratch memory of a [`Sketcher`], reused for each document.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     buffers: Buffers,
@@ -78,47 +78,48 @@ pub struct Scratch {
     vector: Vec<(u64, i64)>,
     /// The elements of a document whose shingles are weighted by their occurrences or by whole units.
     elements: Vec<u64>,
-    /// Whether the elements of the last document are in `elements`; otherwise they are its `shingles`.
+    /// Whether the elements of the last document are in `elements`. If not, its elements are its `shingles`.
     has_elements: bool,
-    /// Elements with their weights.
+    /// Elements and their weights.
     weighted: Vec<(u64, u64)>,
     tokens: usize,
-    /// The text without the spans that the list leaves out.
+    /// The text without the spans of the list.
     rest: String,
     left_out: LeftOut,
 }
 
 impl Scratch {
-    /// The amount that was left out of the last text; 0 if the parameters name no list of spans.
+    /// Returns the amount of the last text that was removed; 0 if the parameters name no list of spans.
     #[must_use]
     pub fn left_out(&self) -> LeftOut {
         self.left_out
     }
 
-    /// The number of tokens of the last document. For a set or vector supplied by the caller, the number of features
-    /// used.
+    /// Returns the number of tokens of the last document. For a set or vector supplied by the caller, returns the number of
+    /// features used.
     #[must_use]
     pub fn tokens(&self) -> usize {
         self.tokens
     }
 
-    /// The shingle hashes of the last document, as used for its sketch: occurrences in text order, or, with both
-    /// [`SimhashWeights::Distinct`] and [`MinhashWeights::Distinct`], the distinct hashes in ascending order.
+    /// Returns the shingle hashes of the last document that were used for its sketch: all occurrences in text order, or the
+    /// distinct hashes in ascending order if the parameters use both [`SimhashWeights::Distinct`] and
+    /// [`MinhashWeights::Distinct`].
     #[must_use]
     pub fn shingles(&self) -> &[u64] {
         &self.shingles
     }
 
-    /// The elements of the last document, in any order: its shingle hashes, possibly repeated; with
-    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences); with a unit, the [whole
-    /// units](crate::whole) of its weights.
+    /// Returns the elements of the last document, in any order. They are its shingle hashes, possibly repeated; with
+    /// [`MinhashWeights::Frequencies`], its [occurrences](crate::occurrences); with a unit, the [whole units](crate::whole)
+    /// of its weights.
     #[must_use]
     pub fn elements(&self) -> &[u64] {
         if self.has_elements { &self.elements } else { &self.shingles }
     }
 }
 
-/// Refuses parameters that name a list of spans, if no list is given.
+/// Returns an error if the parameters name a list of spans, because no list is given.
 fn check_no_list(params: &SketchParams) -> Result<()> {
     match params.shingling.boilerplate {
         None => Ok(()),
@@ -129,7 +130,7 @@ fn check_no_list(params: &SketchParams) -> Result<()> {
     }
 }
 
-/// Refuses a list that is not the one named by the parameters.
+/// Returns an error if `list` is not the list that the parameters name.
 fn check_list(params: &SketchParams, list: &dyn LeavesOut) -> Result<()> {
     match params.shingling.boilerplate {
         Some(named) if named == list.digest() => Ok(()),
@@ -146,8 +147,8 @@ impl Sketcher {
     /// Creates a sketcher for these parameters.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if this build of the crate cannot cut text as the parameters require, if they weight
-    /// shingles by an IDF table (see [`with_idf`](Self::with_idf)), or if they leave out the spans of a list (see
+    /// [`Error::Invalid`] if this build of the crate cannot split text as the parameters require. Also if the parameters
+    /// weight shingles by an IDF table (use [`with_idf`](Self::with_idf)) or remove the spans of a list (use
     /// [`with_boilerplate`](Self::with_boilerplate)).
     pub fn new(params: impl Into<SketchParams>) -> Result<Self> {
         let params = params.into();
@@ -166,11 +167,11 @@ impl Sketcher {
         Self::made(params, None, None)
     }
 
-    /// Creates a sketcher for parameters that weight shingles by this table.
+    /// Creates a sketcher for parameters that weight shingles by `table`.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a table that is not the one named by the parameters, or whose documents were cut
-    /// differently; otherwise as [`new`](Self::new).
+    /// [`Error::Invalid`] if `table` is not the table that the parameters name, or if its documents were split differently.
+    /// Otherwise as [`new`](Self::new).
     pub fn with_idf(params: impl Into<SketchParams>, table: Arc<IdfTable>) -> Result<Self> {
         let params = params.into();
         table.check(&params)?;
@@ -178,11 +179,11 @@ impl Sketcher {
         Self::made(params, Some(table), None)
     }
 
-    /// Creates a sketcher for parameters that leave the spans of this list out of texts. The remaining text is cut into
-    /// shingles.
+    /// Creates a sketcher for parameters that remove the spans of `list` from texts. The shingles are computed from the
+    /// remaining text.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a list that is not the one named by the parameters; otherwise as [`new`](Self::new).
+    /// [`Error::Invalid`] if `list` is not the list that the parameters name. Otherwise as [`new`](Self::new).
     pub fn with_boilerplate(params: impl Into<SketchParams>, list: Arc<dyn LeavesOut>) -> Result<Self> {
         let params = params.into();
         if let Some(table) = params.idf_table()? {
@@ -195,9 +196,8 @@ impl Sketcher {
         Self::made(params, None, Some(list))
     }
 
-    /// Creates a sketcher for parameters that weight shingles by this table and leave the spans of this list out of
-    /// texts. The shingles of the remaining text are weighted by the table, which may have been counted on the full
-    /// texts.
+    /// Creates a sketcher for parameters that weight shingles by a table and remove the spans of a list from texts. The
+    /// table weights the shingles of the remaining text, even if it was counted on full texts.
     ///
     /// # Errors
     /// As [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
@@ -238,25 +238,25 @@ impl Sketcher {
         })
     }
 
-    /// Returns the same sketcher, which makes [sets](Sketch::set) only for texts without tokens: for callers that
-    /// already have the shingle hashes of the other texts.
+    /// Returns the same sketcher, except that it computes [sets](Sketch::set) only for texts without tokens. For callers
+    /// that already have the shingle hashes of the other texts.
     #[must_use]
     pub fn with_sets_of_wordless_only(mut self) -> Self {
         self.makes_sets = false;
         self
     }
 
-    /// Returns the same sketcher, which refuses documents of more than `elements`
-    /// [units](crate::params::MinhashParams::unit) in all, at 8 bytes of memory each. The maximum is [`ELEMENTS_MAX`].
-    /// For callers with little memory.
+    /// Returns the same sketcher with a maximum of `elements` [units](crate::params::MinhashParams::unit) per document;
+    /// documents with more are refused. Each unit takes 8 bytes of memory. At most [`ELEMENTS_MAX`]. For callers with little
+    /// memory.
     #[must_use]
     pub fn with_elements_max(mut self, elements: u64) -> Self {
         self.elements_max = elements.min(ELEMENTS_MAX);
         self
     }
 
-    /// Returns the same sketcher using the instructions of `level`, for tests and measurements. Its sketches are the
-    /// same. Weighted votes and the shingle hashes `rabin` and `rabin-karp` keep using the level of the process,
+    /// Returns the same sketcher using the instructions of `level`, for tests and measurements. The level does not change
+    /// the sketches. Weighted votes and the shingle hashes `rabin` and `rabin-karp` still use the level of the process,
     /// [`Level::chosen`].
     #[must_use]
     pub fn at(mut self, level: Level) -> Self {
@@ -268,13 +268,13 @@ impl Sketcher {
 
     /// Computes the sketch of one document.
     ///
-    /// Time is linear in the text; documents of fewer than about t shingles, for t minima, take t more steps for each
-    /// shingle. Memory is 8 bytes a token, and twice the longest token. For many documents, see
-    /// [`sketch_into`](Self::sketch_into).
+    /// Takes time linear in the length of the text. Documents of fewer than about t shingles, for t minima, take t more
+    /// steps for each shingle. Takes 8 bytes of memory for each token, plus twice the longest token. To sketch many
+    /// documents, see [`sketch_into`](Self::sketch_into).
     ///
     /// # Errors
     /// [`Error::Invalid`] if the parameters are for features supplied by the caller ([`Tokens::Features`]) and not for
-    /// texts, or, with weights in [units](crate::params::MinhashParams::unit), if the text has more than
+    /// texts. With weights in [units](crate::params::MinhashParams::unit), also if the text has more than
     /// [`ELEMENTS_MAX`](crate::whole::ELEMENTS_MAX) units.
     pub fn sketch(&self, text: &str) -> Result<Sketch> {
         let mut sketch = Sketch::default();
@@ -282,7 +282,7 @@ impl Sketcher {
         Ok(sketch)
     }
 
-    /// As [`sketch`](Self::sketch), for bytes that are expected to be UTF-8.
+    /// As [`sketch`](Self::sketch), for bytes that should be UTF-8.
     ///
     /// ```
     /// # use twindex_sketch::{SketchParams, Sketcher, params::{Shingling, SimhashWeights}};
@@ -294,7 +294,7 @@ impl Sketcher {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Invalid`] with the offset of the first byte that is not UTF-8; otherwise as [`sketch`](Self::sketch).
+    /// [`Error::Invalid`] with the offset of the first byte that is not UTF-8. Otherwise as [`sketch`](Self::sketch).
     pub fn sketch_bytes(&self, text: &[u8]) -> Result<Sketch> {
         match std::str::from_utf8(text) {
             Ok(text) => self.sketch(text),
@@ -305,8 +305,8 @@ impl Sketcher {
         }
     }
 
-    /// As [`sketch`](Self::sketch), but overwrites `sketch`. Allocates no memory once `scratch` and `sketch` have
-    /// grown to the longest document.
+    /// As [`sketch`](Self::sketch), but overwrites `sketch`. Allocates no memory once `scratch` and `sketch` have grown to
+    /// the longest document.
     ///
     /// # Errors
     /// As [`sketch`](Self::sketch).
@@ -321,25 +321,25 @@ impl Sketcher {
             None => LeftOut::default(),
             Some(list) => list.leave_out(text, rest)?,
         };
-        // The spans of the list are excluded from the text that is cut into shingles.
+        // The shingles are computed from the text without the spans of the list.
         let counted = if left_out.words > 0 { &**rest } else { text };
         if self.takes_distinct() {
             self.shingler.distinct(counted, buffers, shingles);
         } else {
-            // Repeated shingles do not change minima.
+            // Repeated shingles do not change the minima.
             self.shingler.occurrences(counted, buffers, shingles);
         }
         scratch.tokens = scratch.buffers.tokens();
         self.finish_unweighted(scratch, sketch)?;
         if self.params.sets && scratch.shingles.is_empty() {
-            // The hash of the whole text, including the spans left out, so that only copies are near such a document.
+            // The hash of the whole text, including the removed spans, so that only exact copies are near such a document.
             sketch.set.push(self.names.single(text.as_bytes()));
         }
         Ok(())
     }
 
-    /// Replaces the [set](Sketch::set) of a sketch with a set that only documents with the same `bytes` have, for example
-    /// if the text could not be decoded in full and the readable part alone must not decide. Does nothing if the
+    /// Replaces the [set](Sketch::set) of a sketch with a set that only documents with the same `bytes` have. Use it, for
+    /// example, if decoding the text was lossy, so that the readable part alone must not decide. Does nothing if the
     /// parameters keep no sets.
     ///
     /// ```
@@ -360,8 +360,8 @@ impl Sketcher {
         }
     }
 
-    /// Returns the hash that identifies an element of a set or vector supplied by the caller: the hash, with the
-    /// parameters' seed, of the shingle whose only token is `name`.
+    /// Returns the hash that identifies an element of a set or vector supplied by the caller. It is the hash of the shingle
+    /// whose only token is `name`, with the seed of the parameters.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, SketchParams, Tokens};
@@ -380,21 +380,22 @@ impl Sketcher {
         self.names.single(name)
     }
 
-    /// As [`feature`](Self::feature), for an element that is a number: the hash of its eight little-endian bytes.
+    /// As [`feature`](Self::feature), for an element that is identified by a number: hashes its eight little-endian bytes.
     #[must_use]
     pub fn feature_number(&self, number: u64) -> u64 {
         self.names.single(&number.to_le_bytes())
     }
 
-    /// Computes the sketch of a set supplied by the caller, overwriting `sketch`: the features of an image, a sound, a
-    /// program or any other object. A feature is a well-mixed 64-bit hash, as returned by [`feature`](Self::feature).
+    /// Computes the sketch of a set supplied by the caller and stores it in `sketch`. The set can be the features of an
+    /// image, a sound, a program or any other object. A feature is a well-mixed 64-bit hash, as returned by
+    /// [`feature`](Self::feature).
     ///
-    /// A feature that is given n times has n votes in the simhash, unless the parameters use
-    /// [`SimhashWeights::Distinct`]. No features give an empty sketch. The order does not matter.
+    /// A feature that is given n times has n votes in the simhash, unless the parameters use [`SimhashWeights::Distinct`].
+    /// An empty set gives an empty sketch. The order does not matter.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for texts. Features need parameters with [`Tokens::Features`], so that
-    /// the two are never mixed in one index by accident.
+    /// [`Error::Invalid`] if the parameters are for texts. Features require parameters with [`Tokens::Features`], so that
+    /// texts and features are never mixed in one index by accident.
     pub fn sketch_features(
         &self,
         features: &[u64],
@@ -412,32 +413,32 @@ impl Sketcher {
         self.finish_unweighted(scratch, sketch)
     }
 
-    /// Whether no part of the sketch depends on the number of occurrences of a shingle.
+    /// Returns true if no part of the sketch depends on the number of occurrences of a shingle.
     fn takes_distinct(&self) -> bool {
         self.weights == Some(SimhashWeights::Distinct) && self.minhash_weights == MinhashWeights::Distinct
     }
 
-    /// Computes the sketch of a weighted vector supplied by the caller, overwriting `sketch`. The vector is given as
-    /// pairs of a feature, as in [`sketch_features`](Self::sketch_features), and its weight.
+    /// Computes the sketch of a weighted vector supplied by the caller and stores it in `sketch`. The vector is a list of
+    /// features, as in [`sketch_features`](Self::sketch_features), each with a weight. The weights of a repeated feature are
+    /// added.
     ///
-    /// - The simhash is computed from the vector by [`weighted`], with the weights multiplied by the features' inverse
-    ///   document frequencies if the parameters use [`SimhashWeights::Idf`]. A weight of either sign votes with its
-    ///   value, in a fixed point of the caller's choice, as only ratios matter. The weights of a repeated feature are
-    ///   added.
+    /// - The simhash is computed by [`weighted`]. If the parameters use [`SimhashWeights::Idf`], each weight is first
+    ///   multiplied by the inverse document frequency of its feature. Weights may be negative, and are fixed-point numbers
+    ///   in any unit, because only their ratios matter.
     /// - Minima, samples and sets are computed from the features whose total weight is above 0. If the minima are
-    ///   [weighted](crate::params::MinhashParams::weights), they use these weights instead, in units of 2^-16, from
-    ///   1/16 to 2^24, multiplied by the features' inverse document frequencies if the parameters use
-    ///   [`MinhashWeights::Idf`]. With a [unit](crate::params::MinhashParams::unit), weights of at least half a unit
-    ///   are rounded to whole units. Each unit is an element of minima of any family, of samples and of sets.
-    /// - The sketch is empty if the total weight of every feature is 0, or if the parameters keep minima, samples or sets
-    ///   and no total weight is above 0.
+    ///   [weighted](crate::params::MinhashParams::weights), they use these weights, in units of 2^-16 and from 1/16 to 2^24.
+    ///   If the parameters use [`MinhashWeights::Idf`], the weights are multiplied by the features' inverse document
+    ///   frequencies. With a [unit](crate::params::MinhashParams::unit), weights are rounded to whole units. Each unit is an
+    ///   element of minima of any family, of samples and of sets.
+    /// - The sketch is empty if the total weight of every feature is 0, or if the parameters keep minima or samples and no
+    ///   total weight is above 0.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or give
-    /// each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are
-    /// weighted, also for a weight out of range, and, without a unit, for a family other than
-    /// [`Family::Darts`](crate::params::Family::Darts) and for parameters that keep sets or samples, which contain
-    /// whole elements only.
+    /// [`Error::Invalid`] if the parameters are for texts, see [`sketch_features`](Self::sketch_features), or if they give
+    /// each distinct feature one vote ([`SimhashWeights::Distinct`]), which would ignore weights. If minima are weighted
+    /// with a unit, also for a positive weight below half a unit. If they are weighted without a unit, also for a weight out
+    /// of range, for a family other than [`Family::Darts`](crate::params::Family::Darts), and for parameters that keep sets
+    /// or samples, which contain whole elements only.
     pub fn sketch_weighted(
         &self,
         features: &[(u64, i64)],
@@ -500,7 +501,7 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Stores in `sketch` a fingerprint supplied by the caller, which was computed from no text.
+    /// Stores in `sketch` a fingerprint that was supplied by the caller and not computed from a text.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, SimhashWeights, SketchParams, Tokens};
@@ -540,7 +541,8 @@ impl Sketcher {
         Ok(())
     }
 
-    /// Refuses vectors if their weights would apply to minima and the parameters include sketches without such weights.
+    /// Returns an error if the minima are weighted without a unit and the parameters include sketches that do not support
+    /// such weights.
     fn check_vectors(&self) -> Result<()> {
         if self.minhash_weights == MinhashWeights::Distinct || self.unit.is_some() {
             return Ok(());
@@ -560,24 +562,25 @@ impl Sketcher {
         Ok(())
     }
 
-    /// The hasher of weighted sets; `None` for other families.
+    /// Returns the hasher of weighted sets, or `None` if the family is not `darts`.
     fn darts(&self) -> Option<&WeightedMinHasher> {
         self.minhash.as_ref().and_then(|minhash| minhash.hasher.weighted())
     }
 
-    /// The table that weights fingerprints; `None` if they do not use one.
+    /// Returns the table that weights fingerprints, or `None` if no table does.
     fn idf_of_fingerprints(&self) -> Option<&IdfTable> {
         self.idf.as_deref().filter(|_| matches!(self.weights, Some(SimhashWeights::Idf { .. })))
     }
 
-    /// Multiplies a weight in units of 2^-16 by the shingle's inverse document frequency, if minima are weighted by
-    /// it. The result is clamped to the range of weights.
+    /// Multiplies a weight in units of 2^-16 by the inverse document frequency of the shingle, if minima are weighted by it.
+    /// Clamps the result to the range of weights.
     fn by_idf(&self, shingle: u64, units: u64) -> u64 {
-        // Weights of the table are below 2^14, and `units` below 2^40.
+        // Cannot overflow: weights of the table are below 2^14, and `units` is below 2^40.
         ((units * u64::from(self.idf_of_minima(shingle))) >> 8).clamp(WEIGHT_MIN, WEIGHT_MAX)
     }
 
-    /// The inverse document frequency of a shingle in units of 2^-8 if minima are weighted by it, otherwise 256 (1.0).
+    /// Returns the inverse document frequency of a shingle in units of 2^-8 if minima are weighted by it, otherwise 256
+    /// (1.0).
     fn idf_of_minima(&self, shingle: u64) -> u16 {
         let by_table = matches!(self.minhash_weights, MinhashWeights::Idf { .. });
         self.idf.as_deref().filter(|_| by_table).map_or(1 << 8, |idf| idf.weight(shingle))
@@ -593,7 +596,7 @@ impl Sketcher {
         )))
     }
 
-    /// Computes the sketch from the shingles in `scratch`, with one vote for each occurrence.
+    /// Computes the sketch from the shingles in `scratch`; each occurrence has one vote.
     fn finish_unweighted(&self, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
         let Scratch { shingles, hashes, elements, has_elements, weighted, .. } = &mut *scratch;
         weighted.clear();
@@ -649,7 +652,7 @@ impl Sketcher {
         sketch.set.clear();
     }
 
-    /// Completes the sketch from `fingerprint` and the shingles in `scratch`, using their elements or weights if the
+    /// Completes the sketch from `fingerprint` and the shingles in `scratch`. Uses their elements or weights if the
     /// parameters require them.
     fn finish(&self, scratch: &mut Scratch, sketch: &mut Sketch, fingerprint: Option<Fingerprint>) {
         let Scratch { bytes, shingles, hashes, elements, has_elements, weighted, .. } = scratch;
@@ -682,27 +685,27 @@ impl Sketcher {
         }
     }
 
-    /// The shingler, which computes shingles only, for exact comparisons.
+    /// Returns the shingler, which computes only shingles, for exact comparisons.
     #[must_use]
     pub fn shingler(&self) -> &Shingler {
         &self.shingler
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     #[must_use]
     pub fn params(&self) -> &SketchParams {
         &self.params
     }
 
-    /// The digest of the parameters, [`SketchParams::digest`], which every sketch contains.
+    /// Returns the digest of the parameters, [`SketchParams::digest`], which every sketch contains.
     #[must_use]
     pub fn params_digest(&self) -> u128 {
         self.digest
     }
 }
 
-/// Converts a number of units to a weight of darts; only ratios of weights matter. Numbers above the range were already
-/// refused as elements.
+/// Converts a number of units to a weight of darts. The unit does not matter, because only ratios of weights do. Numbers
+/// above the range were already refused when the elements were created.
 fn whole_weight(count: u128) -> u64 {
     u64::try_from(count << 16).unwrap_or(WEIGHT_MAX).min(WEIGHT_MAX)
 }

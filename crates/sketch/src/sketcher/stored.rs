@@ -1,16 +1,16 @@
-//! Encodes sketches as bytes, which another process can decode.
+//! Encodes sketches as bytes that another process can decode.
 
 use super::{Sketch, Sketcher};
 use crate::error::{Error, Result};
 use crate::{Fingerprint, pack};
 
-/// Number of lists in an encoded sketch; each is preceded by its length.
+/// Number of lists in an encoded sketch. The length of each list precedes it.
 const LISTS: usize = 5;
 
 impl Sketch {
-    /// Appends the encoded sketch, which [`Sketcher::restore`] decodes. The first `whole` minima keep all 32 bits, the
-    /// others only the bits that the parameters keep. [Packing](crate::pack) the original or the decoded minima gives the
-    /// same bytes.
+    /// Appends the encoded sketch, which [`Sketcher::restore`] decodes. The first `whole` minima keep all 32 bits, and the
+    /// others only the bits that the parameters keep. [Packing](crate::pack) the original minima and packing the decoded
+    /// minima gives the same bytes.
     ///
     /// ```
     /// use twindex_sketch::params::{Shingling, SketchParams};
@@ -47,8 +47,8 @@ impl Sketch {
 }
 
 impl Sketcher {
-    /// Decodes into `sketch` the encoded sketch at the beginning of `bytes`, and returns the bytes after it. The
-    /// sketch must have been encoded by [`Sketch::store`] with the same `whole` and the parameters of this sketcher.
+    /// Decodes the encoded sketch at the beginning of `bytes` into `sketch`, and returns the bytes after it. The sketch must
+    /// have been encoded by [`Sketch::store`] with the same `whole` and with the parameters of this sketcher.
     ///
     /// # Errors
     /// [`Error::Invalid`] if `bytes` does not begin with a sketch of these parameters.
@@ -95,13 +95,13 @@ impl Sketcher {
     }
 }
 
-/// Number of bits that the parameters of a sketch keep of each minimum.
+/// Returns the number of bits that the parameters of a sketch keep of each minimum.
 fn bits_of(sketch: &Sketch) -> u8 {
     let minhash = sketch.params.as_ref().and_then(|params| params.minhash);
     minhash.map_or(0, |minhash| minhash.signature_bits)
 }
 
-/// Appends `count` minima of `bits` bits each, decoded from the format of [`pack`].
+/// Decodes `count` minima of `bits` bits each from the format of [`pack`], and appends them to `minima`.
 fn unpack(packed: &[u8], bits: u8, count: usize, minima: &mut Vec<u32>) {
     let bits = u32::from(bits);
     let kept = (1_u64 << bits) - 1;
@@ -123,7 +123,7 @@ mod tests {
     use crate::params::{MinhashParams, Shingling, SimhashWeights, SketchParams};
 
     #[test]
-    fn stored_sketch_equals_the_sketch_but_for_unstored_bits() {
+    fn restored_sketch_equals_the_sketch_except_unstored_bits() {
         for (bits, whole) in [(8, 12), (1, 3), (32, 0), (0, 12), (4, 1000), (16, 5)] {
             let mut params = SketchParams::new(Shingling::words(3, 0))
                 .with_simhash(SimhashWeights::Occurrences)

@@ -31,7 +31,7 @@ fn sketch_has_the_parts_that_the_parameters_request() {
 }
 
 #[test]
-fn a_document_without_tokens_has_no_sketch() {
+fn document_without_tokens_has_an_empty_sketch() {
     for text in ["", "--- ***", "😀"] {
         let sketch = Sketcher::new(both()).unwrap().sketch(text).unwrap();
         assert!(sketch.is_empty() && sketch.signature().is_empty(), "{text:?}");
@@ -40,7 +40,7 @@ fn a_document_without_tokens_has_no_sketch() {
 }
 
 #[test]
-fn bytes_are_sketched_as_utf8_and_refused_with_the_offset_of_the_first_invalid_one() {
+fn invalid_utf8_is_refused_with_its_offset() {
     let sketcher = Sketcher::new(both()).unwrap();
     let text = "Grammatik für die Küche";
     assert_eq!(sketcher.sketch_bytes(text.as_bytes()).unwrap(), sketcher.sketch(text).unwrap());
@@ -66,7 +66,7 @@ fn no_state_of_the_previous_document_remains() {
 }
 
 #[test]
-fn weights_matter_to_the_fingerprint_only() {
+fn simhash_weights_change_only_the_fingerprint() {
     let distinct =
         SketchParams::new(Shingling::words(1, 0)).with_simhash(SimhashWeights::Distinct).with_minhash(6, 14);
     let occurrences = SketchParams::new(Shingling::words(1, 0))
@@ -77,7 +77,7 @@ fn weights_matter_to_the_fingerprint_only() {
     assert_eq!(of(&distinct, text), of(&distinct, once));
     assert_ne!(of(&occurrences, text).fingerprint(), of(&occurrences, once).fingerprint());
     assert_eq!(of(&occurrences, text).signature(), of(&distinct, text).signature());
-    // Four of the eight votes are from x, and three from y and z together: x decides the bits in which y and z differ.
+    // x has three of the five votes, so it determines every bit.
     assert_eq!(of(&occurrences, "x x x y z").fingerprint(), of(&occurrences, "x").fingerprint());
 }
 
@@ -88,7 +88,7 @@ fn for_features(change: impl FnOnce(SketchParams) -> SketchParams) -> Sketcher {
 }
 
 fn of_features(sketcher: &Sketcher, features: &[u64]) -> Sketch {
-    // The state left by the last document must not matter.
+    // The sketch of another document must be overwritten.
     let mut sketch = of_weighted(sketcher, &[(5, 5)]).unwrap_or_default();
     sketcher.sketch_features(features, &mut Scratch::default(), &mut sketch).unwrap();
     sketch
@@ -101,7 +101,7 @@ fn of_weighted(sketcher: &Sketcher, features: &[(u64, i64)]) -> Result<Sketch> {
 }
 
 #[test]
-fn a_name_is_hashed_as_the_shingle_of_one_token() {
+fn feature_name_is_hashed_as_a_shingle_of_one_token() {
     let sketcher = for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences));
     let words =
         Sketcher::new(SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Occurrences))
@@ -116,7 +116,7 @@ fn a_name_is_hashed_as_the_shingle_of_one_token() {
 }
 
 #[test]
-fn a_set_of_features_has_the_sketch_of_a_text_with_these_shingles() {
+fn set_of_features_has_the_sketch_of_the_same_shingles() {
     let features =
         for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
     let words = SketchParams::new(Shingling::words(1, 7))
@@ -138,7 +138,7 @@ fn a_set_of_features_has_the_sketch_of_a_text_with_these_shingles() {
 }
 
 #[test]
-fn features_without_weight_are_in_no_set_and_negative_ones_vote_against() {
+fn only_features_of_positive_weight_are_in_sets() {
     let sketcher =
         for_features(|builder| builder.with_simhash(SimhashWeights::Occurrences).with_minhash(6, 14));
     let sketch = of_weighted(&sketcher, &[(1, 3), (2, 0), (4, -2)]).unwrap();
@@ -153,7 +153,7 @@ fn features_without_weight_are_in_no_set_and_negative_ones_vote_against() {
 }
 
 #[test]
-fn texts_and_features_never_collide() {
+fn texts_and_features_require_different_parameters() {
     let texts = Sketcher::new(both()).unwrap();
     let error = texts.sketch_features(&[1], &mut Scratch::default(), &mut Sketch::default()).unwrap_err();
     assert!(error.to_string().contains("tokens=words"), "{error}");
@@ -204,7 +204,8 @@ const TEXTS: [&str; 2] = ["a rose is a rose is a rose", "a rose is no tulip and 
 
 #[test]
 fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
-    // a and rose occur three times in both texts, is twice and once; no and tulip occur twice, and once, in one of them.
+    // In both texts, `a` and `rose` occur three times. `is` occurs twice in one text and once in the other. `no` and `tulip`
+    // occur twice, and `and` once, in one text only.
     let exact = f64::from(3 + 3 + 1) / f64::from(3 + 3 + 2 + 2 + 2 + 1);
     for &family in Family::ALL {
         let mut params = weighted_params(family, MinhashWeights::Frequencies);
@@ -215,7 +216,7 @@ fn minima_weighted_by_frequencies_estimate_weighted_resemblance() {
         let error = estimate.standard_error();
         assert!((estimate.value() - exact).abs() < 4.0 * error, "{family}: {estimate:?}");
         assert_eq!(crate::jaccard(a.set(), b.set()), (7, 13), "{family}");
-        // The fingerprint is still that of the distinct shingles.
+        // The weights of minima do not change the fingerprint, in which each distinct shingle has one vote.
         let plain = SketchParams::new(Shingling::words(1, 7)).with_simhash(SimhashWeights::Distinct);
         let plain = Sketcher::new(plain).unwrap().sketch(TEXTS[1]).unwrap();
         assert_eq!(b.fingerprint(), plain.fingerprint());
@@ -238,7 +239,7 @@ fn dart_minima_use_frequencies_table_weights_and_vector_weights() {
     assert_eq!(of_features(&sketcher, &[one, two, one, one]).signature(), counted);
     let vector = [(two, 40_000), (one, 70_000), (two, 25_536), (one, -5), (5, -1), (one, 126_613)];
     assert_eq!(of_weighted(&sketcher, &vector).unwrap().signature(), counted);
-    // If all weights are 1, the result is the same as for a set.
+    // If all weights are 1, the result equals that of an unweighted set.
     let mut plain = params.clone();
     plain.minhash.as_mut().unwrap().weights = MinhashWeights::Distinct;
     let plain = Sketcher::new(plain).unwrap();
@@ -288,7 +289,7 @@ fn weights_out_of_range_are_refused() {
     }
 }
 
-/// Computes the elements in whole units of shingles with weights in units of 2^-16, in a simple way.
+/// Computes the elements, in whole units, of shingles with weights in units of 2^-16. A simple reference implementation.
 #[allow(clippy::cast_sign_loss, reason = "weights are above 0")]
 fn in_units(weights: &[(u64, u64)], unit: WeightUnit) -> (Vec<u64>, Vec<(u64, u64)>) {
     let (mut elements, mut darts) = (Vec::new(), Vec::new());
@@ -304,7 +305,7 @@ fn in_units(weights: &[(u64, u64)], unit: WeightUnit) -> (Vec<u64>, Vec<(u64, u6
 }
 
 #[test]
-fn weights_in_units_are_elements_of_sets_of_samples_and_of_minima_of_all_families() {
+fn weights_in_units_are_elements_of_sets_samples_and_minima() {
     let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
     let (one, two, three) = (0x1234_5678_9abc_def0, 0xfedc_ba98_7654_3210, 5);
     let table = IdfTable::new(9, 1023, 0, shingling.clone(), vec![one, two], vec![1000, 500]);
@@ -352,7 +353,7 @@ fn weights_in_units_are_elements_of_sets_of_samples_and_of_minima_of_all_familie
 }
 
 #[test]
-fn texts_in_units_of_one_have_the_elements_of_their_frequencies() {
+fn unit_of_one_gives_a_text_its_occurrences_as_elements() {
     let of = |unit| {
         let mut params = weighted_params(Family::OnePermutationFilled, MinhashWeights::Frequencies);
         (params.minhash.as_mut().unwrap().unit, params.sets) = (unit, true);
@@ -371,7 +372,7 @@ fn texts_in_units_of_one_have_the_elements_of_their_frequencies() {
 }
 
 #[test]
-fn weights_beyond_the_range_of_units_are_refused() {
+fn weights_out_of_the_range_of_units_are_refused() {
     let shingling = Shingling::words(1, 7).with_tokens(Tokens::Features).unwrap();
     let mut params = weighted_params(Family::OnePermutationFilled, MinhashWeights::Frequencies);
     params.shingling = shingling;

@@ -1,13 +1,13 @@
-//! Tests that session ids, counters, dates and tracking parameters that were put into URLs are found, and that parts
-//! which only look like them are kept: a rule that merges different pages loses pages, which is worse than a missing
-//! rule.
+//! Generates URLs that contain session ids, counters, dates and tracking parameters, and tests that these are recognized.
+//! Parts that only look like them must be kept: a rule that merges different pages loses pages, which is worse than a
+//! missing rule.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use twindex_urls::{Learner, Options, Rules};
 
-/// Pseudorandom numbers, the same in every run.
+/// A generator of pseudorandom numbers, the same in every run.
 struct RandomNumbers(u64);
 
 impl RandomNumbers {
@@ -35,7 +35,7 @@ const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 const TEMPLATES: usize = 20;
 const LOOK_ALIKE: [usize; 2] = [18, 19];
 
-/// Returns a URL of a page of a template, a different one in each call.
+/// Returns a URL of a page of a template, a different URL in each call.
 fn url(host: &str, template: usize, page: &str, draw: &mut RandomNumbers) -> String {
     let session = draw.text(12, BASE62);
     let hex = draw.text(32, HEX);
@@ -68,14 +68,14 @@ fn url(host: &str, template: usize, page: &str, draw: &mut RandomNumbers) -> Str
         15 => format!("/m/{page}?fbclid={session}&sid={hex}"),
         16 => format!("/go/{count}/{count}/{page}"),
         17 => format!("/img/{page}.png?v={count}"),
-        // The random text identifies the page.
+        // The random text identifies the page, so it must not be ignored.
         18 => format!("/S-{page}/{}/{}", ["docs", "law"][count as usize % 2], word.len()),
         _ => format!("/raw{}?id={}&sid={page}", count % 2, count % 5),
     };
     format!("https://{host}{path}")
 }
 
-/// The name of a page: as long as the session id that it replaces.
+/// Returns the name of a page, which is as long as the session id that it replaces.
 fn name(template: usize, draw: &mut RandomNumbers) -> String {
     match template {
         18 => draw.text(12, BASE62),
@@ -84,10 +84,10 @@ fn name(template: usize, draw: &mut RandomNumbers) -> String {
     }
 }
 
-/// A page's URL and group.
+/// The URL and the group of a page.
 type Page = (String, u64);
 
-/// Creates pages of hosts, each with up to five URLs.
+/// Generates the pages of several hosts, with up to five URLs for each page.
 fn crawl(hosts: usize, pages: usize, seed: u64) -> Vec<Page> {
     let (mut draw, mut all, mut group) = (RandomNumbers(seed), Vec::new(), 0);
     while all.len() < pages {
@@ -112,8 +112,8 @@ fn learned(pages: &[Page]) -> Rules {
     learner.finish()
 }
 
-/// The number of pairs of URLs with equal normal forms, the number of those pairs that belong to one page, and the number
-/// of all pairs of one page.
+/// Returns three counts of pairs of URLs: pairs with equal normal forms, pairs of one page with equal normal forms, and all
+/// pairs of one page.
 fn pairs(rules: &Rules, pages: &[Page]) -> (u64, u64, u64) {
     let (mut forms, mut groups, mut both) = (HashMap::new(), HashMap::new(), HashMap::new());
     let mut distinct = pages.to_vec();
@@ -130,7 +130,7 @@ fn pairs(rules: &Rules, pages: &[Page]) -> (u64, u64, u64) {
 }
 
 #[test]
-fn planted_parts_are_found_and_pages_that_differ_stay_apart() {
+fn planted_parts_are_ignored_and_different_pages_are_not_merged() {
     let pages = crawl(20, 10_000, 7);
     let rules = learned(&pages);
     let seen = |what: &str, pages: &[Page]| {
@@ -143,14 +143,14 @@ fn planted_parts_are_found_and_pages_that_differ_stay_apart() {
     assert!(near > 10_000);
     assert_eq!(merged, right, "pages that differ are made one");
     assert!(right as f64 >= 0.95 * near as f64, "{right} of {near}\n{rules}");
-    // New pages of the same templates: most of their duplicates are found, although they were not seen when learning.
+    // Other pages of the same templates, which were not used for learning: most of their duplicates are found.
     let (merged, right, near) = seen("new", &crawl(20, 10_000, 8));
     assert!(right as f64 >= 0.999 * merged as f64, "{right} of {merged}");
     assert!(right as f64 >= 0.85 * near as f64, "{right} of {near}");
 }
 
 #[test]
-fn rules_do_not_depend_on_the_order_of_pages_and_normal_forms_are_normal() {
+fn rules_are_independent_of_page_order_and_normalising_is_idempotent() {
     let mut pages = crawl(3, 2_000, 11);
     let rules = learned(&pages);
     pages.reverse();
@@ -162,7 +162,7 @@ fn rules_do_not_depend_on_the_order_of_pages_and_normal_forms_are_normal() {
 }
 
 #[test]
-fn time_grows_as_the_pages_do() {
+fn learning_time_is_linear_in_the_number_of_pages() {
     let time = |pages: usize| {
         let pages = crawl(20, pages, 3);
         let start = Instant::now();
@@ -176,7 +176,7 @@ fn time_grows_as_the_pages_do() {
 }
 
 #[test]
-fn aliases_of_hosts_are_found_where_pages_are_near_and_only_there() {
+fn aliases_are_learned_only_for_hosts_with_near_pages() {
     let mut pages = Vec::new();
     for page in 0..10 {
         for host in ["http://www.one.example", "https://one.example", "http://one.example"] {
@@ -184,7 +184,7 @@ fn aliases_of_hosts_are_found_where_pages_are_near_and_only_there() {
         }
         pages.push((format!("https://one.example/f{page}/"), 100 + page));
         pages.push((format!("https://one.example/f{page}/index.html"), 100 + page));
-        // On this host, `www.` distinguishes pages.
+        // On this host, the URLs with and without `www.` are different pages.
         pages.push((format!("https://two.example/p{page}"), 200 + page));
         pages.push((format!("https://www.two.example/p{page}"), 300 + page));
     }

@@ -1,9 +1,9 @@
-//! Tests that tables of rules are read back as they were written, and that invalid tables are refused.
+//! Tests that a table of rules is parsed to the same rules that were written, and that invalid tables are refused.
 
 use twindex_urls::{COLUMNS, Learner, Options, Rules};
 
 #[test]
-fn rules_that_are_written_and_read_do_the_same() {
+fn rules_read_from_a_table_give_the_same_normal_forms() {
     let mut learner = Learner::new(Options::default());
     let mut urls = Vec::new();
     for page in 0..6 {
@@ -31,7 +31,7 @@ fn rules_that_are_written_and_read_do_the_same() {
 }
 
 #[test]
-fn invalid_table_of_rules_is_refused_with_the_line() {
+fn invalid_table_of_rules_is_refused_with_its_line_number() {
     let good = "a.example\thttps://a.example/*\tcounter: 1+ decimal\thttps://a.example/1\t9\t3\t2\t0\t0";
     assert!(Rules::read(format!("{COLUMNS}\n{good}\n").as_bytes()).is_ok());
     for (line, wanted) in [

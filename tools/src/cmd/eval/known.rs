@@ -9,7 +9,7 @@ use twindex::Resemblance;
 use twindex_corpus::input::{Place, TableLines};
 use twindex_corpus::tsv;
 
-/// Numbers of keys, shared by all tables.
+/// Assigns numbers to keys. All tables that are compared share it.
 #[derive(Default)]
 pub(super) struct KeyNumbers(HashMap<Box<[u8]>, u32>);
 
@@ -18,27 +18,27 @@ impl KeyNumbers {
         if let Some(&number) = self.0.get(key) {
             return number;
         }
-        let number = self.0.len() as u32; // as many keys would not fit in memory
+        let number = self.0.len() as u32; // 2^32 keys would not fit in memory
         self.0.insert(key.into(), number);
         number
     }
 }
 
-/// The measure in a table of pairs.
+/// The kind of score in a table of pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ScoreScale {
     Resemblance,
     Distance,
-    /// No measure: only the pairs.
+    /// No score: the table lists only pairs.
     None,
 }
 
-/// The measure of one pair.
+/// The score of one pair.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PairMeasure {
     Resemblance(f64),
     Distance(u32),
-    /// No measure: the pair counts for every threshold.
+    /// No score: the pair is counted for every threshold.
     Pair,
 }
 
@@ -60,20 +60,20 @@ impl PairMeasure {
     }
 }
 
-/// Distinct pairs of keys.
+/// Distinct pairs of keys, with their scores.
 #[derive(Debug)]
 pub(super) struct KnownPairs {
     pub(super) scale: ScoreScale,
-    /// The pairs, the smaller number first, in ascending order.
+    /// The pairs in ascending order. The first number of a pair is the smaller one.
     pairs: Vec<(u32, u32, PairMeasure)>,
 }
 
-/// The columns of a table.
+/// The columns of a table that are read.
 struct KnownColumns {
     scale: ScoreScale,
-    /// The column of the resemblance or distance.
+    /// The column of the resemblance or the distance, if there is one.
     value: Option<usize>,
-    /// The columns of intersection and union.
+    /// The columns of the sizes of intersection and union, if there are any.
     fraction: Option<(usize, usize)>,
     count: usize,
 }
@@ -118,7 +118,7 @@ impl KnownColumns {
             if intersection > union {
                 return Err(format!("an intersection of {intersection} in a union of {union}"));
             }
-            // Two equal empty documents.
+            // A union of 0 is two equal empty documents, with a resemblance of 1.
             let exact = Resemblance::Exact { intersection: intersection as usize, union: union as usize };
             return Ok(PairMeasure::Resemblance(if union == 0 { 1.0 } else { exact.value() }));
         }
@@ -176,7 +176,7 @@ impl KnownPairs {
             for key in &fields[..2] {
                 tsv::unescape(key.as_bytes()).with_context(|| place().to_string())?;
             }
-            // Keys have only one escaped form, so escaped keys are equal if and only if keys are.
+            // Every key has exactly one escaped form, so escaped keys can be compared instead of keys.
             known.push(keys.number(fields[0].as_bytes()), keys.number(fields[1].as_bytes()), measured);
         }
         known.finish();
@@ -187,14 +187,13 @@ impl KnownPairs {
         self.pairs.push((a.min(b), a.max(b), measured));
     }
 
-    /// Ends the input. Of a repeated pair, the first one is used.
+    /// Sorts the pairs. Of a repeated pair, only the first entry is kept.
     pub(super) fn finish(&mut self) {
         self.pairs.sort_by_key(|&(a, b, _)| (a, b));
         self.pairs.dedup_by_key(|&mut (a, b, _)| (a, b));
     }
 
-    /// Returns the number of pairs of `found` at the threshold, the number of these that are known, and the number of known
-    /// pairs.
+    /// Returns three counts: pairs of `found` at the threshold, known pairs among them, and all known pairs.
     pub(super) fn compare(
         &self,
         found: &Self,
@@ -226,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_of_every_kind_are_read() {
+    fn pair_tables_with_every_kind_of_score_are_read() {
         let known =
             read("#id_a\tid_b\tintersection\tunion\tjaccard\nx\ty\t8\t10\t0.8\ny\tz\t0\t0\t0\n").unwrap();
         assert_eq!(known.scale, ScoreScale::Resemblance);
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_of_a_table_are_reported_with_the_line() {
+    fn pair_table_errors_name_the_line() {
         for (table, parts) in [
             ("", &["empty"][..]),
             ("x\ty\n", &[":1:", "expected a header"]),

@@ -1,4 +1,4 @@
-//! `twindex eval`: precision and recall of found pairs, compared with known pairs.
+//! `twindex eval`: computes the precision and recall of found pairs, given the known pairs.
 
 mod known;
 mod plot;
@@ -30,22 +30,23 @@ use crate::report;
     known, pairs known. For resemblances, pairs found at a threshold are compared with those known at it, unless \
     --relevant says otherwise. Memory: 32 bytes a pair, and the keys.")]
 pub(crate) struct EvalArgs {
-    /// What was found: a folder that `dedup` made, a table of pairs, or an index with fingerprints, with all pairs
-    /// are looked for
+    /// The found pairs: a result folder of `dedup`, a table of pairs, or an index with fingerprints, which is searched
+    /// for all pairs
     found: PathBuf,
-    /// Table of the pairs that are known
+    /// Table of the known pairs
     #[arg(long, value_name = "TABLE")]
     truth: PathBuf,
-    /// Resemblance from which on known pairs count, in every row; for distances [default: 0.8]
+    /// Count only known pairs with at least this resemblance, in every row [default: the row's threshold, or 0.8 if the
+    /// rows are radii]
     #[arg(long, value_name = "J", value_parser = parse_resemblance)]
     relevant: Option<f64>,
-    /// Thresholds of the rows, for resemblances [default: 0.5 to 0.95 by 0.05]
+    /// Thresholds of the rows, if found pairs have resemblances [default: 0.5 to 0.95 by 0.05]
     #[arg(long, value_name = "J,J,..", value_delimiter = ',', value_parser = parse_resemblance)]
     thresholds: Vec<f64>,
-    /// The largest radius, for distances, 0 to 10 [default: 10]
+    /// Largest radius of the rows, if found pairs have distances, 0 to 10 [default: 10]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(0..=10))]
     within: Option<u32>,
-    /// Also draw the rows, in a file that must not be there
+    /// Also draw the rows as a figure in this file, which must not exist
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     #[command(flatten)]
@@ -59,9 +60,9 @@ struct RecallRow {
     k: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     threshold: Option<f64>,
-    /// The share of found pairs that are known; `None` if none are found.
+    /// Fraction of the found pairs that are known; `None` if no pairs are found.
     precision: Option<f64>,
-    /// The share of known pairs that are found; `None` if none are known.
+    /// Fraction of the known pairs that are found; `None` if no pairs are known.
     recall: Option<f64>,
     f1: Option<f64>,
     found: u64,
@@ -87,7 +88,7 @@ impl EvalArgs {
             return Err(Usage::new("--relevant goes with known pairs whose resemblance is known").into());
         }
         if let Some(path) = self.svg.as_ref().filter(|path| path.exists()) {
-            // Checked before the work, not after it.
+            // Checks this before the work, which may take long.
             let exists = std::io::Error::from(std::io::ErrorKind::AlreadyExists);
             return Err(exists).with_context(|| cannot_draw(path));
         }
@@ -150,7 +151,8 @@ impl EvalArgs {
         pairs_within(&snapshot, None, self.within.unwrap_or(10), resources, |a, b, distance| {
             first.clear();
             second.clear();
-            // Written as in a table, so that numbers and paths are compared in printed form.
+            // Writes keys as in a table: keys are compared in their printed form, because an index may have numbers as
+            // keys.
             for (name, place) in [(&mut first, a), (&mut second, b)] {
                 write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
             }
@@ -179,7 +181,7 @@ impl EvalArgs {
 impl RecallRow {
     fn of(found: u64, right: u64, known: u64) -> Self {
         let share = |of: u64| (of > 0).then(|| right as f64 / of as f64);
-        // 2 P R / (P + R), in a form that is also defined if one of them is not.
+        // F1 is 2 P R / (P + R). This equivalent form is also defined if P or R is not.
         let f1 = (found + known > 0).then(|| 2.0 * right as f64 / (found + known) as f64);
         Self {
             k: None,
@@ -193,7 +195,7 @@ impl RecallRow {
         }
     }
 
-    /// Returns the threshold or radius.
+    /// Returns the threshold or the radius of the row.
     fn at(&self) -> f64 {
         self.threshold.or(self.k.map(f64::from)).unwrap_or(0.0)
     }
@@ -231,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn share_of_zero_is_not_a_number() {
+    fn precision_and_recall_are_none_if_their_denominator_is_zero() {
         let row = RecallRow::of(0, 0, 5);
         assert_eq!((row.precision, row.recall, row.f1), (None, Some(0.0), Some(0.0)));
         let row = RecallRow::of(4, 3, 6);

@@ -1,4 +1,4 @@
-//! The figure: precision, recall and F1 over thresholds or radii, as in Manku, Jain and Das Sarma, WWW 2007, figure 1.
+//! Draws precision, recall and F1 over thresholds or radii, as in figure 1 of Manku, Jain and Das Sarma, WWW 2007.
 
 use std::fmt::Write;
 
@@ -6,13 +6,13 @@ use super::RecallRow;
 
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 420.0;
-/// Left, top, right and bottom of the axes.
+/// Coordinates of the left, top, right and bottom edges of the plot.
 const FRAME: (f64, f64, f64, f64) = (60.0, 20.0, 500.0, 360.0);
 
-/// One of the three shares of a row.
+/// Selects one of the three curves: precision, recall or F1 of a row.
 type Share = fn(&RecallRow) -> Option<f64>;
 
-/// A file of its own: no script, no style sheet, no font but the reader's.
+/// Returns the figure as a complete SVG file, without scripts, style sheets or embedded fonts.
 pub(super) fn svg(rows: &[RecallRow]) -> String {
     let (left, top, right, bottom) = FRAME;
     let (least, most) = (rows.first().map_or(0.0, RecallRow::at), rows.last().map_or(1.0, RecallRow::at));
@@ -25,7 +25,7 @@ pub(super) fn svg(rows: &[RecallRow]) -> String {
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"white\"/>\n"
     );
     let mut add = |element: std::fmt::Arguments<'_>| {
-        let _ = svg.write_fmt(element); // memory does not fail
+        let _ = svg.write_fmt(element); // writing to a string cannot fail
         svg.push('\n');
     };
     for tenth in (0..=10).step_by(2) {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figure_has_a_point_for_each_share_that_is_known() {
+    fn figure_has_a_point_for_each_known_value() {
         let rows: Vec<RecallRow> =
             (0..=10).map(|k| RecallRow { k: Some(k), ..RecallRow::of(k.into(), 0, 4) }).collect();
         let svg = svg(&rows);

@@ -1,4 +1,4 @@
-//! Pairs of fingerprints that records bring, with keys of their own, by an index that is made for the purpose.
+//! Finds near pairs of fingerprints that input records contain, in a scratch index with the records' keys.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -18,13 +18,13 @@ use crate::progress::Progress;
 use crate::report::{self, Stopwatch};
 
 impl PairsArgs {
-    /// Pairs of the records of a file, or of records of two.
+    /// Finds near pairs among the records of one file, or across the records of two files.
     pub(super) fn brought(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let within = self.within.unwrap_or_default();
         let watch = Stopwatch::start();
         let scratch = tempfile::tempdir().context("cannot create a scratch folder")?;
         let shingling = contents::shingling(&TextOptions::default(), true, None)?;
-        // The option has no larger radius than an index.
+        // The radius of `--within` is limited to what an index supports.
         let params = Params::builder().shingling(shingling).simhash(within as u8).build()?;
         let left = self.index_of(path, &params, &scratch.path().join("left"))?;
         let right = self.with.as_deref();
@@ -35,7 +35,7 @@ impl PairsArgs {
         self.report(totals, None, written, watch)
     }
 
-    /// An index of the fingerprints of a file.
+    /// Creates an index at `made` with the fingerprints of the file at `path`.
     fn index_of(&self, path: &Path, params: &Params, made: &Path) -> anyhow::Result<Index> {
         let options = self.fingerprint.apply(self.text_options());
         let mut documents = Documents::open(&[path.to_owned()], &options)?;
@@ -45,7 +45,7 @@ impl PairsArgs {
         let progress =
             Progress::bytes(documents.total_bytes(), "reading", self.output.quiet || self.prints());
         let budget = MemoryBudget::new(&std::env::temp_dir(), self.work.memory / 4);
-        // A key in two rows would be ambiguous in a pair.
+        // A key in two rows would make a pair ambiguous, so it is an error.
         let wanted = SketchOptions {
             repeated_keys: RepeatedKeys::Error,
             budget: Some(budget),
@@ -59,7 +59,7 @@ impl PairsArgs {
         writer.commit()?;
         drop(writer);
         if !self.output.quiet {
-            // Not between the pairs, which stand on standard output.
+            // Notes go to standard error after reading, so that they do not interrupt the pairs on standard output.
             documents.counts().remarks().iter().for_each(|remark| report::note(remark));
         }
         Ok(index)

@@ -1,4 +1,4 @@
-//! Pairs of raw fingerprints, without an index.
+//! Finds near pairs of raw fingerprints without an index.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,13 +13,13 @@ use crate::options::VerifyChoice;
 use crate::raw_column::RawColumn;
 use crate::report::Stopwatch;
 
-/// All of a file.
+/// Reads all fingerprints of a file.
 fn read(path: &Path) -> anyhow::Result<Vec<u64>> {
     RawColumn::open(path)?.wave(usize::MAX)
 }
 
 impl PairsArgs {
-    /// Pairs of the rows of a file, or of rows of two.
+    /// Finds near pairs among the rows of one file, or across the rows of two files.
     pub(super) fn raw(&self, path: &Path) -> anyhow::Result<ExitCode> {
         let within = self.within.unwrap_or_default();
         let values = read(path)?;
@@ -46,7 +46,7 @@ impl PairsArgs {
         resources.memory /= 2;
         let across = other.is_some();
         let key = |at: u32| ids.as_ref().map_or(u64::from(at), |ids| ids[at as usize]);
-        // The keys of a pair, in their order.
+        // Returns the keys of a pair: across two files, that of the first file first; otherwise the smaller one first.
         let keys = |a: u32, b: u32| {
             if across {
                 return (key(a), u64::from(b));
@@ -75,13 +75,13 @@ impl PairsArgs {
         let states = raw_near_fingerprints_within(left, right, within, resources, begin, |sorter, found| {
             found.for_each(|a, b| {
                 let (a, b) = keys(a, b);
-                // At most 64 bits differ.
+                // A distance is at most 64, so it fits in a byte.
                 if has(a) { sorter.push((a, b, found.distance as u8)) } else { Ok(()) }
             })
         })?;
         let sorted = finish_all(states)?;
         let mut totals = PairTotals::default();
-        // The parameters of an index that `build --fingerprints` makes.
+        // The same parameters as in an index made by `build --fingerprints`.
         let params = Params::builder().u64_keys().simhash(within as u8).build()?;
         let mut out = self.lines(&params, VerifyChoice::Exact)?;
         let make = |&(a, b, distance): &(u64, u64, u8), part: &mut PairTotals, text: &mut _| {

@@ -1,5 +1,5 @@
-//! Finds pairs of documents by resemblance: by their sets, or among documents that share a band, verified by their
-//! signatures, sets or texts.
+//! Finds pairs of documents by resemblance: by the sets in the index, or among documents that share a band. The latter
+//! are verified by signatures, sets or texts.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
@@ -22,26 +22,27 @@ use twindex_join::{
 use super::{PairsArgs, VerifyChoice};
 use crate::progress::Watching;
 
-/// Number of candidates that one thread verifies at a time.
+/// Number of candidate pairs that a thread verifies at a time.
 const CHUNK: usize = 512;
-/// Buckets with more members than this are not paired completely.
+/// In buckets with more members than this, not all pairs are compared.
 const MAX_BUCKET: usize = 10_000;
 
-/// Near pairs, with their scores.
+/// Near pairs with their scores.
 pub(super) struct ResemblingPairs {
-    /// Both documents, the one with the smaller key first, and a score: sorted by keys.
+    /// Number of each document, the one with the smaller key first, and a 64-bit score. Sorted by document numbers, and
+    /// so by keys.
     pairs: Sorted<u128>,
     scores: ResemblingScores,
     pub(super) candidates: u64,
     pub(super) capped_buckets: u64,
 }
 
-/// The meaning of a 64-bit score.
+/// How the 64-bit score of a pair is read.
 #[derive(Clone, Copy)]
 enum ResemblingScores {
-    /// Intersection and union.
+    /// Sizes of intersection and union.
     Counted,
-    /// Number of equal minima, out of `minima` minima with `bits` bits each.
+    /// Number of equal minima, out of `minima` minima of `bits` bits each.
     Estimated { minima: usize, bits: u8 },
 }
 
@@ -57,7 +58,7 @@ impl ResemblingScores {
 }
 
 impl ResemblingPairs {
-    /// Passes each pair to `each`, by document numbers, which are in the order of keys.
+    /// Passes each pair to `each`. Documents are numbered in key order.
     pub(super) fn for_each(
         &self,
         mut each: impl FnMut(u32, u32, Resemblance) -> anyhow::Result<()>,
@@ -68,14 +69,14 @@ impl ResemblingPairs {
     }
 }
 
-/// One index, and its live documents as segment and ordinal, in the order of their keys.
+/// An index and its live documents, each as segment and ordinal, in key order.
 struct LiveIndex<'a> {
     path: &'a Path,
     index: &'a Index,
     snapshot: &'a Snapshot,
     segments: Vec<&'a Segment>,
     documents: Vec<(u32, u32)>,
-    /// The positions in `documents`, segment by segment.
+    /// Positions in `documents`, sorted by segment and ordinal.
     places: Vec<u32>,
 }
 
@@ -87,7 +88,7 @@ impl<'a> LiveIndex<'a> {
             let live = (0..segment.documents() as u32).filter(|&ordinal| !deleted.contains(ordinal));
             documents.extend(live.map(|ordinal| (0, ordinal)));
         } else {
-            // Ordinals are in the order of keys, so one merge puts all documents in that order.
+            // In a segment, ordinals follow the order of keys, so one merge of the segments sorts all documents by key.
             let sources = live.iter().map(|(segment, deleted)| LiveKeys::new(segment, Some(deleted)));
             let mut merge = Merge::new(sources, |a, b| a.0.cmp(&b.0));
             while let Some((number, &(_, ordinal))) = merge.next()? {
@@ -106,7 +107,7 @@ impl<'a> LiveIndex<'a> {
         self.segments[segment as usize].key(ordinal)
     }
 
-    /// Adds the sets of all documents, in order.
+    /// Adds the sets of all documents in key order.
     fn push_sets(&self, sets: &mut ShingleSets) -> twindex::Result<()> {
         let mut set = Vec::new();
         for &(segment, ordinal) in &self.documents {
@@ -121,14 +122,15 @@ impl<'a> LiveIndex<'a> {
         self.segments[segment as usize].signature(ordinal)
     }
 
-    /// Returns a function that numbers documents from `start` on; it must be called segment by segment.
+    /// Returns a function that numbers documents in key order from `start` on. It must be called for the documents of
+    /// each segment in turn, by ordinal.
     fn numbers(&self, start: u32) -> impl FnMut(Place<'_>) -> twindex::Result<Option<u32>> {
         let mut places = self.places.iter();
         move |_| Ok(places.next().map(|place| start + place))
     }
 }
 
-/// One index or two; the documents of the second are numbered after those of the first.
+/// One or two indexes. The documents of the second are numbered after those of the first.
 pub(super) struct LiveIndexes<'a> {
     left: LiveIndex<'a>,
     right: Option<LiveIndex<'a>>,
@@ -165,7 +167,7 @@ impl<'a> LiveIndexes<'a> {
         side.key(document)
     }
 
-    /// Returns the sets of all documents, by their numbers.
+    /// Returns the sets of all documents, indexed by document number.
     fn sets(&self, scratch: &Path, memory: usize) -> twindex::Result<ShingleSets> {
         let mut sets = ShingleSets::new(scratch, memory);
         self.left.push_sets(&mut sets)?;
@@ -189,7 +191,8 @@ impl<'a> LiveIndexes<'a> {
     }
 }
 
-/// Finds the pairs of one index, or across two, with the required agreement, whose resemblance reaches `threshold`.
+/// Finds the pairs, in one index or across two, that agree in the required number of features and whose resemblance is
+/// at least `threshold`.
 pub(super) fn find(
     args: &PairsArgs,
     sides: &LiveIndexes<'_>,
@@ -207,7 +210,7 @@ pub(super) fn find(
         );
     }
     let found = sides.candidates(agreement, (scratch, memory / 4))?;
-    // Candidates are ascending, by numbers that are in the order of keys; the sorter only stores them.
+    // Candidates come sorted by document number, and so by key. The sorter only stores them, in memory or on disk.
     let mut pairs: Sorter<u128> = Sorter::new(scratch, memory / 4);
     let mut push = |a: u32, b: u32, score: u64| {
         pairs.push(u128::from(a) << 96 | u128::from(b) << 64 | u128::from(score))
@@ -268,7 +271,7 @@ pub(super) fn find(
     })
 }
 
-/// Finds the pairs whose sets in the index have a resemblance of at least `threshold`.
+/// Finds the pairs whose resemblance, counted with the sets in the index, is at least `threshold`.
 fn by_sets(
     sides: &LiveIndexes<'_>,
     threshold: f64,
@@ -286,7 +289,7 @@ fn by_sets(
     })
 }
 
-/// Finds the pairs whose estimate reaches the threshold, with the number of equal minima.
+/// Finds the pairs whose estimated resemblance reaches the threshold. Their score is the number of equal minima.
 fn estimated(
     sides: &LiveIndexes<'_>,
     pairs: &[(u32, u32)],
@@ -304,7 +307,7 @@ fn estimated(
     Ok(near)
 }
 
-/// Reads the texts of all documents in a candidate pair; returns their sets by number.
+/// Reads the texts of all documents in candidate pairs. Returns their shingle sets, indexed by document number.
 fn texts(
     args: &PairsArgs,
     sides: &LiveIndexes<'_>,
@@ -347,7 +350,8 @@ fn texts(
     Ok((texts, numbers))
 }
 
-/// Writes the resemblance of two documents: with the fraction if it was counted, or the standard error if estimated.
+/// Writes the resemblance of two documents, followed by intersection and union if it was counted, or by the standard
+/// error if it was estimated.
 pub(super) fn write_resemblance(out: &mut impl Write, resemblance: Resemblance) -> io::Result<()> {
     write!(out, "\t{:.6}", resemblance.value())?;
     match resemblance {

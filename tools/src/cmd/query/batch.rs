@@ -1,4 +1,4 @@
-//! Answers many raw fingerprints together, by a join or a scan, against an index or a file of fingerprints.
+//! Answers many raw fingerprints at once, by a join or a scan, against an index or a file of fingerprints.
 
 use std::io::Write;
 use std::path::Path;
@@ -20,16 +20,17 @@ use crate::raw_column::RawColumn;
 use crate::report::{Stopwatch, mix};
 use crate::stage::StageFile;
 
-/// Number of fingerprints in a piece of the searched file: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
+/// Number of fingerprints read at a time from the searched file: 64 MB, as in Manku, Jain and Das Sarma 2007, section 4.
 const PIECE: usize = 8 << 20;
-/// Number of bytes of memory for a query while it is answered.
+/// Number of bytes of memory that a query needs while it is answered.
 const QUERY_BYTES: usize = 64;
-/// Maximal number of keys to read for each query when queries are answered together.
+/// Queries are answered together only if there is at least one query for this number of documents, because all keys may
+/// have to be read.
 const KEYS_A_QUERY: u64 = 8;
-/// The smallest batch of queries, if there are enough queries.
+/// Minimal number of queries in a batch, if there are that many.
 const LEAST: usize = 1 << 12;
 
-/// Counts hits of queries, which come in order, and limits the number of hits of each.
+/// Counts hits and limits their number for each query. The hits of a query come one after the other.
 struct Limited {
     limit: usize,
     query: Option<u64>,
@@ -50,7 +51,7 @@ impl Limited {
     }
 }
 
-/// Sums over the answers of one thread.
+/// Totals over the answers of one thread.
 #[derive(Default)]
 struct ThreadTotals {
     hits: u64,
@@ -70,7 +71,7 @@ impl ThreadTotals {
 }
 
 impl QueryArgs {
-    /// Returns the strategy for this number of queries; `None` to answer each one by probes.
+    /// Returns the strategy for answering `queries` queries together; `None` to answer each query by itself with probes.
     pub(super) fn way(
         &self,
         snapshot: &Snapshot,
@@ -84,18 +85,18 @@ impl QueryArgs {
             StrategyArg::Probes => BatchStrategy::Probes,
             StrategyArg::Auto => choose(snapshot, queries.min(self.together() as u64), within)?,
         };
-        // To sort answers from several segments by key, each key must be read.
+        // Sorting hits from several segments by key requires reading the key of each hit.
         let orders = (self.prints() || self.limit.is_some()) && snapshot.segments().nth(1).is_some();
         let is_worth_it = !orders || queries.saturating_mul(KEYS_A_QUERY) >= snapshot.documents();
         Ok(Some(way).filter(|&way| way != BatchStrategy::Probes || is_worth_it))
     }
 
-    /// Returns the number of queries that are answered together.
+    /// Returns the number of queries to answer together, from the memory budget.
     fn together(&self) -> usize {
         (self.work.memory / QUERY_BYTES).max(LEAST)
     }
 
-    /// Answers raw fingerprints together; returns CPU seconds and wall-clock seconds.
+    /// Answers all raw fingerprints together. Returns CPU seconds and wall-clock seconds.
     pub(super) fn raw_together(
         &self,
         snapshot: &Snapshot,
@@ -178,7 +179,7 @@ impl QueryArgs {
         JoinResources { dir, memory: self.work.memory, threads: rayon::current_num_threads() }
     }
 
-    /// Adds the line of a hit, unless it belongs to another shard.
+    /// Adds the line of a hit, unless the hit belongs to another shard.
     fn add_hit(
         &self,
         query: u64,
@@ -223,7 +224,7 @@ impl QueryArgs {
             let ordered = self.prints() || self.limit.is_some();
             let begin =
                 || Sorter::<(u64, u64, u8)>::new(scratch.path(), resources.memory / resources.threads);
-            // The distance is packed before the key, so that hits are sorted by distance first.
+            // Puts query and distance first, so that the hits of a query are sorted by distance, then by key.
             let pack = |query: u32, distance: u32| u64::from(query) << 8 | u64::from(distance);
             let mut sorters: Vec<Sorter<(u64, u64, u8)>> = Vec::new();
             let (mut pieces, mut first) = (RawColumn::open(path)?, 0_u64);
@@ -243,7 +244,7 @@ impl QueryArgs {
                 totals.by = totals.by.or(Some(way));
                 let values = RawValues::Held(&piece);
                 if ordered {
-                    // A thread reuses a sorter that was used for an earlier piece.
+                    // A thread continues with a sorter that was used for an earlier piece.
                     let begun = Mutex::new(std::mem::take(&mut sorters));
                     let next = || begun.lock().ok().and_then(|mut begun| begun.pop()).unwrap_or_else(begin);
                     let take = |sorter: &mut Sorter<_>, query: u32, at: u32, distance: u32| {

@@ -1,5 +1,5 @@
-//! `query --near containment`: documents that contain a text, and documents that it contains, counted on all sets of the
-//! index.
+//! `query --near containment`: finds documents that contain a text, and documents that the text contains. Counts
+//! shingles in all sets of the index.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::report::{self, Stopwatch, mix};
 use crate::stage::StageFile;
 use crate::verifying::VerifiedBy;
 
-/// A batch of texts that are answered together.
+/// A batch of texts to be answered together.
 struct Asking<'q> {
     query: &'q QueryArgs,
     snapshot: &'q Snapshot,
@@ -67,7 +67,7 @@ impl QueryArgs {
 }
 
 impl Asking<'_> {
-    /// Answers the texts of the batch, and clears it.
+    /// Answers the texts in the batch and clears it.
     fn answer(&mut self, out: &mut StageFile) -> anyhow::Result<()> {
         let Self { query, snapshot, queries, keys, totals } = self;
         let (limit, shard) = (query.limit.unwrap_or(usize::MAX), query.shard);
@@ -96,7 +96,7 @@ impl Asking<'_> {
     }
 }
 
-/// Writes a line with the columns of a counted hit; the distance is unknown.
+/// Writes a line for a counted hit. The distance is unknown, so its column is `-`.
 fn write_hit(
     out: &mut impl Write,
     query: &[u8],

@@ -1,4 +1,5 @@
-//! Decides about a document of a stream: by the index alone, or by the library's code for values and containment.
+//! Decides whether a document of a stream is a duplicate: with [`Writer::admit`], or with the library's [`Admitter`] for
+//! values and containment.
 
 use std::path::Path;
 
@@ -12,9 +13,9 @@ use crate::attached_args::AttachedArgs;
 /// The decision about a document, as printed in its line.
 pub(super) struct Outcome {
     pub(super) fate: StreamDecision,
-    /// The nearest other document, if any is near.
+    /// The nearest other document; `None` if no document is near.
     pub(super) near: Option<NearDocument>,
-    /// Earlier documents that this one contains, each with its contained share.
+    /// Earlier documents that this one contains, each with the share that it contains.
     pub(super) contained: Vec<(KeyBuf, f64)>,
 }
 
@@ -52,28 +53,29 @@ impl From<Admission> for Outcome {
     }
 }
 
-/// Decides about documents that are compared only with those of the same value, or by containment, if requested.
+/// Decides about documents if `--inside` or `--near containment` was given; [`Writer::admit`] decides otherwise.
 pub(super) struct StreamDecider<'a> {
     attached: &'a AttachedArgs,
-    /// Present if [`Writer::admit`] does not decide.
+    /// `None` if [`Writer::admit`] decides.
     own: Option<Admitter>,
 }
 
-/// The criteria of the options.
+/// The criteria from the command line.
 #[derive(Clone, Copy)]
 pub(super) struct StreamCriteria {
     pub(super) options: AdmitOptions,
-    /// Whether resemblance is counted with sets, and nothing else decides.
+    /// Whether resemblance counted with sets is the only criterion.
     pub(super) counts_sets: bool,
     pub(super) groups: bool,
 }
 
 impl<'a> StreamDecider<'a> {
-    /// Creates a decider for documents added to this index.
+    /// Creates a decider for documents to be added to this index.
     ///
     /// # Errors
     ///
-    /// The index does not store the required data, or options contradict each other; documents do not fit in the memory.
+    /// The index does not store the required data, options contradict each other, or the documents of the index do not
+    /// fit in the memory budget.
     pub(super) fn of(
         index: &Index,
         path: &Path,
@@ -101,17 +103,17 @@ impl<'a> StreamDecider<'a> {
         Ok(Self { attached, own: Some(own) })
     }
 
-    /// Returns the smallest contained share of a duplicate; `None` if containment does not decide.
+    /// Returns the smallest share of a duplicate that another document contains; `None` if containment is not measured.
     pub(super) fn containment(&self) -> Option<f64> {
         self.own.as_ref().and_then(Admitter::containment)
     }
 
-    /// Returns the document with the values that the options attach.
+    /// Returns the document with its value, stamp and priority.
     pub(super) fn document<'d>(&self, one: &'d Sketched) -> Document<'d> {
         self.attached.document(one)
     }
 
-    /// Compares a document with the index and adds it; `None` if [`Writer::admit`] has to do that.
+    /// Compares a document with the index and adds it. Returns `None` if [`Writer::admit`] must be used instead.
     pub(super) fn admit(&mut self, writer: &mut Writer, one: &Sketched) -> anyhow::Result<Option<Outcome>> {
         let document = self.document(one);
         let Some(own) = &mut self.own else { return Ok(None) };
@@ -126,12 +128,12 @@ impl<'a> StreamDecider<'a> {
     }
 }
 
-/// Returns whether the error is a limit of the memory.
+/// Returns whether the error reports an exceeded memory limit.
 fn is_for_memory(error: &Error) -> bool {
     matches!(error, Error::Limit { what, .. } if what.starts_with("bytes of memory"))
 }
 
-/// Adds advice to the error if this number of documents does not fit in the memory.
+/// Adds advice to the error if the index's `documents` documents do not fit in the memory budget.
 fn for_memory(documents: u64, error: Error) -> anyhow::Error {
     if !is_for_memory(&error) {
         return error.into();

@@ -1,4 +1,4 @@
-//! What the tests of the command share: a folder to run it in, inputs, and answers found the slow way.
+//! Helpers for the tests of the command: a folder to run it in, inputs, and brute-force results.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -18,10 +18,10 @@ use serde_json::Value;
 
 pub use random::Random;
 
-/// The command, as it was built for the tests.
+/// The path of the command built for the tests.
 pub const TWINDEX: &str = env!("CARGO_BIN_EXE_twindex");
 
-/// A folder of corpora that are no part of this repository; `None`, with a notice, where it is not there.
+/// Returns a folder of corpora that are not in this repository; `None`, with a notice, if it does not exist.
 pub fn corpora() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     if folder.is_dir() {
@@ -31,7 +31,7 @@ pub fn corpora() -> Option<PathBuf> {
     None
 }
 
-/// Runs strace; `None`, with a notice, where it is missing or may not trace.
+/// Runs strace; `None`, with a notice, if it is missing or not permitted to trace.
 pub fn strace(command: &mut std::process::Command) -> Option<std::process::Output> {
     let Ok(output) = command.output() else {
         skip::skip(skip::Missing::Program("strace"));
@@ -46,7 +46,7 @@ pub fn strace(command: &mut std::process::Command) -> Option<std::process::Outpu
     Some(output)
 }
 
-/// A folder of its own for one test, in which the command runs, so that messages name short paths.
+/// A temporary folder for one test. Commands run in it, so that messages have short paths.
 pub struct Bench {
     folder: tempfile::TempDir,
 }
@@ -74,24 +74,24 @@ impl Bench {
         fs::read_to_string(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// The command with the arguments in `line`, which are set apart by blanks.
+    /// Returns the command with the arguments in `line`, which are separated by spaces.
     pub fn command(&self, line: &str) -> Command {
         let mut command = Command::new(TWINDEX);
         command.current_dir(self.root()).args(line.split_whitespace()).timeout(Duration::from_secs(60));
         command
     }
 
-    /// Runs it, expects success and silence on standard error, and returns standard output.
+    /// Runs the command and returns its standard output. Expects success and no output on standard error.
     pub fn ok(&self, line: &str) -> String {
         succeeded(line, &mut self.command(line))
     }
 
-    /// Runs it, expects a refusal with exit code 1 and nothing on standard output, and returns the message.
+    /// Runs the command and returns its message. Expects exit code 1 and no standard output.
     pub fn refused(&self, line: &str) -> String {
         refused(line, &mut self.command(line))
     }
 
-    /// Runs it, expects that it fails with exit code 1 whatever it printed before, and returns the message.
+    /// Runs the command and returns its message. Expects exit code 1; there may be standard output.
     pub fn failed(&self, line: &str) -> String {
         let output = self.command(line).output().unwrap();
         let message = String::from_utf8(output.stderr).unwrap();
@@ -99,24 +99,24 @@ impl Bench {
         message
     }
 
-    /// Runs it with `--json`, and returns the last line, which has the figures.
+    /// Runs the command with `--json` and returns the last line, which has the statistics.
     pub fn json(&self, line: &str) -> Value {
         self.json_lines(line).pop().unwrap()
     }
 
-    /// Runs it with `--json`: results, and after them the figures.
+    /// Runs the command with `--json` and returns all lines: the results, and the statistics last.
     pub fn json_lines(&self, line: &str) -> Vec<Value> {
         let out = self.ok(&format!("{line} --json"));
         out.lines().map(|line| serde_json::from_str(line).expect("a document on each line")).collect()
     }
 
-    /// The lines of a table, after its header.
+    /// Returns the lines of a table in a file after its header, which must equal `header`.
     pub fn rows(&self, name: &str, header: &str) -> Vec<String> {
         rows(&self.read(name), header)
     }
 
-    /// All files below a folder with their bytes, and folders with none. The lock is left out: it is no part
-    /// of an index's contents, and holds the number of the last process that took it.
+    /// Returns all files below a folder with their bytes, and all empty folders. The lock file is omitted: it is not
+    /// part of the index's content, and contains the id of the last process that locked it.
     pub fn contents(&self, name: &str) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut found = BTreeMap::new();
         let mut folders = vec![self.path(name)];
@@ -138,7 +138,7 @@ impl Bench {
         found
     }
 
-    /// Names in the folder, sorted.
+    /// Returns the names in the folder, sorted.
     pub fn names(&self, name: &str) -> Vec<String> {
         let mut names: Vec<String> = fs::read_dir(self.path(name))
             .unwrap()
@@ -149,7 +149,7 @@ impl Bench {
     }
 }
 
-/// The lines of a table, after its header.
+/// Returns the lines of a table after its header, which must equal `header`.
 pub fn rows(table: &str, header: &str) -> Vec<String> {
     assert!(table.is_empty() || table.ends_with('\n'), "the last line ends too");
     let mut lines = table.lines();
@@ -174,7 +174,7 @@ pub fn refused(what: &str, command: &mut Command) -> String {
     stderr
 }
 
-/// A message has all of these parts.
+/// Checks that a message contains all of these parts.
 #[track_caller]
 pub fn says(message: &str, parts: &[&str]) {
     for part in parts {
@@ -182,7 +182,7 @@ pub fn says(message: &str, parts: &[&str]) {
     }
 }
 
-/// The fields of a JSON object, each with the name of its type.
+/// Checks the fields of a JSON object. `fields` has each name and the name of its type.
 #[track_caller]
 pub fn has_fields(value: &Value, fields: &[(&str, &str)]) {
     for (name, kind) in fields {
@@ -203,14 +203,14 @@ pub fn has_fields(value: &Value, fields: &[(&str, &str)]) {
     }
 }
 
-/// A document of a test: key and text.
+/// A test document: key and text.
 pub type Document = (String, String);
 
 pub fn documents<const N: usize>(documents: [(&str, &str); N]) -> Vec<Document> {
     documents.map(|(key, text)| (key.to_owned(), text.to_owned())).to_vec()
 }
 
-/// A line of JSON for each document.
+/// Returns a JSON line for each document.
 pub fn jsonl(documents: &[Document]) -> String {
     documents
         .iter()
@@ -229,9 +229,9 @@ pub fn words(random: &mut Random, count: usize) -> Vec<String> {
     (0..count).map(|_| format!("w{}", random.below(700))).collect()
 }
 
-/// Documents of every kind that deduplication must handle: copies, edited copies, copies that differ in case and
-/// punctuation only, documents of fewer words than a shingle, texts without words, empty texts. Keys are in
-/// no order.
+/// Returns documents of every kind that deduplication must handle: copies, edited copies, copies that differ only in
+/// case and punctuation, documents with fewer words than a shingle, texts without words, and empty texts. Keys are
+/// unordered.
 pub fn corpus(seed: u64, count: usize) -> Vec<Document> {
     let mut random = Random(seed);
     let mut texts: Vec<String> = Vec::new();
@@ -264,8 +264,8 @@ pub fn corpus(seed: u64, count: usize) -> Vec<Document> {
     texts.into_iter().enumerate().map(|(place, text)| (format!("d{}", place * 7919 % count), text)).collect()
 }
 
-/// The set of 5-word shingles: words are lower-cased runs of letters, digits and underscores; fewer than five
-/// words are one shingle, none are none. For ASCII.
+/// Returns the set of 5-word shingles of an ASCII text. Words are lower-cased runs of letters, digits and underscores.
+/// Fewer than five words form one shingle; a text without words has none.
 pub fn shingles(text: &str) -> BTreeSet<Vec<String>> {
     let lower = text.to_ascii_lowercase();
     let words: Vec<String> = lower
@@ -280,12 +280,12 @@ pub fn shingles(text: &str) -> BTreeSet<Vec<String>> {
     }
 }
 
-/// A pair of documents by number, with the sizes of intersection and union of their shingle sets.
+/// A pair of document numbers, with the sizes of the intersection and union of their shingle sets.
 pub type Pair = (usize, usize, usize, usize);
 
-/// All pairs of documents that share a shingle or a text, each set compared with each.
+/// Returns all pairs of documents that share a shingle or have equal texts, found by comparing all pairs of sets.
 pub fn resemblances(documents: &[Document]) -> Vec<Pair> {
-    // Words as numbers make the comparisons quick enough for a test; the sets stay the same.
+    // Replaces words by numbers, for speed. The sets stay equivalent.
     let mut numbers: BTreeMap<Vec<String>, u32> = BTreeMap::new();
     let sets: Vec<Vec<u32>> = documents
         .iter()
@@ -319,7 +319,7 @@ pub fn resemblances(documents: &[Document]) -> Vec<Pair> {
     pairs
 }
 
-/// A line of `pairs.tsv`, as documented.
+/// Returns the line of `pairs.tsv` for a pair, as documented.
 pub fn pair_line(documents: &[Document], pair: Pair) -> String {
     let (a, b, both, all) = pair;
     let (a, b) = (&documents[a].0, &documents[b].0);
@@ -327,12 +327,13 @@ pub fn pair_line(documents: &[Document], pair: Pair) -> String {
     format!("{a}\t{b}\t{}\t{both}\t{all}", resemblance(both, all))
 }
 
-/// As it is written: six digits; two equal texts without words resemble each other fully.
+/// Formats a resemblance with six digits. Two equal texts without words have a resemblance of 1.
 pub fn resemblance(both: usize, all: usize) -> String {
     if all == 0 { "1.000000".to_owned() } else { format!("{:.6}", both as f64 / all as f64) }
 }
 
-/// Sums of hashes by which sets of answers are compared, spelled out once more.
+/// Returns a checksum for comparing sets of answers. A copy of the command's function, so that changes of it are
+/// detected.
 pub fn mix(query: u64, id: u64) -> u64 {
     let mut hash =
         query.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(id.wrapping_mul(0xC2B2_AE3D_27D4_EB4F));
@@ -341,7 +342,7 @@ pub fn mix(query: u64, id: u64) -> u64 {
     hash ^ (hash >> 32)
 }
 
-/// Little-endian bytes, as raw inputs hold numbers.
+/// Returns the little-endian bytes of numbers, as in raw input files.
 pub fn raw(numbers: &[u64]) -> Vec<u8> {
     numbers.iter().flat_map(|number| number.to_le_bytes()).collect()
 }

@@ -1,4 +1,4 @@
-//! The options and input files of a run, by which a resumed run recognizes the stopped one.
+//! The options and input files of a run, which the journal stores to check that a resumed run has the same.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
@@ -14,26 +14,26 @@ use crate::input::Documents;
 use crate::remembered::damaged;
 use crate::tsv;
 
-/// The first line of a manifest.
+/// The first line of a manifest file.
 const MAGIC: &str = "twindex resume 1";
-/// Length of the last line in bytes, which has the hash of the preceding lines.
+/// Length in bytes of the last line of a file, which has the hash of the preceding lines.
 const LAST: usize = "hash 0123456789abcdef\n".len();
-/// An upper bound of the size of a manifest in bytes.
+/// Upper bound for the size of a manifest in bytes.
 const MANIFEST_MOST: u64 = 16 << 20;
 
-/// The options that determine the results: name and value of each.
+/// The name and value of each option that affects the results.
 pub(in super::super) type JobOptions = Vec<(&'static str, String)>;
 
-/// The options and inputs of a run, which a resumed run must have in common with it.
+/// The options and inputs of a run. A resumed run must have the same as the stopped run.
 pub(in super::super) struct JobDescription<'a> {
     options: JobOptions,
     documents: &'a Documents,
-    /// Files that are read in addition to the documents.
+    /// Files that are read in addition to the input documents.
     others: Vec<PathBuf>,
 }
 
 impl<'a> JobDescription<'a> {
-    /// `others` are files, and folders with all files in them.
+    /// Creates the description. `others` are files, and folders with all files in them.
     pub(in super::super) fn of(
         options: JobOptions,
         documents: &'a Documents,
@@ -54,7 +54,7 @@ impl<'a> JobDescription<'a> {
         Ok(Self { options, documents, others: files })
     }
 
-    /// Passes each file to `each`, with its line in the list.
+    /// Passes each input file and its line in the list of inputs to `each`.
     fn for_each_input(&self, mut each: impl FnMut(&Path, &[u8]) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let mut line = Vec::new();
         let mut one = |path: &Path| {
@@ -69,7 +69,7 @@ impl<'a> JobDescription<'a> {
         self.others.iter().try_for_each(|path| one(path))
     }
 
-    /// Writes the list of files.
+    /// Writes the list of input files.
     pub(super) fn write_inputs(&self, folder: &Path) -> anyhow::Result<()> {
         let file = unnamed_file(folder, INPUTS)?;
         let cannot = || format!("{}: cannot write", folder.join(INPUTS).display());
@@ -85,7 +85,7 @@ impl<'a> JobDescription<'a> {
         name_file(folder, &file, INPUTS)
     }
 
-    /// Writes the options and the random number of the run; returns the number.
+    /// Draws a random id for the run, and writes it with the options. Returns the id.
     pub(super) fn write_manifest(&self, folder: &Path) -> anyhow::Result<u128> {
         let run = drawn();
         let mut text = format!("{MAGIC}\nrun\t{run:032x}\n").into_bytes();
@@ -104,11 +104,11 @@ impl<'a> JobDescription<'a> {
         Ok(run)
     }
 
-    /// Returns the number of the stopped run.
+    /// Checks that the options and inputs are those of the stopped run. Returns the id of that run.
     ///
     /// # Errors
     ///
-    /// The stopped run had a different option, or a different input file.
+    /// An option or an input file differs from the stopped run.
     pub(super) fn check(&self, folder: &Path) -> anyhow::Result<u128> {
         let path = folder.join(MANIFEST);
         let (run, options) = read_manifest(&path)?;
@@ -128,7 +128,7 @@ impl<'a> JobDescription<'a> {
         Ok(run)
     }
 
-    /// Refuses files that differ from those in the list.
+    /// Returns an error if an input file differs from the list at `path`.
     fn check_inputs(&self, path: &Path) -> anyhow::Result<()> {
         let shown = path.display();
         if !path.exists() {
@@ -172,7 +172,7 @@ impl<'a> JobDescription<'a> {
     }
 }
 
-/// A line of the list of files.
+/// A line of the list of input files.
 struct InputEntry<'l> {
     bytes: &'l str,
     changed: &'l str,
@@ -195,7 +195,7 @@ fn nanos(time: SystemTime) -> u128 {
     time.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
-/// Returns a random number.
+/// Returns a random number for the id of a run.
 fn drawn() -> u128 {
     let mut all = nanos(SystemTime::now()).to_le_bytes().to_vec();
     all.extend(std::process::id().to_le_bytes());
@@ -203,7 +203,7 @@ fn drawn() -> u128 {
     xxh3_128(&all)
 }
 
-/// Reads the number of the run, and its options.
+/// Reads the id of the run and its options from the manifest.
 fn read_manifest(path: &Path) -> anyhow::Result<(u128, Vec<(String, String)>)> {
     let shown = path.display();
     let cannot = || format!("{shown}: cannot read");
@@ -232,7 +232,7 @@ fn read_manifest(path: &Path) -> anyhow::Result<(u128, Vec<(String, String)>)> {
     }
 }
 
-/// Returns the lines of a list of files; `None` if its hash is wrong.
+/// Returns the lines of a list of input files; `None` if its hash does not match.
 fn open_list(path: &Path) -> io::Result<Option<impl BufRead>> {
     let file = File::open(path)?;
     let Some(length) = file.metadata()?.len().checked_sub(LAST as u64) else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! The journal of `dedup --resume`: files from which the same command continues a run after a kill.
+//! The journal of `dedup --resume`: files from which the same command continues a run that was killed.
 //!
 //! ```text
 //! .OUT.twindex-resume/     beside OUT
@@ -13,11 +13,11 @@
 //! ```
 //!
 //! Each file is written under a temporary name (with `.tmp`), synced and renamed; then the folder is synced. So a file
-//! with its final name is complete, and was complete before any later file. Each file has the number of its run and a
-//! hash of all its bytes: a damaged file is refused by name.
+//! with its final name is complete, and it was complete before any later file was. Each file has the id of its run and
+//! a hash of all its bytes. A damaged file causes an error that names it.
 //!
-//! A resumed run has the same results as one that was not stopped: stored results of chunks replace the sketching of the
-//! same chunks, in the same order, and all later work is computed from them.
+//! A resumed run has the same results as a run that was not stopped: it reads the stored results of a chunk instead of
+//! sketching the chunk, in the same order, and computes everything else from them.
 
 mod fingerprint;
 mod parts;
@@ -39,35 +39,35 @@ use crate::remembered::BEGIN_ANEW;
 pub(super) use self::fingerprint::{JobDescription, JobOptions};
 pub(super) use self::parts::ChunkParts;
 
-/// Suffix of the folder, after the name of OUT.
+/// Suffix of the journal folder, after the name of OUT.
 const SUFFIX: &str = ".twindex-resume";
 /// Suffix of a file that is being written.
 const UNFINISHED: &str = ".tmp";
 const LOCK: &str = "LOCK";
 const MANIFEST: &str = "manifest";
 const INPUTS: &str = "inputs";
-/// The folder of results.
+/// Name of the results folder inside the journal.
 const RESULTS: &str = "results";
-/// The file that marks results about to be renamed.
+/// Name of the file that marks results as about to be renamed.
 const PUBLISHED: &str = "published";
-/// The prefixes of the files of the two reads.
+/// Prefixes of the part files: of the history and of the input documents.
 const READINGS: [&str; 2] = ["history", "reading"];
-/// All other sealed files.
+/// Names of the other sealed files.
 const SEALED: [&str; 4] = ["decided", "index", "kept", PUBLISHED];
 
 /// The journal of a run.
 pub(super) struct Journal<'o> {
     folder: PathBuf,
-    /// The number of the run.
+    /// The random id of the run.
     run: u128,
     observer: &'o dyn Observer,
-    /// Size of a part in bytes.
+    /// Target size of a part file in bytes.
     part_bytes: u64,
-    /// Released when the process ends.
+    /// Lock on the journal folder, which the system also releases if the process is killed.
     _lock: FileLock,
 }
 
-/// Returns the folder of the journal of a run to `out`.
+/// Returns the path of the journal folder of a run that writes to `out`.
 pub(super) fn folder_of(out: &Path) -> PathBuf {
     let mut name = std::ffi::OsString::from(".");
     name.push(out.file_name().unwrap_or_default());
@@ -75,7 +75,8 @@ pub(super) fn folder_of(out: &Path) -> PathBuf {
     out.with_file_name(name)
 }
 
-/// Refuses to start over if a stopped run can be continued; with `force`, removes its journal.
+/// Returns an error if there is a journal of a stopped run, which could be continued. With `force`, removes the
+/// journal.
 pub(super) fn check_none(out: &Path, force: bool) -> anyhow::Result<()> {
     let folder = folder_of(out);
     if folder.symlink_metadata().is_err() {
@@ -92,7 +93,7 @@ pub(super) fn check_none(out: &Path, force: bool) -> anyhow::Result<()> {
     remove(&folder)
 }
 
-/// Locks the folder, which must exist.
+/// Locks the journal folder, which must exist.
 fn lock(folder: &Path) -> anyhow::Result<FileLock> {
     FileLock::acquire(&folder.join(LOCK)).map_err(|failure| match failure {
         LockFailure::Held(Some(process)) => {
@@ -107,14 +108,14 @@ fn lock(folder: &Path) -> anyhow::Result<FileLock> {
     })
 }
 
-/// Returns whether a journal can have a file of this name.
+/// Returns whether a journal may contain a file of this name.
 fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
     let is_part = || READINGS.iter().any(|reading| parts::number(reading, name).is_some());
     [LOCK, MANIFEST, INPUTS, RESULTS].contains(&name) || SEALED.contains(&name) || is_part()
 }
 
-/// Refuses a folder with files that a journal does not have.
+/// Returns an error if the folder contains files that do not belong to a journal.
 fn check_ours(folder: &Path) -> anyhow::Result<()> {
     for name in names(folder)? {
         ensure!(
@@ -144,13 +145,13 @@ fn remove_any(path: &Path) -> anyhow::Result<()> {
 }
 
 impl<'o> Journal<'o> {
-    /// Creates the journal of a run to `out`, or opens that of a stopped run. The observer is notified which of the two was
-    /// done.
+    /// Creates the journal of a run that writes to `out`, or opens the one of a stopped run. Notifies the observer
+    /// which of the two happened.
     ///
     /// # Errors
     ///
-    /// Another process uses the folder; the stopped run had other options or inputs, which are named; its files are
-    /// damaged; errors of the system.
+    /// Another process uses the journal; the stopped run had other options or inputs, which the message names; a file
+    /// of the journal is damaged; I/O errors.
     pub(super) fn open(
         out: &Path,
         asked: &JobDescription<'_>,
@@ -174,7 +175,7 @@ impl<'o> Journal<'o> {
         let part_bytes = (memory as u64 / 4).clamp(PART_LEAST, PART_MOST);
         let journal = |run| Self { folder: folder.clone(), run, observer, part_bytes, _lock: lock };
         if !folder.join(MANIFEST).exists() {
-            // A run that was stopped before it wrote the manifest has left only the list of inputs.
+            // A run that was stopped before it wrote the manifest can have left only the list of inputs.
             if names(&folder)?.iter().any(|name| *name != *LOCK && *name != *INPUTS) {
                 return Err(missing(&folder, MANIFEST));
             }
@@ -201,14 +202,14 @@ impl<'o> Journal<'o> {
         Ok(journal)
     }
 
-    /// Returns the folder of results, after removing files that are not known to be complete.
+    /// Returns the results folder, after removing all files from it that are not known to be complete.
     pub(super) fn results(&self) -> anyhow::Result<PathBuf> {
         let results = self.folder.join(RESULTS);
         if results.is_dir() {
             self.clean(&results)?;
             return Ok(results);
         }
-        // The files of these seals were renamed with OUT, or are missing.
+        // Without a results folder, the files of these seals were renamed to OUT or are missing.
         for name in ["index", "kept"] {
             if self.has(name) {
                 remove_any(&self.folder.join(name))?;
@@ -222,7 +223,7 @@ impl<'o> Journal<'o> {
         Ok(results)
     }
 
-    /// Returns whether `out` is the folder of results of this run, which was killed after the rename.
+    /// Returns whether `out` has the results of this run, which was then killed after the rename.
     pub(super) fn is_published(&self, out: &Path) -> anyhow::Result<bool> {
         let Some(mut content) = self.sealed(PUBLISHED)? else { return Ok(false) };
         let mut known = String::new();
@@ -232,7 +233,7 @@ impl<'o> Journal<'o> {
         Ok(identity(out).is_some_and(|found| found == known))
     }
 
-    /// Records the results that are about to be renamed.
+    /// Records the identity of the results folder, which is about to be renamed.
     pub(super) fn publish(&self, results: &Path) -> anyhow::Result<()> {
         let known = identity(results).unwrap_or_default();
         self.seal(PUBLISHED, |out| out.write_all(known.as_bytes()))
@@ -243,7 +244,7 @@ impl<'o> Journal<'o> {
         remove(&self.folder)
     }
 
-    /// Opens the results of the chunks of a read.
+    /// Opens the chunk results of the input documents or of the history.
     pub(super) fn parts(&self, reading: &'static str) -> anyhow::Result<ChunkParts<'_>> {
         ChunkParts::open(self, reading)
     }
@@ -258,13 +259,13 @@ impl<'o> Journal<'o> {
     }
 }
 
-/// The smallest size of a part in bytes.
+/// Minimum size of a part file in bytes.
 const PART_LEAST: u64 = 256 << 10;
-/// The largest size of a part in bytes: a kill loses the results of at most this size, and those of the part before.
+/// Maximum size of a part file in bytes. A killed run loses the results in the current part, and in the part before it.
 const PART_MOST: u64 = 256 << 20;
 
-/// Returns the identity of a folder, which a rename does not change; `None` if there is no folder, or the system has no
-/// such identity.
+/// Returns the identity of a folder, which a rename does not change; `None` if the folder does not exist or the system
+/// has no such identity.
 #[cfg(unix)]
 fn identity(folder: &Path) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
@@ -276,7 +277,7 @@ fn identity(_: &Path) -> Option<String> {
     None
 }
 
-/// Syncs a file of the folder, renames it to its final name, and syncs the folder.
+/// Syncs a file in the folder, renames it to its final name, and syncs the folder.
 fn name_file(folder: &Path, file: &fs::File, name: &str) -> anyhow::Result<()> {
     let path = folder.join(name);
     let named = || {
@@ -287,7 +288,7 @@ fn name_file(folder: &Path, file: &fs::File, name: &str) -> anyhow::Result<()> {
     named().with_context(|| format!("{}: cannot make it durable", path.display()))
 }
 
-/// Creates a file of the folder under its temporary name.
+/// Creates a file in the folder under its temporary name.
 fn unnamed_file(folder: &Path, name: &str) -> anyhow::Result<fs::File> {
     let path = folder.join(format!("{name}{UNFINISHED}"));
     fs::File::create(&path).with_context(|| format!("{}: cannot create", path.display()))
@@ -298,7 +299,7 @@ fn refuse(what: &str) -> anyhow::Error {
     anyhow::anyhow!("{what}; {BEGIN_ANEW}")
 }
 
-/// Returns the error for a missing file.
+/// Returns the error for a missing journal file.
 fn missing(folder: &Path, name: &str) -> anyhow::Error {
     refuse(&format!("{}: is missing, though later files are there", folder.join(name).display()))
 }

@@ -1,4 +1,4 @@
-//! The results of the chunks of a read, in parts: each part has consecutive chunks of the input.
+//! The results of the chunks of the inputs, stored in part files. A part has the results of consecutive chunks.
 //!
 //! ```text
 //! part:  "twindex part 001"  run: 16  part: 8  first chunk: 8  hash: 8
@@ -21,29 +21,29 @@ use crate::remembered::{ByteReader, CachedChunk, Chunks, damaged};
 const MAGIC: &[u8; 16] = b"twindex part 001";
 /// Number of bytes before the first chunk.
 const HEAD: usize = 56;
-/// Number of bytes before the content of a chunk, and of the end.
+/// Number of bytes before the content of a chunk; also the number of bytes of the end record.
 const CHUNK_HEAD: usize = 32;
-/// Takes the place of the number of a chunk at the end of the part.
+/// Chunk number that marks the end record.
 const END: u64 = u64::MAX;
 /// Buffer size for reading and writing, in bytes.
 const BUFFER: usize = 1 << 20;
 
-/// Returns the name of a part.
+/// Returns the file name of a part.
 fn name(reading: &str, number: u64) -> String {
     format!("{reading}-{number:06}")
 }
 
-/// Returns the number of the part with this name.
+/// Returns the number of the part with this file name; `None` if it is not a part file of `reading`.
 pub(super) fn number(reading: &str, file: &str) -> Option<u64> {
     let number = file.strip_prefix(reading)?.strip_prefix('-')?.parse().ok()?;
     (number > 0 && name(reading, number) == file).then_some(number)
 }
 
-/// Returns the number of the last part of a read; 0 if there is none.
+/// Returns the number of the last part; 0 if there is none.
 ///
 /// # Errors
 ///
-/// An earlier part is missing.
+/// A part before the last one is missing.
 pub(super) fn last(folder: &Path, reading: &str) -> anyhow::Result<u64> {
     let names = names(folder)?;
     let mut numbers: Vec<u64> = names.iter().filter_map(|file| number(reading, file.to_str()?)).collect();
@@ -56,21 +56,21 @@ pub(super) fn last(folder: &Path, reading: &str) -> anyhow::Result<u64> {
     Ok(numbers.len() as u64)
 }
 
-/// The chunks of a read: first those that the stopped run stored, then those that are stored now.
+/// The results of chunks: reads those that the stopped run stored, then stores new ones.
 pub(in super::super) struct ChunkParts<'j> {
     journal: &'j Journal<'j>,
     reading: &'static str,
-    /// The last part of the stopped run.
+    /// The number of the last part of the stopped run.
     last: u64,
-    /// The part that is currently read or written.
+    /// The number of the part that is being read or written.
     part: u64,
     open: Option<OpenPart>,
-    /// The number of the next chunk to read or, after all are read, to store.
+    /// The number of the next chunk to read or, after all were read, to store.
     chunk: u64,
-    /// Whether the most recently read part is the last of the input.
+    /// Whether the part read last contains the end of the input.
     is_over: bool,
     writing: Option<SealedWriter>,
-    /// The part that is being synced.
+    /// The part that another thread is syncing.
     sealing: Option<(u64, JoinHandle<anyhow::Result<()>>)>,
 }
 
@@ -105,11 +105,11 @@ impl<'j> ChunkParts<'j> {
         })
     }
 
-    /// Ends the read, after the last chunk.
+    /// Stores the last part, after the last chunk.
     ///
     /// # Errors
     ///
-    /// The stopped run has read more chunks; errors of the system.
+    /// The stopped run stored results of further chunks; I/O errors.
     pub(in super::super) fn finish(mut self) -> anyhow::Result<()> {
         if self.next()?.is_some() {
             let part = self.journal.folder.join(name(self.reading, self.part));
@@ -124,12 +124,12 @@ impl<'j> ChunkParts<'j> {
         self.sealed()
     }
 
-    /// Returns the path of the part, for messages.
+    /// Returns the path of the current part, for messages.
     fn shown(&self) -> Arc<str> {
         self.journal.folder.join(name(self.reading, self.part)).display().to_string().into()
     }
 
-    /// Opens the next part of the stopped run.
+    /// Opens the next part of the stopped run; `None` after its last part.
     fn open_part(&mut self) -> anyhow::Result<Option<OpenPart>> {
         if self.part >= self.last {
             return Ok(None);
@@ -137,7 +137,7 @@ impl<'j> ChunkParts<'j> {
         self.part += 1;
         let shown = self.shown();
         if self.is_over {
-            bail!("{}", damaged(&shown)); // a part after the end
+            bail!("{}", damaged(&shown)); // there is a part after the end of the input
         }
         let path = self.journal.folder.join(name(self.reading, self.part));
         let opened = || -> io::Result<_> {
@@ -156,7 +156,7 @@ impl<'j> ChunkParts<'j> {
         Ok(Some(OpenPart { shown, file, left: left - HEAD as u64, chunks: 0 }))
     }
 
-    /// Returns the first bytes of a part.
+    /// Returns the bytes at the start of a part whose first chunk is `chunk`.
     fn head(&self, part: u64, chunk: u64) -> [u8; HEAD] {
         let mut head = [0; HEAD];
         head[..16].copy_from_slice(MAGIC);
@@ -168,7 +168,7 @@ impl<'j> ChunkParts<'j> {
         head
     }
 
-    /// Ends the part being written; another thread syncs it.
+    /// Ends the part that is being written. Another thread syncs it.
     fn end_part(&mut self, is_over: bool) -> anyhow::Result<()> {
         let mut writing = match self.writing.take() {
             Some(writing) => writing,
@@ -213,7 +213,7 @@ impl<'j> ChunkParts<'j> {
 }
 
 impl Drop for ChunkParts<'_> {
-    /// Waits for the last write to the folder before its lock is released.
+    /// Waits for the sync, so that nothing is written to the folder after its lock is released.
     fn drop(&mut self) {
         if let Some((_, sealing)) = self.sealing.take() {
             let _ = sealing.join();
@@ -221,7 +221,7 @@ impl Drop for ChunkParts<'_> {
     }
 }
 
-/// Returns the numbers before a content, and the hash of the numbers and the content.
+/// Returns the bytes before the content of a chunk: the numbers, and the hash of the numbers and the content.
 fn chunk_head(numbers: [u64; 3], content: &[u8]) -> [u8; CHUNK_HEAD] {
     let mut head = [0; CHUNK_HEAD];
     for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {

@@ -1,4 +1,4 @@
-//! Finished files of results, which a resumed run does not write again.
+//! Finished result files, which a resumed run does not write again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -13,13 +13,13 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Journal, RESULTS, names, refuse, remove_any};
 use crate::remembered::damaged;
 
-/// Names of the seals, each for a group of files.
+/// Names of the seals. Each seal is a sealed file with the sizes and hashes of a group of result files.
 const SEALS: [&str; 2] = ["index", "kept"];
 /// Read buffer size in bytes.
 const BUFFER: usize = 1 << 20;
 
 impl Journal<'_> {
-    /// Seals files of the folder of results, which must already be durable.
+    /// Writes a seal for files in the results folder, which must already be durable.
     pub(in super::super) fn seal_files(&self, seal: &str, files: &[String]) -> anyhow::Result<()> {
         let results = self.folder.join(RESULTS);
         RealVfs
@@ -33,7 +33,7 @@ impl Journal<'_> {
         self.seal(seal, |out| lines.iter().try_for_each(|line| out.write_all(line.as_bytes())))
     }
 
-    /// Seals all files of a folder in the folder of results.
+    /// Writes a seal for all files in `folder`, a folder in the results folder.
     pub(in super::super) fn seal_folder(&self, seal: &str, folder: &str) -> anyhow::Result<()> {
         let mut files: Vec<String> = names(&self.folder.join(RESULTS).join(folder))?
             .iter()
@@ -43,12 +43,12 @@ impl Journal<'_> {
         self.seal_files(seal, &files)
     }
 
-    /// Returns the files with this seal; `None` if there is no such seal.
+    /// Returns the names of the files under this seal; `None` if there is no such seal.
     pub(in super::super) fn files(&self, seal: &str) -> anyhow::Result<Option<Vec<String>>> {
         Ok(self.listed(seal)?.map(|listed| listed.into_iter().map(|(file, ..)| file).collect()))
     }
 
-    /// Returns the files with this seal, each with its size and its hash.
+    /// Returns the files under this seal, each with its size and hash.
     fn listed(&self, seal: &str) -> anyhow::Result<Option<Vec<(String, u64, u64)>>> {
         let Some(mut content) = self.sealed(seal)? else { return Ok(None) };
         let mut text = String::new();
@@ -66,11 +66,11 @@ impl Journal<'_> {
         }
     }
 
-    /// Removes files of results that are not sealed.
+    /// Removes all files from the results folder that are under no seal.
     ///
     /// # Errors
     ///
-    /// A sealed file is damaged or missing.
+    /// A file under a seal is damaged or missing.
     pub(super) fn clean(&self, results: &Path) -> anyhow::Result<()> {
         let mut whole: BTreeSet<OsString> = BTreeSet::new();
         for seal in SEALS {
@@ -110,7 +110,7 @@ impl Journal<'_> {
     }
 }
 
-/// Returns the size of a file, and its hash.
+/// Returns the size and the hash of a file.
 fn hash_of(path: &Path) -> anyhow::Result<(u64, u64)> {
     let read = || -> io::Result<_> {
         let (mut file, mut hash, mut buffer, mut bytes) =

@@ -1,4 +1,4 @@
-//! Files that are written once, with a hash of their content.
+//! Journal files that are written once and end with a hash of their content.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -10,16 +10,16 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Journal, unnamed_file};
 use crate::remembered::damaged;
 
-/// The first bytes of each file, before the number of the run.
+/// The first bytes of each file. The id of the run follows.
 const MAGIC: &[u8; 16] = b"twindex sealed 1";
 /// Number of bytes before the content.
 const HEAD: u64 = 32;
-/// Number of bytes of the hash after the content.
+/// Length in bytes of the hash after the content.
 const HASH: u64 = 8;
 /// Buffer size for reading and writing, in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Writes a file and hashes its bytes.
+/// Writes a file and computes the hash of its bytes.
 pub(in super::super) struct SealedWriter {
     out: BufWriter<File>,
     hash: Xxh3Default,
@@ -37,11 +37,11 @@ impl Write for SealedWriter {
     }
 }
 
-/// Reads the content of a file whose hash was checked.
+/// Reads the content of a sealed file whose hash was verified.
 pub(in super::super) type SealedReader = io::Take<BufReader<File>>;
 
 impl Journal<'_> {
-    /// Writes a file; it is durable when this returns.
+    /// Writes a sealed file and syncs it.
     pub(in super::super) fn seal(
         &self,
         name: &str,
@@ -65,7 +65,7 @@ impl Journal<'_> {
         Ok(())
     }
 
-    /// Returns the content of a sealed file; `None` if there is no such file.
+    /// Returns the content of a sealed file; `None` if the file does not exist.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Journal<'_> {
     }
 }
 
-/// Returns the content of a file; `None` if it was not written by the run with this number, or is damaged.
+/// Returns the content of a file; `None` if it is damaged or was written by another run than `run`.
 fn open_sealed(path: &Path, run: u128) -> io::Result<Option<SealedReader>> {
     let file = File::open(path)?;
     let Some(length) = file.metadata()?.len().checked_sub(HEAD + HASH) else { return Ok(None) };

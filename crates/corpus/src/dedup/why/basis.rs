@@ -1,4 +1,4 @@
-//! The columns in which a table states how near two documents are, and their recomputation.
+//! The table columns that show how near two documents are, and their recomputation from the texts.
 
 use anyhow::{Context, bail};
 use twindex::sketch::{LeftOut, jaccard, matches, pack};
@@ -22,17 +22,17 @@ pub(super) struct SetAndSketch {
 pub(super) enum Equal {
     No,
     ByteForByte,
-    /// Equal after the requested normal form and folding.
+    /// Equal after the requested normalization and folding.
     Normalised,
 }
 
-/// The kind of the columns of a table.
+/// The kind of score columns in a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhyColumns {
     Counted,
     Contained,
     Estimated,
-    /// Estimated from the signatures of an index, with the number of bits it stores per minimum.
+    /// Estimated from signatures in an index that stores this number of bits per minimum.
     EstimatedBy(u8),
     Distance,
     Band,
@@ -51,7 +51,7 @@ impl WhyColumns {
         })
     }
 
-    /// Computes the columns for two documents.
+    /// Computes the score columns for two documents.
     pub(super) fn columns(
         self,
         known: &RunDescription,
@@ -64,13 +64,13 @@ impl WhyColumns {
         let minhash = known.params.minhash;
         let (score, kind) = match self {
             Self::Counted => (counted, ScoreKind::Resemblance),
-            // `a` is the removed document.
+            // `a` is the removed document, whose shingles are counted.
             Self::Contained => {
                 let union = a.set.len() as u32;
                 (Score::Resemblance { intersection: both as u32, union }, ScoreKind::Containment)
             }
             Self::Estimated if is_identical => (counted, ScoreKind::Sampled),
-            // Only --method shingles stores such samples.
+            // Only `--method shingles` stores such sketches.
             Self::Estimated if (known.params.modulus, known.params.bottom) != (0, 0) => {
                 let by = match known.params.modulus {
                     0 => SampledBy::Bottom(known.params.bottom),
@@ -116,7 +116,8 @@ impl WhyColumns {
         Ok(names.zip(written.split('\t').map(str::to_owned)).collect())
     }
 
-    /// Returns the reason stated in the table, or that the texts are identical, if known.
+    /// Returns the reason for the removal, from the score in the table or because the texts are identical; `None` if
+    /// unknown.
     pub(super) fn reason(
         self,
         explanation: &Explanation,
@@ -127,7 +128,7 @@ impl WhyColumns {
             return Ok(Some(Reason::Identical { normalised: equal == Equal::Normalised }));
         }
         let TableLine { file, line, columns } = &explanation.listed;
-        // pairs.tsv does not list this pair.
+        // The score is that of clusters.tsv, so pairs.tsv does not list this pair.
         let is_score = columns.len() == 1 && columns[0].0 == "score";
         if is_score && known.by_components()? {
             return Ok(Some(Reason::Chain));
@@ -164,18 +165,18 @@ impl WhyColumns {
     }
 }
 
-/// Returns whether the numbers of a table equal the computed ones; `None` if the table has no number.
+/// Returns whether the scores in a table equal the computed ones; `None` if the table has no score.
 pub(super) fn agrees(listed: &[(String, String)], counted: &[(String, String)]) -> Option<bool> {
     match listed {
         [(_, value)] if value == "-" => None,
-        // clusters.tsv has only the first of the columns.
+        // clusters.tsv has only the first of the score columns.
         [(name, value)] if name == "score" => counted.first().map(|(_, counted)| counted == value),
         listed => Some(listed == counted),
     }
 }
 
 impl SetAndSketch {
-    /// Shingles and sketches a document as the run did.
+    /// Shingles and sketches a document with the sketcher of the run.
     pub(super) fn of(sketcher: &Sketcher, content: &DocumentContent) -> anyhow::Result<Self> {
         let mut sketching = Sketching::new(sketcher);
         let (mut sketch, mut set) = (Sketch::default(), Vec::new());

@@ -1,5 +1,5 @@
-//! Explains why a document was removed or kept: the line of the table that lists it, the same numbers computed again from
-//! the texts, and the words that differ.
+//! Explains why a document was removed or kept: shows the table line that lists it, the same scores recomputed from the
+//! texts, and the words that differ.
 
 mod basis;
 mod rows;
@@ -31,7 +31,7 @@ use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::tsv;
 
-/// A query about one document of a folder of results. [`new`](Self::new) sets the defaults.
+/// A query about one document of a results folder. [`new`](Self::new) sets the defaults.
 ///
 /// ```
 /// # fn main() -> twindex_corpus::Result<()> {
@@ -52,19 +52,19 @@ use crate::tsv;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Why {
-    /// The folder of results.
+    /// The results folder.
     pub out: PathBuf,
     /// The key of the document.
     pub key: Vec<u8>,
-    /// The inputs to read the document's text from; if empty, those in `OUT/run.json`.
+    /// The inputs from which the document's text is read; if empty, the inputs in `OUT/run.json`.
     pub inputs: Vec<PathBuf>,
     /// How to read the inputs; `None` to use the options in `OUT/run.json`.
     pub input: Option<InputOptions>,
     /// Number of words to show before and after a difference.
     pub context: usize,
-    /// Maximal number of differences to show; `None` for all.
+    /// Maximum number of differences to show; `None` for all.
     pub hunks: Option<usize>,
-    /// Maximal number of keys to show of the documents removed for a kept one.
+    /// Maximum number of keys to show of documents that were removed for a kept document.
     pub members: usize,
 }
 
@@ -73,112 +73,113 @@ pub struct Why {
 pub struct Explanation {
     /// The key of the document, escaped as in the tables.
     pub key: String,
-    /// Whether the document is kept.
+    /// Whether the document was kept or removed.
     pub fate: DocumentStatus,
-    /// The key of the document that is kept for this one, of the same run or of a history; of a kept document, its own key.
+    /// The key of the document that was kept instead, from this run or a history. For a kept document, its own key.
     pub kept: Option<String>,
-    /// Why the document is removed.
+    /// The reason for the removal; `None` for a kept document, or if unknown.
     pub reason: Option<Reason>,
-    /// The line of the table that lists the document.
+    /// The table line that lists the document.
     pub listed: TableLine,
-    /// The columns of that line, computed again from the texts; `None` if a text was not found.
+    /// The score columns of that line, recomputed from the texts; `None` if a text was not found.
     pub recomputed: Option<Vec<(String, String)>>,
-    /// Whether the computed columns equal those of the table; `None` if nothing could be computed.
+    /// Whether the recomputed columns equal those in the table; `None` if nothing could be recomputed.
     pub agrees: Option<bool>,
-    /// The fields that decided in addition to the texts, named by `--keep max:FIELD` and `--inside FIELD`.
+    /// The fields that affected the decision in addition to the texts: those of `--keep max:FIELD` and
+    /// `--inside FIELD`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldOfBoth>,
-    /// The sizes of the sets of shingles, or of features.
+    /// The sizes of the two documents' sets of shingles, or of features.
     pub sets: Option<Sets>,
-    /// The place where the document's text was read.
+    /// The position in the inputs where the document's text was read.
     pub place: Option<String>,
-    /// The place where the kept document's text was read.
+    /// The position where the kept document's text was read.
     pub place_of_kept: Option<String>,
-    /// The words that differ.
+    /// The words that differ between the two texts; `None` if a text was not found.
     pub differences: Option<WordDiff>,
-    /// For a kept document, the number of documents removed for it.
+    /// The number of documents that were removed for a kept document; `None` for a removed document.
     pub removed_for_it: Option<u64>,
-    /// The keys of the first documents removed for a kept document; with connected components, of the documents that are in
-    /// a listed pair with this one.
+    /// For a kept document, the first keys of documents that were removed for it; with connected components, of
+    /// documents in a listed pair with it.
     pub others: Vec<String>,
-    /// Remarks, for example that a text was not found or that numbers differ.
+    /// Notes, for example that a text was not found or that scores differ.
     pub notes: Vec<String>,
 }
 
-/// Whether a document is kept.
+/// Whether a document was kept or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DocumentStatus {
-    /// The document is kept.
+    /// The document was kept.
     Kept,
-    /// The document is removed for a document of the same run.
+    /// The document was removed for a document of the same run.
     Removed,
-    /// The document is removed for a document of a history.
+    /// The document was removed for a document of a history.
     Dropped,
 }
 
-/// Why a document is removed.
+/// The reason why a document was removed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
     /// The texts are equal.
     Identical {
-        /// Whether the texts are equal only after the requested normal form and folding, not byte for byte.
+        /// Whether the texts are equal only after normalization and folding, not byte for byte.
         normalised: bool,
     },
-    /// The resemblance was counted.
+    /// The exact resemblance of the documents is high enough.
     Counted {
-        /// Number of shingles in both documents.
+        /// Number of distinct shingles that are in both documents.
         intersection: u64,
-        /// Number of shingles in either document.
+        /// Number of distinct shingles that are in at least one of the documents.
         union: u64,
-        /// The smallest resemblance of near documents, if known.
+        /// The threshold for the resemblance, if known.
         threshold: Option<f64>,
     },
-    /// The share of the document's shingles that the kept document has was counted.
+    /// The kept document contains a large enough share of the document's shingles.
     Contained {
-        /// Number of shingles in both documents.
+        /// Number of distinct shingles that are in both documents.
         intersection: u64,
-        /// Number of shingles in the removed document.
+        /// Number of distinct shingles in the removed document.
         shingles: u64,
-        /// The smallest share for a removal, if known.
+        /// The threshold for the share, if known.
         threshold: Option<f64>,
     },
-    /// The resemblance was estimated.
+    /// The estimated resemblance of the documents is high enough.
     Estimated {
-        /// The estimate, as written in the table.
+        /// The estimate, as in the table.
         resemblance: String,
-        /// The standard error of the estimate, as written in the table.
+        /// The standard error of the estimate, as in the table.
         standard_error: String,
-        /// The smallest resemblance of near documents, if known.
+        /// The threshold for the resemblance, if known.
         threshold: Option<f64>,
     },
-    /// The fingerprints are near.
+    /// The fingerprints differ in few enough bits.
     Distance {
         /// Number of bits in which the fingerprints differ.
         bits: u64,
-        /// The maximal number of bits for near documents, if known.
+        /// The largest number of differing bits of near documents, if known.
         within: Option<u8>,
     },
-    /// The documents share a band, and the pair was not verified.
+    /// The documents agree in a band, and the pair was not verified.
     Band,
-    /// The documents are in the same connected component: a chain of near pairs joins them, but their own pair is not
-    /// listed.
+    /// The documents are in the same connected component. A chain of near pairs connects them; they are not a listed
+    /// pair themselves.
     Chain,
 }
 
 /// A line of a table.
 #[derive(Clone, Debug, Serialize)]
 pub struct TableLine {
-    /// The table.
+    /// The path of the table.
     pub file: PathBuf,
     /// The line number, from 1.
     pub line: u64,
-    /// Names and values of the columns after the keys.
+    /// The name and value of each column after the keys.
     pub columns: Vec<(String, String)>,
 }
 
-/// A field of two documents.
+/// The values of a field in two documents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldOfBoth {
     /// The option that names the field: `keep max`, `keep min` or `inside`.
@@ -187,29 +188,30 @@ pub struct FieldOfBoth {
     pub name: String,
     /// The value of the field in the document.
     pub key: String,
-    /// The value of the field in the kept document; `None` if that is in a history, which needs no number.
+    /// The value of the field in the kept document; `None` if that document is in a history, where the field is not
+    /// needed.
     pub kept: Option<String>,
 }
 
-/// Sizes of two sets.
+/// The sizes of two sets and of their intersection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Sets {
-    /// Number of elements of the document.
+    /// Number of elements in the set of the document.
     pub key: usize,
-    /// Number of elements of the kept document.
+    /// Number of elements in the set of the kept document.
     pub kept: usize,
-    /// Number of elements that both documents have.
+    /// Number of elements in both sets.
     pub both: usize,
 }
 
-/// What is known about the run that wrote the folder.
+/// The options of the run that wrote the folder, as far as they are known.
 struct RunDescription {
     run: Option<RunFile>,
     params: Params,
     method: Option<Method>,
-    /// How the documents are read.
+    /// The options for reading the documents.
     input: InputOptions,
-    /// How repeated keys were treated.
+    /// How the run handled repeated keys.
     repeated: RepeatedKeys,
 }
 
@@ -222,8 +224,8 @@ impl RunDescription {
         self.run.as_ref().and_then(|run| run.within)
     }
 
-    /// Returns the shingling whose normal form and folding define equal texts, if `--method exact` compares normalised
-    /// texts.
+    /// Returns the shingling whose normalization and folding define equality of texts; `None` unless the run used
+    /// `--method exact`.
     fn normalised(&self) -> Option<&Shingling> {
         (self.method == Some(Method::Exact)).then_some(&self.params.shingling)
     }
@@ -237,7 +239,7 @@ impl RunDescription {
 }
 
 impl Why {
-    /// Creates a query for the document with this key in the results in `out`.
+    /// Creates a query for the document with this key in the results folder `out`.
     pub fn new(out: impl Into<PathBuf>, key: impl Into<Vec<u8>>) -> Self {
         Self {
             out: out.into(),
@@ -250,12 +252,12 @@ impl Why {
         }
     }
 
-    /// Returns the explanation.
+    /// Looks up the document and explains the decision.
     ///
     /// # Errors
     ///
-    /// A folder that `dedup` did not write, or that does not list the document; tables and inputs that cannot be read, with
-    /// file and line; a run that read standard input, if no inputs are given.
+    /// The folder was not written by `dedup`, or does not list the document; a table or input cannot be read, with file
+    /// and line; the run read standard input and no inputs are given.
     pub fn explain(&self, observer: &dyn Observer) -> anyhow::Result<Explanation> {
         let is_there = |name: &str| self.out.join(name).is_file();
         if !PROOF.iter().all(|name| is_there(name)) {
@@ -287,7 +289,7 @@ impl Why {
         )
     }
 
-    /// Returns the options in `run.json`; without that file, the parameters of the index.
+    /// Returns the options in `run.json` or, without that file, the parameters of the index.
     fn known(&self) -> anyhow::Result<RunDescription> {
         let run = RunFile::read(&self.out)?;
         let index = self.out.join(INDEX);
@@ -308,7 +310,7 @@ impl Why {
         Ok(RunDescription { run, params, method, input, repeated })
     }
 
-    /// Finds the line of the document in clusters.tsv, and the documents removed for it.
+    /// Finds the line of the document in clusters.tsv, and the documents that were removed for it.
     fn look_up_cluster(&self, path: &Path) -> anyhow::Result<Option<Cluster>> {
         let key = tsv::escape(&self.key).into_owned();
         let (mut own, mut others, mut removed) = (None, Vec::new(), 0);
@@ -347,7 +349,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Explains a document removed for another one of the same run.
+    /// Explains a document that was removed for another document of the same run.
     fn goes(
         &self,
         known: &RunDescription,
@@ -379,13 +381,13 @@ impl Why {
             explanation.notes.push(format!("{} has no line for the two documents", pairs.display()));
         }
 
-        // Reads both documents in one pass over the inputs, and the kept one also from the results, where it should be
-        // unchanged.
+        // Both documents are read in one pass over the inputs. The kept document is also read from the results, where
+        // it should be the same.
         let mut texts = self.read_inputs(known, &[&self.key, kept], observer)?;
         let of_inputs = texts.pop().flatten();
         let key = texts.pop().flatten();
         let of_results = match read_kept(known, (&self.out, &known.input), kept, observer) {
-            // Fields that come from folder names of the inputs are missing in the results.
+            // The results lack fields that are derived from folder names of the inputs.
             Err(error) if of_inputs.is_some() && known.input.attached.any() => {
                 explanation
                     .notes
@@ -399,7 +401,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Explains a document removed for a document of a history.
+    /// Explains a document that was removed for a document of a history.
     fn dropped(
         &self,
         known: &RunDescription,
@@ -432,7 +434,7 @@ impl Why {
         let texts = known.run.iter().flat_map(|run| &run.texts);
         let texts: Vec<PathBuf> =
             texts.filter_map(|input| input.path().transpose()).collect::<anyhow::Result<_>>()?;
-        // The inputs may have a different document with this key, so they are read only if no other text is known.
+        // The inputs may contain a different document with this key, so they are read only if no other text was found.
         let rest = if texts.is_empty() && candidates.is_empty() { self.inputs.clone() } else { texts };
         if !rest.is_empty() && !rest.iter().any(|path| path == Path::new("-")) {
             let sought = [KeysToFind { keys: vec![kept.clone()] }];
@@ -449,7 +451,7 @@ impl Why {
                 .flatten(),
             );
         }
-        // The queried indexes may keep different numbers of bits per minimum.
+        // The queried indexes may store different numbers of bits per minimum.
         let bases: Vec<WhyColumns> = match basis {
             WhyColumns::Estimated if !bits.is_empty() => {
                 bits.into_iter().map(WhyColumns::EstimatedBy).collect()
@@ -460,7 +462,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Creates an explanation with only the line of the table.
+    /// Creates an explanation that has only the table line.
     fn empty(&self, fate: DocumentStatus, kept: &[u8], listed: TableLine) -> Explanation {
         Explanation {
             key: shown(&self.key),
@@ -481,7 +483,7 @@ impl Why {
         }
     }
 
-    /// Reads documents again from the inputs of the run, or from the given inputs.
+    /// Reads documents from the given inputs or, if there are none, from the inputs of the run.
     fn read_inputs(
         &self,
         known: &RunDescription,
@@ -532,8 +534,8 @@ impl Why {
         find(&paths, &known.input, known.normalised(), known.repeated, &sought, observer)
     }
 
-    /// Computes the numbers of the table again: uses the first candidate text of the kept document, and the first of
-    /// `bases`, that give the same numbers.
+    /// Recomputes the scores. Uses the first candidate text of the kept document and the first of `bases` with which
+    /// they equal those in the table.
     fn compare(
         &self,
         known: &RunDescription,
@@ -587,7 +589,7 @@ impl Why {
         Ok(())
     }
 
-    /// Adds the computed numbers and the words that differ.
+    /// Adds the recomputed scores and the differing words to the explanation.
     fn report(
         &self,
         known: &RunDescription,
@@ -597,7 +599,7 @@ impl Why {
         Candidate { kept, measured: of_kept, columns, agrees }: Candidate,
     ) -> anyhow::Result<()> {
         if let DocumentContent::Fingerprint(_) = key.content {
-            // Fingerprints have no text to compare.
+            // Fingerprints have no texts to compare.
             (explanation.recomputed, explanation.agrees) = (Some(columns), agrees);
             explanation.reason = basis.reason(explanation, known, Equal::No)?;
             if agrees == Some(false) {
@@ -660,10 +662,10 @@ impl Why {
         word_diff::diff(&word_diff::listed(&kept), &word_diff::listed(&key), extent)
     }
 
-    /// Returns the sketcher of the run. The index has the IDF table, if there is one.
+    /// Returns the sketcher of the run. The IDF table, if there is one, is in the index.
     fn sketcher(&self, known: &RunDescription) -> anyhow::Result<Sketcher> {
         if known.params.sketch().idf_table()?.is_some() {
-            // The list of spans, if there is one, is beside the index.
+            // The boilerplate list, if there is one, is next to the index.
             return boilerplate::sketcher(&Index::open(self.out.join(INDEX))?, None);
         }
         if known.params.shingling.boilerplate.is_some() {
@@ -673,17 +675,17 @@ impl Why {
     }
 }
 
-/// Maximal number of words shown of a long run of differences, unless all are requested.
+/// Maximum number of words to show of a long run of differing words, unless all are requested.
 const RUN_WORDS: usize = 60;
 
-/// The row of a document in clusters.tsv, the first documents removed for it, and their number.
+/// The row of a document in clusters.tsv, with the first documents removed for it and their number.
 struct Cluster {
     row: Row,
     others: Vec<String>,
     removed: u64,
 }
 
-/// A text of the kept document, and the columns computed from it.
+/// A possible text of the kept document, and the score columns computed from it.
 struct Candidate {
     kept: DocumentRead,
     measured: SetAndSketch,
@@ -698,7 +700,7 @@ impl TableLine {
     }
 }
 
-/// Reads a kept document from a folder of results.
+/// Reads a kept document from a results folder.
 fn read_kept(
     known: &RunDescription,
     (folder, input): (&Path, &InputOptions),
@@ -709,13 +711,13 @@ fn read_kept(
     if files.is_empty() {
         return Ok(None);
     }
-    // `--format` is for the inputs; the names of these files give their format.
+    // `--format` is for the inputs; the file names of the results give their format.
     let options = InputOptions { format: InputFormat::Auto, ..input.clone() };
     let sought = [KeysToFind { keys: vec![key.to_vec()] }];
     Ok(find(&files, &options, known.normalised(), known.repeated, &sought, observer)?.pop().flatten())
 }
 
-/// Adds the fields that decided, and notes if they would decide differently now.
+/// Adds the fields that affected the decision. Adds a note if their current values would lead to a different decision.
 fn add_fields(
     known: &RunDescription,
     explanation: &mut Explanation,
@@ -737,7 +739,7 @@ fn add_fields(
             Keep::Max => of_kept.number >= of_key.number,
             _ => of_kept.number <= of_key.number,
         };
-        // By containment, the larger document comes first, whatever its number.
+        // With containment, the larger document is kept, whatever its number.
         let is_contained = matches!(explanation.reason, Some(Reason::Contained { .. }));
         if !is_history && !is_contained && !is_before {
             explanation.agrees = Some(false);
@@ -762,14 +764,14 @@ fn add_fields(
     Ok(())
 }
 
-/// Returns the options for reading documents of a history, which need no number.
+/// Returns the options for reading documents of a history, which need no number field.
 fn of_history(input: &InputOptions) -> InputOptions {
     let mut input = input.clone();
     input.attached.deciding.is_history = true;
     input
 }
 
-/// Returns a key escaped as in the tables.
+/// Returns the key, escaped as in the tables.
 fn shown(key: &[u8]) -> String {
     String::from_utf8_lossy(&tsv::escape(key)).into_owned()
 }

@@ -1,4 +1,4 @@
-//! Rows of the tables in a folder of results.
+//! Reads rows of the tables in a results folder.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -9,10 +9,10 @@ use anyhow::{Context, ensure};
 
 use crate::tsv;
 
-/// Receives the number of a line, and its fields.
+/// A callback that receives the number of a line and its fields.
 pub(super) type RowVisitor<'e> = dyn FnMut(u64, &[&[u8]]) -> anyhow::Result<ControlFlow<()>> + 'e;
 
-/// A row of a table; its fields are escaped.
+/// A row of a table. Its fields are escaped.
 pub(super) struct Row {
     pub(super) line: u64,
     pub(super) fields: Vec<Vec<u8>>,
@@ -24,7 +24,7 @@ impl Row {
     }
 }
 
-/// Returns the column names of a table, and its first rows for which `is_wanted` is true, at most `max`.
+/// Returns the column names of a table, and the first rows for which `is_wanted` returns true, at most `max`.
 pub(super) fn find_rows(
     path: &Path,
     max: usize,
@@ -40,7 +40,7 @@ pub(super) fn find_rows(
     Ok((header, rows))
 }
 
-/// Passes the rows of a table to `each`, with their line numbers, and returns the column names.
+/// Passes each row of a table with its line number to `each`, and returns the column names.
 pub(super) fn for_each_row(
     path: &Path,
     header: Option<&str>,

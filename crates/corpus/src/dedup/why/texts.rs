@@ -1,4 +1,4 @@
-//! Reads documents of a run again, by their keys.
+//! Reads documents of a run again, given their keys.
 
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use crate::sketching::{Job, for_each_chunk};
 pub(super) struct DocumentRead {
     pub(super) place: String,
     pub(super) content: DocumentContent,
-    /// The bytes that identical documents share.
+    /// The bytes that are compared for equality.
     pub(super) identity: Vec<u8>,
-    /// The values of the fields that decide which document is kept.
+    /// The values of the fields that affect which document is kept.
     pub(super) deciding: DecidingValues,
 }
 
@@ -37,12 +37,13 @@ impl DocumentContent {
         }
     }
 
-    /// Returns whether two documents are equal without normalisation.
+    /// Returns whether two documents are equal without normalization.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.lent().identity() == other.lent().identity()
     }
 
-    /// Returns the features, each with its weight, in an order that does not depend on the line.
+    /// Returns the features, each with its weight, in an order that does not depend on the input line; `None` if the
+    /// document has no features.
     pub(super) fn features(&self) -> Option<Vec<String>> {
         let Self::Features(features) = self else { return None };
         let weights = features.weights().iter().map(|weight| format!("={weight}"));
@@ -57,12 +58,12 @@ impl DocumentContent {
     }
 }
 
-/// A document to find, by any of these keys.
+/// A document to find. It may have any of these keys.
 pub(super) struct KeysToFind {
     pub(super) keys: Vec<Vec<u8>>,
 }
 
-/// The error that ends a reading early, once all documents are found.
+/// The error that stops reading when all documents are found.
 #[derive(Debug)]
 struct AllFound;
 
@@ -74,8 +75,8 @@ impl Display for AllFound {
 
 impl std::error::Error for AllFound {}
 
-/// Converts a key made from the path as it was given to a key with the absolute path: the key of a text file, or of a
-/// record by file and row. `None` if `key` is not such a key.
+/// Replaces the path of an input as specified by the user with its absolute path in a key: the key of a text file, or
+/// of a record by file and row. `None` if `key` is neither.
 pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result<Option<Vec<u8>>> {
     let given = input.given()?;
     let (given, path) = (given.as_os_str().as_encoded_bytes(), path.as_os_str().as_encoded_bytes());
@@ -88,12 +89,12 @@ pub(super) fn alias(input: &RunInput, path: &Path, key: &[u8]) -> anyhow::Result
     if let Some(packed) = packed {
         return Ok(Some([&path[..path.len() - packed.len()], &key[root.len()..]].concat()));
     }
-    // The row of the named file, or of a file in the folder.
+    // The key of a row of the named file, or of a file in the named folder.
     let below = key.strip_prefix(given).filter(|below| matches!(below.first(), Some(b':' | b'/')));
     Ok(below.map(|below| [path, below].concat()))
 }
 
-/// Finds documents by their keys; stops as soon as all are found.
+/// Finds documents by their keys. Stops reading when all are found.
 pub(super) fn find(
     paths: &[PathBuf],
     options: &InputOptions,
@@ -108,7 +109,8 @@ pub(super) fn find(
     }
     let progress = observer.begin("reading", documents.total_bytes());
     let mut found: Vec<Option<DocumentRead>> = sought.iter().map(|_| None).collect();
-    // If a key may have an added number, all documents with its root are read in order.
+    // A number may have been added to a repeated key, so all documents whose key without the number matches are read in
+    // order.
     let roots: Vec<&[u8]> =
         sought.iter().flat_map(|one| one.keys.iter().map(|key| without_numbers(key))).collect();
     let job = Job {
@@ -122,7 +124,7 @@ pub(super) fn find(
                 Content::Text(text) => DocumentContent::Text(text.to_owned()),
                 Content::Features(features) => DocumentContent::Features(features.clone()),
                 Content::Fingerprint(fingerprint) => DocumentContent::Fingerprint(fingerprint),
-                Content::Opaque { .. } => DocumentContent::Text(String::new()), // nothing goes by what it says
+                Content::Opaque { .. } => DocumentContent::Text(String::new()), // such texts are not compared
             };
             let identity = parser.identity(record.content).into_owned();
             let deciding = record.attached(parser)?.deciding().clone();
@@ -132,7 +134,7 @@ pub(super) fn find(
         },
     };
     let is_last = repeated == RepeatedKeys::Last;
-    // Unless repeated keys are numbered, the first document with a key is used.
+    // Without added numbers, the first document with a key is returned.
     let repeated = if is_last { RepeatedKeys::Any } else { repeated.or_first() };
     let mut keys = SeenKeys::new(repeated, &MemoryBudget::unlimited())?;
     let read = for_each_chunk(&mut documents, &*progress, &job, |made| {

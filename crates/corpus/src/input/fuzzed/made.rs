@@ -1,5 +1,5 @@
-//! What inputs of the fuzz target `inputs` are: how bytes choose a kind, options and a compression, archives and
-//! Parquet files that are made of them, and what fuzzing begins with.
+//! Inputs of the fuzz target `inputs`: decodes bytes to a format, options and a compression, generates archives and
+//! Parquet files from bytes, and provides the seeds.
 
 use std::io::Write;
 use std::sync::LazyLock;
@@ -15,9 +15,9 @@ use parquet::file::properties::{WriterProperties, WriterVersion};
 use super::super::*;
 use super::OF_ARC;
 
-/// Bytes of an input before those of the documents.
+/// Number of bytes of an input before those of the documents.
 pub(super) const HEAD: usize = 12;
-/// The longest records that an input may ask for.
+/// The record size limits that an input can select.
 const RECORD_BYTES_MAX: [usize; 8] = [0, 1, 9, 40, 150, 1000, 16 << 10, 1 << 20];
 
 /// The format of an input.
@@ -34,10 +34,10 @@ pub(super) enum Packing {
     Plain,
     Gzip,
     Zstd,
-    /// Two members or frames, one after the other.
+    /// Two gzip members, one after the other.
     TwoGzip,
     TwoZstd,
-    /// Packed, and then cut or patched.
+    /// Compressed, and then truncated or patched.
     DamagedGzip,
     DamagedZstd,
 }
@@ -55,7 +55,7 @@ impl Packing {
 
     pub(super) fn suffix(self) -> &'static str {
         match self {
-            // What is damaged in its first bytes is not what such a name promises.
+            // Files whose first bytes are damaged need a name that does not promise a compression.
             Self::Plain | Self::DamagedGzip | Self::DamagedZstd => "",
             Self::Gzip | Self::TwoGzip => ".gz",
             Self::Zstd | Self::TwoZstd => ".zst",
@@ -101,12 +101,12 @@ fn zstd(bytes: &[u8]) -> Vec<u8> {
     ::zstd::encode_all(bytes, 1).expect("memory")
 }
 
-/// The choices of the first bytes of an input.
+/// The choices that the first bytes of an input make.
 pub(super) struct FuzzHeader {
     pub(super) what: FuzzInput,
     pub(super) packing: Packing,
     pub(super) options: InputOptions,
-    /// Whether the name of a file says what it is.
+    /// Whether the format is recognized by the name of the file.
     pub(super) by_name: bool,
     pub(super) written_again: bool,
     pub(super) in_a_folder: bool,
@@ -128,7 +128,7 @@ impl FuzzHeader {
             attached: AttachedFields { value: named(4, "value"), stamp: named(5, "stamp"), ..Default::default() },
             streaming: bit(6),
             record_bytes_max: RECORD_BYTES_MAX[usize::from(more % 8)],
-            // Keys by files and lines are not the same from a pipe as from a file.
+            // Keys by file and line would differ between a pipe and a file.
             ids: Ids::Field,
             ..InputOptions::default()
         };
@@ -165,19 +165,19 @@ impl FuzzHeader {
     }
 }
 
-/// A generated record of an archive, which must be read back.
+/// A generated archive record, and what must be read from it.
 pub(super) struct ExpectedRecord {
     pub(super) number: usize,
-    /// Whether its length is true.
+    /// Whether the length in its header is correct.
     pub(super) fits: bool,
     /// Its largest length, compressed or decompressed.
     pub(super) bytes: usize,
-    /// Its text, where that is known without reading it: its content, or what a plain page was before it was encoded.
+    /// Its text if it is known without reading the record: the content, or a plain page before it was encoded.
     pub(super) text: Option<Vec<u8>>,
 }
 
 impl ExpectedRecord {
-    /// The key and the text of it, if it is a document for certain.
+    /// Returns the key and the text of the record if it must be a document.
     pub(super) fn says(&self, options: &InputOptions) -> Option<(Vec<u8>, Vec<u8>)> {
         let text = String::from_utf8(self.text.clone()?).ok()?;
         let key = if options.id_field == ID_FIELD { "u" } else { "k" };
@@ -185,8 +185,9 @@ impl ExpectedRecord {
     }
 }
 
-/// An archive of records that the input describes, one after the other, each ended by a byte 0xff: a byte that says
-/// what it is, and its content. Most have lengths that are true, so that changes of contents come through to those.
+/// Generates an archive from records that the input describes. Each record is a byte with its kind, then content, and
+/// ends with a byte 0xff. Most records have correct lengths, so that mutations of the content reach the parsers of
+/// contents.
 pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (FuzzInput, Vec<u8>, Option<Vec<ExpectedRecord>>) {
     let mut archive = Vec::new();
     let mut made = Vec::new();
@@ -206,7 +207,7 @@ pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (FuzzInput, Vec<u8>, Opti
             let (&codings, page) = content.split_first().unwrap_or((&0, &[]));
             *response = answer(codings, page);
             content = response;
-            // What of it is packed once and not yet again is a little longer at most.
+            // The uncompressed content of the record is only a little longer.
             unpacked = page.len() + 100;
             let is_plain = codings & 0xb0 == 0x10 && codings & 7 != 5 && !page.starts_with(b"\xef\xbb\xbf");
             text = is_plain.then(|| page.to_vec());
@@ -235,11 +236,11 @@ pub(super) fn made_archive(kind: Kind, body: &[u8]) -> (FuzzInput, Vec<u8>, Opti
     (FuzzInput::Records(kind), archive, Some(made))
 }
 
-/// A response of a server, its page encoded as its head says, or not.
+/// Generates an HTTP response. Its page is encoded as its header says, unless `codings` requests a contradiction.
 fn answer(codings: u8, page: &[u8]) -> Vec<u8> {
     let mut content = page.to_vec();
     let truly = codings & 0x80 == 0;
-    // In one member or two.
+    // Compresses in one gzip member or in two.
     let gzip = |bytes: &[u8]| {
         let (first, second) = bytes.split_at(if codings & 0x40 == 0 { 0 } else { bytes.len() / 2 });
         if first.is_empty() { gzip(second) } else { [gzip(first), gzip(second)].concat() }
@@ -283,7 +284,7 @@ fn answer(codings: u8, page: &[u8]) -> Vec<u8> {
     [head.as_bytes(), &content].concat()
 }
 
-/// Sound Parquet files: each supported type of column, compression and encoding, with a few rows.
+/// Valid Parquet files with a few rows, for each supported column type, compression and encoding.
 static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let texts = |rows: i64| -> ArrayRef {
         Arc::new(
@@ -359,8 +360,8 @@ static PARQUET: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     .collect()
 });
 
-/// A sound Parquet file with patches of four bytes: an offset (2 bytes), an operation and a value. Where bytes are added to
-/// the footer or removed from it, its stored length changes, too.
+/// Patches a valid Parquet file. A patch has four bytes: an offset (2 bytes), an operation and a value. If bytes are
+/// added to the footer or removed from it, the stored length of the footer is updated.
 pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
     let (&which, patches) = body.split_first().unwrap_or((&0, &[]));
     let mut file = PARQUET[usize::from(which) % PARQUET.len()].clone();
@@ -392,9 +393,9 @@ pub(super) fn patched_parquet(body: &[u8]) -> Vec<u8> {
     file
 }
 
-/// The seeds of fuzzing.
+/// Returns the seeds of fuzzing.
 pub fn seeds() -> Vec<Vec<u8>> {
-    // The low bits of `more` say by how much the limit is lower than the highest.
+    // The low bits of `more` select how far the size limit is below the highest one.
     let head = |what: u8, packing: u8, bits: u8, more: u8| -> [u8; HEAD] {
         [what, packing, bits, more ^ 7, 0x80, 3, 0x84, 1, 9, 0x61, 0, 0]
     };
@@ -462,7 +463,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
         add(head(what, 1 + at % 4, 7, 8), body);
         add(head(what, 5 + at % 2, 0x47, 0), body);
         add(head(what, 0, 0x83, 0), body);
-        // Limits of 40 bytes, and of one.
+        // Size limits of 40 bytes, and of one byte.
         add(head(what, 0, 7, 4), body);
         add(head(what, 0, 3, 6), body);
     }

@@ -1,8 +1,8 @@
-//! Word and sentence boundaries: the default rules of UAX #29, with tables of our own.
+//! Word and sentence boundaries by the default rules of UAX #29, with tables that are part of this crate.
 //!
-//! [`tables`] has the properties of characters in one version of Unicode, which is named in the parameters of an index.
-//! Later versions of Unicode occasionally change properties of assigned characters. Rules and tables are therefore part
-//! of this crate: a newer dependency cannot move a boundary.
+//! [`tables`] has the properties of characters in one version of Unicode, which is stored in the parameters of an index.
+//! Later versions of Unicode occasionally change the properties of characters. Rules and tables are part of this crate so
+//! that no update of a dependency can move a boundary.
 
 mod sentences;
 mod tables;
@@ -17,7 +17,7 @@ use words::Word;
 pub(super) use sentences::sentences;
 pub(super) use words::words;
 
-/// The `Word_Break` and `Sentence_Break` properties of a character.
+/// Returns the `Word_Break` and `Sentence_Break` properties of a character.
 #[inline]
 const fn traits(c: char) -> (Word, Sentence) {
     let code = c as usize;
@@ -28,7 +28,7 @@ const fn traits(c: char) -> (Word, Sentence) {
     TRAITS[TRAIT_BLOCKS[(block as usize) << TRAIT_BITS | within] as usize]
 }
 
-/// The properties of the ASCII characters, the most frequent in text.
+/// The properties of the ASCII characters, which are the most frequent.
 static ASCII: [(Word, Sentence); 128] = {
     let mut ascii = [(Word::Other, Sentence::Other); 128];
     let mut byte = 0_u8;
@@ -39,7 +39,8 @@ static ASCII: [(Word, Sentence); 128] = {
     ascii
 };
 
-/// The properties of the character at `at`, which must be less than the length of `text`, and the start of the next one.
+/// Returns the properties of the character at byte `at`, which must be less than the length of `text`, and the offset of the
+/// next character.
 #[inline]
 fn traits_at(text: &str, at: usize) -> ((Word, Sentence), usize) {
     let byte = text.as_bytes()[at];
@@ -50,7 +51,7 @@ fn traits_at(text: &str, at: usize) -> ((Word, Sentence), usize) {
     (traits(c), at + c.len_utf8())
 }
 
-/// An iterator over the pieces of a text. `end_of` returns the end of the piece that begins at an offset.
+/// An iterator over consecutive pieces of a text. `end_of` returns the end of the piece that begins at a given offset.
 struct Pieces<'a, F> {
     text: &'a str,
     at: usize,

@@ -1,8 +1,8 @@
-//! Sentence boundaries, rules SB1 to SB998.
+//! Finds sentence boundaries by the rules SB1 to SB998 of UAX #29.
 
 use super::{ASCII, Pieces, traits_at};
 
-/// The property `Sentence_Break`.
+/// A value of the property `Sentence_Break`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sentence {
     Other,
@@ -22,7 +22,7 @@ pub(super) enum Sentence {
     SContinue,
 }
 
-/// The part of the end of a sentence, `SATerm Close* Sp*`, that was seen so far.
+/// How much of the end of a sentence, `SATerm Close* Sp*`, precedes the current character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Nothing,
@@ -31,8 +31,8 @@ enum End {
     Space,
 }
 
-/// The sentences of `text`, each including the space after it. Linear time: SB8 looks ahead once after each full stop,
-/// and only as far as the next one.
+/// Returns the sentences of `text`, each including the space after it. Takes linear time: SB8 looks ahead once after each
+/// full stop, and no further than the next one.
 pub(in crate::cut) fn sentences(text: &str) -> impl Iterator<Item = &str> {
     Pieces { text, at: 0, end_of }
 }
@@ -41,9 +41,9 @@ fn end_of(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start;
     let mut end = End::Nothing;
-    // Whether the terminator is `ATerm`, and whether it follows a letter that has case.
+    // Whether the last terminator is an `ATerm` (a full stop), and whether it follows a letter that has case.
     let (mut full_stop, mut cased) = (false, false);
-    // The last character that SB5 does not ignore.
+    // The last character that is not ignored by SB5.
     let mut before = Sentence::Other;
     while at < bytes.len() {
         if end == End::Nothing {
@@ -57,7 +57,7 @@ fn end_of(text: &str, start: usize) -> usize {
         }
         let ((_, sentence), next) = traits_at(text, at);
         let joins = match sentence {
-            // SB5.
+            // SB5 ignores these characters.
             Sentence::Extend | Sentence::Format => {
                 at = next;
                 continue;
@@ -67,7 +67,7 @@ fn end_of(text: &str, start: usize) -> usize {
             Sentence::Upper => full_stop && cased && end == End::Terminator, // SB7
             Sentence::Close => end != End::Space,                     // SB9
             Sentence::Other | Sentence::Lower | Sentence::OLetter => false,
-            // SB8a, 9, 10.
+            // No sentence ends before these characters (SB8a, 9, 10).
             Sentence::SContinue
             | Sentence::ATerm
             | Sentence::STerm
@@ -80,7 +80,7 @@ fn end_of(text: &str, start: usize) -> usize {
             return at; // SB11
         }
         match sentence {
-            // SB3, 4.
+            // A sentence ends after the end of a line (SB3, 4).
             Sentence::CR => return next + usize::from(bytes.get(next) == Some(&b'\n')),
             Sentence::LF | Sentence::Sep => return next,
             Sentence::ATerm | Sentence::STerm => {
@@ -98,7 +98,7 @@ fn end_of(text: &str, start: usize) -> usize {
     at
 }
 
-/// The rest of SB8: whether the next letter is lower-case, before any terminator or end of a paragraph.
+/// Checks the rest of SB8: returns true if the next letter is lower-case and no terminator or paragraph end precedes it.
 fn lower_follows(text: &str, mut at: usize) -> bool {
     while at < text.len() {
         let ((_, sentence), next) = traits_at(text, at);

@@ -1,4 +1,4 @@
-//! Compares with the crate `unicode-segmentation`, in the version that cut the text of the first indexes.
+//! Compares boundaries with those of the crate `unicode-segmentation`, in the version that was used for the first indexes.
 
 use std::collections::BTreeSet;
 
@@ -14,14 +14,14 @@ fn check(text: &str) {
     assert!(sentences(text).eq(text.split_sentence_bounds()), "sentences of {}", text.escape_unicode());
 }
 
-/// Returns one character for each value that `of` computes from the properties.
+/// Returns the first character for each distinct value of `of`.
 fn representatives<T: Ord>(of: impl Fn((Word, Sentence)) -> T) -> Vec<char> {
     let mut seen = BTreeSet::new();
     ('\0'..=char::MAX).filter(|&c| seen.insert(of(traits(c)))).collect()
 }
 
 #[test]
-fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() {
+fn unicode_version_of_tables_equals_that_of_the_crate() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::BREAKS, UnicodeVersion(major, minor, update));
     let (ours, compared) =
@@ -30,7 +30,7 @@ fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() 
 }
 
 #[test]
-fn every_character_ends_words_and_sentences_where_the_crate_does() {
+fn boundaries_around_every_character_equal_those_of_the_crate() {
     for c in '\0'..=char::MAX {
         check(&format!(
             "a{c}a 1{c}1 \u{5d0}{c}\u{5d0} _{c}_ \u{30a2}{c}\u{30a2} {c}{c} \u{200d}{c} \u{1f1e6}{c}\u{1f1e6} a.{c}b."
@@ -41,7 +41,7 @@ fn every_character_ends_words_and_sentences_where_the_crate_does() {
 }
 
 #[test]
-fn every_three_combinations_of_properties_end_where_the_crate_does() {
+fn boundaries_of_every_property_triple_equal_those_of_the_crate() {
     let all = representatives(|(word, sentence)| (word as u8, sentence as u8));
     assert_eq!(all.len(), TRAITS.len());
     for &a in &all {
@@ -54,7 +54,7 @@ fn every_three_combinations_of_properties_end_where_the_crate_does() {
 }
 
 #[test]
-fn every_four_values_end_words_where_the_crate_does() {
+fn word_boundaries_of_four_values_equal_those_of_the_crate() {
     let all = representatives(|(word, _)| word as u8);
     assert_eq!(all.len(), Word::PictographLetter as usize + 1);
     for_each_sequence::<4>(&all, |text| {
@@ -63,7 +63,7 @@ fn every_four_values_end_words_where_the_crate_does() {
 }
 
 #[test]
-fn every_five_values_end_sentences_where_the_crate_does() {
+fn sentence_boundaries_of_five_values_equal_those_of_the_crate() {
     let all = representatives(|(_, sentence)| sentence as u8);
     assert_eq!(all.len(), Sentence::SContinue as usize + 1);
     for_each_sequence::<5>(&all, |text| {
@@ -71,7 +71,7 @@ fn every_five_values_end_sentences_where_the_crate_does() {
     });
 }
 
-/// Calls `each` with every sequence of `N` of the characters.
+/// Calls `each` with every sequence of `N` of the given characters.
 fn for_each_sequence<const N: usize>(characters: &[char], mut each: impl FnMut(&str)) {
     let mut text = String::new();
     for number in 0..characters.len().pow(N as u32) {
@@ -87,7 +87,7 @@ fn for_each_sequence<const N: usize>(characters: &[char], mut each: impl FnMut(&
 
 proptest! {
     #[test]
-    fn representatives_in_any_order_end_where_the_crate_does(
+    fn boundaries_in_random_text_equal_those_of_the_crate(
         text in prop::collection::vec(
             prop::sample::select(representatives(|(word, sentence)| (word as u8, sentence as u8))),
             0..24,
@@ -97,14 +97,14 @@ proptest! {
     }
 
     #[test]
-    fn words_and_punctuation_end_where_the_crate_does(
+    fn boundaries_in_words_and_punctuation_equal_those_of_the_crate(
         text in "([ab] |[AB]|[.!?]|\\(|\\)|\"|'|’|,|:|;|1|_|-| |  |\u{5d0}|\u{301}|\u{200d}|\u{ad}|\u{1f468}|\u{1f1e9}|\n|\r){0,40}",
     ) {
         check(&text);
     }
 
     #[test]
-    fn any_text_ends_where_the_crate_does(text in any::<String>()) {
+    fn boundaries_in_any_string_equal_those_of_the_crate(text in any::<String>()) {
         check(&text);
     }
 }

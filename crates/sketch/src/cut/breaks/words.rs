@@ -1,8 +1,8 @@
-//! Word boundaries, rules WB1 to WB999.
+//! Finds word boundaries by the rules WB1 to WB999 of UAX #29.
 
 use super::{ASCII, Pieces, traits_at};
 
-/// The property `Word_Break`; pictographs (`Extended_Pictographic`) have separate values.
+/// A value of the property `Word_Break`. Pictographs (`Extended_Pictographic`) have values of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Word {
@@ -31,20 +31,20 @@ pub(super) enum Word {
     PictographLetter,
 }
 
-/// A set of `Word` values, one bit each.
+/// A set of `Word` values, one bit for each value.
 type Words = u32;
 
-/// The letters that the rules call `AHLetter`.
+/// The values that the rules call `AHLetter`.
 const LETTERS: Words = set(&[Word::ALetter, Word::PictographLetter, Word::HebrewLetter]);
 const NUMERIC: Words = set(&[Word::Numeric]);
 const HEBREW: Words = set(&[Word::HebrewLetter]);
 const KATAKANA: Words = set(&[Word::Katakana]);
 const CONNECTORS: Words = set(&[Word::ExtendNumLet]);
-/// Characters that WB4 ignores.
+/// The values that WB4 ignores.
 const IGNORED: Words = set(&[Word::Extend, Word::Format, Word::Zwj]);
 const NEWLINES: Words = set(&[Word::CR, Word::LF, Word::Newline]);
 const PICTOGRAPHS: Words = set(&[Word::Pictograph, Word::PictographLetter]);
-/// The punctuation that does not separate two letters, and two digits.
+/// The punctuation that does not separate two letters, and the punctuation that does not separate two digits.
 const WITHIN_LETTERS: Words = set(&[Word::MidLetter, Word::MidNumLet, Word::SingleQuote]);
 const WITHIN_NUMBERS: Words = set(&[Word::MidNum, Word::MidNumLet, Word::SingleQuote]);
 
@@ -64,7 +64,7 @@ impl Word {
         set >> self as u32 & 1 == 1
     }
 
-    /// The values that continue a word directly after this value: WB5, 8, 9, 10, 13, 13a, 13b.
+    /// Returns the values that continue a word directly after this value: WB5, 8, 9, 10, 13, 13a, 13b.
     const fn continued_by(self) -> Words {
         match self {
             Self::ALetter | Self::PictographLetter | Self::HebrewLetter | Self::Numeric => {
@@ -76,7 +76,7 @@ impl Word {
         }
     }
 
-    /// The values that, if they follow `punctuation`, keep it in the word of this value: WB6, 7, 7b, 7c, 11, 12.
+    /// Returns the values for which this value, `punctuation` and the value form one word: WB6, 7, 7b, 7c, 11, 12.
     const fn bridged_to(self, punctuation: Self) -> Words {
         if self.is_in(LETTERS) && punctuation.is_in(WITHIN_LETTERS) {
             LETTERS
@@ -90,9 +90,9 @@ impl Word {
     }
 }
 
-/// The segments of `text` between word boundaries: words, punctuation, space. Linear time.
+/// Returns the segments of `text` between word boundaries: words, punctuation and space. Takes linear time.
 ///
-/// One case departs from the rules, for compatibility with the first indexes: a pictograph after a joiner (U+200D, rule
+/// Departs from the rules in one case, for compatibility with the first indexes: a pictograph after a joiner (U+200D, rule
 /// 3c) is never treated as a letter, and punctuation before the joiner stays in the word. So in `a\u{200d}ℹb` a word ends
 /// before `b`, although `ℹ` is a letter, and `a:\u{200d}😀` is one segment.
 pub(in crate::cut) fn words(text: &str) -> impl Iterator<Item = &str> {
@@ -103,12 +103,12 @@ fn end_of(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let ((first, _), mut at) = traits_at(text, start);
     if first.is_in(NEWLINES) {
-        // WB3, 3a.
+        // A newline is a segment of its own, and so is CR LF (WB3, 3a).
         return at + usize::from(first == Word::CR && bytes.get(at) == Some(&b'\n'));
     }
-    // The character before `at`, and the last one that WB4 does not ignore.
+    // `neighbour` is the character before `at`, and `before` is the last character that WB4 does not ignore.
     let (mut neighbour, mut before) = (first, first);
-    // Whether the last regional indicator has no partner yet: WB15, 16.
+    // Whether the last regional indicator has no partner yet (WB15, 16).
     let mut flag = first == Word::RegionalIndicator;
     while at < bytes.len() {
         if before.is_in(LETTERS | NUMERIC | CONNECTORS) {
@@ -150,9 +150,9 @@ fn end_of(text: &str, start: usize) -> usize {
     at
 }
 
-/// The first character from `at` on that rule WB4 does not ignore, and the start of the next one. Returns `Pictograph`
-/// for any pictograph after a joiner, which rule 3c keeps in the word, and `None` for another pictograph that is not a
-/// letter.
+/// Returns the first character from `at` on that rule WB4 does not ignore, and the offset after it. Any pictograph after a
+/// joiner is returned as `Pictograph`, which rule 3c keeps in the word. Returns `None` if there is no such character, or if
+/// it is a pictograph that neither follows a joiner nor is a letter.
 fn after_ignored(text: &str, mut at: usize) -> Option<(Word, usize)> {
     let mut neighbour = Word::Other;
     while at < text.len() {

@@ -1,9 +1,9 @@
-//! NFKC (UAX #15), and the removal of marks, with tables of our own. Only stretches that may not be in normal form are
-//! processed.
+//! Converts text to NFKC (UAX #15) and removes marks, with tables that are part of this crate. Only stretches of text that
+//! may not be in the normal form are processed.
 //!
-//! [`tables`] has the decompositions, compositions and combining classes of one version of Unicode, which is named in the
-//! parameters of an index. Later versions assign more characters but never change the normal form of assigned ones.
-//! Characters that this version does not assign are never changed, even if newer libraries have data for them.
+//! [`tables`] has the decompositions, compositions and combining classes of one version of Unicode, which is stored in the
+//! parameters of an index. Later versions assign more characters but never change the normal form of assigned characters. A
+//! character that this version does not assign is never changed, even if newer libraries have data for it.
 
 mod canonical;
 mod tables;
@@ -23,22 +23,22 @@ use tables::{
     ENDS, TRAIT_BITS, TRAIT_BLOCK_OF, TRAIT_BLOCKS, TRAITS,
 };
 
-/// Working memory: the normal form of a text, and the characters of a stretch with their combining classes.
+/// Scratch memory: the normal form of a text, and the characters of a stretch with their combining classes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CutScratch {
     text: String,
     stretch: Vec<(u8, char)>,
 }
 
-/// Returns the text in NFKC: `text` itself if it is in NFKC already, otherwise the copy in `work`.
+/// Returns the text in NFKC: `text` itself if it is already in NFKC, otherwise the copy in `work`.
 ///
-/// A character of combining class 0 that never changes and never composes with a character before it can be normalised
-/// independently of the text before it. Most characters are of this kind, including all of ASCII. The text is split
-/// before each of them. A stretch of one such character and the text up to the next is normalised only if it may not
-/// be in NFKC. Time is linear except for long runs of marks, which are sorted.
+/// The text is split before each character that can be normalised independently of the text before it. This is a character
+/// of combining class 0 that never changes and never composes with a previous character. Most characters are of this kind,
+/// including all of ASCII. A *stretch* is one such character and the text up to the next; it is normalised only if it may
+/// not be in NFKC. Takes linear time, except for long runs of marks, which are sorted.
 ///
-/// Fills `pieces`, if it is given, with the origins of the parts of the result. For this, a stretch is also split before
-/// each character that decomposes to a starter that never composes with a character before it.
+/// If `pieces` is given, fills it with the positions of the pieces in both texts. For this purpose, a stretch is also split
+/// before each character whose decomposition begins with a starter that never composes with a previous character.
 pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Option<&mut Pieces>) -> &'a str {
     let CutScratch { text: normal, stretch } = work;
     let bytes = text.as_bytes();
@@ -46,7 +46,7 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Opti
     if let Some(pieces) = &mut pieces {
         pieces.clear();
     }
-    // The text before `copied` is in `normal`; the current stretch begins at `start`.
+    // The text before `copied` is already in `normal`. The current stretch begins at `start`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let mut class = 0;
     while at < bytes.len() {
@@ -89,8 +89,9 @@ pub(super) fn nfkc<'a>(text: &'a str, work: &'a mut CutScratch, mut pieces: Opti
     normal
 }
 
-/// Appends to `normal` the text from `copied` on and the normalised `stretch`. The stretch is normalised as a whole, or
-/// piece by piece if pieces are requested. A piece begins with each character for which `begins` returns true.
+/// Appends to `normal` the text from `copied` to the stretch at `places`, and then the rewritten stretch. The stretch is
+/// rewritten as a whole, or, if `pieces` is given, piece by piece. A piece begins at each character for which `begins`
+/// returns true.
 fn push_pieces(
     (text, copied, places): (&str, usize, Range<usize>),
     pieces: Option<&mut Pieces>,
@@ -119,7 +120,7 @@ fn push_pieces(
     }
 }
 
-/// Appends the NFKC of `text` to `normal`, by the definition: decomposes, sorts by class, composes.
+/// Appends the NFKC of `text` to `normal` by the definition: decomposes, sorts by combining class, composes.
 fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut String) {
     stretch.clear();
     for c in text.chars() {
@@ -128,12 +129,12 @@ fn push_normalised(text: &str, stretch: &mut Vec<(u8, char)>, normal: &mut Strin
     push_composed(stretch, normal);
 }
 
-/// The flags of characters that may change when marks are removed, or that may compose with a character before them.
+/// The flags of characters that may change when marks are removed, or that may compose with a previous character.
 const TOUCHED: u8 = NOT_NFC | MAY_JOIN | MARK | MARKED | SHIFTS;
 
-/// Returns the text without characters of the category Mn and in NFC: `text` itself if it is so already, otherwise the
-/// copy in `work`. The decomposed text without its marks is composed again. `pieces` as for [`nfkc`]; a mark is in the
-/// piece of the character before it.
+/// Returns the text without the characters of the category Mn, in NFC: `text` itself if it already has this form, otherwise
+/// the copy in `work`. The text is decomposed, the marks are removed, and the result is composed. `pieces` is filled as by
+/// [`nfkc`]; a removed mark belongs to the piece of the character before it.
 pub(super) fn without_marks<'a>(
     text: &'a str,
     work: &'a mut CutScratch,
@@ -144,7 +145,7 @@ pub(super) fn without_marks<'a>(
     if let Some(pieces) = &mut pieces {
         pieces.clear();
     }
-    // As in `nfkc`.
+    // These variables are used as in `nfkc`.
     let (mut copied, mut start, mut at) = (0, 0, 0);
     let bytes = text.as_bytes();
     while at < bytes.len() {
@@ -189,18 +190,18 @@ pub(super) fn without_marks<'a>(
     unmarked
 }
 
-/// The forms in which a text has letters with marks.
+/// The forms of letters with marks that occur in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Letters {
-    /// The text has letters with marks that are one character, as in NFC: `é`, `й`, `が`, `각`.
+    /// Some letters with marks are a single character, as in NFC: `é`, `й`, `が`, `각`.
     pub composed: bool,
-    /// NFC would change the text, because some letters with marks are several characters.
+    /// Some letters with marks are several characters, so that NFC would change the text.
     pub decomposed: bool,
 }
 
-/// Determines the forms in which a text has letters with marks.
+/// Determines the forms of letters with marks that occur in a text.
 ///
-/// Linear time: each character beyond ASCII is looked up in a table. Allocates no memory for a text in NFC.
+/// Takes linear time: each non-ASCII character is looked up in a table. Allocates no memory for a text in NFC.
 #[must_use]
 pub fn letters(text: &str) -> Letters {
     let mut found = Letters::default();
@@ -237,18 +238,18 @@ pub fn letters(text: &str) -> Letters {
     found
 }
 
-/// Appends the composition of decomposed characters, which are first sorted into canonical order.
+/// Sorts decomposed characters into canonical order and appends their composition.
 fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     for marks in stretch.chunk_by_mut(|a, b| a.0 > 0 && b.0 > 0) {
         marks.sort_by_key(|&(class, _)| class);
     }
-    // The position of the last starter, and the class of the last character that was kept after it.
+    // `starter` is the position of the last starter, and `class_before` the class of the last character kept after it.
     let mut starter: Option<usize> = None;
     let mut class_before = 0;
     let mut kept = 0;
     for i in 0..stretch.len() {
         let (class, c) = stretch[i];
-        // Composition is blocked by a character of the same or a higher class, or by another starter.
+        // A character of the same or a higher class, or another starter, blocks composition.
         if let Some(starter) = starter
             && (starter + 1 == kept || class_before < class)
             && let Some(composed) = composition(stretch[starter].1, c)
@@ -266,12 +267,12 @@ fn push_composed(stretch: &mut [(u8, char)], normal: &mut String) {
     normal.extend(stretch[..kept].iter().map(|&(_, c)| c));
 }
 
-/// The first of the Hangul syllables, which are composed by arithmetic from a leading consonant, a vowel, and optionally
-/// a trailing consonant.
+/// The first Hangul syllable. Syllables are composed by arithmetic from a leading consonant, a vowel and an optional
+/// trailing consonant.
 const SYLLABLE: u32 = 0xac00;
 const LEADING: u32 = 0x1100;
 const VOWEL: u32 = 0x1161;
-/// One less than the first trailing consonant.
+/// The code point before the first trailing consonant.
 const TRAILING: u32 = 0x11a7;
 const VOWELS: u32 = 21;
 const TRAILINGS: u32 = 28;
@@ -317,7 +318,7 @@ fn push_decomposed(c: char, stretch: &mut Vec<(u8, char)>) {
     CHARACTERS[characters].iter().copied().for_each(push);
 }
 
-/// The character that two characters compose to, if any.
+/// Returns the character that two characters compose to, or `None` if they do not compose.
 fn composition(first: char, second: char) -> Option<char> {
     let (a, b) = (first as u32, second as u32);
     let (leading, vowel) = (a.wrapping_sub(LEADING), b.wrapping_sub(VOWEL));
@@ -335,23 +336,23 @@ fn composition(first: char, second: char) -> Option<char> {
     char::from_u32(COMPOSITIONS[found].2)
 }
 
-/// The combining class of a character and the flags that decide whether it may change; 0 for most characters.
+/// Returns the combining class of a character, and the flags that determine whether it may change; 0 for most characters.
 #[inline]
 fn trait_of(c: char) -> u16 {
     TRAITS[usize::from(TRAIT_BLOCKS[place(&TRAIT_BLOCK_OF, TRAIT_BITS, c)])]
 }
 
-/// The flags that decide how a character is written without marks; 0 for most characters.
+/// Returns the flags that determine how a character changes when marks are removed; 0 for most characters.
 #[inline]
 fn flags_of(c: char) -> u8 {
     FLAG_BLOCKS[place(&FLAG_BLOCK_OF, FLAG_BITS, c)]
 }
 
 fn combining_class(c: char) -> u8 {
-    trait_of(c) as u8 // its low eight bits
+    trait_of(c) as u8 // the low eight bits are the class
 }
 
-/// The index of a character's value in the blocks of a table.
+/// Returns the index of a character's value in the blocks of a table.
 #[inline]
 fn place(block_of: &[u8], bits: u32, c: char) -> usize {
     let code = c as usize;

@@ -1,4 +1,5 @@
-//! Compares with the crate `unicode-normalization`, in the version that normalised the text of the first indexes.
+//! Compares normal forms with those of the crate `unicode-normalization`, in the version that was used for the first
+//! indexes.
 
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
@@ -8,8 +9,8 @@ use super::tables::VERSION;
 use super::*;
 use crate::params::UnicodeVersion;
 
-/// Characters of all kinds: ASCII, marks, characters that compose and decompose, Hangul, compatibility characters, and
-/// characters that were assigned late or not at all.
+/// Characters of all kinds: ASCII, marks, characters that compose and decompose, Hangul, compatibility characters,
+/// characters assigned late, and unassigned characters.
 const LETTERS: [char; 40] = [
     'a',
     'e',
@@ -59,7 +60,7 @@ fn check(text: &str, work: &mut CutScratch) {
 }
 
 #[test]
-fn tables_are_of_the_version_of_the_parameters_and_of_the_crate_compared_with() {
+fn unicode_version_of_tables_equals_that_of_the_crate() {
     let (major, minor, update) = VERSION;
     assert_eq!(UnicodeVersion::NORMAL, UnicodeVersion(major, minor, update));
     let compared = unicode_normalization::UNICODE_VERSION;
@@ -75,13 +76,13 @@ fn check_unmarked(text: &str, work: &mut CutScratch) {
 }
 
 #[test]
-fn marks_are_among_the_combining_marks_of_the_crate_and_classes_agree() {
+fn marks_and_combining_classes_agree_with_the_crate() {
     let marks = |wanted: bool| {
         ('\0'..=char::MAX)
             .filter(move |&c| is_combining_mark(c) && (flags_of(c) & MARK != 0) == wanted)
             .count()
     };
-    // Mn is most of M, and no characters outside of M are in it.
+    // The category Mn contains most characters of M, and no others.
     assert!(marks(true) > 2000 && marks(false) < 600, "{} and {}", marks(true), marks(false));
     assert!(('\0'..=char::MAX).all(|c| flags_of(c) & MARK == 0 || is_combining_mark(c)));
     for (c, is_mark) in [
@@ -103,7 +104,7 @@ fn marks_are_among_the_combining_marks_of_the_crate_and_classes_agree() {
 }
 
 #[test]
-fn every_character_without_marks_is_what_the_crate_decomposes_and_composes() {
+fn removing_marks_around_every_character_equals_the_definition() {
     let mut work = CutScratch::default();
     for c in '\0'..=char::MAX {
         check_unmarked(&format!("{c}"), &mut work);
@@ -113,7 +114,7 @@ fn every_character_without_marks_is_what_the_crate_decomposes_and_composes() {
 }
 
 #[test]
-fn every_three_letters_without_marks_have_the_form_of_the_crate() {
+fn removing_marks_from_every_three_letters_equals_the_definition() {
     let mut work = CutScratch::default();
     for a in LETTERS {
         for b in LETTERS {
@@ -133,7 +134,7 @@ fn text_without_marks_is_not_copied() {
 }
 
 #[test]
-fn every_character_alone_between_letters_and_among_marks_has_the_normal_form_of_the_crate() {
+fn nfkc_around_every_character_equals_that_of_the_crate() {
     let mut work = CutScratch::default();
     for c in '\0'..=char::MAX {
         check(&format!("{c}"), &mut work);
@@ -143,7 +144,7 @@ fn every_character_alone_between_letters_and_among_marks_has_the_normal_form_of_
 }
 
 #[test]
-fn every_pair_that_composes_does_so_before_and_after_marks() {
+fn nfkc_of_composing_pairs_equals_that_of_the_crate() {
     let mut work = CutScratch::default();
     for &(a, b, composed) in &COMPOSITIONS {
         let [a, b, composed] = [a, b, composed].map(|code| char::from_u32(code).unwrap());
@@ -169,7 +170,7 @@ fn every_pair_that_composes_does_so_before_and_after_marks() {
 }
 
 #[test]
-fn every_three_of_the_letters_have_the_normal_form_of_the_crate() {
+fn nfkc_of_every_three_letters_equals_that_of_the_crate() {
     let mut work = CutScratch::default();
     for a in LETTERS {
         for b in LETTERS {
@@ -181,7 +182,7 @@ fn every_three_of_the_letters_have_the_normal_form_of_the_crate() {
 }
 
 #[test]
-fn text_in_order_is_not_copied() {
+fn text_already_in_nfkc_is_not_copied() {
     for text in ["", "plain ASCII", "Élève «déjà» 東京 — naïve 가나", "ẹ\u{35b}x\u{e0fff}"] {
         let mut work = CutScratch::default();
         assert_eq!(nfkc(text, &mut work, None).as_ptr(), text.as_ptr(), "{text}");
@@ -190,7 +191,7 @@ fn text_in_order_is_not_copied() {
 }
 
 #[test]
-fn letters_are_composed_or_decomposed() {
+fn composed_and_decomposed_letters_are_detected() {
     let of = |text| {
         let Letters { composed, decomposed } = letters(text);
         (composed, decomposed)
@@ -212,7 +213,7 @@ fn letters_are_composed_or_decomposed() {
 
 proptest! {
     #[test]
-    fn letters_are_decomposed_where_nfc_of_the_crate_changes_the_text(
+    fn letters_are_decomposed_if_nfc_changes_the_text(
         letters_of in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..16),
     ) {
         let text: String = letters_of.into_iter().collect();
@@ -221,7 +222,7 @@ proptest! {
     }
 
     #[test]
-    fn letters_in_any_order_have_the_normal_form_of_the_crate(
+    fn nfkc_of_random_letters_equals_that_of_the_crate(
         letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
     ) {
         let text: String = letters.into_iter().collect();
@@ -230,7 +231,7 @@ proptest! {
     }
 
     #[test]
-    fn letters_without_marks_in_any_order_have_the_form_of_the_crate(
+    fn removing_marks_from_random_letters_equals_the_definition(
         letters in prop::collection::vec(prop::sample::select(&LETTERS[..]), 0..24),
     ) {
         let text: String = letters.into_iter().collect();
@@ -238,7 +239,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_has_the_normal_form_of_the_crate(text in any::<String>()) {
+    fn nfkc_of_any_text_equals_that_of_the_crate(text in any::<String>()) {
         check(&text, &mut CutScratch::default());
     }
 }

@@ -1,0 +1,111 @@
+//! Compares a sample of documents with all documents by brute force, to check the results of `twindex dedup`.
+//!
+//! ```sh
+//! cargo run --release -p twindex-tools --example sampled -- documents.jsonl.zst 50000 0.8 > near.tsv
+//! ```
+//!
+//! Reads JSON lines with the fields `id` and `text` (also `.zst`) twice: one in so many documents is in the sample. Prints
+//! each pair of a document of the sample and another one whose resemblance is the threshold or more: both numbers (of
+//! lines, from 0), and the sizes of the intersection and the union of their sets of shingles of five words. Words are
+//! separated by spaces. Then prints a line `sampled`, with the numbers of the documents of the sample.
+
+use std::collections::{HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Words of a shingle.
+const WIDTH: usize = 5;
+
+#[derive(serde::Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    text: std::borrow::Cow<'a, str>,
+}
+
+/// Returns whether a document is in the sample.
+fn is_sampled(number: u64, every: u64) -> bool {
+    xxh3_64(&number.to_le_bytes()).is_multiple_of(every)
+}
+
+/// Replaces `set` with the hashes of the distinct shingles of a text.
+fn shingles(text: &str, ends: &mut Vec<(usize, usize)>, set: &mut Vec<u64>) {
+    ends.clear();
+    set.clear();
+    let base = text.as_ptr() as usize;
+    ends.extend(text.split(' ').filter(|word| !word.is_empty()).map(|word| {
+        let start = word.as_ptr() as usize - base;
+        (start, start + word.len())
+    }));
+    let width = WIDTH.min(ends.len().max(1));
+    set.extend(ends.windows(width).map(|words| xxh3_64(&text.as_bytes()[words[0].0..words[width - 1].1])));
+    set.sort_unstable();
+    set.dedup();
+}
+
+fn each_line(
+    path: &str,
+    mut each: impl FnMut(u64, &str) -> io::Result<()>,
+) -> Result<(), Box<dyn std::error::Error>> {
+    let file = File::open(path)?;
+    let mut lines: Box<dyn BufRead> = if path.ends_with(".zst") {
+        Box::new(BufReader::with_capacity(1 << 20, zstd::Decoder::new(file)?))
+    } else {
+        Box::new(BufReader::with_capacity(1 << 20, file))
+    };
+    let (mut line, mut number) = (String::new(), 0);
+    while lines.read_line(&mut line)? > 0 {
+        each(number, &line)?;
+        number += 1;
+        line.clear();
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [path, every, threshold] = arguments.as_slice() else {
+        return Err("expected FILE EVERY THRESHOLD".into());
+    };
+    let (every, threshold): (u64, f64) = (every.parse()?, threshold.parse()?);
+    let (mut ends, mut set) = (Vec::new(), Vec::new());
+    // For each shingle of the sample, the documents of the sample that have it.
+    let mut having: HashMap<u64, Vec<u32>> = HashMap::new();
+    let mut sampled: Vec<(u64, usize)> = Vec::new();
+    each_line(path, |number, line| {
+        if is_sampled(number, every) {
+            let parsed: Line<'_> = serde_json::from_str(line)?;
+            shingles(&parsed.text, &mut ends, &mut set);
+            for &shingle in &set {
+                having.entry(shingle).or_default().push(sampled.len() as u32);
+            }
+            sampled.push((number, set.len()));
+        }
+        Ok(())
+    })?;
+    let mut out = BufWriter::new(io::stdout().lock());
+    let mut shared = vec![0_usize; sampled.len()];
+    let mut touched = HashSet::new();
+    each_line(path, |number, line| {
+        let parsed: Line<'_> = serde_json::from_str(line)?;
+        shingles(&parsed.text, &mut ends, &mut set);
+        for &sample in set.iter().filter_map(|shingle| having.get(shingle)).flatten() {
+            shared[sample as usize] += 1;
+            touched.insert(sample);
+        }
+        for sample in touched.drain() {
+            let (of, length) = sampled[sample as usize];
+            let both = std::mem::take(&mut shared[sample as usize]);
+            let either = length + set.len() - both;
+            if of != number && both as f64 >= threshold * either as f64 {
+                writeln!(out, "{of}\t{number}\t{both}\t{either}")?;
+            }
+        }
+        Ok(())
+    })?;
+    let numbers: Vec<String> = sampled.iter().map(|(number, _)| number.to_string()).collect();
+    writeln!(out, "sampled\t{}", numbers.join("\t"))?;
+    out.flush()?;
+    Ok(())
+}
