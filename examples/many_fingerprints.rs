@@ -83,7 +83,10 @@ impl Questions {
         let fingerprints = stored.iter().map(|stored| {
             let bits = random.next() % 4;
             Fingerprint(
-                stored.map_or_else(|| random.next(), |position| flip(at(position), bits, &mut random)),
+                match stored {
+                Some(position) => flip(at(*position), bits, &mut random),
+                None => random.next(),
+            },
             )
         });
         let fingerprints = fingerprints.collect();
