@@ -82,12 +82,10 @@ impl Questions {
             (0..queries).map(|query| query.is_multiple_of(2).then(|| random.next() % count)).collect();
         let fingerprints = stored.iter().map(|stored| {
             let bits = random.next() % 4;
-            Fingerprint(
-                match stored {
+            Fingerprint(match stored {
                 Some(position) => flip(at(*position), bits, &mut random),
                 None => random.next(),
-            },
-            )
+            })
         });
         let fingerprints = fingerprints.collect();
         Self { fingerprints, stored }

@@ -4,7 +4,7 @@
 //! cargo run --release -p twindex-tools --example sampled -- documents.jsonl.zst 50000 0.8 > near.tsv
 //! ```
 //!
-//! Reads JSON lines with the fields `id` and `text` (also `.zst`) twice: one in so many documents is in the sample. Prints
+//! Reads JSON lines with the fields `id` and `text` (also `.zst`) twice. On average every n-th document is in the sample. Prints
 //! each pair of a document of the sample and another one whose resemblance is the threshold or more: both numbers (of
 //! lines, from 0), and the sizes of the intersection and the union of their sets of shingles of five words. Words are
 //! separated by spaces. Then prints a line `sampled`, with the numbers of the documents of the sample.
