@@ -615,8 +615,9 @@ class Dedup:
 
     @property
     def capped_shingles(self) -> int:
-        """With pairs="all" or clusters="components", the number of shingles in the prefixes of more than `cap` texts.
-        Not all pairs of these texts are compared, so pairs may be missing; a warning is issued."""
+        """Number of shingles whose posting list in the prefix filter exceeds `cap` texts. These texts are not compared
+        all with all, so pairs may be missing. If it is above 0, a warning is issued. Always 0 unless pairs="all" or
+        clusters="components"."""
 
     @property
     def cap(self) -> int:

@@ -236,7 +236,8 @@ pub struct SegmentQueries {
 }
 
 impl SegmentQueries {
-    /// Returns queries for everything that the undamaged segment stores, and searches within `radii`.
+    /// Returns queries for every key, fingerprint, band key and set in the undamaged segment. Fingerprints are searched
+    /// within each Hamming distance in `radii`.
     pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
         let mut keys = Vec::new();
         segment.for_each_key(|_, key| keys.push(key.to_buf())).unwrap();

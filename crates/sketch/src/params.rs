@@ -367,8 +367,8 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     fields
 }
 
-/// Returns the field for sets if they are kept, otherwise `None`, so that digests made before this field was introduced stay
-/// valid.
+/// Returns the parameter field `sets` if `kept` is true, otherwise `None`, so that digests made before this field was
+/// introduced stay valid.
 #[must_use]
 pub fn sets_field(kept: bool) -> Option<(&'static str, String)> {
     kept.then(|| ("sets", "kept".to_string()))

@@ -101,8 +101,7 @@ fn votes(hashes: &[u64]) -> Fingerprint {
             ones.add(0, [hash]);
         }
     }
-    // The votes for 1 minus the votes for 0 are twice the votes for 1 minus all votes. The difference is positive if and
-    // only if the votes for 1 exceed half of all votes, rounded down.
+    // With n hashes and v votes for 1, the bit is 1 if v - (n - v) > 0, which is v > floor(n / 2).
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 

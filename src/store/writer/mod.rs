@@ -219,7 +219,7 @@ impl Writer {
     /// ([`set_stalls`](Self::set_stalls)); in a batch larger than a memtable they use at most four times this size. The
     /// minimum is one row and one byte, the maximum 2^26 rows and 256 MiB.
     ///
-    /// A large memtable makes opening after a kill slower, because its rows are read from the logs again: about 1.2
+    /// A large memtable makes opening after a crash slower, because its rows are read from the logs again: about 1.2
     /// microseconds per document with 20 bands. A small memtable produces more segments, and every query and every `admit`
     /// searches all of them. It also causes more merges: each time the size is divided by 4, merges write each document once
     /// more.

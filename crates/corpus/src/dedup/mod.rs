@@ -150,7 +150,7 @@ pub struct Dedup {
     /// with the same results, byte for byte. The journal is a folder next to `out`, `.OUT.twindex-resume`, which is
     /// removed once the results are at `out`. Inputs must be files and folders, since a pipe cannot be read again.
     pub resume: bool,
-    /// How near documents are found.
+    /// The algorithm that finds near-duplicates.
     pub method: Method,
     /// The similarity measure of two documents. Default: [`NearMeasure::Resemblance`].
     pub near: NearMeasure,

@@ -210,9 +210,11 @@ pub struct TextsResult {
     /// In sorted order, each removed text with its kept text and their resemblance; or, if requested, all pairs of near
     /// texts, the smaller index first, with their resemblance.
     pub pairs: Vec<(u32, u32, f64)>,
-    /// Number of shingles that occur in more than `cap` texts. If it is not 0, near pairs may be missing.
+    /// Number of shingles whose posting list in the prefix filter exceeds `cap` texts. If it is above 0, near pairs may be
+    /// missing.
     pub capped_shingles: u64,
-    /// The cap on pairing: if more than this number of texts contain a shingle, not all of their pairs are compared.
+    /// The cap on posting lists: if a shingle is in the prefixes of more than this number of texts, not all pairs of these
+    /// texts are compared.
     pub cap: u64,
     /// With [`NearMeasure::Containment`]: the texts of the history that a later, kept text contains, each with that
     /// text and the contained share.

@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_bytes_are_shown_as_one_character_and_still_compared() {
+    fn invalid_bytes_are_shown_as_replacement_characters_and_different_bytes_stay_distinct() {
         for (from, wanted, lossy) in [
             (&b"f\xfcr"[..], Some("f\u{fffd}r"), true),
             (b"f\xe4\xb8r\xff\xfe", Some("f\u{fffd}r\u{fffd}\u{fffd}"), true),

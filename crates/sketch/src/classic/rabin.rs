@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn small_polynomials_without_divisors_are_irreducible() {
+    fn is_irreducible_matches_a_sieve_up_to_degree_11() {
         // Marks all products of two polynomials of degree at least 1, up to degree 11: these are all reducible polynomials.
         let mut reducible = vec![false; 1 << 12];
         for a in 2..1_u128 << 11 {

@@ -151,8 +151,7 @@ impl EvalArgs {
         pairs_within(&snapshot, None, self.within.unwrap_or(10), resources, |a, b, distance| {
             first.clear();
             second.clear();
-            // Writes keys as in a table: keys are compared in their printed form, because an index may have numbers as
-            // keys.
+            // Writes the keys as text, as in a table of pairs, because an index may have integer keys.
             for (name, place) in [(&mut first, a), (&mut second, b)] {
                 write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
             }
