@@ -290,7 +290,7 @@ class Hit:
         """The share of this document that the query document contains; computed as `query_in_hit`."""
 
 class Admitted:
-    """The result of admitting a document."""
+    """The result of `admit`, which compares a document with the index and adds it."""
 
     __match_args__ = ("outcome", "near")
 

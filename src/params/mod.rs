@@ -58,7 +58,7 @@ pub struct SimhashParams {
 pub struct Params {
     /// The kind of the index's keys.
     pub key: KeyKind,
-    /// How a text is split into shingles.
+    /// The rules for splitting a text into shingles.
     pub shingling: Shingling,
     /// Parameters of fingerprints and permutation tables; `None` if the index stores none.
     pub simhash: Option<SimhashParams>,

@@ -44,7 +44,7 @@ pub struct Index {
 pub(super) struct SharedIndex {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
-    /// How segment files are read: mapped, or with read calls.
+    /// The method of reading segment files: by maps, or with read calls.
     pub(super) access: Access,
     /// The last published state, used by new snapshots. A commit replaces the whole state.
     pub(super) published: RwLock<Arc<State>>,

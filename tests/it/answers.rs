@@ -29,7 +29,7 @@ use crate::support::random::Random;
 const PROBES: [Option<Probe>; 4] =
     [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
 
-/// How queries are run.
+/// The number of queries that are run together, and whether each runs to its end.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     /// One query at a time; matches are looked up in the posting lists of their fingerprints.

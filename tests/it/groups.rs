@@ -642,7 +642,7 @@ struct Stored {
     stamp: Option<u64>,
 }
 
-/// How many histories and operations the test runs.
+/// The number of histories and operations that the test runs.
 #[derive(Clone, Copy)]
 struct Plan {
     operations: usize,

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use twindex_corpus::tsv;
 
-/// How the fields of a column are converted to JSON values.
+/// The conversion of the fields of a column to JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A key or another string. Invalid UTF-8 is escaped as in the table.

@@ -11,8 +11,8 @@ use twindex::sketch::{Cutter, Units};
 
 use crate::error::InvalidOptions;
 
-/// How texts are split into shingles. An option that is not set has its default value in a new index, and the value of
-/// the index in an existing one.
+/// Options for splitting texts into shingles. An option that is not set has its default value in a new index, and the value
+/// of the index in an existing one.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
     /// The tokenizer. Default: words. [`Tokens::Features`] is not allowed, since features do not come from texts.

@@ -39,8 +39,8 @@ const GUESSES: usize = 4;
 /// The reference number of a set without a reference.
 pub(super) const NO_REFERENCE: u32 = u32::MAX;
 
-/// Reference sets for delta encoding, found by anchors. Several threads can [encode](Self::encode) sets while another
-/// thread adds references.
+/// Reference sets for delta encoding, found by anchors: hashes that similar sets most likely share. Several threads can
+/// [encode](Self::encode) sets while another thread adds references.
 #[derive(Debug, Default)]
 pub struct ReferenceSets {
     anchors_seen: AnchorTable,

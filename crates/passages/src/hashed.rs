@@ -28,7 +28,7 @@ pub(crate) fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Whether runs are compared by their tokens or by their bytes.
+/// The criterion for equal runs of words: their tokens or their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exact {
     /// Runs are equal if their tokens are equal.

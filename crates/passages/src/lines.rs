@@ -37,7 +37,7 @@ pub struct Grams {
     shape: WordCounting,
 }
 
-/// How the words of a line are counted.
+/// The rule for counting the words of a line.
 #[derive(Clone, Copy, Debug)]
 enum WordCounting {
     /// Lines are runs of tokens. A line has this number of words for its first t-gram, and one more for each further

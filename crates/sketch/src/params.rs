@@ -31,7 +31,7 @@ pub const BOTTOM_MAX: u16 = 4096;
 /// Maximum number of hashes in a 0-mod-m sketch. If a document has more, the least are kept.
 pub const MODULAR_MAX: usize = 65_535;
 
-/// How many votes a shingle has in the simhash of a document.
+/// The number of votes that a shingle has in the simhash of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SimhashWeights {
@@ -190,7 +190,7 @@ impl MinhashParams {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SketchParams {
-    /// How text is split into shingles.
+    /// The rules for splitting a text into shingles.
     pub shingling: Shingling,
     /// The votes of shingles in the fingerprint. With `None`, no fingerprint is computed.
     pub simhash: Option<SimhashWeights>,

@@ -690,7 +690,7 @@ impl QueryArgs {
         })
     }
 
-    /// Finds the documents that share a band with a sketch and whose resemblance, counted on texts, reaches the
+    /// Finds the documents that share a band with a sketch and whose exact resemblance, computed from the texts, reaches the
     /// threshold.
     fn counted(
         &self,
@@ -703,7 +703,7 @@ impl QueryArgs {
         let mut answers = twindex::Answers::default();
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
-        // Candidates of any estimated resemblance are taken; their resemblance is counted below.
+        // Takes candidates of any estimated resemblance; the exact resemblance is computed below.
         for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;

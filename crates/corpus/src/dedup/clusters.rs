@@ -356,7 +356,7 @@ struct FarthestGroup {
     group: u64,
 }
 
-/// Value of a cluster for which no group was found: above any resemblance.
+/// Marks a cluster for which no group was found; above any resemblance.
 const NONE: f64 = 2.0;
 
 /// Splits components of more than `max` documents. Scans the groups in input order: a group that is not yet in a

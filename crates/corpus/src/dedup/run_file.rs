@@ -38,7 +38,7 @@ pub(super) struct RunFile {
     /// The field of the number that decides which document is kept.
     #[serde(default)]
     keep_field: Option<String>,
-    /// The field whose value compared documents must share.
+    /// The field whose value two documents must share to be compared.
     #[serde(default)]
     inside: Option<String>,
     /// The weights of shingles; `None` if all weights are equal.

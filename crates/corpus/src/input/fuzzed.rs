@@ -95,7 +95,8 @@ struct Outcome {
     documents: Vec<Document>,
     counts: Counts,
     error: Option<String>,
-    /// Whether a bad record ended the reading. Records after it in its chunk are then counted, too.
+    /// Whether a bad record ended the reading. The records after it in its chunk are then counted although they are not
+    /// returned.
     by_bad: bool,
     /// The error of writing the documents again, if any.
     unkept: Option<String>,

@@ -64,7 +64,7 @@ fn unescaped(written: &[u8]) -> Vec<u8> {
     all
 }
 
-/// How to parse the records of a file whose folder names have some of the requested fields.
+/// The requested fields in the folder names of a file, and the parser for the other fields, which are in its records.
 #[derive(Clone, Debug)]
 pub(super) struct Partitioned {
     /// The parser for the fields in the records.
@@ -232,7 +232,7 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
     (attached, PartitionValues { value, stamp, number, inside, url })
 }
 
-/// How to parse the records of the file that was used last.
+/// The parser for the records of the file that was used last.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
