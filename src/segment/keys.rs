@@ -22,7 +22,7 @@ pub struct LiveKeys<'a> {
 }
 
 impl<'a> LiveKeys<'a> {
-    /// Iterates over all keys except those of the documents in `deleted`.
+    /// Iterates over all keys except the keys of the documents in `deleted`.
     #[must_use]
     pub fn new(segment: &'a Segment, deleted: Option<&'a RoaringBitmap>) -> Self {
         Self { segment, deleted: deleted.filter(|deleted| !deleted.is_empty()), next: 0 }

@@ -356,7 +356,7 @@ impl Entries<'_> {
         let name = design::decode(file.read(&named, 0..named.length)?);
         let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
         let count = design.tables.len() as u16;
-        // A table with hot buckets has a hot section. Whether such a section is missing is checked only by `verify`.
+        // A table with hot buckets has a hot section. Only `verify` checks whether a hot section is missing.
         let mut hot_sections = vec![None; count.into()];
         for index in 1..=count {
             if file.sections().iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {

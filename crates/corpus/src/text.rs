@@ -1,5 +1,5 @@
-//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with those of an
-//! existing one.
+//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with the parameters of
+//! an existing one.
 
 use std::fs;
 use std::path::{Path, PathBuf};

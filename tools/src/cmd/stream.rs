@@ -359,7 +359,7 @@ impl StreamArgs {
         } else {
             for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
-        // Documents admitted before a bad record are committed, and their lines are printed.
+        // Documents that were added before a bad record are committed, and their lines are printed.
         let last = admitting.commit();
         let AdmittedLines {
             new, duplicates, known, expired, contained, empty, commits, longest, out, ..

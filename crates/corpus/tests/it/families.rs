@@ -1,5 +1,5 @@
-//! Tests families of near documents that are larger than any cap. With bands and with sketches, the kept documents are
-//! those of the rule; components that would need too many pairs are an error.
+//! Tests families of near documents that are larger than any cap. With bands and with sketches, the kept documents must
+//! follow the leaders rule; components that would need too many pairs are an error.
 
 use std::collections::BTreeMap;
 use std::fs;
