@@ -136,7 +136,7 @@ impl Dedup {
 pub(crate) const WEIGHTS: [(&str, Weights); 3] =
     [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 
-/// How null texts are treated.
+/// The treatment of null texts.
 #[derive(Clone, Copy, PartialEq)]
 enum Nulls {
     Raise,
@@ -279,7 +279,7 @@ pub(crate) fn dedup(
     found.into_columns(py)
 }
 
-/// How the texts are ordered.
+/// The values that determine the order of the texts.
 pub(crate) enum TextOrder {
     Nothing,
     Numbers(Vec<FieldNumber>),

@@ -353,7 +353,7 @@ class Index:
 
     @property
     def payload(self) -> bytes | None:
-        """The payload of the last commit that had one."""
+        """The payload of the last commit that has a payload."""
 
     def sketch(self, text: _Text) -> Sketch:
         """Returns the sketch of one text, computed with the index's parameters."""

@@ -83,7 +83,7 @@ impl Segment {
     /// documents if there is none. O(log n).
     ///
     /// # Errors
-    /// As [`key`](Self::key).
+    /// Same as [`key`](Self::key).
     pub(crate) fn lower_bound(&self, key: Key<'_>, after: bool) -> Result<u32> {
         let (mut low, mut high) = (0, self.documents() as u32);
         while low < high {

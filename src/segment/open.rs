@@ -106,7 +106,7 @@ impl Segment {
     /// Opens a segment as [`open`](Self::open) does, but brings its bytes into memory as `access` specifies.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn open_with(vfs: &dyn Vfs, path: &Path, access: Access) -> Result<Self> {
         let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
         Self::open_file(file, path, access)
@@ -115,7 +115,7 @@ impl Segment {
     /// Opens a segment from bytes in memory. Error messages name `path` as the file.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self> {
         Self::open_file(Box::new(MemoryFile(bytes)), path, Access::default())
     }

@@ -44,7 +44,7 @@ pub(super) struct LiveView {
     pub(super) live: u64,
     /// The number of the last commit.
     pub(super) commit: u64,
-    /// The payload of the last commit that had one.
+    /// The payload of the last commit that has a payload.
     pub(super) payload: Option<Arc<[u8]>>,
     pub(super) time: Time,
 }

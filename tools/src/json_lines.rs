@@ -9,7 +9,7 @@ use twindex_corpus::tsv;
 enum Kind {
     /// A key or another string. Invalid UTF-8 is escaped as in the table.
     Text,
-    /// As [`Kind::Text`], but null if the value is unknown.
+    /// Like [`Kind::Text`], but null if the value is unknown.
     Known,
     /// A key: a number if the index has numbers as keys.
     Digits,

@@ -27,12 +27,12 @@ pub enum RepeatedKeys {
 }
 
 impl RepeatedKeys {
-    /// Returns the handling for commands that skip no documents.
+    /// Returns the treatment for commands that skip no documents.
     pub(crate) fn or_any(self) -> Self {
         if self == Self::Number { self } else { Self::Any }
     }
 
-    /// Returns the handling for lookups by key, in which the first document with a key is used.
+    /// Returns the treatment for lookups by key, in which the first document with a key is used.
     pub(crate) fn or_first(self) -> Self {
         if self == Self::Number { self } else { Self::First }
     }

@@ -254,7 +254,7 @@ impl<'s> Sketching<'s> {
         })
     }
 
-    /// Returns how much of the text sketched last was ignored as boilerplate.
+    /// Returns the amount of text that was ignored as boilerplate in the document sketched last.
     pub(crate) fn left_out(&self) -> LeftOut {
         self.scratch.left_out()
     }

@@ -111,8 +111,8 @@ impl<'a> SetDelta<'a> {
         Self { bits, new }
     }
 
-    /// Whether these words are valid for the reference: the number of bits fits, padding bits are zero, and new elements
-    /// ascend.
+    /// Returns whether these words are valid for the reference: the number of bits fits, padding bits are zero, and new
+    /// elements ascend.
     pub(super) fn fit(self, reference: &ReferenceSet) -> bool {
         let (elements, word) = (reference.elements.len(), u64::BITS as usize);
         let padding =

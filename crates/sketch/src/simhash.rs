@@ -52,7 +52,7 @@ pub fn simhash(hashes: &[u64]) -> Fingerprint {
     simhash_at(Level::chosen(), hashes)
 }
 
-/// As [`simhash`], using the instructions of `level`, for tests and measurements. The level does not change the result.
+/// Like [`simhash`], using the instructions of `level`, for tests and measurements. The level does not change the result.
 #[must_use]
 pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     level.run(

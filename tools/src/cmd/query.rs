@@ -438,8 +438,8 @@ impl QueryArgs {
         Err(Usage::new(why).into())
     }
 
-    /// Returns the smallest resemblance of hits, `None` if hits are not found by verified resemblance, and how
-    /// resemblance is verified. Returns an error if the index does not store the required data.
+    /// Returns the smallest resemblance of hits (`None` if hits are not found by verified resemblance), and the method that
+    /// verifies resemblance. Returns an error if the index does not store the required data.
     fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<VerifiedBy>)> {
         let near = match (self.within, self.fingerprints.is_some(), self.resembling) {
             (None, false, None) => params.near(),

@@ -444,8 +444,8 @@ impl StreamArgs {
         StreamCriteria { options, counts_sets, groups: self.groups }
     }
 
-    /// Returns the near relation of this run, and how resemblance is verified. Returns an error if the index does not
-    /// support it.
+    /// Returns the near relation of this run, and the method that verifies resemblance. Returns an error if the index does
+    /// not support it.
     fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<VerifiedBy>)> {
         let path = self.index.display();
         let named = self.params.near(params)?;
@@ -472,7 +472,7 @@ impl StreamArgs {
     }
 
     /// Opens an existing index after checking that the documents match its parameters, or creates a new one. Also
-    /// returns the near relation and how resemblance is verified.
+    /// returns the near relation and the method that verifies resemblance.
     fn open(&self) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {

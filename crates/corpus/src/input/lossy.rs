@@ -90,7 +90,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
 /// Length in bytes of a `\u` escape.
 const ESCAPE: usize = 6;
 
-/// Returns the surrogate that an escape at the start of `rest` encodes; `None` if there is no such escape.
+/// Returns the lone surrogate that an escape at the start of `rest` encodes; `None` if no such escape starts there.
 fn half(rest: &str) -> Option<u16> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let half = u16::from_str_radix(digits, 16).ok()?;

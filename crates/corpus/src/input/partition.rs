@@ -88,7 +88,8 @@ struct PartitionValues {
 }
 
 impl Partitioned {
-    /// Returns how to parse the records of this file; `None` if its folders have no requested field.
+    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
+    /// has a requested field.
     pub(super) fn of(parser: &Parser, path: &Path) -> Option<Self> {
         let partitions = Partitions::of(path);
         if partitions.0.is_empty() {
@@ -237,7 +238,8 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
 pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
-    /// Returns how to parse the records of this file; `None` if its folders have no requested field.
+    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
+    /// has a requested field.
     pub(super) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {

@@ -177,7 +177,7 @@ impl PassagesOfTexts {
         job
     }
 
-    /// Returns how texts are split into units and hashed.
+    /// Returns the rules by which texts are split into units and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         self.job().how()
     }

@@ -189,7 +189,7 @@ impl Passages {
         }
     }
 
-    /// Returns how documents are split into units and hashed.
+    /// Returns the rules by which documents are split into units and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         let refuse = |why: String| -> anyhow::Result<CutSettings> { Err(InvalidOptions::new(why).into()) };
         if self.input.features {

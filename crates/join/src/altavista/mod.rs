@@ -241,7 +241,7 @@ impl FormedPairs {
     /// number of candidate pairs.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Same as [`for_each`](Self::for_each).
     pub fn common<E: From<Error>>(
         &self,
         sketches: &ShingleSets,

@@ -279,7 +279,7 @@ impl PassageIndex {
         Ok(Matches { document, words, matches })
     }
 
-    /// As [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram
+    /// Like [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram
     /// that occurs in the index, with its first position there, and each other t-gram whose fingerprint `wanted` accepts.
     /// Follows the postings of a fingerprint until the first occurrences of all its t-grams are known.
     ///

@@ -269,7 +269,7 @@ impl Rabin {
         modulus.times(multiply, fingerprint, power)
     }
 
-    /// As [`shifted`](Self::shifted), without special instructions. For small n, appending zero bytes with the tables is
+    /// Like [`shifted`](Self::shifted), without special instructions. For small n, appending zero bytes with the tables is
     /// faster than multiplying.
     #[inline(always)]
     pub(super) fn shifted_by_tables(&self, fingerprint: u64, n: u64) -> u64 {

@@ -194,7 +194,7 @@ impl RecallRow {
         }
     }
 
-    /// Returns the threshold or the radius of the row.
+    /// Returns the threshold or the radius of the row of the table.
     fn at(&self) -> f64 {
         self.threshold.or(self.k.map(f64::from)).unwrap_or(0.0)
     }

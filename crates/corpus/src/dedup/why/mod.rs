@@ -118,7 +118,7 @@ pub enum DocumentStatus {
     Dropped,
 }
 
-/// The reason why a document was removed.
+/// The reason why a document was removed for another document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
@@ -328,7 +328,7 @@ impl Why {
         Ok(own.map(|row| Cluster { row, others, removed }))
     }
 
-    /// Explains a kept document.
+    /// Returns the explanation of a kept document.
     fn stays(
         &self,
         known: &RunDescription,
@@ -349,7 +349,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Explains a document that was removed for another document of the same run.
+    /// Returns the explanation of a document that was removed for another document of the same run.
     fn goes(
         &self,
         known: &RunDescription,
@@ -401,7 +401,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Explains a document that was removed for a document of a history.
+    /// Returns the explanation of a document that was removed for a document of a history.
     fn dropped(
         &self,
         known: &RunDescription,
