@@ -732,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_match_values_from_the_literature() {
+    fn fractions_within_a_radius_match_values_from_the_literature() {
         for (bits, expected) in [(16, 0.0106), (24, 1.4e-4), (32, 1.3e-6)] {
             assert!((share(bits, 3) / expected - 1.0).abs() < 0.03, "{bits}: {}", share(bits, 3));
         }

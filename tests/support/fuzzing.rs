@@ -99,7 +99,7 @@ fn patch(file: &mut [u8], patches: &[u8]) {
 }
 
 /// Patches an undamaged segment, updates its checksums, opens it and runs all queries. If `verify` finds no problem, the
-/// answers must equal those of the undamaged segment.
+/// answers must equal the answers of the undamaged segment.
 pub fn segment_resealed(data: &[u8]) {
     let Some((&which, patches)) = data.split_first() else { return };
     let (sample, seals, questions, answered) = &SAMPLES[usize::from(which) % SAMPLES.len()];

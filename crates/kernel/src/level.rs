@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn level_set_in_the_environment_is_used() {
+    fn simd_level_set_in_the_environment_is_used() {
         // The test run may set the variable; CI sets each level in turn.
         match Level::from_environment() {
             Ok(Some(level)) => assert_eq!(Level::chosen(), level),

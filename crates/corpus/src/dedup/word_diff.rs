@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_turn_one_text_into_the_other_and_are_the_fewest() {
+    fn changes_are_minimal_and_turn_one_text_into_the_other() {
         let mut state = 1_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
