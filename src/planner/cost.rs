@@ -668,7 +668,7 @@ fn manku(rows: u64) -> (u64, u64) {
 }
 
 /// The costs of the method in the paper (Manku, Jain and Das Sarma, WWW 2007, section 3): tables with 8 bytes for each
-/// fingerprint, each probed by all its leading bits.
+/// fingerprint. A probe of a table finds the fingerprints that agree with the query in all leading bits of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
     /// The name of the table design.

@@ -18,7 +18,7 @@ use crate::support::random::Random;
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 2000;
 const PLANTED: u32 = 12;
-/// Number of queries whose results are also compared with those of a scan.
+/// Number of queries whose results are also compared with the results of a scan.
 const SCANNED: usize = 50;
 
 struct Set {

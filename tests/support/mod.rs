@@ -396,7 +396,7 @@ fn words(key: Key<'_>) -> Vec<u64> {
     }
 }
 
-/// The result of comparing the answers of a damaged file with those of the undamaged one.
+/// The result of comparing the answers of a damaged file with the answers of the undamaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// All answers are equal.

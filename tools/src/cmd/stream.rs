@@ -113,7 +113,8 @@ struct StreamReport {
     admitted: u64,
     /// The near relation; null if containment is measured instead.
     near: Option<super::stats::NearRelation>,
-    /// Smallest share of a duplicate that another document contains; null if containment is not measured.
+    /// A document is a duplicate if another document contains at least this share of it; null if containment is not
+    /// measured.
     containment: Option<f64>,
     /// How resemblance was verified; null if resemblance was not used.
     verify: Option<VerifiedBy>,

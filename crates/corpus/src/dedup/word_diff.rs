@@ -27,7 +27,7 @@ pub struct WordDiff {
     pub is_least: bool,
     /// The differences in order, each with the words around it. Only the first differences if their number is limited.
     pub hunks: Vec<Hunk>,
-    /// Total number of hunks, including those that are not in `hunks`.
+    /// Total number of hunks, including the hunks that are not in `hunks`.
     pub hunks_in_all: usize,
 }
 

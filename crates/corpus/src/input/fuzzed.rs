@@ -512,7 +512,7 @@ fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
     read_alike(&head, &body.into(), folder.path());
 }
 
-/// Compares the documents with those that a naive reader finds in the same bytes.
+/// Compares the documents with the documents that a naive reader finds in the same bytes.
 fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Option<&[ExpectedRecord]>) {
     if outcome.error.is_some() || open::is_decoded_or_refused(plain) {
         return;

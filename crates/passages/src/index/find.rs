@@ -43,7 +43,7 @@ pub struct Answer {
     /// The documents with the most shared units, in descending order, then in the order in which they were added. At most
     /// [`Limits::documents`] documents.
     pub documents: Vec<Matches>,
-    /// Number of documents that share a run with the text, including those beyond the limit.
+    /// Number of documents that share a run with the text, including documents beyond the limit.
     pub documents_found: u64,
     /// Number of units in the text.
     pub words: u32,
