@@ -1,5 +1,5 @@
-//! Compares the query time of a long-lived index after compaction with that of an index built from the same documents in
-//! one commit.
+//! Compares the query time of a long-lived index after compaction with the query time of an index built from the same
+//! documents in one commit.
 //!
 //! ```sh
 //! cargo run --release --example compacted -- DIRECTORY 1000000 [ROUNDS]

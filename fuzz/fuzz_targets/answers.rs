@@ -1,4 +1,5 @@
-//! Arbitrary fingerprints and queries, with tables of any design and codec: answers must equal those of brute force.
+//! Arbitrary fingerprints and queries, with tables of any design and codec: the answers must equal the answers of a
+//! brute-force search.
 
 #![no_main]
 

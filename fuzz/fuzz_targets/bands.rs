@@ -1,4 +1,5 @@
-//! Arbitrary features: every bucket must equal that of brute force, and patched segments must return answers or errors.
+//! Arbitrary features: every bucket must equal the bucket found by brute force, and patched segments must return answers or
+//! errors.
 
 #![no_main]
 

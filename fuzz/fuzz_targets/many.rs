@@ -1,5 +1,5 @@
-//! Many clustered fingerprints: builds in memory and with scratch files must give the same segment, whose answers must
-//! equal those of brute force.
+//! Many clustered fingerprints: builds in memory and with scratch files must give the same segment, whose answers must equal
+//! the answers of a brute-force search.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! A valid segment with patches and updated checksums: if `verify` accepts it, its answers must be those of the valid
-//! segment.
+//! A valid segment with patches and updated checksums: if `verify` accepts it, its answers must equal the answers of the
+//! valid segment.
 
 #![no_main]
 

@@ -338,7 +338,7 @@ impl Column {
     }
 }
 
-/// Returns the canonical bytes of features. The features are those of the value's JSON form.
+/// Returns the canonical bytes of the features in a Python value, which is first converted to JSON.
 fn features_of(name: &str, at: usize, value: &Bound<'_, PyAny>) -> Result<Vec<u8>> {
     let refused = |why: String| Failure::Record(at, twindex::Error::Invalid(format!("{name}: {why}")));
     let options = PyDict::new(value.py());

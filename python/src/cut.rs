@@ -47,7 +47,7 @@ pub(crate) fn shingling(words: Option<u8>, seed: u64, named: &[(String, String)]
         }
         return Ok(Shingling::words(1, seed).with_tokens(tokens)?);
     }
-    // The same defaults as those of the command.
+    // The same defaults as in the command.
     let usual = match tokens {
         Tokens::Characters | Tokens::WordCharacters | Tokens::Raw => 9,
         Tokens::Sentences => 1,

@@ -51,8 +51,9 @@ pub(crate) struct Dedup {
     /// With near="containment", the texts of `against` that a later, kept text contains: the position in `against`, the
     /// position of the containing text, and the share of the text of `against` that is contained.
     contained: Py<Values>,
-    /// With pairs="all" or clusters="components", the number of shingles in the prefixes of more than `cap` texts. Not
-    /// all pairs of these texts are compared, so pairs may be missing; a warning is issued.
+    /// Number of shingles whose posting list in the prefix filter exceeds `cap` texts. These texts are not compared all with
+    /// all, so pairs may be missing. If it is above 0, a warning is issued. Always 0 unless pairs="all" or
+    /// clusters="components".
     capped_shingles: u64,
     /// max_bucket, or a smaller number if that is needed to limit the work.
     cap: u64,
@@ -135,7 +136,7 @@ impl Dedup {
 pub(crate) const WEIGHTS: [(&str, Weights); 3] =
     [("distinct", Weights::Distinct), ("tf", Weights::Frequencies), ("idf", Weights::Idf)];
 
-/// How null texts are treated.
+/// The treatment of null texts.
 #[derive(Clone, Copy, PartialEq)]
 enum Nulls {
     Raise,
@@ -278,7 +279,7 @@ pub(crate) fn dedup(
     found.into_columns(py)
 }
 
-/// How the texts are ordered.
+/// The values that determine the order of the texts.
 pub(crate) enum TextOrder {
     Nothing,
     Numbers(Vec<FieldNumber>),

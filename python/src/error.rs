@@ -142,7 +142,8 @@ fn exception(py: Python<'_>, error: &Error, record: Option<usize>) -> PyResult<P
     }
     let message = match record {
         Some(record) => format!("record {record}: {error}"),
-        // The remedy must not be stated twice.
+        // The Display text of `AlreadyExists` already contains a remedy, and `class` adds one for Python, so only the first
+        // part is used.
         None => match error {
             Error::AlreadyExists { path } => format!("{}: already exists", path.display()),
             error => error.to_string(),

@@ -127,7 +127,7 @@ fn any_key(key: &Bound<'_, PyAny>) -> Result<twindex::KeyBuf> {
     one_key(key, if is_number { KeyKind::U64 } else { KeyKind::Bytes })
 }
 
-/// The result of admitting a document.
+/// The result of `admit`, which compares a document with the index and adds it.
 #[pyclass(frozen, get_all, eq, module = "twindex")]
 #[derive(Clone, PartialEq)]
 pub(crate) struct Admitted {

@@ -446,7 +446,7 @@ impl Index {
         py.detach(|| self.committed(payload))
     }
 
-    /// The payload of the last commit that had one.
+    /// The payload of the last commit that has a payload.
     #[getter]
     fn payload<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.inner.snapshot().payload().map(|payload| PyBytes::new(py, payload))

@@ -21,7 +21,7 @@ const MAX_BUCKET: usize = 10_000;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum PairCondition {
     Within(u32),
-    /// Smallest resemblance, counted with the sets of the index.
+    /// Smallest exact resemblance, computed from the sets of the index.
     Counted(f64),
     /// Smallest resemblance, estimated from signatures, for documents that share a band.
     Estimated(f64),

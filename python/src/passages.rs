@@ -16,7 +16,7 @@ use crate::dedup::{TextOrder, choice, keep_of, key};
 use crate::error::{Failure, Result};
 use crate::watch::watched;
 
-/// The names of the ways to compare passages.
+/// The names of the criteria for equal passages.
 const EXACT: [(&str, Exact); 2] = [("tokens", Exact::Tokens), ("bytes", Exact::Bytes)];
 
 /// Interval in bytes at which character counts are cached.

@@ -96,7 +96,7 @@ impl PendingWriter {
         &mut self.writer
     }
 
-    /// Admits a document that is compared within a value, or by containment.
+    /// Adds a document after comparing it by containment, or only with documents of the same value.
     pub(crate) fn admit(
         &mut self,
         index: &twindex::Index,

@@ -80,7 +80,7 @@ def test_stubs_list_every_public_name():
                 assert re.search(rf"\b{name}\b", body), f"{cls.__name__}.{name}"
 
 
-def test_licences_equal_those_of_the_repository():
+def test_licence_files_equal_the_files_of_the_repository():
     here = pathlib.Path(__file__).parents[1] / "licenses"
     names = sorted(path.name for path in here.iterdir())
     assert names == ["LICENSE", "LICENSE-APACHE", "LICENSE-MIT"]

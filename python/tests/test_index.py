@@ -231,7 +231,7 @@ def test_segments_built_separately_are_adopted_as_one_index(tmp_path):
     assert os.listdir(folder) == [made[0][0]]
 
 
-def test_shards_equal_those_of_the_command():
+def test_shards_equal_the_shards_of_the_command():
     pa = pytest.importorskip("pyarrow")
     # The same assignment as in tools/src/shard.rs, where shards are numbered from 1.
     shards = twindex._twindex.shards_of

@@ -290,7 +290,7 @@ class Hit:
         """The share of this document that the query document contains; computed as `query_in_hit`."""
 
 class Admitted:
-    """The result of admitting a document."""
+    """The result of `admit`, which compares a document with the index and adds it."""
 
     __match_args__ = ("outcome", "near")
 
@@ -353,7 +353,7 @@ class Index:
 
     @property
     def payload(self) -> bytes | None:
-        """The payload of the last commit that had one."""
+        """The payload of the last commit that has a payload."""
 
     def sketch(self, text: _Text) -> Sketch:
         """Returns the sketch of one text, computed with the index's parameters."""
@@ -615,8 +615,9 @@ class Dedup:
 
     @property
     def capped_shingles(self) -> int:
-        """With pairs="all" or clusters="components", the number of shingles in the prefixes of more than `cap` texts.
-        Not all pairs of these texts are compared, so pairs may be missing; a warning is issued."""
+        """Number of shingles whose posting list in the prefix filter exceeds `cap` texts. These texts are not compared
+        all with all, so pairs may be missing. If it is above 0, a warning is issued. Always 0 unless pairs="all" or
+        clusters="components"."""
 
     @property
     def cap(self) -> int:

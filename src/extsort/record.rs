@@ -71,12 +71,12 @@ fixed!(
 );
 fixed!([u64; 4], [U64; 4], |record| record.map(U64::new), |found| found.map(U64::get));
 
-/// A number and its count. Records with equal numbers are combined, and their counts are added.
+/// A number and the number of its occurrences. Records with equal numbers are combined, and their counts are added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NumberCount {
-    /// The number that is counted, such as a shingle hash.
+    /// The counted number, such as a shingle hash.
     pub number: u64,
-    /// How often `number` was counted.
+    /// Number of occurrences of `number`.
     pub count: u32,
 }
 

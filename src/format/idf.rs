@@ -39,7 +39,7 @@ pub struct Idf<'a> {
     pub documents: u32,
     /// The frequency assumed for a shingle without an entry.
     pub absent: u32,
-    /// How the documents were tokenized and shingled.
+    /// The rules by which the documents were split into shingles.
     pub shingling: Shingling,
     /// Shingle hashes, ascending.
     pub hashes: &'a [U64],

@@ -58,7 +58,7 @@ pub struct SimhashParams {
 pub struct Params {
     /// The kind of the index's keys.
     pub key: KeyKind,
-    /// How a text is split into shingles.
+    /// The rules for splitting a text into shingles.
     pub shingling: Shingling,
     /// Parameters of fingerprints and permutation tables; `None` if the index stores none.
     pub simhash: Option<SimhashParams>,
@@ -139,8 +139,8 @@ impl Params {
         self.check_same(given, &[])
     }
 
-    /// Refuses `given` if its minima or bands would differ from the ones of these parameters. Fingerprints and samples may
-    /// differ or be absent, and the number of bits stored of each minimum may differ.
+    /// Refuses `given` if its minima or bands would differ from the minima or bands of these parameters. Fingerprints and
+    /// samples may differ or be absent, and the number of bits stored of each minimum may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.
@@ -158,8 +158,8 @@ impl Params {
         self.check_same(given, &of_sketch)
     }
 
-    /// Refuses `given` if its fingerprints would differ from the ones of these parameters. Minima and samples
-    /// may differ or be absent, and the radius may differ.
+    /// Refuses `given` if its fingerprints would differ from the fingerprints of these parameters. Minima and samples may
+    /// differ or be absent, and the radius may differ.
     ///
     /// # Errors
     /// [`Error::ParamsMismatch`] names the first parameter that differs.

@@ -668,7 +668,7 @@ fn manku(rows: u64) -> (u64, u64) {
 }
 
 /// The costs of the method in the paper (Manku, Jain and Das Sarma, WWW 2007, section 3): tables with 8 bytes for each
-/// fingerprint, each probed by all its leading bits.
+/// fingerprint. A probe of a table finds the fingerprints that agree with the query in all leading bits of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Raw {
     /// The name of the table design.
@@ -732,7 +732,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_match_values_from_the_literature() {
+    fn fractions_within_a_radius_match_values_from_the_literature() {
         for (bits, expected) in [(16, 0.0106), (24, 1.4e-4), (32, 1.3e-6)] {
             assert!((share(bits, 3) / expected - 1.0).abs() < 0.03, "{bits}: {}", share(bits, 3));
         }

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn full_sketch_threshold_is_nearer_than_its_neighbours() {
+    fn full_sketch_threshold_approximates_features_better_than_adjacent_thresholds() {
         let scheme = Preset::BRODER_84.scheme;
         let found = scheme.full_sketch_threshold(0.9);
         let off = |t: u32| (scheme.full_sketch(0.9).at_least(t.into()) - scheme.fungible(0.9)).abs();

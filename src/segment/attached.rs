@@ -169,7 +169,7 @@ impl Segment {
     /// Returns the stamp of a document; `None` if the index stores no stamps.
     ///
     /// # Errors
-    /// As [`value`](Self::value).
+    /// Same as [`value`](Self::value).
     pub fn stamp(&self, ordinal: u32) -> Result<Option<u64>> {
         let Some((section, layout)) = &self.stamps else { return Ok(None) };
         let ordinal = u64::from(ordinal);
@@ -217,7 +217,7 @@ impl Segment {
     /// when the time advances from `above` to `to`. Takes O(log n), and O(1) for each document.
     ///
     /// # Errors
-    /// As [`value`](Self::value); also if the segment has no stamps.
+    /// Same as [`value`](Self::value); also if the segment has no stamps.
     pub(crate) fn stamped_between(
         &self,
         above: Option<u64>,

@@ -22,7 +22,7 @@ pub struct LiveKeys<'a> {
 }
 
 impl<'a> LiveKeys<'a> {
-    /// Iterates over all keys except those of the documents in `deleted`.
+    /// Iterates over all keys except the keys of the documents in `deleted`.
     #[must_use]
     pub fn new(segment: &'a Segment, deleted: Option<&'a RoaringBitmap>) -> Self {
         Self { segment, deleted: deleted.filter(|deleted| !deleted.is_empty()), next: 0 }
@@ -83,7 +83,7 @@ impl Segment {
     /// documents if there is none. O(log n).
     ///
     /// # Errors
-    /// As [`key`](Self::key).
+    /// Same as [`key`](Self::key).
     pub(crate) fn lower_bound(&self, key: Key<'_>, after: bool) -> Result<u32> {
         let (mut low, mut high) = (0, self.documents() as u32);
         while low < high {

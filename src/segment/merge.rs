@@ -113,7 +113,7 @@ pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: Spill
 /// number of their entries, but writes nothing. If `documents` is true, it also reads, checks and merges postings and ranks.
 /// Otherwise no document may have been deleted.
 /// # Errors
-/// As [`merge`].
+/// Same as [`merge`].
 #[doc(hidden)]
 pub fn merge_tables(
     inputs: &[MergeInput<'_>],

@@ -115,7 +115,7 @@ impl Segment {
     /// ordinal and the distance.
     ///
     /// # Errors
-    /// As [`search`](Self::search) and [`documents_within`](Self::documents_within).
+    /// Same as [`search`](Self::search) and [`documents_within`](Self::documents_within).
     #[inline]
     pub fn search_documents(
         &self,

@@ -106,7 +106,7 @@ impl Segment {
     /// Opens a segment as [`open`](Self::open) does, but brings its bytes into memory as `access` specifies.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn open_with(vfs: &dyn Vfs, path: &Path, access: Access) -> Result<Self> {
         let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
         Self::open_file(file, path, access)
@@ -115,7 +115,7 @@ impl Segment {
     /// Opens a segment from bytes in memory. Error messages name `path` as the file.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn from_bytes(bytes: Vec<u8>, path: &Path) -> Result<Self> {
         Self::open_file(Box::new(MemoryFile(bytes)), path, Access::default())
     }
@@ -356,7 +356,7 @@ impl Entries<'_> {
         let name = design::decode(file.read(&named, 0..named.length)?);
         let design = Design::new(name.map_err(|e| self.corrupt_at(&named, e))?)?;
         let count = design.tables.len() as u16;
-        // A table with hot buckets has a hot section. Whether such a section is missing is checked only by `verify`.
+        // A table with hot buckets has a hot section. Only `verify` checks whether a hot section is missing.
         let mut hot_sections = vec![None; count.into()];
         for index in 1..=count {
             if file.sections().iter().any(|section| (section.kind, section.index) == (Kind::Hot, index)) {

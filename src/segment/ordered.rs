@@ -21,7 +21,7 @@ const READS: u64 = 8;
 const READS_MIN: u64 = 4096;
 
 impl Segment {
-    /// Returns the ordinals of a long bucket in the order of priority, including those of deleted documents. For a short
+    /// Returns the ordinals of a long bucket in the order of priority, including ordinals of deleted documents. For a short
     /// bucket, returns `None` and appends the ordinals to `short` in no particular order.
     ///
     /// The first call for a bucket of n documents takes O(n log n), later ones O(1).

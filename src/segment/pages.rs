@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_announced_once_and_adjacent_ones_in_one_call() {
+    fn pages_are_announced_once_and_adjacent_pages_in_one_call() {
         let disk = Disk::new(200 * PIECE + 1);
         let (pages, view) = disk.open();
         let will_need = |range: Range<u64>| {
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn stretch_is_sound_once_all_its_pages_are_checked() {
+    fn stretch_is_sound_only_after_all_its_pages_are_checked() {
         let disk = Disk::new(10 * PIECE);
         let (pages, view) = disk.open();
         // The stretch has pages 2 to 6. Only parts of the first and the last page are in the range.

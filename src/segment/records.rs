@@ -154,7 +154,7 @@ impl Records {
     /// Adds a record as [`push`](Self::push) does, with the value, the stamp and the fields that the parameters require.
     ///
     /// # Errors
-    /// As [`push`](Self::push), and those of [`Attached::check`].
+    /// Same as [`push`](Self::push), and those of [`Attached::check`].
     pub fn push_with(&mut self, key: Key<'_>, kept: Option<Kept<'_>>, attached: Attached<'_>) -> Result<()> {
         attached.check(&self.params)?;
         let kind = if kept.is_some() { RowKind::Sketched } else { RowKind::Empty };
@@ -164,7 +164,7 @@ impl Records {
     /// Adds a delete of `key`.
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn delete(&mut self, key: Key<'_>) -> Result<()> {
         self.push_row(key, None, Attached::default(), RowKind::Deleted)
     }

@@ -19,7 +19,7 @@ impl Segment {
     /// the index stores none.
     ///
     /// # Errors
-    /// As [`bottom`](Self::bottom).
+    /// Same as [`bottom`](Self::bottom).
     pub fn modular(&self, ordinal: u32, out: &mut Vec<u64>) -> Result<()> {
         out.clear();
         self.sample(self.samples[1].as_ref(), ordinal, out).map(|_| ())

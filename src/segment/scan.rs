@@ -58,7 +58,7 @@ impl Segment {
     /// Copies the fingerprints of a stretch to `to`, in ascending order. `to` must have an element for each row.
     ///
     /// # Errors
-    /// As [`for_each_slice_of`](Self::for_each_slice_of).
+    /// Same as [`for_each_slice_of`](Self::for_each_slice_of).
     pub fn read_fingerprints(&self, stretch: &FingerprintStretch, mut to: &mut [u64]) -> Result<()> {
         self.for_each_slice_of(stretch, |keys| {
             let target = std::mem::take(&mut to);
@@ -124,7 +124,7 @@ impl Segment {
     /// [`rank`](Self::rank) for each.
     ///
     /// # Errors
-    /// As [`rank`](Self::rank), or the error that `each` returns.
+    /// Same as [`rank`](Self::rank), or the error that `each` returns.
     pub(super) fn for_each_rank(
         &self,
         ordinals: Range<u64>,
@@ -224,7 +224,7 @@ impl<'a> HeldPostings<'a> {
     /// Replaces `ordinals` by the documents of a rank, in ascending order.
     ///
     /// # Errors
-    /// As [`Segment::postings`].
+    /// Same as [`Segment::postings`].
     #[inline]
     pub fn documents(self, rank: u32, ordinals: &mut Vec<u32>) -> Result<()> {
         ordinals.clear();
@@ -262,7 +262,7 @@ impl<'a> HeldPostings<'a> {
     /// documents. Reads them as [`Segment::postings`] does, but with almost no work for ranks with a single document.
     ///
     /// # Errors
-    /// As [`Segment::postings`], or the error that `each` returns.
+    /// Same as [`Segment::postings`], or the error that `each` returns.
     pub fn for_each_shared(
         self,
         ranks: Range<u64>,

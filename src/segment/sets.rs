@@ -229,7 +229,8 @@ impl Segment {
         Ok(keys)
     }
 
-    /// Calls `each` with each common tag and its class, in the order of tags.
+    /// Calls `each(tag, class)` for every common tag (a frequent 32-bit hash prefix) in ascending order. `class` is the bit
+    /// length of the tag's estimated document count.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error that `each` returns.
@@ -238,7 +239,8 @@ impl Segment {
         self.for_each_entry(section, layout, each)
     }
 
-    /// Calls `each` with the key and the ordinal of each entry of the prefix section, in ascending order.
+    /// Calls `each(key, ordinal)` for every entry of the prefix section in ascending order. `key` is the tag of an element
+    /// in the prefix of document `ordinal`, inverted if the document is marked as a duplicate.
     ///
     /// # Errors
     /// [`Error::Corrupt`], or the error that `each` returns.

@@ -23,7 +23,7 @@ const COPIED: usize = 1 << 20;
 /// Maximum number of attempts to copy an index, if a concurrent writer removes its files.
 const ATTEMPTS: usize = 8;
 
-/// How [`Index::merge`] handles a key that several shards contain with different records.
+/// What [`Index::merge`] does if several shards contain different records with the same key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnConflict {
     /// Returns an error.

@@ -44,7 +44,7 @@ pub struct Index {
 pub(super) struct SharedIndex {
     pub(super) vfs: Arc<dyn Vfs>,
     pub(super) dir: PathBuf,
-    /// How segment files are read: mapped, or with read calls.
+    /// The method of reading segment files: by maps, or with read calls.
     pub(super) access: Access,
     /// The last published state, used by new snapshots. A commit replaces the whole state.
     pub(super) published: RwLock<Arc<State>>,
@@ -100,7 +100,7 @@ impl std::fmt::Debug for OpenOptions<'_> {
 }
 
 impl<'a> OpenOptions<'a> {
-    /// Sets how segment files are read; the default is [`Access::Map`]. The setting also applies to segments that
+    /// Sets the method of reading segment files; the default is [`Access::Map`]. The setting also applies to segments that
     /// [`Index::refresh`] and [`Index::writer`] open later.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
@@ -343,7 +343,7 @@ impl Index {
         OpenOptions::default()
     }
 
-    /// Returns how segment files are read.
+    /// Returns the method of reading segment files.
     #[must_use]
     pub fn access(&self) -> Access {
         self.shared.access

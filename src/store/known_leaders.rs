@@ -14,7 +14,7 @@ pub(super) struct DocRef {
     pub(super) ordinal: u32,
 }
 
-/// The leader of a document, and the number of queries needed to decide it, including those whose results were cached.
+/// The leader of a document, and the number of queries needed to decide it, including queries with cached results.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownLeader {
     pub(super) leader: DocRef,

@@ -22,7 +22,7 @@ const WINDOW: u64 = 1 << 20;
 /// The maximum gap between consecutive commit numbers in a log. Batches and published manifests use one number each.
 const COMMITS_APART_MAX: u64 = 1 << 40;
 
-/// How far a log has been read.
+/// The position up to which a log has been read, and up to which it is known to be synced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     /// The number of the log.

@@ -67,13 +67,13 @@ impl<'a> MemtablePart<'a> {
         }
     }
 
-    /// Calls `read` with the locked rows. Counts as one step.
+    /// Calls `read` with the locked rows. Adds one to the number of steps after which the lock is released.
     pub(super) fn read<T>(&self, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1);
         read(&self.rows())
     }
 
-    /// Like [`read`](Self::read), for data with this number of set elements. Counts as one step more for every [`ELEMENTS`]
+    /// Like [`read`](Self::read), for data with this number of set elements. Adds one more step for every [`ELEMENTS`]
     /// elements.
     pub(super) fn read_set<T>(&self, elements: usize, read: impl FnOnce(&Rows) -> T) -> T {
         self.give_way(1 + (elements / ELEMENTS) as u32);

@@ -426,7 +426,7 @@ impl Query {
         self.set.as_deref().filter(|_| !self.unverified && !self.estimated)
     }
 
-    /// Whether candidates are found by the prefixes of their sets instead of by bands.
+    /// Returns whether candidates are found by the prefixes of their sets instead of by bands.
     fn is_by_prefixes(&self) -> bool {
         let threshold = self.bands.as_ref().map_or(0.0, |bands| bands.threshold);
         let all_bits = self.feature_bits == bands::bits_of(self.params());

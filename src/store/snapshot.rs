@@ -98,7 +98,7 @@ impl Snapshot {
         self.state.durable_commit()
     }
 
-    /// Returns the payload of the last commit that had one; see [`Writer::commit_with`](super::Writer::commit_with).
+    /// Returns the payload of the last commit that has a payload; see [`Writer::commit_with`](super::Writer::commit_with).
     #[must_use]
     pub fn payload(&self) -> Option<&[u8]> {
         self.state.view.payload.as_deref()
@@ -403,8 +403,8 @@ impl Snapshot {
         self.near_by(sketch, self.params().near())
     }
 
-    /// Like [`near`](Self::near), with the resemblance and distance of `near` instead of those of the index. If the index
-    /// does not store the data that `near` requires, the query fails.
+    /// Like [`near`](Self::near), with the resemblance and distance of `near` instead of the resemblance and distance of the
+    /// index. If the index does not store the data that `near` requires, the query fails.
     pub fn near_by(&self, sketch: &Sketch, near: Near) -> Query {
         let checked = self.check_sketch(sketch).and_then(|()| near.check_kept(self.params()));
         let by_bands = checked.and_then(|()| match near.threshold {

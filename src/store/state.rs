@@ -44,7 +44,7 @@ pub(super) struct LiveView {
     pub(super) live: u64,
     /// The number of the last commit.
     pub(super) commit: u64,
-    /// The payload of the last commit that had one.
+    /// The payload of the last commit that has a payload.
     pub(super) payload: Option<Arc<[u8]>>,
     pub(super) time: Time,
 }
@@ -443,7 +443,7 @@ impl LiveView {
 pub(super) struct State {
     pub(super) manifest: Arc<Manifest>,
     pub(super) view: LiveView,
-    /// How far the last log has been read or written; `None` if there is no log.
+    /// The position up to which the last log has been read or written; `None` if there is no log.
     pub(super) position: Option<Position>,
     /// The digest of the sketch parameters, which is compared with the digest of each new sketch's parameters.
     pub(super) sketch_digest: u128,

@@ -27,8 +27,8 @@ fn register() {
         FORKS.fetch_add(1, Ordering::Relaxed);
     }
     static REGISTERED: std::sync::Once = std::sync::Once::new();
-    // SAFETY: The declaration is that of POSIX. `in_child` exists as long as the program. It only adds to an atomic
-    // number, which is allowed in a child, whatever locks the other threads of the parent held. If the call fails,
+    // SAFETY: The declaration matches POSIX. `in_child` exists as long as the program. It only adds to an
+    // atomic number, which is allowed in a child, whatever locks the other threads of the parent held. If the call fails,
     // forks are not counted.
     REGISTERED.call_once(|| unsafe {
         pthread_atfork(None, None, Some(in_child));

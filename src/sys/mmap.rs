@@ -32,8 +32,8 @@ impl GuardRegistration {
     }
 }
 
-/// How the bytes of segment files are brought into memory. The choice does not affect query results, only the cost of
-/// reading and the effect of unreadable files.
+/// The method by which the bytes of segment files are brought into memory. The choice does not affect query results, only
+/// the cost of reading and the effect of unreadable files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Access {

@@ -177,12 +177,12 @@ pub enum LockFailure {
     Io(io::Error),
 }
 
-/// The bytes of an immutable file: a read-only map, or a copy on the heap if the file cannot be mapped.
+/// The bytes of an immutable file.
 #[derive(Debug)]
 pub enum Bytes {
-    /// A map of the file. The kernel reads a page when it is first accessed.
+    /// A read-only map: of the file, or of anonymous memory with a copy of the file ([`Access::Load`](super::Access::Load)).
     Mapped(memmap2::Mmap),
-    /// A copy on the heap.
+    /// A heap copy, for empty files and for a [`Vfs`] that cannot map files.
     Heap(Vec<u8>),
 }
 

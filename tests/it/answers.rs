@@ -29,7 +29,7 @@ use crate::support::random::Random;
 const PROBES: [Option<Probe>; 4] =
     [None, Some(Probe::Directory), Some(Probe::Interpolation), Some(Probe::Binary)];
 
-/// How queries are run.
+/// The number of queries that are run together, and whether each runs to its end.
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     /// One query at a time; matches are looked up in the posting lists of their fingerprints.
@@ -83,7 +83,7 @@ fn has_probe(segment: &Segment, probe: Option<Probe>) -> bool {
     }
 }
 
-/// Runs all queries of the set on `segment`, and compares the results with those of a scan.
+/// Runs all queries of the set on `segment`, and compares the results with a scan of all documents.
 fn check(set: &Set, segment: &Segment, scratch: &mut SearchScratch, ask: SearchOptions, mode: Mode) {
     let design = segment.scheme().unwrap().design.to_string();
     let case = format!("{}, {}, {mode:?}, {ask:?}", set.name, segment.scheme().unwrap());

@@ -670,7 +670,7 @@ fn commits_survive_a_kill_followed_by_a_crash() {
             } else {
                 change(&vfs, &mut Documents::new(), 100, true)
             };
-            // The first sync after the kill comes before garbage is removed.
+            // The first sync after the process is killed comes before garbage is removed.
             missed += usize::from(is_missed(&work, &start, vfs.syncs() + 1));
             if done.is_ok() && vfs.events() < after {
                 break;

@@ -284,7 +284,8 @@ fn only_segment(path: &Path) -> Vec<u8> {
     std::fs::read(segments.pop().unwrap()).unwrap()
 }
 
-/// Applies random operations, compacts, and compares the segment with that of a new index of the live documents.
+/// Applies random operations, compacts, and compares the segment with the segment of a new index that contains the live
+/// documents.
 #[test]
 fn compacted_segment_equals_a_fresh_build_of_the_live_documents() {
     let params = Params::builder().words(1).simhash(3).minhash(2, 2).bottom(2).values().expire_after(50);

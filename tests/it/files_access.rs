@@ -481,7 +481,7 @@ fn map_flags(path: &Path) -> Option<String> {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn only_map_access_advises_random_and_read_access_maps_nothing() {
+fn only_access_map_sets_madv_random_and_read_and_load_do_not_map_the_file() {
     let (sound, _) = raw(3000);
     for (access, random) in [
         (Access::Map, Some(true)),

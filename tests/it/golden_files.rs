@@ -78,8 +78,9 @@ fn params() -> Params {
     builder.tables(design, codec).bottom(5).modulus(4).build().unwrap()
 }
 
-/// The designs, the codecs and the numbers of documents of the other indexes. With `auto`, the cost model of this version
-/// chooses the design and the codecs; if only the cost model changes, only that index must be regenerated.
+/// The design, the codec and the number of documents of each index that [`committed_as`] names. With `auto`, the cost model
+/// of this version chooses the design and the codecs; if only the cost model changes, only the index for `auto` must be
+/// regenerated.
 const SCHEMES: [(&str, &str, u64); 8] = [
     ("auto", "auto", 100),
     ("blocks-3", "planes+3", 200),
@@ -420,11 +421,11 @@ fn text(key: &str) -> &'static str {
 fn format_3_index_gives_the_recorded_answers() {
     for (path, features) in [(committed(), 0), (packed(), FEATURE_PACKED)] {
         assert_eq!(read(&path.join("000001.seg"))[12..16], features.to_le_bytes());
-        gives_the_answers_it_gave(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());
+        check_recorded_answers(&Index::open(path).unwrap_or_else(|error| panic!("{error}")).snapshot());
     }
 }
 
-fn gives_the_answers_it_gave(snapshot: &Snapshot) {
+fn check_recorded_answers(snapshot: &Snapshot) {
     assert_eq!(snapshot.params(), &params());
     assert_eq!((snapshot.generation(), snapshot.documents()), (3, 10));
     let segments: Vec<(u64, u64)> =

@@ -129,7 +129,7 @@ fn both_python_readers_find_the_priorities_of_an_index() {
     }
     assert_eq!((found, theirs.lines().filter(|line| line.starts_with("key ")).count()), (23, 23));
     let Some(theirs) = script("read-segment.py", &committed.join("000001.seg")) else { return };
-    // A third of the twenty documents have no priority; the others have the ones that `build` sets.
+    // A third of the twenty documents have no priority; the others have the priorities that `build` sets.
     assert_eq!(theirs.lines().filter(|line| line.starts_with("priority ")).count(), 13);
     assert_eq!(
         theirs.lines().filter(|line| line.starts_with("priority ") && line.ends_with(": 7")).count(),

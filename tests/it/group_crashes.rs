@@ -1,5 +1,5 @@
-//! Tests groups after crashes: they must equal those of a batch run over the surviving documents. The disk stores no data
-//! about groups that could be inconsistent with the documents.
+//! Tests groups after crashes: they must equal the groups that a batch run finds over the surviving documents. The disk
+//! stores no data about groups that could be inconsistent with the documents.
 //!
 //! `TWINDEX_CRASHES=10` tests ten times as many crash states.
 

@@ -347,7 +347,7 @@ impl<'w> History<'w> {
         }
     }
 
-    /// Admits a document, and checks the leader and the group size that `admit` returns.
+    /// Adds a document with `admit`, and checks the leader and the group size that `admit` returns.
     fn admit(&mut self) {
         let (key, live) = (self.draw_key(), self.draw_document());
         let (world, value) = (self.world, live.number.to_le_bytes());
@@ -642,7 +642,7 @@ struct Stored {
     stamp: Option<u64>,
 }
 
-/// How many histories and operations the test runs.
+/// The number of histories and operations that the test runs.
 #[derive(Clone, Copy)]
 struct Plan {
     operations: usize,
@@ -768,7 +768,7 @@ fn chain(i: u64) -> u64 {
 fn leader_of_a_long_chain_is_undecided_with_too_few_queries() {
     let dir = tempfile::tempdir().unwrap();
     let length = 3000;
-    // The leader of each document depends on that of the previous one.
+    // The leader of each document depends on the leader of the previous one.
     let index = of_fingerprints(&dir.path().join("x"), (0..length).map(|i| (i, chain(i), i)));
     let snapshot = index.snapshot();
     let last = length - 1;

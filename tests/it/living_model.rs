@@ -101,7 +101,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Compares the results of several kinds of queries with the expected documents.
+/// Checks that the snapshot has the expected time, and exactly the keys and records of the model.
 fn check(snapshot: &Snapshot, expected: &Documents, now: Option<u64>) {
     assert_eq!(snapshot.now(), now);
     let kept = snapshot.params().values;

@@ -1,6 +1,6 @@
-//! Tests a million random fingerprints with planted neighbours at every distance from 0 to 12 of known queries. Each
-//! design must find all neighbours within its radius and no others. For some queries, the results must also equal those
-//! of a scan.
+//! Tests a million random fingerprints with planted neighbours at every distance from 0 to 12 of known queries. Each design
+//! must find all neighbours within its radius and no others. For some queries, the results must also equal the results of a
+//! scan.
 //!
 //! By default, only some of the queries run for each radius, which takes seconds; with `TWINDEX_ANSWERS=all`, all of them
 //! run. Only one segment is in memory at a time, so that the test needs at most 200 MB.
@@ -18,7 +18,7 @@ use crate::support::random::Random;
 const FINGERPRINTS: usize = 1_000_000;
 const QUERIES: usize = 2000;
 const PLANTED: u32 = 12;
-/// Number of queries whose results are also compared with those of a scan.
+/// Number of queries whose results are also compared with the results of a scan.
 const SCANNED: usize = 50;
 
 struct Set {

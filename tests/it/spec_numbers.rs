@@ -332,7 +332,7 @@ fn log_heads_and_records_match_the_specification() {
         values("#### Head of a log", 0),
         named(&[("number", 0x0303), ("first", 0x0404), ("reserved", 0)])
     );
-    // The fields of a batch follow those of a record. Their offsets are relative to the payload of the record.
+    // The fields of a batch follow the fields of a record. Their offsets are relative to the payload of the record.
     let all = values("#### Record of a log", start);
     let length = log::BATCH_HEAD_BYTES as u128 + 3 + 9;
     assert_eq!(all, named(&[("length", length), ("kind", 1), ("reserved", 0), ("commit", 0x0606)]));

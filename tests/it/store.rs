@@ -61,7 +61,7 @@ fn sketch_made_for_another_table_radius_is_accepted_and_found() {
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "width"), "{error}");
     writer.commit().unwrap();
     assert!(index.snapshot().near(&sketch(2)).any().unwrap().unwrap().distance == Some(0));
-    // A row has the parameters of its file. All of them must equal those of the index.
+    // A row has the parameters of its file. All of them must equal the parameters of the index.
     let error = writer.put(4, Document::from_row(&params(3), None)).unwrap_err();
     assert!(matches!(&error, Error::ParamsMismatch { field, .. } if field == "within"), "{error}");
 }

@@ -17,7 +17,7 @@ thread_local! {
 unsafe impl GlobalAlloc for Watching {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(layout.size())));
-        // SAFETY: The caller's guarantees for `layout` are the ones that `System` requires.
+        // SAFETY: The caller's guarantees for `layout` are the guarantees that `System` requires.
         unsafe { System.alloc(layout) }
     }
 

@@ -13,7 +13,7 @@ use twindex::sys::lock::{HeldLock, LockFailure};
 use twindex::sys::vfs::{AppendFile, ReadFile, TemporaryFile, Vfs};
 use twindex::sys::{Bytes, RealVfs};
 
-/// Which operations fail and how, and counts of operations.
+/// The operations that fail, their errors, and counters of operations.
 #[derive(Debug, Default)]
 pub struct Faults {
     /// Number of operations so far, including failed ones.

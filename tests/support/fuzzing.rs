@@ -99,7 +99,7 @@ fn patch(file: &mut [u8], patches: &[u8]) {
 }
 
 /// Patches an undamaged segment, updates its checksums, opens it and runs all queries. If `verify` finds no problem, the
-/// answers must equal those of the undamaged segment.
+/// answers must equal the answers of the undamaged segment.
 pub fn segment_resealed(data: &[u8]) {
     let Some((&which, patches)) = data.split_first() else { return };
     let (sample, seals, questions, answered) = &SAMPLES[usize::from(which) % SAMPLES.len()];
@@ -182,9 +182,9 @@ pub fn manifest(data: &[u8]) {
     }
 }
 
-/// Builds tables of any design and codec from arbitrary fingerprints, and runs arbitrary queries. The answers must equal
-/// those of brute force, or of the definition for a free design. A batch of queries must give the same answers as the
-/// queries one by one.
+/// Builds tables of any design and codec from arbitrary fingerprints, and runs arbitrary queries. The answers must equal the
+/// answers of a brute-force search or, for a free design, of the definition. A batch of queries must give the same answers
+/// as the queries one by one.
 pub fn answers(data: &[u8]) {
     let &[design, codecs, keys, ref rest @ ..] = data else { return };
     let (design, codecs) = (DESIGNS[usize::from(design) % 16], CODECS[usize::from(codecs) % 11]);

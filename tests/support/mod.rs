@@ -236,7 +236,8 @@ pub struct SegmentQueries {
 }
 
 impl SegmentQueries {
-    /// Returns queries for everything that the undamaged segment stores, and searches within `radii`.
+    /// Returns queries for every key, fingerprint, band key and set in the undamaged segment. Fingerprints are searched
+    /// within each Hamming distance in `radii`.
     pub fn of(segment: &Segment, radii: &'static [u32]) -> Self {
         let mut keys = Vec::new();
         segment.for_each_key(|_, key| keys.push(key.to_buf())).unwrap();
@@ -395,7 +396,7 @@ fn words(key: Key<'_>) -> Vec<u64> {
     }
 }
 
-/// The result of comparing the answers of a damaged file with those of the undamaged one.
+/// The result of comparing the answers of a damaged file with the answers of the undamaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compared {
     /// All answers are equal.

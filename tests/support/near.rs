@@ -1,5 +1,5 @@
-//! Sets of fingerprints, segments of them with any tables, and the expected answers: those of brute force for exact
-//! designs, and those of the definition for free designs.
+//! Sets of fingerprints, segments of them with any tables, and the expected answers: found by brute force for exact designs,
+//! and computed from the definition for free designs.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 

@@ -40,7 +40,7 @@ where
     let lock = || work.lock().unwrap_or_else(PoisonError::into_inner);
     let is_busy = AtomicBool::new(false);
     rayon::in_place_scope(|scope| {
-        // While it waits for the batch to be taken, this thread helps with the work.
+        // While the batch is not yet taken, this thread helps with the work.
         let wait = || {
             while is_busy.load(Ordering::Acquire) {
                 if rayon::yield_now() != Some(rayon::Yield::Executed) {

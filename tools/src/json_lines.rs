@@ -4,12 +4,12 @@ use std::io::{self, Write};
 
 use twindex_corpus::tsv;
 
-/// How the fields of a column are converted to JSON values.
+/// The conversion of the fields of a column to JSON values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// A key or another string. Invalid UTF-8 is escaped as in the table.
     Text,
-    /// As [`Kind::Text`], but null if the value is unknown.
+    /// Like [`Kind::Text`], but null if the value is unknown.
     Known,
     /// A key: a number if the index has numbers as keys.
     Digits,

@@ -352,7 +352,8 @@ impl ParamArgs {
         Some((format!("--preset {name}"), (scheme.groups, scheme.group_size)))
     }
 
-    /// Returns the near relation of the options, which replaces that of the index; `None` if no such option was given.
+    /// Returns the near relation in the options, which replaces the near relation of the index; `None` if no such option was
+    /// given.
     pub(crate) fn near(&self, params: &Params) -> anyhow::Result<Option<Near>> {
         Ok(match (self.threshold, self.within) {
             (None, None) => None,

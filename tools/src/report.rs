@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksum_equals_that_of_the_benchmark_drivers() {
+    fn checksum_equals_the_checksum_of_the_benchmark_drivers() {
         assert_eq!(mix(0, 0), 0);
         assert_eq!(mix(1, 2), 0xB5B3_9F78_4142_F3FD); // computed independently in Python
     }

@@ -35,7 +35,7 @@ pub(crate) fn is_sketch_file(path: &Path) -> bool {
         && Header::read(&start, Role::Sketches).is_ok()
 }
 
-/// Returns the role in the header of the file at `path`, if it is a twindex file of another kind.
+/// Returns the error text for a twindex file that does not hold sketches; `None` for any other file.
 fn other_role(path: &Path) -> Option<&'static str> {
     let mut start = [0; HEADER_BYTES];
     File::open(path).ok()?.read_exact(&mut start).ok()?;

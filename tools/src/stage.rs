@@ -130,7 +130,7 @@ fn check_out(out: &Path, what: ResultKind, force: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How the final name of a file is determined.
+/// The source of a file's final name.
 enum StageName {
     Given { out: PathBuf, force: bool },
     ByContent { dir: PathBuf, what: ResultKind },

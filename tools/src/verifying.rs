@@ -31,8 +31,8 @@ pub(crate) enum NearQueryArg {
     Containment,
 }
 
-/// Returns how resemblance is verified: by exact counts, unless another way is requested. `None` if resemblance does not
-/// decide.
+/// Returns the method that verifies resemblance: exact counts, unless another method is requested. `None` if resemblance
+/// does not decide which documents are near.
 ///
 /// # Errors
 ///

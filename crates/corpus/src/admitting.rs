@@ -15,16 +15,17 @@ pub struct AdmitOptions {
     /// The share of a document that another document must contain for it to be a duplicate, above 0 and at most 1.
     /// `None` compares by resemblance instead.
     pub containment: Option<f64>,
-    /// Whether only documents with the same value of a field are compared. The index must store the values.
+    /// Whether to compare only documents with the same value of a field, for example its language ([`Admitted::value`]). The
+    /// index must store the values.
     pub inside: bool,
     /// Whether duplicates are discarded instead of added. A document whose key the index already has is always added and
-    /// replaces the earlier version.
+    /// replaces the earlier version, even if it is a duplicate.
     pub drop_duplicates: bool,
-    /// Memory budget in bytes for the lists of elements that find containment. Unused without `containment`.
+    /// Memory budget in bytes for the inverted lists that find containment. Unused without `containment`.
     pub memory: usize,
 }
 
-/// The decision about an admitted document.
+/// The decision about a new document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// No other document is near the document. It was added.
@@ -36,7 +37,7 @@ pub enum Outcome {
     Known,
 }
 
-/// The decision about an admitted document, with the documents on which it is based.
+/// The decision about a new document, with the documents on which it is based.
 #[derive(Debug)]
 pub struct Admission {
     /// The decision.
@@ -67,7 +68,7 @@ impl From<Hit> for NearDocument {
     }
 }
 
-/// A document to admit, with the data needed to compare it.
+/// A new document, with the data needed to compare it with the index.
 #[derive(Clone, Copy, Debug)]
 pub struct Admitted<'a> {
     /// The key of the document.
@@ -76,14 +77,16 @@ pub struct Admitted<'a> {
     pub document: Document<'a>,
     /// The distinct hashes of the document's shingles, in ascending order.
     pub set: &'a [u64],
-    /// The value of the field that compared documents must share. Ignored without [`AdmitOptions::inside`].
+    /// The document's value of the field: with [`AdmitOptions::inside`], it is compared only with documents of the same
+    /// value. Ignored otherwise.
     pub value: &'a [u8],
 }
 
-/// Admits documents to an index one at a time.
+/// Compares new documents with an index and adds them, one at a time.
 ///
-/// With containment, lists in memory hold the elements of all documents that are not marked as duplicates. They are read
-/// from the index when the admitter is created, so documents that are added later without the admitter are not found.
+/// With containment, inverted lists in memory map each shingle hash to the documents that are not marked as duplicates. They
+/// are read from the index when the admitter is created, so documents that are added later without the admitter are not
+/// found.
 ///
 /// ```
 /// use twindex::{Document, Index, Params};
@@ -208,7 +211,7 @@ fn check(params: &Params, options: AdmitOptions) -> Result<()> {
     Err(Error::Invalid(why))
 }
 
-/// Returns the nearest document with the same value of the field.
+/// Returns the nearest document with the same value as `one`; `None` if there is none.
 fn near_inside(writer: &mut Writer, one: &Admitted<'_>) -> Result<Option<NearDocument>> {
     for hit in writer.near(one.document, usize::MAX)? {
         if hit.key.as_key() != one.key

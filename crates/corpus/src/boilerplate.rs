@@ -137,7 +137,7 @@ impl ReadingTotals {
     }
 }
 
-/// How spans are defined: the tokenizer that splits texts into words, and the number of words in a span.
+/// The definition of a span: the tokenizer that splits texts into words, and the number of words in a span.
 #[derive(Clone, Debug)]
 pub struct SpanWords {
     shingling: Shingling,

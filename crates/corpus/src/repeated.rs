@@ -8,7 +8,7 @@ use twindex::sys::{Column, MemoryBudget};
 use twindex_join::HashNumbers;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
-/// What happens to a document that has the same key as an earlier document of the same run.
+/// The treatment of a document that has the same key as an earlier document of the same run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RepeatedKeys {
     /// A number is added to its key: the second document with the key `K` gets the key `K#2`, or the next number that
@@ -27,12 +27,12 @@ pub enum RepeatedKeys {
 }
 
 impl RepeatedKeys {
-    /// Returns the handling for commands that skip no documents.
+    /// Returns the treatment for commands that skip no documents.
     pub(crate) fn or_any(self) -> Self {
         if self == Self::Number { self } else { Self::Any }
     }
 
-    /// Returns the handling for lookups by key, in which the first document with a key is used.
+    /// Returns the treatment for lookups by key, in which the first document with a key is used.
     pub(crate) fn or_first(self) -> Self {
         if self == Self::Number { self } else { Self::First }
     }

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_of_a_key_never_changes() {
+    fn shard_of_a_key_never_changes() {
         // Shards that were written by different versions are combined, so parts must never change.
         let part = |key: Key<'_>| {
             (1..=64).find(|number| format!("{number}/64").parse::<Shard>().unwrap().has(key)).unwrap()

@@ -254,7 +254,7 @@ impl<'s> Sketching<'s> {
         })
     }
 
-    /// Returns how much of the text sketched last was ignored as boilerplate.
+    /// Returns the amount of text that was ignored as boilerplate in the document sketched last.
     pub(crate) fn left_out(&self) -> LeftOut {
         self.scratch.left_out()
     }
@@ -289,7 +289,7 @@ pub struct SketchOptions {
     pub memory: Option<usize>,
     /// Only documents of this shard are processed. Others are skipped after they are parsed.
     pub shard: Option<Shard>,
-    /// What happens to documents with the same key.
+    /// The treatment of documents with the same key.
     pub repeated_keys: RepeatedKeys,
     /// The memory budget for data about keys; unlimited if `None`.
     pub budget: Option<MemoryBudget>,
@@ -315,7 +315,7 @@ pub struct Sketched {
     pub text_bytes: u64,
     /// Number of tokens in the text, or of features.
     pub tokens: u64,
-    /// How much of the text was ignored as boilerplate.
+    /// The amount of text that was ignored as boilerplate.
     pub left_out: LeftOut,
 }
 

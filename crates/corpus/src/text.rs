@@ -1,5 +1,5 @@
-//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with those of an
-//! existing one.
+//! Options for splitting texts into shingles. They set the parameters of a new index, and must agree with the parameters of
+//! an existing one.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,8 +11,8 @@ use twindex::sketch::{Cutter, Units};
 
 use crate::error::InvalidOptions;
 
-/// How texts are split into shingles. An option that is not set has its default value in a new index, and the value of
-/// the index in an existing one.
+/// Options for splitting texts into shingles. An option that is not set has its default value in a new index, and the value
+/// of the index in an existing one.
 #[derive(Clone, Debug, Default)]
 pub struct TextOptions {
     /// The tokenizer. Default: words. [`Tokens::Features`] is not allowed, since features do not come from texts.

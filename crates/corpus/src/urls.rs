@@ -90,7 +90,7 @@ pub fn learn(
         found.add(&mut pages, key.as_deref(), cluster)
     })?;
     drop(progress);
-    // The documents that were removed for the same document of a history form a group of their own.
+    // Documents removed as near-duplicates of the same history document form one group; they are read from a separate table.
     if let Some(against) = against.filter(|path| path.is_file()) {
         let mut urls = match &urls {
             Some(urls) => Some(UrlTable::open(&urls.lines.name())?),

@@ -83,7 +83,7 @@ fn nanos(strategy: BatchStrategy, rows: f64, read: f64, queries: f64, within: u3
 /// table has a free design, which may miss answers, or does not support the radius.
 ///
 /// # Errors
-/// As [`Snapshot::for_each_answer`].
+/// Same as [`Snapshot::for_each_answer`].
 pub fn choose(snapshot: &Snapshot, queries: u64, within: u32) -> Result<BatchStrategy> {
     snapshot.check_within(within)?;
     let (mut rows, mut probes) = (0, 0.0);
@@ -130,7 +130,7 @@ fn probe_nanos(segment: &Segment, within: u32) -> Result<f64> {
 /// `resources.memory`, and the mapped index.
 ///
 /// # Errors
-/// As [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](super::near_fingerprints_within), or the error of
+/// Same as [`Snapshot::for_each_answer`] and [`near_fingerprints_within`](super::near_fingerprints_within), or the error of
 /// `take`.
 pub fn answers_within<S: Send>(
     snapshot: &Snapshot,
@@ -198,11 +198,11 @@ fn by_probes<S: Send>(
     Ok(states.into_iter().map(|(state, ..)| state).collect())
 }
 
-/// As [`answers_within`], with answers sorted by query, distance and key. Answers beyond half of `resources.memory` are
+/// Like [`answers_within`], with answers sorted by query, distance and key. Answers beyond half of `resources.memory` are
 /// written to unnamed files in `resources.dir`.
 ///
 /// # Errors
-/// As [`answers_within`], [`Error::Io`] from a scratch file, or the error of `each`.
+/// Same as [`answers_within`], [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn sorted_answers_within<'s, E: From<Error>>(
     snapshot: &'s Snapshot,
     queries: &[Fingerprint],
@@ -234,7 +234,7 @@ pub fn sorted_answers_within<'s, E: From<Error>>(
     })
 }
 
-/// As [`answers_within`], for fingerprints outside an index. `take` receives the number of the query, the number of the
+/// Like [`answers_within`], for fingerprints outside an index. `take` receives the number of the query, the number of the
 /// fingerprint and the distance. As there are no tables to probe, all strategies other than a scan are treated as a merge.
 ///
 /// # Errors

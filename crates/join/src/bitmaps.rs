@@ -92,7 +92,8 @@ impl<'a> TilePlan<'a> {
         Some(Self { sets, threshold, list, sizes, firsts })
     }
 
-    /// Whether the estimated work is small enough for this join. Allocates nothing per set, as there may be too many sets.
+    /// Returns whether the estimated work is small enough for this join. Allocates nothing per set, as there may be too many
+    /// sets.
     fn is_little(sets: &ShingleSets, threshold: f64) -> bool {
         let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
         for set in 0..sets.len() as u32 {
@@ -325,7 +326,7 @@ impl PendingPairs<'_> {
     }
 }
 
-/// As [`prefix_candidates`](super::prefix_candidates), by comparing the sketches of the sets. Returns `None`, without
+/// Like [`prefix_candidates`](super::prefix_candidates), by comparing the sketches of the sets. Returns `None`, without
 /// passing any pair, if this join is unsuitable: if the threshold is below 0.7, if the estimated number of comparisons is
 /// too large, or if there are too many pairs (more than `max_bucket` for a set, or more than both [`PAIRS`] per set and 20
 /// million in total).

@@ -151,14 +151,14 @@ pub fn candidates(
     candidates_agreeing(snapshot, Agreement::in_one(snapshot.params()), max_bucket, budget, number)
 }
 
-/// As [`candidates`], but documents must agree as `agreement` specifies: in several features, or only in the leading bits
+/// Like [`candidates`], but documents must agree as `agreement` specifies: in several features, or only in the leading bits
 /// of features (Broder's fungible documents). The number of features in which a pair agrees is the number of bands in which
 /// the pair is formed; in capped buckets it may be too low, as some pairs are not formed.
 ///
 /// Memory: 16 bytes per pair instead of 8.
 ///
 /// # Errors
-/// As [`candidates`]; [`Error::Invalid`] if `agreement` has more bits than are stored.
+/// Same as [`candidates`]; [`Error::Invalid`] if `agreement` has more bits than are stored.
 pub fn candidates_agreeing(
     snapshot: &Snapshot,
     agreement: Agreement,
@@ -171,7 +171,7 @@ pub fn candidates_agreeing(
     pair_up(&sides, None, agreement, max_bucket, budget)
 }
 
-/// As [`candidates`], for pairs of a document of the left index and a document of the right index. `number_left` must
+/// Like [`candidates`], for pairs of a document of the left index and a document of the right index. `number_left` must
 /// return numbers below `first_right`, and `number_right` numbers from `first_right` on. If the indexes store different
 /// numbers of bits of a feature, the smaller number of bits is compared.
 ///
@@ -191,10 +191,10 @@ pub fn candidates_across(
     candidates_agreeing_across(both, first_right, agreement, max_bucket, budget, numbers)
 }
 
-/// As [`candidates_across`], for documents that agree as `agreement` specifies.
+/// Like [`candidates_across`], for documents that agree as `agreement` specifies.
 ///
 /// # Errors
-/// As [`candidates_across`] and [`candidates_agreeing`].
+/// Same as [`candidates_across`] and [`candidates_agreeing`].
 pub fn candidates_agreeing_across(
     (left, right): (&Snapshot, &Snapshot),
     first_right: u32,
@@ -230,7 +230,7 @@ pub(super) fn read(sides: &[IndexSide<'_>], band: usize, entries: &mut Column<Bu
     read_bits(sides, band, KEY_BITS, entries)
 }
 
-/// As [`read`], with only the first `bits` bits of each bucket key.
+/// Like [`read`], with only the first `bits` bits of each bucket key.
 pub(super) fn read_bits(
     sides: &[IndexSide<'_>],
     band: usize,
@@ -362,7 +362,7 @@ impl BucketWork {
         self.cap_for(max_bucket, pairs * (bands as u64).max(PAIRS_BANDS) / PAIRS_BANDS)
     }
 
-    /// As [`cap`](Self::cap), for at most `pairs` pairs in total.
+    /// Like [`cap`](Self::cap), for at most `pairs` pairs in total.
     pub(super) fn cap_for(&self, max_bucket: u64, pairs: u64) -> u64 {
         cap(&self.sizes, self.small, max_bucket, pairs)
     }

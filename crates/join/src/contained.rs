@@ -181,7 +181,7 @@ impl ContainmentQueries {
         self.ends.len()
     }
 
-    /// Whether the batch has no texts.
+    /// Returns whether the batch has no texts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -194,8 +194,8 @@ impl ContainmentQueries {
         &self.elements[start..self.ends[text]]
     }
 
-    /// As [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted` rejects,
-    /// and returns at most `limit` documents per text: the documents with the greatest shares.
+    /// Like [`run`](Self::run), but returns the documents found for each text. Skips documents whose key `is_wanted`
+    /// rejects, and returns at most `limit` documents per text: the documents with the greatest shares.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

@@ -80,7 +80,7 @@ impl Containing {
         self.sizes.len()
     }
 
-    /// Whether the collection has no sets.
+    /// Returns whether the collection has no sets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sizes.is_empty()

@@ -42,7 +42,7 @@ impl EqualGroups {
         Ok(Self { numbers: HashNumbers::new(budget)?, seeded: Seeded::default() })
     }
 
-    /// Whether a group may have this hash. If false, no group has it.
+    /// Returns whether a group may have this hash. If false, no group has it.
     #[must_use]
     pub fn may_have(&self, hash: u128) -> bool {
         self.numbers.find(self.seeded.of(hash), |_| Ok::<_, ()>(true)).is_ok_and(|found| found.is_some())

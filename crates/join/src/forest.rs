@@ -20,7 +20,7 @@ impl Forest {
         Self::within(&MemoryBudget::unlimited(), count).expect("no scratch file is needed")
     }
 
-    /// As [`new`](Self::new), using the memory of `budget`, then scratch files.
+    /// Like [`new`](Self::new), using the memory of `budget`, then scratch files.
     ///
     /// # Errors
     /// [`Error::Io`](twindex::Error::Io) from a scratch file.
@@ -56,7 +56,7 @@ impl Forest {
     /// Merges the sets of `a` and `b`. Returns whether they were different sets.
     ///
     /// # Panics
-    /// As [`root`](Self::root).
+    /// Same as [`root`](Self::root).
     pub fn join(&mut self, a: u32, b: u32) -> bool {
         let (a, b) = (self.root(a), self.root(b));
         self.parents[a.max(b) as usize] = a.min(b);

@@ -44,7 +44,7 @@ const TOO_MANY: &str = "near pairs of a listing of groups";
 /// ```
 ///
 /// # Errors
-/// As [`Snapshot::groups`].
+/// Same as [`Snapshot::groups`].
 pub fn living_groups(snapshot: &Snapshot, resources: &Resources<'_>) -> Result<Groups> {
     let max = snapshot.documents().saturating_mul(PAIRS_A_DOCUMENT).saturating_add(PAIRS_LEAST);
     match joined(snapshot, resources, max) {

@@ -68,7 +68,7 @@ impl HashNumbers {
         self.len
     }
 
-    /// Whether the table has no entries.
+    /// Returns whether the table has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len == 0

@@ -51,7 +51,7 @@ impl OddSketches {
         Self::within(memory.max(BYTES), budget)
     }
 
-    /// As [`new`](Self::new), without the minimum of 32 MiB.
+    /// Like [`new`](Self::new), without the minimum of 32 MiB.
     pub(super) fn within(memory: usize, budget: &MemoryBudget) -> Self {
         let max = memory / size_of::<u64>();
         Self { words: Column::new(budget), starts: Column::new(budget), max, halved: 0 }
@@ -82,7 +82,7 @@ impl OddSketches {
         size_of_val(&*self.words) + size_of_val(&*self.starts)
     }
 
-    /// As [`least_difference`](Self::least_difference), for a set with the sketch `sketch` and a stored set.
+    /// Like [`least_difference`](Self::least_difference), for a set with the sketch `sketch` and a stored set.
     pub(super) fn least_difference_from(&self, sketch: &[u64], number: u32) -> u64 {
         let other = self.of(number);
         let (short, long) = if sketch.len() < other.len() { (sketch, other) } else { (other, sketch) };

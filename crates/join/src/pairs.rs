@@ -390,7 +390,7 @@ impl Order {
 /// document.
 ///
 /// # Errors
-/// As [`near_fingerprints_within`], [`Error::Io`] from a scratch file, or the error of `each`.
+/// Same as [`near_fingerprints_within`], [`Error::Io`] from a scratch file, or the error of `each`.
 pub fn pairs_within<'s, E: From<Error>>(
     left: &'s Snapshot,
     right: Option<&'s Snapshot>,
@@ -428,7 +428,7 @@ pub fn pairs_within<'s, E: From<Error>>(
     })
 }
 
-/// As [`pairs_within`], but for numbers that `number` assigns to documents. Passes each pair of different numbers whose
+/// Like [`pairs_within`], but for numbers that `number` assigns to documents. Passes each pair of different numbers whose
 /// documents are within the radius once to `each`: the smaller number first, with the smallest distance of their documents,
 /// in ascending order. Documents for which `number` returns `None` are skipped.
 ///
@@ -437,7 +437,7 @@ pub fn pairs_within<'s, E: From<Error>>(
 /// `number` and `each` are called on the calling thread.
 ///
 /// # Errors
-/// As [`near_fingerprints_within`], the error of `number`, or [`Error::Io`] from the scratch file.
+/// Same as [`near_fingerprints_within`], the error of `number`, or [`Error::Io`] from the scratch file.
 pub fn numbered_pairs_within<E: From<Error>>(
     snapshot: &Snapshot,
     within: u32,

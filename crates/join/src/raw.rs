@@ -43,7 +43,7 @@ impl Positions<'_> {
     }
 }
 
-/// As [`near_fingerprints_within`](super::near_fingerprints_within), for fingerprints outside an index. Positions are
+/// Like [`near_fingerprints_within`](super::near_fingerprints_within), for fingerprints outside an index. Positions are
 /// counted from 0 in each input. With `right`, each pair has a fingerprint of `left` and a fingerprint of `right`.
 ///
 /// Fingerprints are sorted first, so that equal ones are compared once. Memory in addition to the tables: 16 bytes per

@@ -39,8 +39,8 @@ const GUESSES: usize = 4;
 /// The reference number of a set without a reference.
 pub(super) const NO_REFERENCE: u32 = u32::MAX;
 
-/// Reference sets for delta encoding, found by anchors. Several threads can [encode](Self::encode) sets while another
-/// thread adds references.
+/// Reference sets for delta encoding, found by anchors: hashes that similar sets most likely share. Several threads can
+/// [encode](Self::encode) sets while another thread adds references.
 #[derive(Debug, Default)]
 pub struct ReferenceSets {
     anchors_seen: AnchorTable,
@@ -111,8 +111,8 @@ impl<'a> SetDelta<'a> {
         Self { bits, new }
     }
 
-    /// Whether these words are valid for the reference: the number of bits fits, padding bits are zero, and new elements
-    /// ascend.
+    /// Returns whether these words are valid for the reference: the number of bits fits, padding bits are zero, and new
+    /// elements ascend.
     pub(super) fn fit(self, reference: &ReferenceSet) -> bool {
         let (elements, word) = (reference.elements.len(), u64::BITS as usize);
         let padding =

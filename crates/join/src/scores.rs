@@ -495,11 +495,11 @@ pub fn band_scores(
     scored::<false>(snapshot, max_bucket, resources, |_, _, _| Ok(()))
 }
 
-/// As [`band_scores`]. Also passes each pair of different signatures that share a band once to `each`, with its score: the
+/// Like [`band_scores`]. Also passes each pair of different signatures that share a band once to `each`, with its score: the
 /// smaller number first, in unspecified order. Signatures are numbered as in [`BandScores::alike`].
 ///
 /// # Errors
-/// As [`band_scores`], or the error of `each`.
+/// Same as [`band_scores`], or the error of `each`.
 pub fn scored_pairs(
     snapshot: &Snapshot,
     max_bucket: usize,
@@ -509,7 +509,7 @@ pub fn scored_pairs(
     scored::<true>(snapshot, max_bucket, resources, each)
 }
 
-/// As [`scored_pairs`], but passes pairs to `each` only if `HANDED` is true.
+/// Like [`scored_pairs`], but passes pairs to `each` only if `HANDED` is true.
 fn scored<const HANDED: bool>(
     snapshot: &Snapshot,
     max_bucket: usize,

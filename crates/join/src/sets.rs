@@ -54,7 +54,7 @@ impl ShingleSets {
         Self::within(&MemoryBudget::new(dir, budget / 4), budget)
     }
 
-    /// As [`new`](Self::new), but keeps the sizes and positions of sets, and the sketches, in the memory of
+    /// Like [`new`](Self::new), but keeps the sizes and positions of sets, and the sketches, in the memory of
     /// `column_budget`.
     #[must_use]
     pub fn within(column_budget: &MemoryBudget, budget: usize) -> Self {
@@ -102,7 +102,7 @@ impl ShingleSets {
     /// ```
     ///
     /// # Errors
-    /// As [`push`](Self::push).
+    /// Same as [`push`](Self::push).
     pub fn push_like(&mut self, hashes: &[u64], anchors: &[u64]) -> Result<u32> {
         let (mut delta_scratch, mut words) = std::mem::take(&mut self.scratch);
         words.clear();
@@ -123,7 +123,7 @@ impl ShingleSets {
     /// since.
     ///
     /// # Errors
-    /// As [`push`](Self::push); [`Error::Invalid`] if `words` do not fit `header`.
+    /// Same as [`push`](Self::push); [`Error::Invalid`] if `words` do not fit `header`.
     pub fn push_encoded(&mut self, header: DeltaHeader, words: &[u64], anchors: &[u64]) -> Result<u32> {
         let number = self.next_number(header.size)?;
         if header.reference != NO_REFERENCE {
@@ -191,7 +191,7 @@ impl ShingleSets {
         Ok(number)
     }
 
-    /// Whether `bytes` more bytes fit in the memory budget.
+    /// Returns whether `bytes` more bytes fit in the memory budget.
     fn fits(&self, bytes: usize) -> bool {
         let held = size_of_val(self.held.as_slice()) + self.references.bytes();
         self.spill.is_none() && held + bytes <= self.budget
@@ -230,7 +230,7 @@ impl ShingleSets {
         self.elements
     }
 
-    /// Whether the collection has no sets.
+    /// Returns whether the collection has no sets.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
@@ -352,7 +352,7 @@ impl ShingleSets {
         self.held.get(range.start as usize..range.end as usize).unwrap_or(&[])
     }
 
-    /// Whether all words of a set are in memory.
+    /// Returns whether all words of a set are in memory.
     fn is_held(&self, number: u32) -> bool {
         self.range(number).end <= self.held.len() as u64
     }
@@ -425,8 +425,8 @@ impl ShingleSets {
         SetDelta::of(reference, words).for_each(&reference.elements, |element| read.push(element));
     }
 
-    /// Whether two sets have the same reference, or one is the reference of the other. If so, [`shared`](Self::shared) can
-    /// compute the size of their intersection.
+    /// Returns whether two sets have the same reference, or one is the reference of the other. If so,
+    /// [`shared`](Self::shared) can compute the size of their intersection.
     pub(super) fn are_of_one_family(&self, a: u32, b: u32) -> bool {
         let reference = self.reference_of[a as usize];
         reference != NO_REFERENCE && reference == self.reference_of[b as usize]
@@ -505,7 +505,7 @@ impl<'a> SetReader<'a> {
         Ok(&self.read)
     }
 
-    /// As [`set`](Self::set), for sets that are requested in ascending order. Reads the following sets in the same read.
+    /// Like [`set`](Self::set), for sets that are requested in ascending order. Reads the following sets in the same read.
     ///
     /// # Errors
     /// [`Error::Io`] from the scratch file.

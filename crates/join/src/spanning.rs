@@ -557,7 +557,7 @@ impl Stars {
         self.keys.count()
     }
 
-    /// Whether the keys exceeded the memory and were written to disk.
+    /// Returns whether the keys exceeded the memory and were written to disk.
     #[must_use]
     pub fn is_on_disk(&self) -> bool {
         matches!(self.keys, Keys::Spilled { .. })
@@ -581,10 +581,10 @@ impl Stars {
         })
     }
 
-    /// As [`for_each`](Self::for_each), but passes the ranks of the keys.
+    /// Like [`for_each`](Self::for_each), but passes the ranks of the keys.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Same as [`for_each`](Self::for_each).
     pub fn for_each_rank<E: From<Error>>(
         &self,
         mut each: impl FnMut(u32, u32) -> std::result::Result<(), E>,

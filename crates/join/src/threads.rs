@@ -66,7 +66,7 @@ pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
     made.into_iter().map(|(_, result)| result).collect()
 }
 
-/// As [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound the
+/// Like [`on_threads`], but passes each result to `take`, in order, as soon as all earlier results were taken. To bound the
 /// number of waiting results, a piece is started only if the results of at most `ahead` earlier pieces per thread were not
 /// taken yet. If `take` returns a break, the work ends.
 ///
@@ -74,7 +74,7 @@ pub(super) fn on_threads<S: Send, P: Sync, R: Send>(
 /// The error of the first piece, in order, that failed or for which `take` failed.
 ///
 /// # Panics
-/// As [`on_threads`].
+/// Same as [`on_threads`].
 pub(super) fn in_order<S: Send, P: Sync, R: Send>(
     states: &mut [S],
     pieces: &[P],

@@ -76,7 +76,7 @@ pub fn set_candidates<E: From<Error>>(
 /// ```
 ///
 /// # Errors
-/// As [`prefix_candidates`], or the error of `each`.
+/// Same as [`prefix_candidates`], or the error of `each`.
 pub fn resembling_sets<E: From<Error>>(
     sets: &ShingleSets,
     threshold: f64,

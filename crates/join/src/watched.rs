@@ -32,7 +32,7 @@ impl SharedProgress {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether [`stop`](Self::stop) was called.
+    /// Returns whether [`stop`](Self::stop) was called.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
@@ -59,7 +59,7 @@ impl SharedProgress {
     /// Sets the number of parts of the stage that are done.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// Same as [`check`](Self::check).
     pub fn reach(&self, done: u64) -> Result<()> {
         self.done.store(done, Ordering::Relaxed);
         self.check()
@@ -68,7 +68,7 @@ impl SharedProgress {
     /// Adds `by` to the number of parts of the stage that are done.
     ///
     /// # Errors
-    /// As [`check`](Self::check).
+    /// Same as [`check`](Self::check).
     pub fn advance(&self, by: u64) -> Result<()> {
         self.done.fetch_add(by, Ordering::Relaxed);
         self.check()

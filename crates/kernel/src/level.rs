@@ -143,8 +143,8 @@ impl Level {
         self.dispatch(BodyKernel(body))
     }
 
-    /// As [`run`](Self::run), for kernels that use the operations of [`Simd`], which the compiler cannot generate from plain
-    /// loops.
+    /// Like [`run`](Self::run), for kernels that use the operations of [`Simd`], which the compiler cannot generate from
+    /// plain loops.
     #[inline]
     pub fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         #[cfg(target_arch = "x86_64")]
@@ -205,11 +205,12 @@ pub trait Simd: Copy {
     /// first 64 lanes are compared; bits for which there is no lane are 0.
     fn near16(self, lanes: &[U16], query: u16, radius: u32) -> u64;
 
-    /// As [`near16`](Self::near16), for lanes of 32 bits.
+    /// Like [`near16`](Self::near16), for lanes of 32 bits.
     fn near32(self, lanes: &[U32], query: u32, radius: u32) -> u64;
 
-    /// As [`near16`](Self::near16), for lanes of 48 bits: `high` has their upper 16 bits and `low` their lower 32. Only the
-    /// low 48 bits of `query` are used. If the slices have different lengths, the extra lanes of the longer one are ignored.
+    /// Like [`near16`](Self::near16), for lanes of 48 bits: `high` has their upper 16 bits and `low` their lower 32. Only
+    /// the low 48 bits of `query` are used. If the slices have different lengths, the extra lanes of the longer one are
+    /// ignored.
     fn near48(self, high: &[U16], low: &[U32], query: u64, radius: u32) -> u64;
 
     /// Returns a mask: bit i is set if `numbers[i]` equals `number`.
@@ -574,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn level_set_in_the_environment_is_used() {
+    fn simd_level_set_in_the_environment_is_used() {
         // The test run may set the variable; CI sets each level in turn.
         match Level::from_environment() {
             Ok(Some(level)) => assert_eq!(Level::chosen(), level),

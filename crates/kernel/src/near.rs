@@ -37,7 +37,7 @@ pub fn for_each_near16<S: Simd>(
     }
 }
 
-/// As [`for_each_near16`], for elements of 32 bits. AVX-512 processes 16 elements at a time, AVX2 eight.
+/// Like [`for_each_near16`], for elements of 32 bits. AVX-512 processes 16 elements at a time, AVX2 eight.
 #[inline(always)]
 pub fn for_each_near32<S: Simd>(
     simd: S,
@@ -51,8 +51,8 @@ pub fn for_each_near32<S: Simd>(
     }
 }
 
-/// As [`for_each_near32`], for elements of 48 bits: `high` has their upper 16 bits and `low` their lower 32. Only the low 48
-/// bits of `query` are used. If the planes have different lengths, the extra elements of the longer one are ignored.
+/// Like [`for_each_near32`], for elements of 48 bits: `high` has their upper 16 bits and `low` their lower 32. Only the low
+/// 48 bits of `query` are used. If the planes have different lengths, the extra elements of the longer one are ignored.
 #[inline(always)]
 pub fn for_each_near48<S: Simd>(
     simd: S,
@@ -308,10 +308,10 @@ pub(super) mod x86 {
         unsafe { _mm512_maskz_loadu_epi16(mask, lanes.as_ptr().wrapping_add(at).cast()) }
     }
 
-    /// As [`lanes_of_16`], for 16 lanes; widens each lane to 32 bits.
+    /// Like [`lanes_of_16`], for 16 lanes; widens each lane to 32 bits.
     ///
     /// # Safety
-    /// As [`lanes_of_16`].
+    /// Same as [`lanes_of_16`].
     #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
     #[inline]
@@ -321,10 +321,10 @@ pub(super) mod x86 {
         _mm512_cvtepu16_epi32(narrow)
     }
 
-    /// As [`lanes_of_16`], for lanes of 32 bits.
+    /// Like [`lanes_of_16`], for lanes of 32 bits.
     ///
     /// # Safety
-    /// As [`lanes_of_16`].
+    /// Same as [`lanes_of_16`].
     #[allow(unsafe_code, reason = "reads the lanes that the mask names")]
     #[target_feature(enable = "avx512f")]
     #[inline]

@@ -109,7 +109,7 @@ pub(super) fn ones_avx512(hashes: &[u64], weights: &[u16], sums: &mut [u32; 64])
     }
 }
 
-/// As [`ones`], for weights of up to [`WIDE_MAX`].
+/// Like [`ones`], for weights of up to [`WIDE_MAX`].
 ///
 /// # Panics
 /// As for [`ones`].

@@ -76,7 +76,8 @@ impl Recurring {
         }
     }
 
-    /// Whether a fingerprint may have been counted at least twice. May be a false positive, but never a false negative.
+    /// Returns whether a fingerprint may have been counted at least twice. May be a false positive, but never a false
+    /// negative.
     #[inline]
     #[must_use]
     pub fn recurs(&self, fingerprint: u64) -> bool {

@@ -28,7 +28,7 @@ pub(crate) fn mixed(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Whether runs are compared by their tokens or by their bytes.
+/// The criterion for equal runs of words: their tokens or their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Exact {
     /// Runs are equal if their tokens are equal.
@@ -156,7 +156,7 @@ impl Hashed {
         self.words(0, self.len())
     }
 
-    /// Whether the document has no units.
+    /// Returns whether the document has no units.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.places.is_empty()
@@ -184,7 +184,7 @@ impl Hashed {
     ///
     /// # Panics
     ///
-    /// As [`place`](Self::place).
+    /// Same as [`place`](Self::place).
     #[must_use]
     pub fn words(&self, first: usize, width: usize) -> u32 {
         match self.words.get(first..first + width) {
@@ -193,13 +193,13 @@ impl Hashed {
         }
     }
 
-    /// Whether units may have several words.
+    /// Returns whether units may have several words.
     pub(crate) fn has_words(&self) -> bool {
         !self.words.is_empty()
     }
 
-    /// Returns how many numbers represent a run of `width` units: one per unit and, if bytes are compared, one per gap
-    /// between units.
+    /// Returns the number of hashed numbers that represent a run of `width` units: one per unit and, if bytes are compared,
+    /// one per gap between units.
     #[inline]
     pub(crate) fn numbers(&self, width: usize) -> usize {
         if self.is_bytes { 2 * width - 1 } else { width }

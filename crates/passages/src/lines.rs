@@ -37,7 +37,7 @@ pub struct Grams {
     shape: WordCounting,
 }
 
-/// How the words of a line are counted.
+/// The rule for counting the words of a line.
 #[derive(Clone, Copy, Debug)]
 enum WordCounting {
     /// Lines are runs of tokens. A line has this number of words for its first t-gram, and one more for each further
@@ -76,7 +76,7 @@ impl Grams {
         Self::of(folder, memory, WordCounting::Run(width as u32))
     }
 
-    /// As [`of_words`](Self::of_words), for units of several words.
+    /// Like [`of_words`](Self::of_words), for units of several words.
     #[must_use]
     pub fn of_units(folder: &Path, memory: usize) -> Self {
         Self::of(folder, memory, WordCounting::Units)
@@ -118,10 +118,10 @@ impl Grams {
         self.finish_by_rank(within, |document| document)
     }
 
-    /// As [`finish`](Self::finish), if t-grams were pushed with the rank of their document instead of its number. The first
-    /// occurrence of a t-gram is then the one in the document with the lowest rank. `document` maps a rank to the number of
-    /// the document. Lines contain document numbers and are sorted by them. T-grams with a known source must be pushed with
-    /// document numbers.
+    /// Like [`finish`](Self::finish), if t-grams were pushed with the rank of their document instead of its number. The
+    /// first occurrence of a t-gram is then the one in the document with the lowest rank. `document` maps a rank to the
+    /// number of the document. Lines contain document numbers and are sorted by them. T-grams with a known source must be
+    /// pushed with document numbers.
     ///
     /// ```
     /// use twindex_passages::{Gram, Grams};

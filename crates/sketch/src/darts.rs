@@ -194,7 +194,7 @@ impl WeightedMinHasher {
         self.minima
     }
 
-    /// As [`signature`](Self::signature), for elements whose weights were already checked. Repeating an element with the
+    /// Like [`signature`](Self::signature), for elements whose weights were already checked. Repeating an element with the
     /// same weight does not change the result.
     pub(crate) fn minima_of<I: Iterator<Item = (u64, u64)>>(
         &self,

@@ -243,7 +243,7 @@ impl IdfTable {
     }
 
     /// Returns the fingerprint of a document with these shingles. Each occurrence votes with its [`weight`](Self::weight),
-    /// so the result is that of [`weighted`] with weights of term frequency times inverse document frequency.
+    /// so the result equals [`weighted`] with weights of term frequency times inverse document frequency.
     ///
     /// Takes linear time and allocates nothing. The order of the shingles does not matter.
     #[must_use]

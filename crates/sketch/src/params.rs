@@ -31,7 +31,7 @@ pub const BOTTOM_MAX: u16 = 4096;
 /// Maximum number of hashes in a 0-mod-m sketch. If a document has more, the least are kept.
 pub const MODULAR_MAX: usize = 65_535;
 
-/// How many votes a shingle has in the simhash of a document.
+/// The number of votes that a shingle has in the simhash of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum SimhashWeights {
@@ -190,7 +190,7 @@ impl MinhashParams {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct SketchParams {
-    /// How text is split into shingles.
+    /// The rules for splitting a text into shingles.
     pub shingling: Shingling,
     /// The votes of shingles in the fingerprint. With `None`, no fingerprint is computed.
     pub simhash: Option<SimhashWeights>,
@@ -367,8 +367,8 @@ pub fn minhash_fields(minhash: Option<MinhashParams>) -> Fields {
     fields
 }
 
-/// Returns the field for sets if they are kept, otherwise `None`, so that digests made before this field was introduced stay
-/// valid.
+/// Returns the parameter field `sets` if `kept` is true, otherwise `None`, so that digests made before this field was
+/// introduced stay valid.
 #[must_use]
 pub fn sets_field(kept: bool) -> Option<(&'static str, String)> {
     kept.then(|| ("sets", "kept".to_string()))

@@ -465,7 +465,7 @@ impl FromStr for Widths {
     }
 }
 
-/// How text is turned into a set of shingles (w-shingling, Broder 1997).
+/// The rules by which a text is converted to a set of shingles (w-shingling, Broder 1997).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Shingling {

@@ -52,7 +52,7 @@ pub fn simhash(hashes: &[u64]) -> Fingerprint {
     simhash_at(Level::chosen(), hashes)
 }
 
-/// As [`simhash`], using the instructions of `level`, for tests and measurements. The level does not change the result.
+/// Like [`simhash`], using the instructions of `level`, for tests and measurements. The level does not change the result.
 #[must_use]
 pub fn simhash_at(level: Level, hashes: &[u64]) -> Fingerprint {
     level.run(
@@ -101,8 +101,7 @@ fn votes(hashes: &[u64]) -> Fingerprint {
             ones.add(0, [hash]);
         }
     }
-    // The votes for 1 minus the votes for 0 are twice the votes for 1 minus all votes. The difference is positive if and
-    // only if the votes for 1 exceed half of all votes, rounded down.
+    // With n hashes and v votes for 1, the bit is 1 if v - (n - v) > 0, which is v > floor(n / 2).
     Fingerprint(ones.above(hashes.len() as u64 / 2))
 }
 

@@ -43,7 +43,7 @@ pub fn tokens(text: &str, scratch: &mut Vec<u8>, mut each: impl FnMut(&[u8])) {
     placed_tokens(text, scratch, |_, token| each(token));
 }
 
-/// As [`tokens`], but also passes the byte range of each token in the text.
+/// Like [`tokens`], but also passes the byte range of each token in the text.
 ///
 /// ```
 /// let mut found = Vec::new();

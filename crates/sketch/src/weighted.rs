@@ -87,7 +87,7 @@ impl Votes {
         }
     }
 
-    /// As [`add`](Self::add), with weights of at most [`WIDE_MAX`].
+    /// Like [`add`](Self::add), with weights of at most [`WIDE_MAX`].
     fn add_wide(&mut self, hashes: &[u64], weights: &[u64]) {
         let mut sums = [0; 64];
         ones_wide(hashes, weights, &mut sums);
@@ -105,8 +105,8 @@ impl Votes {
         }
     }
 
-    /// Returns the fingerprint. The votes for 1 minus the votes for 0 are twice the votes for 1 minus the total. The
-    /// difference is positive if and only if the votes for 1 exceed half the total, rounded down.
+    /// Returns the fingerprint. With a total weight of n and votes v for 1, a bit is 1 if v - (n - v) > 0, which is v >
+    /// floor(n / 2).
     pub(super) fn fingerprint(&self) -> Fingerprint {
         let half = self.total / 2;
         let bits = self.ones.iter().enumerate();

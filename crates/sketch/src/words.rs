@@ -39,7 +39,7 @@ impl Words {
         self.hash_below(TEXT_MAX, level, text, fast, hashes);
     }
 
-    /// As [`hash`](Self::hash), with `max` instead of [`TEXT_MAX`].
+    /// Like [`hash`](Self::hash), with `max` instead of [`TEXT_MAX`].
     fn hash_below(&mut self, max: usize, level: Level, text: &str, fast: Fast, hashes: &mut Vec<u64>) {
         if text.len() >= max {
             super::token::tokens(text, &mut Vec::new(), |token| hashes.push(fast.token(token)));

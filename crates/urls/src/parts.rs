@@ -99,7 +99,7 @@ impl<'u> Parts<'u> {
         self.path.strip_prefix('/').unwrap_or(self.path).split('/')
     }
 
-    /// Returns the parameters of the path and then those of the query, unchanged.
+    /// Returns the parameters of the path, followed by the parameters of the query, unchanged.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = Parameter<'u>> + use<'u> {
         let of_path = self.params.split(';').skip(1).map(|text| Parameter::of(text, true));
         let of_query = self.query.into_iter().flat_map(|query| query.split('&'));

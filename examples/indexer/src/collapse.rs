@@ -151,7 +151,7 @@ fn leaders(snapshot: &Snapshot, scratch: &Path) -> Result<BTreeMap<String, Strin
     Ok(all)
 }
 
-/// Compares all pages of tantivy with those of a snapshot and updates tantivy. Returns the number of updated pages.
+/// Compares all pages in tantivy with the pages in a snapshot, and updates tantivy. Returns the number of updated pages.
 fn reconcile(search: &Search, indexing: &IndexWriter, snapshot: &Snapshot, scratch: &Path) -> Result<usize> {
     let (mut indexed, mut count) = (search.pages()?, 0);
     for (url, leader) in leaders(snapshot, scratch)? {

@@ -866,7 +866,7 @@ mod tests {
         let mut section = testing::section::<ByBinary>(&[0xEF, 0xF5, 0xF6]);
         let codec = Manku::open(Memory(&section), 3, section.len() as u64).unwrap();
         assert_eq!(codec.value(Memory(&section), 1).unwrap(), 0xF5);
-        // Changes the code to that of bit 1, which is set in 0xEF.
+        // Changes the code to the code of bit 1, which is set in 0xEF.
         assert_eq!(section[200], 0b1010_1000);
         section[200] = 0;
         for row in [1, 2] {

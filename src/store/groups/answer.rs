@@ -39,7 +39,7 @@ impl<T> Decision<T> {
 pub struct Leader {
     /// The key of the leader; the document's own key if it is a leader.
     pub key: KeyBuf,
-    /// Number of queries for near documents needed to decide the leader, including those whose results were cached.
+    /// Number of queries for near documents needed to decide the leader, including queries whose results were cached.
     pub questions: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Membership {
     pub leader: KeyBuf,
     /// Number of documents in the group, including the document itself.
     pub size: u64,
-    /// Number of queries for near documents needed to decide the group, including those whose results were cached.
+    /// Number of queries for near documents needed to decide the group, including queries whose results were cached.
     pub questions: u64,
 }
 
@@ -63,7 +63,7 @@ pub struct Group {
     pub leader: KeyBuf,
     /// The keys of all documents in the group, including the leader, ascending.
     pub members: Vec<KeyBuf>,
-    /// Number of queries for near documents needed to decide the group, including those whose results were cached.
+    /// Number of queries for near documents needed to decide the group, including queries whose results were cached.
     pub questions: u64,
 }
 

@@ -90,7 +90,7 @@ impl Neighbourhood {
         Ok((all, has_more))
     }
 
-    /// Sorts candidates of equal rank by key, and removes those that have the rank of `of` but a larger key.
+    /// Sorts candidates of equal rank by key, and removes the candidates that have the rank of `of` but a larger key.
     fn order_by_key(&self, all: &mut Vec<LeaderCandidate>, of: DocRef, mine: PriorityRank) -> Result<()> {
         if all.windows(2).all(|two| two[0].rank != two[1].rank) && all.last().is_none_or(|last| last.rank < mine) {
             return Ok(());
@@ -157,7 +157,8 @@ impl Neighbourhood {
         })
     }
 
-    /// Returns whether a candidate resembles the document `of`. `asked` caches the query of the last document.
+    /// Returns whether a candidate resembles the document `of`. `asked` caches the query of the document that was compared
+    /// last.
     pub(super) fn resembles(
         &self,
         of: DocRef,

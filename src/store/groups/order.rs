@@ -42,7 +42,7 @@ impl Numbering {
         Ok(Self { snapshot: snapshot.clone(), firsts, documents: documents as u32 })
     }
 
-    /// Returns the number of documents, including those that are not live.
+    /// Returns the number of documents, including documents that are not live.
     pub(super) fn documents(&self) -> u32 {
         self.documents
     }

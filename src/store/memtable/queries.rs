@@ -8,7 +8,7 @@ use super::{
 };
 use crate::format::{bands, prefixes};
 
-/// How far a query has read the rows, between two steps.
+/// The position at which a query continues in its next step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::store) enum ScanPosition {
     #[default]

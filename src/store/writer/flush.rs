@@ -30,7 +30,7 @@ const TAIL_ROWS: u32 = 1 << 13;
 const LOOKED: Duration = Duration::from_millis(1);
 /// Number of added rows after which a batch checks whether the memtable is full.
 const LOOKED_EVERY: u32 = 1024;
-/// Length in bytes at which a log is ended, even if it has few rows (commits with only a payload add no rows). This limits
+/// Length in bytes at which a log is closed, even if it has few rows (commits with only a payload add no rows). This limits
 /// the number of bytes read when the index is opened.
 const LOG_BYTES: u64 = 256 << 20;
 

@@ -42,8 +42,8 @@ use crate::segment::rows::Rows;
 use crate::sys::fork;
 use crate::sys::vfs::{HeldLock, LockFailure};
 
-/// How durable a commit is when the call returns. Every commit is atomic and immediately visible to snapshots of this
-/// process.
+/// The guarantee that a commit gives when its call returns. Every commit is atomic and immediately visible to snapshots of
+/// this process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Durability {
     /// No guarantee. Up to a megabyte of commits is held in memory until a commit with a stronger durability,
@@ -219,7 +219,7 @@ impl Writer {
     /// ([`set_stalls`](Self::set_stalls)); in a batch larger than a memtable they use at most four times this size. The
     /// minimum is one row and one byte, the maximum 2^26 rows and 256 MiB.
     ///
-    /// A large memtable makes opening after a kill slower, because its rows are read from the logs again: about 1.2
+    /// A large memtable makes opening after a crash slower, because its rows are read from the logs again: about 1.2
     /// microseconds per document with 20 bands. A small memtable produces more segments, and every query and every `admit`
     /// searches all of them. It also causes more merges: each time the size is divided by 4, merges write each document once
     /// more.
@@ -228,15 +228,15 @@ impl Writer {
         self.settings.memtable_bytes = bytes.clamp(1, states::MEMTABLE_BYTES_MAX);
     }
 
-    /// Sets how commits wait if documents arrive faster than segments are written. If the memtable is full again before the
-    /// previous one has become a segment, each commit waits for up to `pause` (default 20 ms). If the memtable has reached
-    /// `memtables` times its normal size (default 2, at least 1), each commit waits until the segment is finished. A batch
-    /// larger than a memtable pauses in the same way every 1,024 documents.
+    /// Sets how long commits wait if documents arrive faster than segments are written. If the memtable is full again before
+    /// the previous one has become a segment, each commit waits for up to `pause` (default 20 ms). If the memtable has
+    /// reached `memtables` times its normal size (default 2, at least 1), each commit waits until the segment is finished. A
+    /// batch larger than a memtable pauses in the same way every 1,024 documents.
     ///
     /// A longer pause delays all commits a little instead of one commit a lot. A higher number of memtables absorbs a burst
     /// of documents without a wait, but takes more memory ([`set_memtable`](Self::set_memtable)), and more must be read from
-    /// the logs when the index is opened after a kill. [`Metrics::stalls`](crate::Metrics::stalls) has the number of commits
-    /// that waited, and the total time.
+    /// the logs when the index is opened after a crash. [`Metrics::stalls`](crate::Metrics::stalls) reports the number of
+    /// commits that waited, and the total time.
     ///
     /// ```
     /// use std::time::Duration;

@@ -47,13 +47,13 @@ pub(super) struct Settings {
     pub(super) unverified: bool,
     /// Whether resemblance is estimated even if sets are stored.
     pub(super) estimated: bool,
-    /// How far a stamp may be ahead of the highest earlier stamp.
+    /// The largest accepted difference between a stamp and the highest earlier stamp.
     pub(super) max_jump: u64,
     /// Whether segments are built and merged in the background.
     pub(super) background: bool,
     /// The write rate of a background merge, in bytes a second; `None` for no limit.
     pub(super) rate: Option<u64>,
-    /// How long a commit waits if the memtable is full and the previous one is still being flushed.
+    /// Maximum time that a commit waits if the memtable is full and the previous one is still being flushed.
     pub(super) pause: Duration,
     /// The multiple of its normal size at which the memtable makes a commit wait until the flush is finished.
     pub(super) memtables: usize,
@@ -101,7 +101,7 @@ pub(super) enum Life {
     InDoubt,
 }
 
-/// Where the remaining documents of a batch are added. Each batch begins with `BySettings`.
+/// The destination of the remaining documents of a batch. Each batch begins with `BySettings`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
     /// Documents are collected for segments or added to the memtable, depending on the settings.

@@ -248,7 +248,7 @@ pub fn directory(data: &[u8]) {
             5 => {
                 if let Some(bytes) = other.files.get(&name) {
                     files.insert(name, bytes.clone());
-                    // If all files are replaced by those of the other index, the answers are the ones of that index.
+                    // If all files are replaced by the files of the other index, the answers are the answers of that index.
                     lies |= how >= 128;
                 }
                 if lies {

@@ -232,8 +232,8 @@ fn large(choices: &mut Choices<'_>) {
 }
 
 /// Builds segments of groups of fingerprints, with any design and codecs: in memory, with scratch files, and by merging
-/// parts. All must have the same bytes, and their answers must equal those of brute force. After patches with updated
-/// checksums, queries must return answers or errors.
+/// parts. All must have the same bytes, and their answers must equal the answers of a brute-force search. After patches with
+/// updated checksums, queries must return answers or errors.
 pub fn many(data: &[u8]) {
     let mut choices = Choices(data);
     let how = choices.byte();

@@ -511,7 +511,7 @@ fn take_scores(
     Ok(has_scores)
 }
 
-/// Where to store numbers: in memory up to this many bytes, otherwise in a scratch file in this folder.
+/// The storage for numbers: memory up to this number of bytes, otherwise a scratch file in this folder.
 #[derive(Clone, Copy)]
 struct NumberSpill<'a> {
     folder: &'a Path,

@@ -157,7 +157,7 @@ impl IdfArgs {
         }
         let made = match idf::read(&RealVfs, &self.out) {
             Ok(_) => true,
-            // The file is damaged, but its magic number (offset 0) and its role (offset 10) are those of an IDF table.
+            // The file is damaged, but its magic number (offset 0) and its role (offset 10) identify an IDF table.
             Err(Error::Corrupt { offset, .. }) => offset != 0 && offset != 10,
             Err(_) => false,
         };

@@ -174,7 +174,7 @@ fn add_near(text: &mut Vec<u8>, a: &KeyBuf, b: &KeyBuf, distance: u32) -> io::Re
     })
 }
 
-/// Where lines are written: as a plain table to standard output, or to a file for `forest` and `clusters`.
+/// The destination of lines: a plain table on standard output, or a file for `forest` and `clusters`.
 enum PairLines {
     Plain(StageFile),
     File(Box<PairWriter>),

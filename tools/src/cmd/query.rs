@@ -438,8 +438,8 @@ impl QueryArgs {
         Err(Usage::new(why).into())
     }
 
-    /// Returns the smallest resemblance of hits, `None` if hits are not found by verified resemblance, and how
-    /// resemblance is verified. Returns an error if the index does not store the required data.
+    /// Returns the smallest resemblance of hits (`None` if hits are not found by verified resemblance), and the method that
+    /// verifies resemblance. Returns an error if the index does not store the required data.
     fn check_known(&self, params: &Params) -> anyhow::Result<(Option<f64>, Option<VerifiedBy>)> {
         let near = match (self.within, self.fingerprints.is_some(), self.resembling) {
             (None, false, None) => params.near(),
@@ -690,7 +690,7 @@ impl QueryArgs {
         })
     }
 
-    /// Finds the documents that share a band with a sketch and whose resemblance, counted on texts, reaches the
+    /// Finds the documents that share a band with a sketch and whose exact resemblance, computed from the texts, reaches the
     /// threshold.
     fn counted(
         &self,
@@ -703,7 +703,7 @@ impl QueryArgs {
         let mut answers = twindex::Answers::default();
         let Some(threshold) = self.resembling.filter(|_| !sketch.is_empty()) else { return Ok(answers) };
         let mut read = Vec::new();
-        // Candidates of any estimated resemblance are taken; their resemblance is counted below.
+        // Takes candidates of any estimated resemblance; the exact resemblance is computed below.
         for mut hit in agreeing(snapshot.resembling(sketch, 0.0).estimated(), agreement).run()?.hits {
             read.clear();
             let other = texts.sets.set(texts.number(&hit.key)?, &mut read)?;

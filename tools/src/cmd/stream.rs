@@ -113,7 +113,8 @@ struct StreamReport {
     admitted: u64,
     /// The near relation; null if containment is measured instead.
     near: Option<super::stats::NearRelation>,
-    /// Smallest share of a duplicate that another document contains; null if containment is not measured.
+    /// A document is a duplicate if another document contains at least this share of it; null if containment is not
+    /// measured.
     containment: Option<f64>,
     /// How resemblance was verified; null if resemblance was not used.
     verify: Option<VerifiedBy>,
@@ -359,7 +360,7 @@ impl StreamArgs {
         } else {
             for_each_sketched(&mut documents, &sketcher, &wanted, &progress, |one| admitting.take(one))
         };
-        // Documents admitted before a bad record are committed, and their lines are printed.
+        // Documents that were added before a bad record are committed, and their lines are printed.
         let last = admitting.commit();
         let AdmittedLines {
             new, duplicates, known, expired, contained, empty, commits, longest, out, ..
@@ -444,8 +445,8 @@ impl StreamArgs {
         StreamCriteria { options, counts_sets, groups: self.groups }
     }
 
-    /// Returns the near relation of this run, and how resemblance is verified. Returns an error if the index does not
-    /// support it.
+    /// Returns the near relation of this run, and the method that verifies resemblance. Returns an error if the index does
+    /// not support it.
     fn near(&self, params: &Params) -> anyhow::Result<(Near, Option<VerifiedBy>)> {
         let path = self.index.display();
         let named = self.params.near(params)?;
@@ -472,7 +473,7 @@ impl StreamArgs {
     }
 
     /// Opens an existing index after checking that the documents match its parameters, or creates a new one. Also
-    /// returns the near relation and how resemblance is verified.
+    /// returns the near relation and the method that verifies resemblance.
     fn open(&self) -> anyhow::Result<(Index, (Near, Option<VerifiedBy>))> {
         let features = self.input.reads_features();
         match Index::open(&self.index) {

@@ -184,7 +184,7 @@ impl StudyArgs {
         let method_seconds = watch.seconds();
 
         let watch = Stopwatch::start();
-        // Exact resemblance is counted with sets, independently of bands.
+        // The exact resemblance is computed from sets, independently of bands.
         self.index(scratch.path(), "exact", "--method minhash --sets kept")?;
         let exact = self.pairs(scratch.path(), "exact", &format!("--resembling {}", self.threshold))?;
         let exact_seconds = watch.seconds();

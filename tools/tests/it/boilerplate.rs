@@ -134,13 +134,13 @@ fn boilerplate_is_ignored_for_any_input_format_threads_and_memory() {
             assert!(read("again") == read("out"), "{name} of {line}");
         }
     }
-    // `why` counts the same words.
+    // `why` computes its counts from the same words: all except boilerplate.
     for row in bench.rows("out/pairs.tsv", PAIRS).iter().take(4) {
         let why = bench.json(&format!("why out {}", row.split('\t').next().unwrap()));
         assert_eq!(why["agrees"].as_bool(), Some(true), "{why}");
         assert!(why["notes"].to_string().contains("do not count"), "{why}");
     }
-    // Other definitions of near documents use the same words.
+    // Other methods and measures exclude the same words (boilerplate) from their comparisons.
     for way in ["--method simhash --within 6", "--verify signature", "--method shingles", "--weights tf"] {
         bench.ok(&format!("dedup rest.jsonl -o a --force {way} -q"));
         bench.ok(&format!("dedup docs.jsonl -o b --force --boilerplate out/boilerplate {way} -q"));
@@ -261,7 +261,7 @@ fn idf_weights_apply_to_shingles_outside_boilerplate() {
     let build = "--method minhash --minhash-weights idf --weight-unit 0.25 --idf words.idf --sets kept --threshold 0.6";
     bench.ok(&format!("build built.twx old.jsonl --boilerplate day1/boilerplate {build} -q"));
     bench.ok("verify built.twx");
-    // Simhash fingerprints use the same weights.
+    // Simhash fingerprints use the same `--idf` weights of words.
     bench.ok(&format!("dedup old.jsonl -o near1 {spans} --method simhash --within 8 --idf words.idf -q"));
     bench.ok("dedup rest.jsonl -o near2 --method simhash --within 8 --idf words.idf -q");
     assert_eq!(kept(&bench, &["near1"]).len(), kept(&bench, &["near2"]).len());

@@ -692,7 +692,7 @@ fn new_documents_near_a_history_index_are_dropped_and_listed() {
         assert!(near < 0.95 || dropped.contains(key.as_str()), "{key}: {near}");
         assert!(near > 0.6 || !dropped.contains(key.as_str()), "{key}: {near}");
     }
-    // The kept documents are those of a `dedup` run over the remaining documents.
+    // The kept documents equal the kept documents of a `dedup` run over the remaining documents.
     let rest: Vec<Document> =
         new.iter().filter(|(key, _)| !dropped.contains(key.as_str())).cloned().collect();
     bench.write("rest.jsonl", jsonl(&rest));

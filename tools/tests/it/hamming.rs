@@ -1,5 +1,5 @@
-//! Searches a million fingerprints with a hundred thousand queries. The answers must equal those of mih-rs 0.3.1 and of
-//! a plain table lookup, which other programs computed on the same data. Their counts and checksums are listed here with
+//! Searches a million fingerprints with a hundred thousand queries. The answers must equal the answers of mih-rs 0.3.1 and
+//! of a plain table lookup, which other programs computed on the same data. Their counts and checksums are listed here with
 //! the generator of the data.
 
 use crate::support::{Bench, Random, raw};

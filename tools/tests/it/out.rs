@@ -128,7 +128,7 @@ fn results_inside_an_input_folder_are_not_read_as_input() {
             says(&message, &[out, &format!("inside the input {input}"), "choose another folder"]);
         }
     }
-    // A folder next to an input, or one whose name starts with that of the input, is not inside it.
+    // A folder next to an input, or a folder whose name starts with the name of the input, is not inside the input.
     bench.ok("dedup in/deep -o in/out --force -q");
     bench.ok("dedup in/deep -o in/deeper -q");
     bench.ok("dedup in/deep -o in/deeper --force -q");

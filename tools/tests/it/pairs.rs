@@ -32,7 +32,7 @@ fn pairs_counted_on_texts_equal_brute_force() {
         near(&documents, 80).into_iter().map(|pair| crate::support::pair_line(&documents, pair)).collect();
     assert!(wanted.len() > 100, "a test of something");
     assert_eq!(out.lines().map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
-    // The sets in the index equal those of the texts. Documents without words form pairs with their copies.
+    // The sets in the index equal the sets of the texts. Documents without words form pairs with their copies.
     let by_sets = bench.ok("pairs all.twx --resembling 0.8 -q");
     let with_words = |line: &&str| !line.ends_with("\t1\t1") || wanted.contains(*line);
     assert_eq!(by_sets.lines().filter(with_words).map(str::to_owned).collect::<BTreeSet<_>>(), wanted);
@@ -216,7 +216,7 @@ fn every_query_strategy_gives_the_same_answers() {
     }
     let stats: serde_json::Value = serde_json::from_str(&bench.ok("stats several.twx --json")).unwrap();
     assert_eq!(stats["segments"], 2, "{stats}");
-    // For so few queries, reading all keys would cost more than answering them one by one.
+    // For so few queries, reading all keys would cost more than answering the queries one by one.
     bench.write("few.u64", crate::support::raw(&asked[..500]));
     for options in ["--within 3", "--within 3 --limit 1", "--within 8 --limit 2 --threads 1 --memory 64K"] {
         let wanted = bench.ok(&format!("query f.twx --fingerprints q.u64 --by probes {options}"));

@@ -311,7 +311,7 @@ fn runs_that_add_parts_merge_parts_of_similar_size() {
         assert_eq!((&report["index_parts"], &report["merged_parts"]), (&json!(parts), &merged), "{day}");
     }
     says(&bench.ok("passages verify days.psg"), &["sound: 54 documents in 2 parts"]);
-    // The spans of all days equal those of one run over all documents.
+    // The spans of all days equal the spans of one run over all documents.
     let found: Vec<String> =
         (0..18).flat_map(|day| bench.rows(&format!("out{day}/spans.tsv"), SPANS)).collect();
     assert_eq!(found, spans(&days, 12, false));

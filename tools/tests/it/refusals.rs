@@ -347,7 +347,7 @@ fn non_utf8_and_long_file_names_work() {
     }
 }
 
-/// Common mistakes of new users. Each error message must say what to do.
+/// Runs commands with common mistakes of new users. Each error message must say how to correct the command.
 #[test]
 fn common_first_mistakes_are_answered_with_advice() {
     let bench = Bench::new();

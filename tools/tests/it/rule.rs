@@ -404,7 +404,7 @@ fn history_format_follows_file_names_and_missing_texts_are_refused() {
     says(&String::from_utf8_lossy(&output.stderr), &["--against read", "HTML", "--texts PAGES"]);
     let report = bench.json("dedup later -o later.out --against read/index --texts pages");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &0.into()));
-    // The sets are those of the page's text.
+    // The sets were computed from the page's text.
     bench.ok("dedup pages -o read -q --force");
     let report = bench.json("dedup later -o later.out --against read --force");
     assert_eq!((&report["dropped"], &report["kept"]), (&1.into(), &0.into()));

@@ -164,7 +164,7 @@ fn capped_frequent_shingles_are_listed_and_keep_documents_connected() {
     // The capped bucket gives a star and a chain of pairs.
     let pairs = bench.rows("out/pairs.tsv", ESTIMATES);
     assert_eq!(pairs.len(), 59 + 58);
-    // The scores of the pairs equal those without a cap.
+    // The scores of the pairs equal the scores in a run without a cap.
     bench.ok("dedup in.jsonl --clusters components -o whole --method shingles -q");
     let whole: BTreeSet<String> = bench.rows("whole/pairs.tsv", ESTIMATES).into_iter().collect();
     assert!(whole.len() == 60 * 59 / 2 && pairs.iter().all(|pair| whole.contains(pair)));

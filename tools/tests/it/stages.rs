@@ -240,7 +240,7 @@ fn resumed_build_skips_committed_inputs() {
     assert_eq!((&again["resumed"], &again["added"]), (&8.into(), &0.into()), "{again}");
     assert_eq!(segments(&bench.path("i.twx")), wanted);
 
-    // Kills the run at different times, until one kill falls between the first commit and the last.
+    // Kills the run at different times, until the process is killed once between the first commit and the last.
     let mut passed_over = Vec::new();
     for round in (1..40).map(|round| f64::from(round % 10) / 10.0) {
         if bench.path("i.twx").exists() {

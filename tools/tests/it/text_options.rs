@@ -136,7 +136,7 @@ fn index_stores_folding_options_and_refuses_other_ones() {
     bench.write("more.jsonl", jsonl(&documents([("b", "UN DEJA VU de l'ete")])));
     bench.ok("build i.twx in.jsonl -q --fold marks+invisible");
     assert_eq!(bench.json("stats i.twx")["params"]["fold"], "invisible+marks/18.0.0");
-    // Options that are not given are those of the index; given ones must agree with it.
+    // Options that are not given have the values of the index; given options must agree with it.
     bench.ok("build i.twx more.jsonl -q");
     bench.ok("build i.twx more.jsonl -q --fold invisible+marks");
     assert_eq!(bench.ok("pairs i.twx --within 0 -q").lines().count(), 1);

@@ -55,7 +55,7 @@ fn rules_learned_from_dedup_results_remove_only_session_ids() {
     assert_eq!(bench.read("again.tsv"), bench.read("rules.tsv"));
     bench.ok("clusters pages.twx --all --resembling 0.8 -o table.tsv -q");
     assert_eq!(bench.ok("urls table.tsv -q"), bench.read("rules.tsv"));
-    // `--min-forms` is the minimal support of a rule for all pages, `--min-urls` that of a rule for one page.
+    // `--min-forms` is the minimum support of a rule for all pages, `--min-urls` the minimum support of a rule for one page.
     let rules =
         |options: &str| bench.json(&format!("urls out -o few.tsv --force -q {options}"))["rules"].as_u64();
     assert_eq!(rules("--min-forms 12"), Some(1));

@@ -292,7 +292,7 @@ fn unit_weighted_dedup_equals_history_runs_and_streams() {
         std::fs::remove_file(bench.path(&name("day1/kept.jsonl"))).unwrap();
         bench.ok(&format!("dedup {number}new.jsonl -o {number}day4 --against {number}day1/index {options}"));
         assert_eq!(kept("day4"), kept("day2"), "{how}");
-        // Streams the documents into an index. The default unit for texts is that of `dedup`.
+        // Streams the documents into an index. The default unit for texts is the default of `dedup`.
         let unit = if number == 0 { "--weight-unit 1" } else { "" };
         bench.ok(&format!(
             "stream {number}.twx {number}all.jsonl --method minhash {index} {unit} {idf} --threshold 0.85 \

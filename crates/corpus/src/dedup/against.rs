@@ -164,7 +164,7 @@ impl History {
 pub(super) struct ComparedIndex {
     snapshot: Snapshot,
     question: NearCondition,
-    /// Whether only documents with the same value are near.
+    /// Whether to compare only documents with the same value of the `--inside` field.
     is_inside: bool,
 }
 

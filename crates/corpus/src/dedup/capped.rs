@@ -7,9 +7,9 @@ use super::rules::Clustering;
 /// Counts of the buckets and shingles whose members were not all compared with one another because they exceed the cap.
 #[derive(Clone, Copy, Default, Deserialize, Serialize)]
 pub(super) struct Capped {
-    /// Number of capped band buckets.
+    /// Number of band buckets with more than `cap` members.
     pub buckets: u64,
-    /// Number of capped shingles in the prefixes of texts.
+    /// Number of shingles that are in the prefixes of more than `cap` texts.
     pub shingles: u64,
     /// Number of members of the largest bucket, or number of texts that contain the most frequent shingle.
     pub largest: u64,

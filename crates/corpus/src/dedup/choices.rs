@@ -65,7 +65,7 @@ pub(super) fn check_clusters(clusters: Clustering, max_cluster: Option<u32>) -> 
     Ok(())
 }
 
-/// Returns an error if clusters are to be split and a number of each document decides which document is kept.
+/// Returns an error if large clusters are to be split and the kept document is determined by a number of each document.
 pub(super) fn check_cut(keep: Keep, max_cluster: Option<u32>) -> Result<(), InvalidOptions> {
     if max_cluster.is_some() && keep.by_number() {
         return Err(InvalidOptions::new(
@@ -434,20 +434,21 @@ impl Dedup {
         self.method == Method::Minhash && self.verify() == Verify::Exact && self.join() != Join::Bands
     }
 
-    /// Returns how the elements of the sketches were sampled; `None` if the method does not compare sampled sketches.
+    /// Returns the rule by which the elements of the sketches are sampled; `None` if the method does not compare sampled
+    /// sketches.
     pub fn sampled_by(&self) -> Option<SampledBy> {
         let by = self.modulus.map_or(SampledBy::Bottom(self.bottom.unwrap_or(BOTTOM)), SampledBy::Modulus);
         (self.method == Method::Shingles).then_some(by)
     }
 
-    /// Returns how candidate pairs are verified.
+    /// Returns the method that verifies candidate pairs.
     #[must_use]
     pub fn verify(&self) -> Verify {
         let by_method = if self.method == Method::Shingles { Verify::Signature } else { Verify::Exact };
         self.verify.unwrap_or(by_method)
     }
 
-    /// Returns how candidate pairs are found.
+    /// Returns the method that finds candidate pairs.
     #[must_use]
     pub fn join(&self) -> Join {
         self.join.unwrap_or(if self.verify() == Verify::Exact { Join::Auto } else { Join::Bands })

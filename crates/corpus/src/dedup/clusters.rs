@@ -312,7 +312,7 @@ impl Clusters {
     ) -> twindex::Result<Option<(u32, u32, f64)>> {
         let value = |score: Option<Score>| Some(score?.resemblance()?.value());
         let kept_of_group = &self.kept_of_group[..];
-        // Indexed by the kept document. The first of equal values is taken, so that the result is deterministic.
+        // Indexed by the kept document. Of equal values, the first is taken, so that the result is deterministic.
         let mut farthest =
             Column::filled(&grouped.budget, grouped.len(), FarthestGroup { value: NONE, group: 0 })?;
         for (group, &kept) in (0..).zip(kept_of_group) {
@@ -356,7 +356,7 @@ struct FarthestGroup {
     group: u64,
 }
 
-/// Value of a cluster for which no group was found: above any resemblance.
+/// Marks a cluster for which no group was found; above any resemblance.
 const NONE: f64 = 2.0;
 
 /// Splits components of more than `max` documents. Scans the groups in input order: a group that is not yet in a

@@ -203,8 +203,8 @@ impl Corpus {
         self.by_key.as_ref().and_then(|known| known.find(&self.keys, key))
     }
 
-    /// Frees the lookup structures after all documents were added. With `asked`, [`group_at`](Self::group_at) still
-    /// works.
+    /// Frees the lookup structures after all documents were added. If `asked` is true, keeps the structures that
+    /// [`group_at`](Self::group_at) needs.
     pub(super) fn end(&mut self, asked: bool) {
         self.grouped.end();
         self.by_key = self.by_key.take().filter(|_| asked);

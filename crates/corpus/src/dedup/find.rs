@@ -51,7 +51,7 @@ pub(super) struct SearchOutcome {
     pub(super) annotated_files: Vec<String>,
 }
 
-/// The figures about the index for the HTML report, and the times for index and figures.
+/// Figures about the index for the HTML report, and the CPU time of writing the index and computing the figures.
 struct SideResults {
     /// Figures for the HTML report; `None` if no report is written.
     figures: Option<Figures>,

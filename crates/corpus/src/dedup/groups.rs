@@ -48,7 +48,7 @@ pub(super) struct Grouped {
     pub values: InsideValues,
     /// The shingle set of each group, indexed by group.
     pub sets: ShingleSets,
-    /// How sketches are sampled, and the sketch of each group; `None` if the method does not join sketches.
+    /// The sampling method of the sketches, and the sketch of each group; `None` if the method does not join sketches.
     pub sketches: Option<(SampledBy, ShingleSets)>,
     /// The memory budget of the columns.
     pub budget: MemoryBudget,
@@ -96,7 +96,7 @@ impl Anchors {
     }
 }
 
-/// The set of a new document's shingles, and how it is supplied.
+/// The shingle set of a new document, in one of the forms in which the caller supplies it.
 #[derive(Clone, Copy)]
 pub(super) enum NewSet<'s> {
     /// A delta-encoded set to store.

@@ -120,7 +120,7 @@ pub(super) fn check_spans(more_than: Option<u32>, words: Option<u32>) -> Result<
     check_numbers(more_than, words)
 }
 
-/// The error for a span length that no other option uses.
+/// The error for a span length without an option that uses it.
 const WORDS_ALONE: &str = "--boilerplate-words goes with --without-boilerplate";
 
 impl Dedup {

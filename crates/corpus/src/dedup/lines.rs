@@ -32,13 +32,13 @@ struct LinePosition {
     /// The hash of the line, to detect that the file has changed.
     hash: u64,
     length: u32,
-    /// 0 for the scratch file, otherwise the index of the file plus 1.
+    /// 0 for the scratch file; otherwise the index of an input file plus 1.
     file: u32,
-    /// The form and line ending, packed by [`packed`].
+    /// The form and the line ending, encoded by [`packed`].
     form: [u32; 2],
 }
 
-/// Number of bits of the form in the first number. The line ending is in the bits above them.
+/// Number of low bits of `form[0]` that store the kind of the form. The line ending is in the bits above them.
 const FORM_BITS: u32 = 8;
 
 /// Packs a form and a line ending into two numbers.

@@ -137,9 +137,9 @@ pub const MAX_BUCKET: u32 = 10_000;
 pub struct Dedup {
     /// Files and folders of documents; `-` is standard input.
     pub inputs: Vec<PathBuf>,
-    /// How the inputs are read.
+    /// Options for reading the inputs.
     pub input: InputOptions,
-    /// What happens to documents with the same key. Default: [`RepeatedKeys::Number`], which keeps all of them.
+    /// The treatment of documents with the same key. Default: [`RepeatedKeys::Number`], which keeps all of them.
     pub repeated_keys: RepeatedKeys,
     /// The results folder; the run creates it.
     pub out: PathBuf,
@@ -150,7 +150,7 @@ pub struct Dedup {
     /// with the same results, byte for byte. The journal is a folder next to `out`, `.OUT.twindex-resume`, which is
     /// removed once the results are at `out`. Inputs must be files and folders, since a pipe cannot be read again.
     pub resume: bool,
-    /// How near documents are found.
+    /// The algorithm that finds near-duplicates.
     pub method: Method,
     /// The similarity measure of two documents. Default: [`NearMeasure::Resemblance`].
     pub near: NearMeasure,
@@ -164,7 +164,7 @@ pub struct Dedup {
     /// The texts of the indexes in `against`, needed if resemblance is computed exactly: files and folders of
     /// documents.
     pub texts: Vec<PathBuf>,
-    /// The documents that `OUT/index` contains. Default: [`IndexOf::Kept`].
+    /// The documents that are added to the index `OUT/index`. Default: [`IndexOf::Kept`].
     pub index: IndexOf,
     /// With [`Method::Shingles`]: the sketch of a document consists of the shingle hashes that are divisible by this
     /// number, 1 or more.
@@ -177,17 +177,20 @@ pub struct Dedup {
     /// Number of minima in a signature, from which bands for the threshold are formed, 120 to 1024. Default: 120, or
     /// 512 if candidates are verified by signatures.
     pub minima: Option<u16>,
-    /// How candidates are found. Default: [`Join::Auto`], or [`Join::Bands`] if candidates are not verified exactly.
+    /// The method that finds candidate pairs. Default: [`Join::Auto`], or [`Join::Bands`] if candidates are not verified
+    /// exactly.
     pub join: Option<Join>,
     /// Number of bands in which two documents must agree to be candidates, with [`Join::Bands`].
     pub sharing: Sharing,
-    /// How candidates are verified. Default: [`Verify::Exact`], or [`Verify::Signature`] with [`Method::Shingles`].
+    /// The method that verifies candidate pairs. Default: [`Verify::Exact`], or [`Verify::Signature`] with
+    /// [`Method::Shingles`].
     pub verify: Option<Verify>,
     /// Number of bits of each minimum in the index: 1, 2, 4, 8, 16 or 32, or 0 to store no minima. Default: 8.
     pub signature_bits: Option<u8>,
-    /// Whether the index stores the sets of shingle hashes if resemblance is computed exactly. Default: true.
+    /// Whether the index stores the set of shingle hashes of each document, if resemblance is computed exactly. Default:
+    /// true.
     pub sets: bool,
-    /// How texts are split into tokens and shingles.
+    /// Options for splitting texts into tokens and shingles.
     pub text: TextOptions,
     /// Ignores spans of words that occur in more than this number of input documents: they do not contribute to the
     /// similarity of documents. Default: ignores none. With [`against`](Self::against), the history must have a list of
@@ -197,7 +200,7 @@ pub struct Dedup {
     pub boilerplate_words: Option<u32>,
     /// A list of spans to ignore, `OUT/boilerplate` of an earlier run, which is used instead of a new one.
     pub boilerplate: Option<PathBuf>,
-    /// The weights of shingles if resemblance is computed exactly. Default: [`Weights::Distinct`].
+    /// The weights of shingles, if resemblance is computed exactly. Default: [`Weights::Distinct`].
     pub weights: Weights,
     /// The unit to which fractional weights, of [`Weights::Idf`] or of feature vectors, are rounded. Default: 1.
     pub weight_unit: Option<WeightUnit>,
@@ -212,7 +215,7 @@ pub struct Dedup {
     /// host and the registrable domain of the document's URL; `field:NAME` is the field NAME, even if it is named `host`
     /// or `domain`.
     pub inside: Option<String>,
-    /// The field, or column, of the document's URL. Default: keys that are URLs are used.
+    /// The field, or column, with the URL of a document. Default: the key, if it is a URL.
     pub url_field: Option<String>,
     /// The rule that forms clusters and determines which documents are removed. Default: [`Clustering::Leaders`].
     pub clusters: Clustering,
@@ -256,12 +259,12 @@ pub enum IndexOf {
     All,
 }
 
-/// The method that finds near documents.
+/// The algorithm that finds near-duplicates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// `MinHash`: finds candidates by resemblance and verifies them.
+    /// `MinHash`: finds candidate pairs by shared features or rare shingles, and verifies their resemblance.
     Minhash,
-    /// Joins sketches: counts the shingles that two sketches have in common.
+    /// Joins sketches: finds the documents whose sketches share shingle hashes, and counts the shared hashes.
     Shingles,
     /// Compares fingerprints by Hamming distance.
     Simhash,

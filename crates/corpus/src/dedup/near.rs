@@ -22,7 +22,7 @@ use super::signatures::Signatures;
 use crate::observer::Observer;
 use crate::watch::{Stages, Stopwatch};
 
-/// How candidates are found.
+/// A method that finds candidate pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
     /// Compares the sketches of all texts, or uses prefixes if this is faster. Finds all near pairs, except pairs that the
@@ -34,7 +34,7 @@ pub enum Join {
     Bands,
 }
 
-/// How candidates are verified.
+/// A method that verifies candidate pairs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verify {
     /// Computes the exact resemblance from the shingles.

@@ -12,7 +12,7 @@ use super::groups::Grouped;
 use super::near::{GroupDecision, NearGroups};
 use super::score::ScoreKind;
 
-/// The counts at the start of the file, before the columns.
+/// The first line of the journal file: the size of the columns that follow, and statistics of the search.
 #[derive(Deserialize, Serialize)]
 struct NearFileHeader {
     groups: usize,

@@ -15,14 +15,14 @@ use super::score::{Sampled, Score, ScoreKind};
 use super::signatures::Signatures;
 use crate::watch::Stopwatch;
 
-/// How a pair with common features is verified.
+/// The verification of a pair of groups that share features.
 enum VerifiedBy<'a> {
     Counted,
     Estimated(Signatures<'a>),
     Not,
 }
 
-/// Computes the score of groups that have at least `min` common features, with the chosen verification.
+/// Computes the score of two groups that share at least `min` features, with the chosen verification.
 struct FeatureMeasure<'a> {
     grouped: &'a Grouped,
     features: &'a ShingleSets,

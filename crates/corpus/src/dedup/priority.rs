@@ -107,7 +107,8 @@ pub(super) struct OrderedBy<'o> {
     pub history_keys: Option<&'o ByKey>,
 }
 
-/// The rank of a document: history flag and size, the number of the rule in two parts, then key rank and document.
+/// The sort key of a document: history flag and size, two parts of the number that the rule compares, rank of the key with
+/// the document number.
 type Rank = [u64; 4];
 
 impl Priority {

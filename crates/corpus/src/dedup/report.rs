@@ -77,7 +77,7 @@ pub struct Report {
     pub cluster_sizes: Vec<(u64, u64)>,
     /// The lowest resemblance found inside a cluster; `None` if none was measured.
     pub lowest_resemblance: Option<f64>,
-    /// The keys of the pair with that resemblance.
+    /// The keys of the pair whose resemblance is `lowest_resemblance`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lowest_pair: Option<(String, String)>,
     /// Number of components that were split because they exceeded the maximum size.

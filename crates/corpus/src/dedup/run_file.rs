@@ -38,7 +38,7 @@ pub(super) struct RunFile {
     /// The field of the number that decides which document is kept.
     #[serde(default)]
     keep_field: Option<String>,
-    /// The field whose value compared documents must share.
+    /// The field whose value two documents must share to be compared.
     #[serde(default)]
     inside: Option<String>,
     /// The weights of shingles; `None` if all weights are equal.
@@ -113,12 +113,12 @@ impl InputFields {
         }
     }
 
-    /// Returns the value for runs of versions that did not have this option.
+    /// Returns the name of the `--ids` choice of runs by versions without this option.
     fn ids_before() -> String {
         name_of(&IDS, Ids::Field)
     }
 
-    /// Returns the value for runs of versions that did not have this option.
+    /// Returns the name of the `--repeated-keys` choice of runs by versions without this option.
     fn repeated_keys_before() -> String {
         name_of(&REPEATED, RepeatedKeys::Error)
     }
@@ -301,7 +301,7 @@ impl RunFile {
         Ok(Some(run))
     }
 
-    /// Returns the field whose value compared documents had to share.
+    /// Returns the field whose value two documents had to share to be compared.
     pub(super) fn inside(&self) -> Option<&str> {
         self.inside.as_deref()
     }
@@ -348,7 +348,7 @@ impl RunFile {
         })
     }
 
-    /// Returns how the run handled repeated keys.
+    /// Returns the run's treatment of repeated keys.
     pub(super) fn repeated_keys(&self) -> anyhow::Result<RepeatedKeys> {
         value_of(&REPEATED, "repeated_keys", &self.input.repeated_keys)
     }

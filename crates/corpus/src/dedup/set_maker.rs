@@ -38,7 +38,7 @@ enum Cut {
     Features(Box<Sketcher>),
 }
 
-/// Working memory of a [`SetMaker`], and counts of the document processed last.
+/// Working memory of a [`SetMaker`], and counts of the document that it processed last.
 #[derive(Debug, Default)]
 pub struct SetWork {
     buffers: Buffers,

@@ -37,7 +37,7 @@ const CHUNK: usize = 256;
 /// Number of texts that are shingled before their sets are stored.
 const TOGETHER: usize = 64 * CHUNK;
 
-/// The elements of a text in ascending order, and the number of its tokens.
+/// The distinct shingle hashes of a text in ascending order, and the number of its tokens.
 type Shingled = (Vec<u64>, u64);
 
 /// A deduplication job on texts in memory. Works as [`Dedup`](super::Dedup) with its defaults, but without keys, files
@@ -63,7 +63,7 @@ pub struct DedupTexts {
     pub idf: Option<Arc<IdfTable>>,
     /// The unit to which weights of [`Weights::Idf`] are rounded. Default: 1.
     pub weight_unit: Option<WeightUnit>,
-    /// How texts are split into shingles. Default: five words. With
+    /// The rules for splitting texts into shingles. Default: five words. With
     /// [`Tokens::Features`](twindex::params::Tokens::Features), documents are not texts, but the
     /// [canonical](crate::Features::canonical) bytes of [`Features`](crate::Features).
     pub shingling: Shingling,
@@ -140,7 +140,7 @@ pub struct TextAttributes<'b> {
     pub numbers: Option<&'b [FieldNumber]>,
     /// The keys that [`Keep::SmallestKey`] and [`Keep::KeyHash`] compare, one for each text after the history.
     pub keys: Option<&'b [&'b [u8]]>,
-    /// A nonempty value for each text. Only texts with the same value are compared.
+    /// A nonempty value for each text, for example its language. Only texts with equal values are compared.
     pub inside: Option<&'b [&'b [u8]]>,
 }
 
@@ -200,19 +200,22 @@ impl<'b> TextAttributes<'b> {
     }
 }
 
-/// The results of a [`DedupTexts`] job. Texts are identified by their indices, from 0.
+/// The results of a [`DedupTexts`] job. Texts are identified by their indices in the input, from 0.
 #[derive(Clone, Debug)]
 pub struct TextsResult {
-    /// The kept text of each text; itself if it is kept.
+    /// For each text, the index of the text that is kept for it: its own index if it is kept.
     pub kept_of: Vec<u32>,
-    /// The resemblance of each text to its kept text or, with [`NearMeasure::Containment`], the contained share.
+    /// For each text, its resemblance to the text that is kept for it or, with [`NearMeasure::Containment`], the contained
+    /// share.
     pub scores: Vec<f64>,
     /// In sorted order, each removed text with its kept text and their resemblance; or, if requested, all pairs of near
     /// texts, the smaller index first, with their resemblance.
     pub pairs: Vec<(u32, u32, f64)>,
-    /// Number of shingles that occur in more than `cap` texts. If it is not 0, near pairs may be missing.
+    /// Number of shingles whose posting list in the prefix filter exceeds `cap` texts. If it is above 0, near pairs may be
+    /// missing.
     pub capped_shingles: u64,
-    /// The cap on pairing: if more than this number of texts contain a shingle, not all of their pairs are compared.
+    /// The cap on posting lists: if a shingle is in the prefixes of more than this number of texts, not all pairs of these
+    /// texts are compared.
     pub cap: u64,
     /// With [`NearMeasure::Containment`]: the texts of the history that a later, kept text contains, each with that
     /// text and the contained share.

@@ -27,7 +27,7 @@ pub struct WordDiff {
     pub is_least: bool,
     /// The differences in order, each with the words around it. Only the first differences if their number is limited.
     pub hunks: Vec<Hunk>,
-    /// Total number of hunks, including those that are not in `hunks`.
+    /// Total number of hunks, including the hunks that are not in `hunks`.
     pub hunks_in_all: usize,
 }
 
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_turn_one_text_into_the_other_and_are_the_fewest() {
+    fn changes_are_minimal_and_turn_one_text_into_the_other() {
         let mut state = 1_u64;
         let mut random = |below: u64| {
             state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);

@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn records_across_every_read_buffer_boundary_are_whole() {
+    fn records_across_every_read_buffer_boundary_are_read_whole() {
         for pad in [262_000, 262_100, 262_144, 600_000] {
             let long = "y".repeat(pad);
             let archive = [first("1"), answer("http://a/", &long), answer("http://b/", "x")].concat();

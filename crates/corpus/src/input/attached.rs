@@ -14,7 +14,7 @@ const CHARACTERS_SHOWN: usize = 40;
 /// Description of valid stamps in messages. An example follows it.
 const STAMP: &str = "a stamp, an integer from 0 to 18446744073709551615, or a time since 1970 as";
 
-/// The requested values of a document: its value, its stamp, and the values that affect which documents are kept.
+/// The data of a document that options name: its value, its stamp, and the fields that affect which documents are kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAttached {
     pub(super) value: Vec<u8>,

@@ -102,13 +102,13 @@ impl fmt::Display for FieldNumber {
 pub struct DecidingFields {
     /// The name of the field, or column, with the number that determines the order of documents.
     pub number: Option<String>,
-    /// The name of the field, or column, with the value that compared documents must share.
+    /// The name of the field, or column, with the value that two documents must share to be compared.
     pub inside: Option<String>,
     /// Whether the number is stored in an index as the priority of the document.
     pub is_priority: bool,
     /// The name of the field, or column, with the URL; if `None`, the key is the URL.
     pub url: Option<String>,
-    /// The part of the URL that compared documents must share, instead of the value of a field.
+    /// The part of the URL that two documents must share to be compared, instead of the value of a field.
     pub inside_url: Option<UrlPart>,
     /// Whether the documents belong to a history. They come before all others, so they need no number.
     pub is_history: bool,
@@ -119,13 +119,13 @@ pub struct DecidingFields {
 pub struct DecidingValues {
     /// The number that determines the order of documents; 0 if none is requested.
     pub number: FieldNumber,
-    /// The value that compared documents must share; empty if and only if none is requested.
+    /// The value that two documents must share to be compared; empty if and only if none is requested.
     pub inside: Vec<u8>,
     /// The URL; empty if no field is named, or if the document has no URL.
     pub url: Vec<u8>,
 }
 
-/// The part of a URL that compared documents must share.
+/// The part of the URL that two documents must share to be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlPart {
     /// The host, with its port if that is not the default of the scheme.
@@ -268,11 +268,11 @@ impl DecidingFields {
     }
 }
 
-/// The purpose of a missing field, for a message.
+/// The purpose of the number field, in the message that the field is missing.
 const NUMBER: &str = "by which --keep decides which document stays";
-/// See [`NUMBER`].
+/// The purpose of the priority field, in the message that the field is missing.
 const PRIORITY: &str = "which --priority-field says is the priority";
-/// See [`NUMBER`].
+/// The purpose of the `--inside` field, in the message that the field is missing.
 const INSIDE: &str = "inside of whose values --inside compares documents";
 
 fn missing(name: &str, purpose: &str) -> anyhow::Error {

@@ -22,7 +22,7 @@ pub(super) struct Fields {
     pub(super) fingerprint: Option<FingerprintForm>,
     /// The fields of the other values of a document.
     pub(super) attached: AttachedFields,
-    /// Whether folder names have some of these fields. Those are then not read from records.
+    /// Whether folder names contain some of the fields in `attached`. These fields are then not read from records.
     pub(super) folders_have_attached: bool,
     /// Names that no field of a record may have, because fields with these names are added to the output.
     pub(super) reserved: Vec<String>,

@@ -95,7 +95,8 @@ struct Outcome {
     documents: Vec<Document>,
     counts: Counts,
     error: Option<String>,
-    /// Whether a bad record ended the reading. Records after it in its chunk are then counted, too.
+    /// Whether a bad record ended the reading. The records after it in its chunk are then counted although they are not
+    /// returned.
     by_bad: bool,
     /// The error of writing the documents again, if any.
     unkept: Option<String>,
@@ -511,7 +512,7 @@ fn read_decoded(head: &[u8; HEAD], body: &[u8]) {
     read_alike(&head, &body.into(), folder.path());
 }
 
-/// Compares the documents with those that a naive reader finds in the same bytes.
+/// Compares the documents with the documents that a naive reader finds in the same bytes.
 fn check_records(head: &FuzzHeader, outcome: &Outcome, plain: &[u8], made: Option<&[ExpectedRecord]>) {
     if outcome.error.is_some() || open::is_decoded_or_refused(plain) {
         return;

@@ -141,7 +141,7 @@ struct KeptFile {
 struct OpenOutput {
     at: usize,
     file: DurableFile,
-    /// The keys that differ from those in the lines; created when the first one is added.
+    /// The keys that differ from the keys in the lines; created when the first one is added.
     keys: Option<kept_keys::KeyWriter>,
 }
 

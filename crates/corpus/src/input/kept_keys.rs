@@ -110,7 +110,7 @@ pub(super) struct KeyWriter {
 const TOGETHER: usize = 1 << 16;
 
 impl KeyWriter {
-    /// Opens the key file for the file `kept` in a folder. New keys are appended to those written before.
+    /// Opens the key file for the file `kept` in a folder. New keys are appended after the existing keys.
     ///
     /// # Errors
     ///

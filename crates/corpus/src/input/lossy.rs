@@ -90,7 +90,7 @@ pub(super) fn mark_json(line: &[u8]) -> String {
 /// Length in bytes of a `\u` escape.
 const ESCAPE: usize = 6;
 
-/// Returns the surrogate that an escape at the start of `rest` encodes; `None` if there is no such escape.
+/// Returns the lone surrogate that an escape at the start of `rest` encodes; `None` if no such escape starts there.
 fn half(rest: &str) -> Option<u16> {
     let digits = rest.strip_prefix("\\u")?.get(..4)?;
     let half = u16::from_str_radix(digits, 16).ok()?;
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_bytes_are_shown_as_one_character_and_still_compared() {
+    fn invalid_bytes_are_shown_as_replacement_characters_and_different_bytes_stay_distinct() {
         for (from, wanted, lossy) in [
             (&b"f\xfcr"[..], Some("f\u{fffd}r"), true),
             (b"f\xe4\xb8r\xff\xfe", Some("f\u{fffd}r\u{fffd}\u{fffd}"), true),

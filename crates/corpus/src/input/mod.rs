@@ -135,7 +135,7 @@ const BAD_KEPT: usize = 5;
 const REASON_BEGINNING: usize = 600;
 const REASON_END: usize = 300;
 
-/// What happens to a text with bytes that are invalid in its encoding.
+/// The treatment of a text with bytes that are invalid in its encoding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InvalidUtf8 {
     /// [`InvalidUtf8::Replace`] for HTML pages and web archives, [`InvalidUtf8::Error`] for other inputs.
@@ -169,7 +169,7 @@ const LOSSY_ADVICE: &str = "--encoding LABEL, if it is in another encoding; --in
 const UTF16_ADVICE: &str =
     "UTF-16, in which records are not read: convert it, as `iconv -f UTF-16 -t UTF-8` does";
 
-/// What was lost when a document was converted to text.
+/// The loss in the conversion of a document to text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Loss {
     None,
@@ -179,7 +179,7 @@ enum Loss {
     Unseen,
 }
 
-/// How the format of inputs is determined.
+/// Selects the format of the inputs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InputFormat {
     /// From the file name; see the module documentation.
@@ -258,7 +258,7 @@ pub struct InputOptions {
     pub attached: AttachedFields,
     /// Field names that no record may have, because fields with these names are added to the output.
     pub reserved: Vec<String>,
-    /// How the format of inputs is determined.
+    /// The format of the inputs, or the rule by which it is determined.
     pub format: InputFormat,
     /// Patterns of the files in folders that are read; if empty, all files. A pattern is matched against the file name
     /// or, if it contains `/`, against the path relative to the folder.
@@ -269,7 +269,7 @@ pub struct InputOptions {
     pub dialect: Dialect,
     /// Maximum number of bad records that are skipped and counted. One more is an error.
     pub skip_bad: u64,
-    /// What happens to texts with bytes that are invalid in their encoding.
+    /// The treatment of texts with bytes that are invalid in their encoding.
     pub invalid_utf8: InvalidUtf8,
     /// The encoding of texts. `None` means UTF-8, or [`Charset::Auto`] for HTML pages. In web archives the encoding
     /// applies to pages. Parquet is always UTF-8.

@@ -64,7 +64,7 @@ fn unescaped(written: &[u8]) -> Vec<u8> {
     all
 }
 
-/// How to parse the records of a file whose folder names have some of the requested fields.
+/// The requested fields in the folder names of a file, and the parser for the other fields, which are in its records.
 #[derive(Clone, Debug)]
 pub(super) struct Partitioned {
     /// The parser for the fields in the records.
@@ -88,7 +88,8 @@ struct PartitionValues {
 }
 
 impl Partitioned {
-    /// Returns how to parse the records of this file; `None` if its folders have no requested field.
+    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
+    /// has a requested field.
     pub(super) fn of(parser: &Parser, path: &Path) -> Option<Self> {
         let partitions = Partitions::of(path);
         if partitions.0.is_empty() {
@@ -232,12 +233,13 @@ fn take_attached(fields: &mut AttachedFields, partitions: &Partitions) -> (Attac
     (attached, PartitionValues { value, stamp, number, inside, url })
 }
 
-/// How to parse the records of the file that was used last.
+/// The parser for the records of the file that was used last.
 #[derive(Debug, Default)]
 pub(super) struct Cache(Option<(Arc<Path>, Option<Partitioned>)>);
 
 impl Cache {
-    /// Returns how to parse the records of this file; `None` if its folders have no requested field.
+    /// Returns the fields in the folder names of this file, and the parser for its other fields; `None` if no folder name
+    /// has a requested field.
     pub(super) fn of(&mut self, parser: &Parser, path: &Arc<Path>) -> Option<&Partitioned> {
         let is_known = matches!(&self.0, Some((known, _)) if Arc::ptr_eq(known, path));
         if !is_known {

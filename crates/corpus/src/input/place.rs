@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_file_that_was_not_named_is_below_a_folder() {
+    fn file_is_below_a_folder_only_if_its_key_is_the_end_of_its_path() {
         let path: Arc<Path> = Arc::from(Path::new("in/a/b.txt"));
         let place = Place::file(Arc::clone(&path));
         assert!(place.is_below_a_folder(b"b.txt") && place.is_below_a_folder(b"a/b.txt"));

@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_across_every_read_buffer_boundary_are_whole() {
+    fn rows_across_every_read_buffer_boundary_are_read_whole() {
         for pad in [1, 1000, 65_530, 131_070, 262_140, 262_150, 600_000] {
             let text = "y".repeat(pad);
             let table = format!("id,text\na,{text}\nb,\"{text}\"\nc,z\n");

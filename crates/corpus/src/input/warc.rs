@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn records_across_every_read_buffer_boundary_are_whole() {
+    fn records_across_every_read_buffer_boundary_are_read_whole() {
         for pad in [1, 262_000, 262_100, 262_140, 262_144, 600_000] {
             let long = "y".repeat(pad);
             let archive = [text("a", &long), text("b", "short"), text("c", &long)].concat();

@@ -40,7 +40,7 @@ pub struct PassagesOfTexts {
     /// The order of texts. Of equal passages, the one in the first text is kept. Default: [`Keep::First`]. Other orders
     /// use the [attributes](Self::run_with_attributes) of texts, as in [`DedupTexts`](crate::DedupTexts).
     pub keep: Keep,
-    /// How texts are split into words.
+    /// Options for splitting texts into words.
     pub text: TextOptions,
     /// Memory budget in bytes. Data that exceeds it is written to scratch files.
     pub memory: usize,
@@ -177,7 +177,7 @@ impl PassagesOfTexts {
         job
     }
 
-    /// Returns how texts are split into units and hashed.
+    /// Returns the rules by which texts are split into units and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         self.job().how()
     }

@@ -69,9 +69,9 @@ impl Unit {
 pub struct Passages {
     /// Files and folders of documents. They are read two or three times.
     pub inputs: Vec<PathBuf>,
-    /// How the inputs are read.
+    /// Options for reading the inputs.
     pub input: InputOptions,
-    /// What happens to documents with the same key. Default: [`RepeatedKeys::Number`].
+    /// The treatment of documents with the same key. Default: [`RepeatedKeys::Number`].
     pub repeated_keys: RepeatedKeys,
     /// The results folder; the run creates it.
     pub out: PathBuf,
@@ -103,13 +103,13 @@ pub struct Passages {
     /// A passage index to which the unchanged input texts are added after the results are written. It is created if it
     /// does not exist. It may be the same as [`against`](Self::against).
     pub index: Option<PathBuf>,
-    /// How texts are split into words. The shingle width and the shingle hash are not used.
+    /// Options for splitting texts into words. The shingle width and the shingle hash are not used.
     pub text: TextOptions,
     /// Memory budget in bytes. Data that exceeds it is written to scratch files.
     pub memory: usize,
 }
 
-/// How documents are split into units and hashed.
+/// The rules by which documents are split into units and hashed.
 pub(super) struct CutSettings {
     pub(super) cutter: Cutter,
     pub(super) hasher: Hasher,
@@ -117,7 +117,7 @@ pub(super) struct CutSettings {
     pub(super) unit: Unit,
     pub(super) exact: Exact,
     settings: serde_json::Value,
-    /// How texts are split, as encoded in an index.
+    /// The rules for splitting texts, as encoded in an index.
     pub(super) cutting: String,
     pub(super) seed: u64,
 }
@@ -189,7 +189,7 @@ impl Passages {
         }
     }
 
-    /// Returns how documents are split into units and hashed.
+    /// Returns the rules by which documents are split into units and hashed.
     pub(super) fn how(&self) -> anyhow::Result<CutSettings> {
         let refuse = |why: String| -> anyhow::Result<CutSettings> { Err(InvalidOptions::new(why).into()) };
         if self.input.features {

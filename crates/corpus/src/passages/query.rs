@@ -19,7 +19,7 @@ pub struct PassageQuery {
     pub index: PathBuf,
     /// The texts to look up: files and folders of documents, or `-`.
     pub inputs: Vec<PathBuf>,
-    /// How the inputs are read.
+    /// Options for reading the inputs.
     pub input: InputOptions,
     /// Maximum number of documents in an answer. Documents that share the most words come first.
     pub limit: usize,

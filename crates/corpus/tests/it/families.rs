@@ -1,5 +1,5 @@
-//! Tests families of near documents that are larger than any cap. With bands and with sketches, the kept documents are
-//! those of the rule; components that would need too many pairs are an error.
+//! Tests families of near documents that are larger than any cap. With bands and with sketches, the kept documents must
+//! follow the leaders rule; components that would need too many pairs are an error.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,7 +27,8 @@ fn family(count: usize) -> Vec<String> {
     (0..count).map(of_each).collect()
 }
 
-/// Returns a map from the key of each removed text to the key of the text that is kept for it, by the rule.
+/// Returns a map from the key of each removed text to the key of the text that is kept for it by the leaders rule. Compares
+/// each text with all kept texts.
 fn by_rule(count: usize, is_near: impl Fn(usize, usize) -> bool) -> BTreeMap<String, String> {
     let (mut goes, mut kept) = (BTreeMap::new(), Vec::new());
     for text in 0..count {

@@ -40,7 +40,7 @@ fn in_order(keep: Keep, texts: &[String], keys: &[&[u8]], history: usize) -> Vec
 }
 
 #[test]
-fn rule_holds_with_history_with_key_order_and_with_frequencies() {
+fn leaders_rule_holds_with_history_with_key_order_and_with_frequencies() {
     let (mut removed, mut for_history, mut contained, mut all) = (0, 0, 0, 0);
     let mut differ = 0;
     for seed in 0..cases() / 6 {

@@ -51,7 +51,7 @@ fn admitted(dir: &Path, texts: &[String], params: &Params, drops: bool, random: 
 }
 
 #[test]
-fn one_run_daily_runs_and_single_documents_keep_the_same() {
+fn one_run_daily_runs_and_single_documents_keep_the_same_documents() {
     let (mut removed, mut all) = (0, 0);
     for seed in 0..cases() / 6 {
         let dir = tempfile::tempdir().unwrap();

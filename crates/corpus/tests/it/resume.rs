@@ -202,7 +202,7 @@ fn kill_at_each_part(job: &Dedup, what: &str) -> Vec<String> {
 }
 
 #[test]
-fn results_after_kills_equal_those_of_an_uninterrupted_run() {
+fn results_after_kills_equal_the_results_of_an_uninterrupted_run() {
     let folder = tempfile::tempdir().unwrap();
     let parts = kill_at_each_part(&job(folder.path(), 1200), "the default job");
     let readings = parts.iter().filter(|part| part.starts_with("reading-")).count();

@@ -13,7 +13,7 @@ use twindex_corpus::{
 };
 
 #[test]
-fn rule_holds_in_every_input_order_and_for_every_measure() {
+fn leaders_rule_holds_in_every_input_order_and_for_every_measure() {
     let (mut removed, mut all) = (0, 0);
     for seed in 0..cases() {
         let texts = texts(seed);
@@ -50,7 +50,7 @@ fn number(halves: i32) -> FieldNumber {
 }
 
 #[test]
-fn rule_holds_for_priority_numbers_and_within_each_value() {
+fn leaders_rule_holds_for_priority_numbers_and_within_each_value_of_the_inside_field() {
     let (mut removed, mut across, mut all) = (0, 0, 0);
     for seed in 0..cases() {
         let texts = texts(seed);

@@ -55,7 +55,7 @@ const CANDIDATES_MIN: u64 = 100_000_000;
 /// Number of over-common elements that are reported: the elements with the most documents.
 const REMEMBERED: usize = 10;
 
-/// How the hashes of a sketch were selected from a document's shingle hashes.
+/// The rule by which the hashes of a sketch are selected from a document's shingle hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampledBy {
     /// The smallest hashes, at most this number.
@@ -241,7 +241,7 @@ impl FormedPairs {
     /// number of candidate pairs.
     ///
     /// # Errors
-    /// As [`for_each`](Self::for_each).
+    /// Same as [`for_each`](Self::for_each).
     pub fn common<E: From<Error>>(
         &self,
         sketches: &ShingleSets,

@@ -8,7 +8,7 @@ use twindex::params::MODULAR_MAX;
 use twindex_sketch::intersection_from;
 
 impl SampledBy {
-    /// Whether a sketch of `size` elements is complete. A modular sketch of the maximum size may be truncated.
+    /// Returns whether a sketch of `size` elements is complete. A modular sketch of the maximum size may be truncated.
     pub(super) fn is_whole(self, size: u64) -> bool {
         matches!(self, Self::Bottom(_)) || size < MODULAR_MAX as u64
     }

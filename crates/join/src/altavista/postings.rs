@@ -115,7 +115,7 @@ impl Postings {
         Self { lists, starts, places }
     }
 
-    /// As [`SharedPairs::for_each`].
+    /// Like [`SharedPairs::for_each`].
     fn for_each<E>(
         &self,
         mut min: impl FnMut(u32) -> u32,

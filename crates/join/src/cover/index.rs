@@ -27,7 +27,7 @@ impl CoverIndex {
         }
     }
 
-    /// Whether a further set with `elements` elements does not fit. An empty index is never full.
+    /// Returns whether a further set with `elements` elements does not fit. An empty index is never full.
     pub(super) fn is_full(&self, elements: usize) -> bool {
         let members = 2 * size_of::<u32>() * self.members.capacity();
         let is_over = self.slots.bytes_with(elements) + members + self.odd.bytes() > self.max;

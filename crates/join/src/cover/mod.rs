@@ -208,7 +208,7 @@ impl<'a> Covering<'a> {
         self.priority.at(rank)
     }
 
-    /// Whether the set with this rank is always kept.
+    /// Returns whether the set with this rank is always kept.
     fn is_fixed(&self, rank: u32) -> bool {
         rank < self.priority.fixed
     }

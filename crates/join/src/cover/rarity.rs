@@ -117,7 +117,7 @@ impl Rarity {
         prefetch(&self.cells, self.cell(element).0);
     }
 
-    /// Whether an element is known to occur in only one set.
+    /// Returns whether an element is known to occur in only one set.
     #[inline(always)]
     fn is_alone(&self, element: u64) -> bool {
         let (byte, place) = self.cell(element);

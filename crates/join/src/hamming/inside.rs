@@ -94,7 +94,7 @@ pub(super) struct ReportCondition {
 }
 
 impl ReportCondition {
-    /// Whether a pair with this difference is reported by this bucket. Branch-free, as branches would often be
+    /// Returns whether a pair with this difference is reported by this bucket. Branch-free, as branches would often be
     /// mispredicted.
     #[inline(always)]
     pub(super) fn owns(&self, difference: u64) -> bool {

@@ -258,7 +258,7 @@ pub(super) fn on_threads<S: Send>(
     })
 }
 
-/// As [`join`], for a small number of fingerprints, without tables.
+/// Like [`join`], for a small number of fingerprints, without tables.
 fn few<S>(
     sides: &[FingerprintValues<'_>],
     within: u32,
@@ -354,7 +354,7 @@ impl<'a> HammingJoin<'a> {
         self.counts.get(of).map_or(0, |pieces| pieces.iter().map(|counts| counts[table][part] as usize).sum())
     }
 
-    /// Whether the fingerprints of side `of` are already in the order of this table.
+    /// Returns whether the fingerprints of side `of` are already in the order of this table.
     fn is_sorted(&self, of: usize, table: usize) -> bool {
         table == 0 && self.sides[of].ascends()
     }

@@ -81,7 +81,7 @@ impl ElementCounts {
         self.count(element) > self.cap
     }
 
-    /// Whether any element may be capped.
+    /// Returns whether any element may be capped.
     pub(super) fn any(&self) -> bool {
         u64::from(self.largest) > self.cap
     }

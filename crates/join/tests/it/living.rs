@@ -63,7 +63,7 @@ fn mixed(dir: &Path, seed: u64) -> Index {
     index
 }
 
-/// Checks that both listings are equal. Returns the number of queries that each listing by a join needed.
+/// Checks that a join and queries find the same groups. Returns the number of queries that each join needed.
 fn compare(snapshot: &Snapshot, scratch: &Path) -> Vec<u64> {
     let expected = listing(&snapshot.groups(&Resources::in_dir(scratch)).unwrap());
     let mut queries = Vec::new();

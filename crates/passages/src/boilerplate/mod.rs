@@ -121,7 +121,7 @@ impl Boilerplate {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         Self::of(Path::new("bytes of a list of spans"), Bytes::Heap(bytes))
     }
@@ -207,13 +207,13 @@ impl Boilerplate {
         self.spans.len() / SPAN_BYTES
     }
 
-    /// Whether the list has no spans.
+    /// Returns whether the list has no spans.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()
     }
 
-    /// Whether the run of words that begins at unit `first` is a span of the list.
+    /// Returns whether the run of words that begins at unit `first` is a span of the list.
     fn has(&self, hashed: &Hashed, first: usize) -> bool {
         let words = self.counted.words as usize;
         let bit = bit_of(&self.filter, hashed.fingerprint(first, words, self.powers));

@@ -63,8 +63,8 @@ impl SharedGrams {
         }
     }
 
-    /// Whether a fingerprint may occur in more than `more_than` documents. May be a false positive, but never a false
-    /// negative.
+    /// Returns whether a fingerprint may occur in more than `more_than` documents. May be a false positive, but never a
+    /// false negative.
     #[inline]
     #[must_use]
     pub fn is_shared(&self, fingerprint: u64) -> bool {

@@ -241,7 +241,7 @@ impl PassageIndex {
     ///
     /// # Errors
     ///
-    /// As [`compact`](Self::compact).
+    /// Same as [`compact`](Self::compact).
     pub fn merge(folder: &Path, memory: usize) -> Result<Option<Compacted>> {
         drop(Self::open(folder)?);
         let mut change = IndexChange::begin(folder)?;

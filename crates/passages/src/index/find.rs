@@ -43,7 +43,7 @@ pub struct Answer {
     /// The documents with the most shared units, in descending order, then in the order in which they were added. At most
     /// [`Limits::documents`] documents.
     pub documents: Vec<Matches>,
-    /// Number of documents that share a run with the text, including those beyond the limit.
+    /// Number of documents that share a run with the text, including documents beyond the limit.
     pub documents_found: u64,
     /// Number of units in the text.
     pub words: u32,
@@ -279,7 +279,7 @@ impl PassageIndex {
         Ok(Matches { document, words, matches })
     }
 
-    /// As [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram
+    /// Like [`FinderScratch::for_each_recurring`], for documents that follow the documents of an index. Passes each t-gram
     /// that occurs in the index, with its first position there, and each other t-gram whose fingerprint `wanted` accepts.
     /// Follows the postings of a fingerprint until the first occurrences of all its t-grams are known.
     ///

@@ -41,7 +41,7 @@ fn deletions_name(number: u64) -> String {
     format!("passages-{number:06}.gone")
 }
 
-/// Whether an index may contain a file with this name.
+/// Returns whether an index may contain a file with this name.
 #[must_use]
 pub fn is_name(name: &str) -> bool {
     let number = name
@@ -140,7 +140,7 @@ impl PassageIndex {
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open), if the folder has an index.
+    /// Same as [`open`](Self::open), if the folder has an index.
     pub fn open_if_there(folder: &Path) -> Result<Option<Self>> {
         if read_list(folder)?.is_some() { Self::open(folder).map(Some) } else { Ok(None) }
     }
@@ -237,7 +237,7 @@ impl PassageIndex {
     ///
     /// # Errors
     ///
-    /// As [`key`](Self::key).
+    /// Same as [`key`](Self::key).
     pub fn places(&self, document: u32) -> Result<Vec<(u32, u32)>> {
         let (part, own) = self.part_of(document)?;
         part.places(own)

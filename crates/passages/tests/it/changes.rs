@@ -123,7 +123,7 @@ proptest! {
         let index = PassageIndex::open(&folder).unwrap();
         index.verify().unwrap();
         prop_assert_eq!((index.documents() as usize, index.deleted() as usize), (texts.len(), deleted));
-        // Compares the answer with that of an index of only the remaining documents.
+        // Compares the answer with the answer of an index of only the remaining documents.
         let other = bench.path().join("other");
         append(&other, shape, &left);
         let expected = PassageIndex::open(&other).unwrap();

@@ -48,7 +48,7 @@ const PLACES: usize = 64 / BITS;
 #[repr(align(64))]
 struct Row([u32; LANES]);
 
-/// For each value of a group of [`BITS`] bits of a hash, the sum of the columns of its set bits.
+/// Indexed by a group of [`BITS`] hash bits: the XOR of the matrix columns whose bits are set.
 type Table = [Row; 1 << BITS];
 
 /// The tables of a block of components, beginning with the table for the lowest [`BITS`] bits. The entries of the first

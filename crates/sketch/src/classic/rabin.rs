@@ -269,7 +269,7 @@ impl Rabin {
         modulus.times(multiply, fingerprint, power)
     }
 
-    /// As [`shifted`](Self::shifted), without special instructions. For small n, appending zero bytes with the tables is
+    /// Like [`shifted`](Self::shifted), without special instructions. For small n, appending zero bytes with the tables is
     /// faster than multiplying.
     #[inline(always)]
     pub(super) fn shifted_by_tables(&self, fingerprint: u64, n: u64) -> u64 {
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn small_polynomials_without_divisors_are_irreducible() {
+    fn is_irreducible_matches_a_sieve_up_to_degree_11() {
         // Marks all products of two polynomials of degree at least 1, up to degree 11: these are all reducible polynomials.
         let mut reducible = vec![false; 1 << 12];
         for a in 2..1_u128 << 11 {

@@ -33,7 +33,7 @@ pub(crate) fn by_rabin(
     by_rabin_with(available(), rabin, units, widths, prefixes, shingles);
 }
 
-/// As [`by_rabin`], with carry-less multiplications if `products`, otherwise with tables only.
+/// Like [`by_rabin`], with carry-less multiplications if `products`, otherwise with tables only.
 fn by_rabin_with(
     products: bool,
     rabin: &Rabin,
@@ -83,7 +83,7 @@ impl RabinKarpBytes {
         Self { hash, powers: Arc::new(powers) }
     }
 
-    /// As [`RabinKarp::extend`]. Processes eight bytes at a time, so that most products do not depend on each other.
+    /// Like [`RabinKarp::extend`]. Processes eight bytes at a time, so that most products do not depend on each other.
     #[inline(always)]
     fn extend(&self, mut hash: u64, bytes: &[u8]) -> u64 {
         for piece in bytes.chunks(8) {

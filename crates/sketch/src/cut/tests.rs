@@ -1,4 +1,4 @@
-//! Tests what all kinds of tokens have in common and how they differ.
+//! Tests properties that all kinds of tokens share, and the differences between the kinds.
 
 use proptest::prelude::*;
 

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn signature_of_a_union_is_the_minimum_of_both() {
+    fn signature_of_a_union_is_the_minimum_of_both_signatures() {
         // The top bit is set in filled bins and clear in occupied bins, so the value of an occupied bin is always less.
         let (a, b) = (hashes(20, 4), hashes(35, 5));
         let union: Vec<u64> = a.iter().chain(&b).copied().collect();

@@ -51,7 +51,7 @@ pub fn matches(a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     Level::chosen().dispatch(Matches(a, b, minima, bits))
 }
 
-/// As [`matches()`], for calls from inside a kernel.
+/// Like [`matches()`], for calls from inside a kernel.
 #[inline(always)]
 pub fn matches_by<S: Simd>(simd: S, a: &[u8], b: &[u8], minima: usize, bits: u8) -> usize {
     let bytes = minima.saturating_mul(usize::from(bits)).div_ceil(8);

@@ -200,7 +200,7 @@ impl Sketcher {
     /// table weights the shingles of the remaining text, even if it was counted on full texts.
     ///
     /// # Errors
-    /// As [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
+    /// Same as [`with_idf`](Self::with_idf) and [`with_boilerplate`](Self::with_boilerplate).
     pub fn with_idf_and_boilerplate(
         params: impl Into<SketchParams>,
         table: Arc<IdfTable>,
@@ -283,7 +283,7 @@ impl Sketcher {
         Ok(sketch)
     }
 
-    /// As [`sketch`](Self::sketch), for bytes that should be UTF-8.
+    /// Like [`sketch`](Self::sketch), for bytes that should be UTF-8.
     ///
     /// ```
     /// # use twindex_sketch::{SketchParams, Sketcher, params::{Shingling, SimhashWeights}};
@@ -306,11 +306,11 @@ impl Sketcher {
         }
     }
 
-    /// As [`sketch`](Self::sketch), but overwrites `sketch`. Allocates no memory once `scratch` and `sketch` have grown to
+    /// Like [`sketch`](Self::sketch), but overwrites `sketch`. Allocates no memory once `scratch` and `sketch` have grown to
     /// the longest document.
     ///
     /// # Errors
-    /// As [`sketch`](Self::sketch).
+    /// Same as [`sketch`](Self::sketch).
     pub fn sketch_into(&self, text: &str, scratch: &mut Scratch, sketch: &mut Sketch) -> Result<()> {
         if self.params.shingling.tokens == Tokens::Features {
             return Err(Error::Invalid(
@@ -381,7 +381,7 @@ impl Sketcher {
         self.names.single(name)
     }
 
-    /// As [`feature`](Self::feature), for an element that is identified by a number: hashes its eight little-endian bytes.
+    /// Like [`feature`](Self::feature), for an element that is identified by a number: hashes its eight little-endian bytes.
     #[must_use]
     pub fn feature_number(&self, number: u64) -> u64 {
         self.names.single(&number.to_le_bytes())

@@ -99,7 +99,7 @@ impl Sketch {
     /// sketch has minima if `params` keep minima.
     ///
     /// # Errors
-    /// As [`check_comparable`](Self::check_comparable).
+    /// Same as [`check_comparable`](Self::check_comparable).
     pub fn check_same_bands(&self, params: &SketchParams) -> Result<()> {
         let mine = self.made_with()?;
         params.check_same_bands(mine)?;

@@ -151,8 +151,7 @@ impl EvalArgs {
         pairs_within(&snapshot, None, self.within.unwrap_or(10), resources, |a, b, distance| {
             first.clear();
             second.clear();
-            // Writes keys as in a table: keys are compared in their printed form, because an index may have numbers as
-            // keys.
+            // Writes the keys as text, as in a table of pairs, because an index may have integer keys.
             for (name, place) in [(&mut first, a), (&mut second, b)] {
                 write_key(name, &place.key()?).map_err(|error| twindex::Error::Invalid(error.to_string()))?;
             }
@@ -195,7 +194,7 @@ impl RecallRow {
         }
     }
 
-    /// Returns the threshold or the radius of the row.
+    /// Returns the threshold or the radius of the row of the table.
     fn at(&self) -> f64 {
         self.threshold.or(self.k.map(f64::from)).unwrap_or(0.0)
     }

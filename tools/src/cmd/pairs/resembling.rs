@@ -37,7 +37,7 @@ pub(super) struct ResemblingPairs {
     pub(super) capped_buckets: u64,
 }
 
-/// How the 64-bit score of a pair is read.
+/// The encoding of the 64-bit score of a pair.
 #[derive(Clone, Copy)]
 enum ResemblingScores {
     /// Sizes of intersection and union.
@@ -271,7 +271,7 @@ pub(super) fn find(
     })
 }
 
-/// Finds the pairs whose resemblance, counted with the sets in the index, is at least `threshold`.
+/// Finds the pairs whose exact resemblance, computed from the sets in the index, is at least `threshold`.
 fn by_sets(
     sides: &LiveIndexes<'_>,
     threshold: f64,
@@ -350,8 +350,8 @@ fn texts(
     Ok((texts, numbers))
 }
 
-/// Writes the resemblance of two documents, followed by intersection and union if it was counted, or by the standard
-/// error if it was estimated.
+/// Writes the resemblance of two documents, followed by the sizes of intersection and union if it is exact, or by the
+/// standard error if it is an estimate.
 pub(super) fn write_resemblance(out: &mut impl Write, resemblance: Resemblance) -> io::Result<()> {
     write!(out, "\t{:.6}", resemblance.value())?;
     match resemblance {

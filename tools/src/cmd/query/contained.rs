@@ -96,7 +96,7 @@ impl Asking<'_> {
     }
 }
 
-/// Writes a line for a counted hit. The distance is unknown, so its column is `-`.
+/// Writes a line for a hit whose common elements were counted. The distance is unknown, so its column is `-`.
 fn write_hit(
     out: &mut impl Write,
     query: &[u8],

@@ -64,7 +64,7 @@ pub(super) struct StreamDecider<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct StreamCriteria {
     pub(super) options: AdmitOptions,
-    /// Whether resemblance counted with sets is the only criterion.
+    /// Whether the exact resemblance of sets is the only criterion.
     pub(super) counts_sets: bool,
     pub(super) groups: bool,
 }

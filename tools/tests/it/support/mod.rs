@@ -332,8 +332,8 @@ pub fn resemblance(both: usize, all: usize) -> String {
     if all == 0 { "1.000000".to_owned() } else { format!("{:.6}", both as f64 / all as f64) }
 }
 
-/// Returns a checksum for comparing sets of answers. A copy of the command's function, so that changes of it are
-/// detected.
+/// Returns a checksum for comparing sets of answers. The function is a copy of the command's function, so that a change in
+/// the command is detected.
 pub fn mix(query: u64, id: u64) -> u64 {
     let mut hash =
         query.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(id.wrapping_mul(0xC2B2_AE3D_27D4_EB4F));

@@ -15,9 +15,9 @@ use crate::input::Documents;
 use crate::remembered::damaged;
 use crate::tsv;
 
-/// The first line of a manifest file.
+/// The first line of a journal's manifest file.
 const MAGIC: &str = "twindex resume 1";
-/// Length in bytes of the last line of a file, which has the hash of the preceding lines.
+/// Length in bytes of the last line of a manifest file, which has the hash of the preceding lines.
 const LAST: usize = "hash 0123456789abcdef\n".len();
 /// Upper bound for the size of a manifest in bytes.
 const MANIFEST_MOST: u64 = 16 << 20;

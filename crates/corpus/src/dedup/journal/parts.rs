@@ -19,7 +19,7 @@ use super::{Journal, missing, name_file, names, refuse, unnamed_file};
 use crate::remembered::{ByteReader, CachedChunk, Chunks, damaged};
 
 const MAGIC: &[u8; 16] = b"twindex part 001";
-/// Number of bytes before the first chunk.
+/// Number of bytes before the first chunk of a part file.
 const HEAD: usize = 56;
 /// Number of bytes before the content of a chunk; also the number of bytes of the end record.
 const CHUNK_HEAD: usize = 32;

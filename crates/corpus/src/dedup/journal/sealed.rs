@@ -10,7 +10,7 @@ use xxhash_rust::xxh3::Xxh3Default;
 use super::{Journal, unnamed_file};
 use crate::remembered::damaged;
 
-/// The first bytes of each file. The id of the run follows.
+/// The first bytes of each sealed file. The id of the run follows.
 const MAGIC: &[u8; 16] = b"twindex sealed 1";
 /// Number of bytes before the content.
 const HEAD: u64 = 32;

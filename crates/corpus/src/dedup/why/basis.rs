@@ -17,7 +17,7 @@ pub(super) struct SetAndSketch {
     pub(super) left_out: LeftOut,
 }
 
-/// Whether two texts are equal.
+/// The result of comparing two texts for equality.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Equal {
     No,
@@ -26,7 +26,7 @@ pub(super) enum Equal {
     Normalised,
 }
 
-/// The kind of score columns in a table.
+/// The kind of the score columns in a results table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhyColumns {
     Counted,

@@ -58,7 +58,7 @@ pub struct Why {
     pub key: Vec<u8>,
     /// The inputs from which the document's text is read; if empty, the inputs in `OUT/run.json`.
     pub inputs: Vec<PathBuf>,
-    /// How to read the inputs; `None` to use the options in `OUT/run.json`.
+    /// Options for reading the inputs; `None` to use the options in `OUT/run.json`.
     pub input: Option<InputOptions>,
     /// Number of words to show before and after a difference.
     pub context: usize,
@@ -77,16 +77,16 @@ pub struct Explanation {
     pub fate: DocumentStatus,
     /// The key of the document that was kept instead, from this run or a history. For a kept document, its own key.
     pub kept: Option<String>,
-    /// The reason for the removal; `None` for a kept document, or if unknown.
+    /// The reason for the removal; `None` if the document was kept or the reason is unknown.
     pub reason: Option<Reason>,
     /// The table line that lists the document.
     pub listed: TableLine,
-    /// The score columns of that line, recomputed from the texts; `None` if a text was not found.
+    /// The score columns of the line `listed`, recomputed from the texts; `None` if a text was not found.
     pub recomputed: Option<Vec<(String, String)>>,
     /// Whether the recomputed columns equal the columns in the table; `None` if nothing could be recomputed.
     pub agrees: Option<bool>,
-    /// The fields that affected the decision in addition to the texts: the fields of `--keep max:FIELD`, `--keep min:FIELD`
-    /// and `--inside FIELD`.
+    /// For each field in `--keep max:FIELD`, `--keep min:FIELD` and `--inside FIELD`: its values in the two documents, which
+    /// affected the decision in addition to the texts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<FieldOfBoth>,
     /// The sizes of the two documents' sets of shingles, or of features.
@@ -118,7 +118,7 @@ pub enum DocumentStatus {
     Dropped,
 }
 
-/// The reason why a document was removed.
+/// The reason why a document was removed for another document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Reason {
@@ -211,7 +211,7 @@ struct RunDescription {
     method: Option<Method>,
     /// The options for reading the documents.
     input: InputOptions,
-    /// How the run handled repeated keys.
+    /// The treatment of repeated keys in the run.
     repeated: RepeatedKeys,
 }
 
@@ -328,7 +328,7 @@ impl Why {
         Ok(own.map(|row| Cluster { row, others, removed }))
     }
 
-    /// Explains a kept document.
+    /// Returns the explanation of a kept document.
     fn stays(
         &self,
         known: &RunDescription,
@@ -349,7 +349,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Explains a document that was removed for another document of the same run.
+    /// Returns the explanation of a document that was removed for another document of the same run.
     fn goes(
         &self,
         known: &RunDescription,
@@ -401,7 +401,7 @@ impl Why {
         Ok(explanation)
     }
 
-    /// Explains a document that was removed for a document of a history.
+    /// Returns the explanation of a document that was removed for a document of a history.
     fn dropped(
         &self,
         known: &RunDescription,

@@ -22,7 +22,7 @@ pub(super) enum Sentence {
     SContinue,
 }
 
-/// How much of the end of a sentence, `SATerm Close* Sp*`, precedes the current character.
+/// The part of a sentence end, `SATerm Close* Sp*`, that precedes the current character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Nothing,
