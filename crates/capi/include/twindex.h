@@ -217,11 +217,13 @@ const uint8_t *twindex_hits_key(const twindex_hits *hits,
                                 size_t *len);
 
 // Returns the number of bits in which the fingerprints of the query and of hit `at` differ; -1 if it is unknown.
-int32_t twindex_hits_distance(const twindex_hits *hits, size_t at);
+int32_t twindex_hits_distance(const twindex_hits *hits,
+                              size_t at);
 
 // Returns the resemblance of hit `at`, from 0 to 1; -1 if it is unknown. It is exact if the index stores sets and the
 // query did not set `TWINDEX_QUERY_ESTIMATED`, otherwise estimated.
-double twindex_hits_resemblance(const twindex_hits *hits, size_t at);
+double twindex_hits_resemblance(const twindex_hits *hits,
+                                size_t at);
 
 // Frees hits. `hits` may be null.
 void twindex_hits_free(twindex_hits *hits);
@@ -378,7 +380,9 @@ twindex_code twindex_params_seed(const twindex_params *params, uint64_t seed, tw
 
 // Makes the index store 64-bit simhash fingerprints, with tables that find fingerprints within the Hamming distance
 // `within`.
-twindex_code twindex_params_simhash(const twindex_params *params, uint8_t within, twindex_error **error);
+twindex_code twindex_params_simhash(const twindex_params *params,
+                                    uint8_t within,
+                                    twindex_error **error);
 
 // Makes the index store MinHash features in `bands` bands of `rows` minima each.
 twindex_code twindex_params_minhash(const twindex_params *params,
@@ -387,18 +391,26 @@ twindex_code twindex_params_minhash(const twindex_params *params,
                                     twindex_error **error);
 
 // Makes the index store MinHash features with the bands and rows of a preset, such as "lsh-20x6" or "broder-84".
-twindex_code twindex_params_preset(const twindex_params *params, const char *name, twindex_error **error);
+twindex_code twindex_params_preset(const twindex_params *params,
+                                   const char *name,
+                                   twindex_error **error);
 
 // Sets the number of bits of each minimum that the index stores, for estimates of resemblance. With 0, no signatures are
 // stored.
-twindex_code twindex_params_signature_bits(const twindex_params *params, uint8_t bits, twindex_error **error);
+twindex_code twindex_params_signature_bits(const twindex_params *params,
+                                           uint8_t bits,
+                                           twindex_error **error);
 
 // Makes the index store the `t` smallest sampled shingle hashes of each document, from which containment is estimated.
-twindex_code twindex_params_bottom(const twindex_params *params, uint16_t t, twindex_error **error);
+twindex_code twindex_params_bottom(const twindex_params *params,
+                                   uint16_t t,
+                                   twindex_error **error);
 
 // Makes the index store the sampled shingle hashes of each document that are divisible by `modulus`, from which
 // containment is estimated.
-twindex_code twindex_params_modulus(const twindex_params *params, uint32_t modulus, twindex_error **error);
+twindex_code twindex_params_modulus(const twindex_params *params,
+                                    uint32_t modulus,
+                                    twindex_error **error);
 
 // Makes the index store the distinct shingle hashes of each document. Resemblance is then exact, and queries find all
 // documents whose resemblance is at least the threshold of the index.
@@ -415,7 +427,8 @@ twindex_code twindex_params_simhash_idf(const twindex_params *params,
 
 // Weights each shingle by its number of occurrences, in minima, samples and sets. By default, all shingles have the same
 // weight.
-twindex_code twindex_params_minhash_frequencies(const twindex_params *params, twindex_error **error);
+twindex_code twindex_params_minhash_frequencies(const twindex_params *params,
+                                                twindex_error **error);
 
 // Weights each shingle by its number of occurrences times its inverse document frequency in the table, in minima, samples
 // and sets. Weights are rounded to multiples of `unit`, which is 1/256 to 2. A resemblance changes by at most `unit`
@@ -437,18 +450,22 @@ twindex_code twindex_params_sketcher(const twindex_params *params,
 
 // Lets documents be marked as duplicates. `twindex_writer_admit` marks the duplicates that it adds, and compares
 // documents only with unmarked ones.
-twindex_code twindex_params_marks(const twindex_params *params, twindex_error **error);
+twindex_code twindex_params_marks(const twindex_params *params,
+                                  twindex_error **error);
 
 // Lets each document have a value: up to 65,536 bytes of the caller's data, which the index stores.
 twindex_code twindex_params_values(const twindex_params *params, twindex_error **error);
 
 // Lets each document have a priority. A group of near-duplicates is represented by its document with the smallest
 // priority.
-twindex_code twindex_params_priorities(const twindex_params *params, twindex_error **error);
+twindex_code twindex_params_priorities(const twindex_params *params,
+                                       twindex_error **error);
 
 // Lets each document have a stamp, and sets the age at which documents expire, at least 1: a document expires when the
 // highest stamp in the index exceeds its own stamp by `age` or more. Stamps may have any unit.
-twindex_code twindex_params_expire_after(const twindex_params *params, uint64_t age, twindex_error **error);
+twindex_code twindex_params_expire_after(const twindex_params *params,
+                                         uint64_t age,
+                                         twindex_error **error);
 
 // Specifies which documents are near: documents with a resemblance of at least `threshold`, at most 1, or with
 // fingerprints that differ in at most `within` bits, at most 64. A threshold of 0 disables the first condition, and a
@@ -465,7 +482,8 @@ void twindex_params_free(twindex_params *params);
 bool twindex_record_fingerprint(const twindex_record *record, uint64_t *fingerprint);
 
 // Returns the value of the document, and sets `len` to its length. The value is valid until the record is freed.
-const uint8_t *twindex_record_value(const twindex_record *record, size_t *len);
+const uint8_t *twindex_record_value(const twindex_record *record,
+                                    size_t *len);
 
 // Sets `stamp`, which may be null, to the stamp of the document. Returns false if it has none.
 bool twindex_record_stamp(const twindex_record *record, uint64_t *stamp);
@@ -574,13 +592,15 @@ size_t twindex_findings_problems(const twindex_findings *findings);
 
 // Returns problem `at`, counted from 0; null if there is no such problem. The string is valid until the findings are
 // freed.
-const char *twindex_findings_problem(const twindex_findings *findings, size_t at);
+const char *twindex_findings_problem(const twindex_findings *findings,
+                                     size_t at);
 
 // Returns the number of notes, which are harmless observations.
 size_t twindex_findings_notes(const twindex_findings *findings);
 
 // Returns note `at`, counted from 0; null if there is no such note. The string is valid until the findings are freed.
-const char *twindex_findings_note(const twindex_findings *findings, size_t at);
+const char *twindex_findings_note(const twindex_findings *findings,
+                                  size_t at);
 
 // Returns the number of bytes that were verified.
 uint64_t twindex_findings_bytes(const twindex_findings *findings);
@@ -640,7 +660,9 @@ twindex_code twindex_writer_contains(const twindex_writer *writer,
 
 // Commits all changes, durably unless `twindex_writer_durability` was set. Sets `commit`, which may be null, to the commit
 // number.
-twindex_code twindex_writer_commit(const twindex_writer *writer, uint64_t *commit, twindex_error **error);
+twindex_code twindex_writer_commit(const twindex_writer *writer,
+                                   uint64_t *commit,
+                                   twindex_error **error);
 
 // As `twindex_writer_commit`; also stores up to 64 KiB of the caller's data with the commit, such as the position at which
 // to resume after a crash.
@@ -677,7 +699,9 @@ twindex_code twindex_writer_near(const twindex_writer *writer,
 
 // Sets the memory budget for the records of a batch, in bytes (default 1 GiB). A larger batch is written as several
 // segments, but still becomes visible as a whole.
-twindex_code twindex_writer_memory(const twindex_writer *writer, size_t bytes, twindex_error **error);
+twindex_code twindex_writer_memory(const twindex_writer *writer,
+                                   size_t bytes,
+                                   twindex_error **error);
 
 // Frees a writer. `writer` may be null. Uncommitted changes are lost.
 void twindex_writer_free(twindex_writer *writer);
