@@ -12,6 +12,7 @@
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write as _};
+use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -49,11 +50,12 @@ fn each_line(
     mut each: impl FnMut(u64, &str) -> io::Result<()>,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let file = File::open(path)?;
-    let mut lines: Box<dyn BufRead> = if path.ends_with(".zst") {
-        Box::new(BufReader::with_capacity(1 << 20, zstd::Decoder::new(file)?))
-    } else {
-        Box::new(BufReader::with_capacity(1 << 20, file))
-    };
+    let mut lines: Box<dyn BufRead> =
+        if Path::new(path).extension().is_some_and(|extension| extension == "zst") {
+            Box::new(BufReader::with_capacity(1 << 20, zstd::Decoder::new(file)?))
+        } else {
+            Box::new(BufReader::with_capacity(1 << 20, file))
+        };
     let (mut line, mut number) = (String::new(), 0);
     while lines.read_line(&mut line)? > 0 {
         each(number, &line)?;
