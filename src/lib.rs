@@ -115,6 +115,11 @@ pub use twindex_sketch as sketch;
 #[doc = include_str!("../README.md")]
 mod readme {}
 
+/// Compiles the program in the README of the package.
+#[cfg(doctest)]
+#[doc = include_str!("README.md")]
+mod package_readme {}
+
 /// Compiles and runs the programs in `docs/embedding.md`.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/embedding.md")]
