@@ -93,7 +93,7 @@ const NEAR_BYTES: f64 = 2_097_152.0;
 /// Size of the level 3 cache in the cost model, in bytes.
 const FAR_BYTES: f64 = 33_554_432.0;
 /// Size in bytes of the tables whose page tables stay in the caches, in the cost model. Pages of 4 KiB have 8 bytes in a
-/// page table, so the level 3 cache has room for those of 16 GiB; a quarter of it is counted.
+/// page table, so those of 16 GiB fill the level 3 cache; a quarter of it is counted.
 const TRANSLATED_BYTES: f64 = 4_294_967_296.0;
 
 /// The work of a query: the mean amount of each kind of work, in the order of [`KIND_NAMES`].
