@@ -1,8 +1,9 @@
-//! The log: committed batches that are not in a segment yet.
+//! The log: committed batches that are not in a segment yet. The first column has offsets; a number after a field is its
+//! length in bytes.
 //!
 //! ```text
-//!  0  header (role 4; its salt is the index's UUID)
-//! 64  number 8   first commit 8   zero 4   checksum 4 of 0..84, with the UUID as salt, at 0
+//!  0  header (its role is 4, its salt is the index's UUID)
+//! 64  number 8   first commit 8   zero 4   checksum 4 (of bytes 0..84, with the UUID as salt and offset 0)
 //! 88  records, each beginning at a multiple of 8:
 //!     checksum 4   length 4   kind 1   zero 7   commit 8   payload   zeros up to a multiple of 8
 //! ```

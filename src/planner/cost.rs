@@ -685,7 +685,7 @@ pub struct Raw {
     pub design: DesignName,
     /// Number of tables.
     pub tables: u32,
-    /// Number of bytes of all tables.
+    /// Total size of all tables in bytes.
     pub bytes: f64,
     /// Number of probes of a query.
     pub probes: u64,

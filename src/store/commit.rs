@@ -50,7 +50,8 @@ pub(super) fn point(vfs: &dyn Vfs, dir: &Path, current: &Current, pointed: &mut 
     replace_current(dir, file)
 }
 
-/// The first part of step 4: writes and syncs the temporary file for `CURRENT`.
+/// Writes and syncs the temporary file that will replace `CURRENT`: the first half of step 4 of a commit. The caller
+/// renames it.
 pub(super) fn write_current(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Box<dyn TemporaryFile>> {
     write_temporary(vfs, dir, &names::current(dir), current.as_bytes())
 }

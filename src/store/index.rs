@@ -361,7 +361,8 @@ impl Index {
         self.shared.published.read().manifest.params.clone()
     }
 
-    /// Returns a sketcher with the parameters of the index and, if they name one, its IDF table.
+    /// Returns a sketcher with the parameters of the index. If the parameters name an IDF table, the sketcher uses the
+    /// table that the index stores.
     ///
     /// # Errors
     /// Same as [`Sketcher::new`] and [`idf`](Self::idf). If this fails, the index can still be read and queried with

@@ -167,8 +167,8 @@ fn watch_by(
     })
 }
 
-/// Starts threads that watch the writer's index, the index of another process (`times` times), and indexes that the thread
-/// opens itself.
+/// Starts a thread for each way to watch an index: by the writer's handle, by the handle of another process (`times`
+/// rounds), and by handles that the thread opens itself.
 fn watch_everywhere(
     acknowledged: &Arc<AtomicUsize>,
     times: usize,

@@ -110,7 +110,7 @@ fn late_and_future_stamps_expire_no_document_early() {
     put(&mut writer, 3, 990);
     writer.commit().unwrap();
     assert_eq!((keys(&index.snapshot()), index.snapshot().now()), (vec![1, 2], Some(1000)));
-    // A stamp too far ahead is refused with an error that states both numbers, and nothing changes.
+    // A stamp more than AGE ahead of the highest one is refused with an error that states both, and nothing changes.
     let refused = writer.put(4, stamped(4, 1000 + AGE + 1)).unwrap_err();
     assert!(
         matches!(&refused, Error::Invalid(why) if why.contains("1011") && why.contains("1000")),

@@ -119,8 +119,8 @@ impl OddSketches {
         Ok(start)
     }
 
-    /// Adds the sketch of a set of `size` elements that is delta-encoded against set `reference` with the elements
-    /// `elements`.
+    /// Adds the sketch of a set of `size` elements, which is delta-encoded against the set `reference`. `elements` are
+    /// the elements of `reference`.
     pub(super) fn push_delta(
         &mut self,
         (reference, elements): (u32, &[u64]),

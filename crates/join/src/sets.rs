@@ -54,8 +54,7 @@ impl ShingleSets {
         Self::within(&MemoryBudget::new(dir, budget / 4), budget)
     }
 
-    /// Like [`new`](Self::new), but keeps the sizes and positions of sets, and the sketches, in the memory of
-    /// `column_budget`.
+    /// Like [`new`](Self::new), but the sizes, positions and sketches of sets count towards `column_budget`.
     #[must_use]
     pub fn within(column_budget: &MemoryBudget, budget: usize) -> Self {
         Self {

@@ -169,8 +169,8 @@ impl WeightedMinHasher {
     /// Writes to `out` the minima of a document, given as elements and their weights in units of 2^-16. Elements are
     /// distinct, well-mixed hashes, in any order. `out` is empty if there are no elements.
     ///
-    /// Takes about one step for each element, or log2 of its weight if that is more, and about t ln t steps in total.
-    /// Takes more if the total weight is less than the number of elements.
+    /// Time: O(sum of max(1, log2 weight)) over the elements, plus O(t log t); more if the total weight is less than the
+    /// number of elements.
     ///
     /// # Errors
     /// [`Error::Invalid`] for a weight out of range.

@@ -12,8 +12,9 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-/// Replaces the shingle hashes of a document, one for each occurrence and in any order, with the same number of distinct
-/// elements. Sorts the hashes first; the resulting elements are in no particular order.
+/// Makes repeated shingle hashes distinct, so that a multiset can be compared as a set. The n-th occurrence of a hash
+/// becomes the same element in every document. `hashes` has one hash for each occurrence, in any order; the elements are
+/// in no particular order.
 ///
 /// ```
 /// use twindex_sketch::occurrences::set_apart;

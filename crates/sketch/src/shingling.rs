@@ -31,7 +31,7 @@ impl UnicodeVersion {
     /// The version of the tables of word characters and of lower case.
     pub const OWN: Self = Self(14, 0, 0);
 
-    /// The version of the tables of word and sentence boundaries.
+    /// The version of Unicode whose rules of word and sentence boundaries are used.
     #[cfg(feature = "languages")]
     pub(crate) const BREAKS: Self = Self(17, 0, 0);
 

@@ -55,8 +55,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Returns the layout for `rows` fingerprints with entries of `width` bytes (2 to 4) in a table with `lead` leading
-    /// bits.
+    /// Returns the layout of a table of `rows` fingerprints. Each entry takes `width` bytes (2 to 4). The table is sorted
+    /// by its first `lead` bits.
     #[must_use]
     pub fn of(rows: u64, lead: u32, width: u8) -> Self {
         let directory = Directory::of(rows, lead);

@@ -891,7 +891,7 @@ mod tests {
     }
 
     #[test]
-    fn block_that_continues_past_its_end_is_refused() {
+    fn block_longer_than_its_declared_length_is_refused() {
         let values = testing::uniform(1000, 62);
         let mut section = testing::section::<ByBinary>(&values);
         let codec = Manku::open(Memory(&section), 1000, section.len() as u64).unwrap();

@@ -102,7 +102,7 @@ struct ClustersReport {
     /// The path of the table. Absent without --out and --into.
     #[serde(skip_serializing_if = "Option::is_none")]
     file: Option<PathBuf>,
-    /// Number of pairs and of forest edges read.
+    /// Number of pairs read, including the edges of spanning forests.
     pairs: u64,
     /// Number of documents in the table.
     documents: u64,

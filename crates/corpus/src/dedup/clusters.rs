@@ -142,7 +142,7 @@ impl Clusters {
         for root in &mut kept_of_group[..] {
             *root = first_of[*root as usize];
         }
-        // Most groups are paired with their kept group; the score of that pair is used.
+        // Most groups are in a pair with the group of the kept document. The score of that pair is used again.
         let kept_group = |group: u32| grouped.group_of[kept_of_group[group as usize] as usize];
         let mut scores = Column::filled(&grouped.budget, groups as usize, NOT_MEASURED)?;
         near.for_each(|a, b, score| {

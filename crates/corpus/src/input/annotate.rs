@@ -56,7 +56,7 @@ pub struct Annotation<'n> {
 }
 
 impl AnnotatedFields {
-    /// Returns the fields in the order in which they are added.
+    /// Returns the fields of the annotation in the order in which they are written to each row.
     fn fields(self) -> &'static [NoteField] {
         match self {
             Self::Decided => {

@@ -146,8 +146,8 @@ struct OpenOutput {
 }
 
 impl<'n> KeptWriter<'n> {
-    /// Creates a writer for files in a folder. File names begin with `stem`. It adds fields to Parquet rows and to
-    /// table headers. The caller must add them to lines.
+    /// Creates a writer of files in a folder whose names begin with `stem`. The writer adds the annotation fields to
+    /// Parquet rows and to table headers; the caller adds them to lines of JSON and of tables.
     #[must_use]
     pub fn new(
         folder: &Path,

@@ -35,7 +35,7 @@ impl Space {
                 *sections.entry(section.kind.name()).or_default() += section.length;
             }
         }
-        // The manifest has the lengths of the segments. Its file may have been removed by another process.
+        // Read the lengths of segments from the manifest. Another process may have removed the manifest file meanwhile.
         let manifest = format!("MANIFEST-{:06}", snapshot.manifest().generation);
         let length = |name: &str| std::fs::metadata(dir.join(name)).map_or(0, |metadata| metadata.len());
         let segments: u64 = snapshot.entries().iter().map(|entry| entry.length).sum();

@@ -21,8 +21,8 @@ impl Random {
     }
 }
 
-/// Returns random texts: families of near texts, chains and copies, with frequent and rare words. Some texts have no
-/// words.
+/// Returns random texts: families of near-duplicates, chains in which each text is near the next one only, and exact
+/// copies. Words are frequent or rare; some texts have no words.
 pub(crate) fn texts(seed: u64) -> Vec<String> {
     let mut random = Random(seed);
     let (count, vocabulary, max) = (random.below(60), [12, 60, 2000][random.below(3)], 2 + random.below(25));

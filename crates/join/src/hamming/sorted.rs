@@ -124,7 +124,7 @@ fn close_gaps<T: Copy>(all: &mut [T], stretches: &[(usize, usize)]) {
     }
 }
 
-/// The output of sorting a range of parts, with fields as in [`Distinct`].
+/// The sorted fingerprints of a range of parts. The fields have the same meaning as in [`Distinct`].
 struct SortedRows<'t> {
     values: &'t mut [u64],
     starts: &'t mut [u32],

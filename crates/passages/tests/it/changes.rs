@@ -218,7 +218,7 @@ fn check_states(bench: &Path, (before, after): (&Path, &Path), question: &str) -
             index.verify().unwrap();
             assert_eq!(by_key(&index, question), answer, "{bits:b} of {more:?}");
             drop(index);
-            // The next writer must remove all files that are not in the list.
+            // The next writer must remove all files that the list of parts does not name.
             PassageIndex::delete(&state, &keys("nobody")).unwrap();
             assert_eq!(names(&state), names(base), "{bits:b} of {more:?}");
             fs::remove_dir_all(&state).unwrap();

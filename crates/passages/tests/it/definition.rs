@@ -160,7 +160,7 @@ proptest! {
     /// Texts are recombined from long pieces of a few texts with small changes. Some filters have only one block, which
     /// reports nearly all fingerprints.
     #[test]
-    fn lines_of_recombined_texts_equal_lines_of_a_suffix_array(
+    fn spans_of_recombined_texts_equal_those_from_a_suffix_array(
         cuts in proptest::collection::vec((0..3_usize, 0..200_usize, 1..80_usize, any::<bool>()), 1..24),
         (t, within, bytes, memory) in (4..30_usize, any::<bool>(), any::<bool>(), 0..4096_usize),
     ) {

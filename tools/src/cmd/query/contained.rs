@@ -30,7 +30,7 @@ struct Asking<'q> {
 }
 
 impl QueryArgs {
-    /// Answers all texts.
+    /// Runs a containment query for each input text and prints the results.
     pub(super) fn answer_containment(&self, index: &Index, snapshot: &Snapshot) -> anyhow::Result<ExitCode> {
         contents::check(self.index(), &snapshot.params().shingling, self.input.reads_features())?;
         let threshold = self
