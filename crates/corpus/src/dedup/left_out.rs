@@ -83,6 +83,11 @@ impl Spans {
         }
     }
 
+    /// Returns the stopwatch that was started before the list was built, if this run built it.
+    pub(super) fn started(&self) -> Option<Stopwatch> {
+        self.watch
+    }
+
     /// Records the time spent on building the list.
     pub(super) fn note(&mut self, stages: &mut Stages) {
         if let Some(watch) = self.watch.take() {

@@ -425,7 +425,8 @@ impl Dedup {
         (table, mut spans): WeightsAndSpans<'_>,
         JobFolder { folder, journal, observer }: JobFolder<'_>,
     ) -> anyhow::Result<Report> {
-        let whole = Stopwatch::start();
+        // The list of boilerplate spans is built before, by two passes over the documents.
+        let whole = spans.as_ref().and_then(|spans| spans.started()).unwrap_or_else(Stopwatch::start);
         let max_bucket = self.max_bucket.unwrap_or(MAX_BUCKET) as usize;
         let mut stages = Stages::default();
 
