@@ -60,6 +60,7 @@ fn at(position: u64) -> u64 {
     flip(original(of), bits, &mut random)
 }
 
+#[allow(clippy::disallowed_methods, reason = "an input file, which is no part of an index")]
 fn make(path: &str, count: u64) -> Result<(), Box<dyn Error>> {
     let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
     for position in 0..count {
