@@ -1,6 +1,8 @@
 """Measures of processes and disks, for the scripts beside this file. Needs Linux."""
 
 import os
+import threading
+import time
 
 
 def anonymous(pid):
@@ -23,3 +25,22 @@ def used(folder):
 def size_of(memory):
     """Returns the bytes of a size such as 256M or 4G."""
     return int(memory[:-1]) * {"M": 1 << 20, "G": 1 << 30}[memory[-1]]
+
+
+def watched(process, folder, before, each=lambda: None):
+    """Waits until a process ends, and reads its standard output if it is a pipe. Returns the output, and the peaks in bytes
+    of its anonymous memory and of the disk in use above `before`. Calls `each` between two looks at the process."""
+    peaks = {"memory": 0, "disk": 0}
+
+    def watch():
+        while process.poll() is None:
+            peaks["memory"] = max(peaks["memory"], anonymous(process.pid))
+            peaks["disk"] = max(peaks["disk"], used(folder) - before)
+            each()
+            time.sleep(0.02)
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    printed = process.stdout.read() if process.stdout else ""
+    watching.join()
+    return printed, peaks
