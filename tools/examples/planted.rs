@@ -19,6 +19,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
+use random::Random;
+
+#[path = "../../tests/support/random.rs"]
+mod random;
+
 /// Number of words that are drawn without a folder.
 const VOCABULARY: usize = 200_000;
 /// Number of documents that may be copied.
@@ -31,23 +36,6 @@ const DRAWN: usize = 1 << 20;
 const READ: usize = 20_000_000;
 /// Bytes of the longest word read from a folder.
 const LETTERS: usize = 24;
-
-/// Random numbers by splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, below: usize) -> usize {
-        (self.next() % below as u64) as usize
-    }
-}
 
 /// The words of documents.
 enum Source {
