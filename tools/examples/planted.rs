@@ -8,7 +8,8 @@
 //! The arguments are the number of documents, their words, and the share of copies. Without a folder, words are drawn
 //! from 200,000 with the frequencies of Zipf's law (exponent 0.9). With a folder, the words are those of its text files,
 //! for example the sources and readmes in cargo's cache: after each word the document goes on with the next word of the
-//! file, or, as often, with what follows another occurrence of the same word. So shingles recur as they do in texts.
+//! file, or, as often, with what follows another occurrence of the same word. So shingles recur as they do in texts. After
+//! each word comes what follows it in the file, its punctuation and line ends, unless that would join two words to one.
 //!
 //! A copy is one of the 200,000 documents before it, with up to one word in 25 replaced. The table has each copy, its
 //! original, and the sizes of the intersection and the union of their sets of shingles of five words.
@@ -36,17 +37,62 @@ const DRAWN: usize = 1 << 20;
 const READ: usize = 20_000_000;
 /// Bytes of the longest word read from a folder.
 const LETTERS: usize = 24;
+/// Bytes of the longest separator of two words.
+const SEPARATOR: usize = 60;
 
 /// The words of documents.
 enum Source {
     /// Words by their frequencies.
     Zipf(Vec<u32>),
     /// The words of texts, in order, and the positions of each word.
-    Texts { words: Vec<u32>, first: Vec<u32>, positions: Vec<u32> },
+    Texts { words: Vec<WordAndSeparator>, first: Vec<u32>, positions: Vec<u32> },
+}
+
+/// The numbers of a word and of what follows it.
+type WordAndSeparator = (u32, u32);
+
+/// Strings, each with a number.
+#[derive(Default)]
+struct Numbered {
+    numbers: HashMap<String, u32>,
+    names: Vec<String>,
+}
+
+impl Numbered {
+    /// Returns the number of a string.
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+}
+
+/// Returns a separator as it is written to a JSON string. The characters that join words to one word are left out, and
+/// there is a space if there is no other white space.
+fn separator(between: &str) -> String {
+    let mut written = String::new();
+    for character in between.chars().take(SEPARATOR) {
+        match character {
+            '_' | '\'' => {}
+            '"' | '\\' => written.extend(['\\', character]),
+            '\n' => written.push_str("\\n"),
+            '\t' => written.push_str("\\t"),
+            ' '..='~' => written.push(character),
+            _ => {}
+        }
+    }
+    if !between.chars().take(SEPARATOR).any(|character| [' ', '\n', '\t'].contains(&character)) {
+        written.push(' ');
+    }
+    written
 }
 
 impl Source {
-    fn zipf() -> (Self, Vec<String>) {
+    fn zipf() -> (Self, Names) {
         let mut sum = 0.0;
         let sums: Vec<f64> = (1..=VOCABULARY)
             .map(|rank| {
@@ -58,15 +104,16 @@ impl Source {
             let mark = (at as f64 + 0.5) / DRAWN as f64 * sum;
             sums.partition_point(|&sum| sum < mark).min(VOCABULARY - 1) as u32
         };
-        let names =
+        let words =
             (0..VOCABULARY as u64).map(|word| format!("w{:x}", word * 2_654_435_761 % (1 << 32))).collect();
+        let names = Names { words, separators: vec![" ".to_owned()] };
         (Self::Zipf((0..DRAWN).map(word).collect()), names)
     }
 
     /// Reads the words of the files below a folder, in the order of their paths.
-    fn texts(folder: &Path) -> Result<(Self, Vec<String>), Box<dyn std::error::Error>> {
-        let mut numbers = HashMap::new();
-        let (mut words, mut names) = (Vec::new(), Vec::new());
+    fn texts(folder: &Path) -> Result<(Self, Names), Box<dyn std::error::Error>> {
+        let mut words: Vec<WordAndSeparator> = Vec::new();
+        let (mut names, mut separators) = (Numbered::default(), Numbered::default());
         let mut folders = vec![folder.to_path_buf()];
         while let Some(folder) = folders.pop() {
             let mut paths =
@@ -76,14 +123,20 @@ impl Source {
                 if path.is_dir() {
                     folders.push(path);
                 } else if let Ok(text) = std::fs::read_to_string(&path) {
-                    for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
-                        if (1..=LETTERS).contains(&word.len()) && words.len() < READ {
-                            let word = word.to_ascii_lowercase();
-                            words.push(*numbers.entry(word).or_insert_with_key(|word| {
-                                names.push(word.clone());
-                                names.len() as u32 - 1
-                            }));
+                    let mut rest = &text[..];
+                    while words.len() < READ {
+                        rest = rest.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
+                        let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+                        let (word, after) = rest.split_at(end);
+                        if word.is_empty() {
+                            break;
                         }
+                        let next = after.find(|c: char| c.is_ascii_alphanumeric()).unwrap_or(after.len());
+                        if word.len() <= LETTERS {
+                            let between = separators.number(&separator(&after[..next]));
+                            words.push((names.number(&word.to_ascii_lowercase()), between));
+                        }
+                        rest = &after[next..];
                     }
                 }
             }
@@ -92,13 +145,14 @@ impl Source {
             return Err(format!("{}: no words in text files", folder.display()).into());
         }
         // Positions of each word, by counting sort. The last word has no successor.
-        let mut first = vec![0; names.len() + 1];
-        words[..words.len() - 1].iter().for_each(|&word| first[word as usize + 1] += 1);
-        for word in 0..names.len() {
+        let names = Names { words: names.names, separators: separators.names };
+        let mut first = vec![0; names.words.len() + 1];
+        words[..words.len() - 1].iter().for_each(|&(word, _)| first[word as usize + 1] += 1);
+        for word in 0..names.words.len() {
             first[word + 1] += first[word];
         }
         let (mut next, mut positions) = (first.clone(), vec![0; words.len() - 1]);
-        for (at, &word) in words[..words.len() - 1].iter().enumerate() {
+        for (at, &(word, _)) in words[..words.len() - 1].iter().enumerate() {
             positions[next[word as usize] as usize] = at as u32;
             next[word as usize] += 1;
         }
@@ -109,21 +163,22 @@ impl Source {
     fn word(&self, random: &mut Random) -> u32 {
         match self {
             Self::Zipf(table) => table[(random.next() >> 44) as usize],
-            Self::Texts { words, .. } => words[random.below(words.len())],
+            Self::Texts { words, .. } => words[random.below(words.len())].0,
         }
     }
 
-    /// Draws the words of a document.
-    fn document(&self, count: usize, random: &mut Random) -> Vec<u32> {
+    /// Draws the words of a document, and what follows each.
+    fn document(&self, count: usize, random: &mut Random) -> Vec<WordAndSeparator> {
         match self {
-            Self::Zipf(_) => (0..count).map(|_| self.word(random)).collect(),
+            Self::Zipf(_) => (0..count).map(|_| (self.word(random), 0)).collect(),
             Self::Texts { words, first, positions } => {
                 let mut at = random.below(words.len() - 1);
                 let mut row = Vec::with_capacity(count);
                 for _ in 0..count {
                     row.push(words[at]);
                     if random.next().is_multiple_of(2) {
-                        let same = first[words[at] as usize] as usize..first[words[at] as usize + 1] as usize;
+                        let word = words[at].0 as usize;
+                        let same = first[word] as usize..first[word + 1] as usize;
                         at = positions[same.start + random.below(same.len())] as usize;
                     }
                     at = (at + 1) % (words.len() - 1);
@@ -134,8 +189,15 @@ impl Source {
     }
 }
 
-fn shingles(words: &[u32]) -> HashSet<&[u32]> {
-    words.windows(WIDTH.min(words.len().max(1))).collect()
+/// Names of words and of separators.
+struct Names {
+    words: Vec<String>,
+    separators: Vec<String>,
+}
+
+fn shingles(row: &[WordAndSeparator]) -> HashSet<Vec<u32>> {
+    let words: Vec<u32> = row.iter().map(|&(word, _)| word).collect();
+    words.windows(WIDTH.min(words.len().max(1))).map(<[u32]>::to_vec).collect()
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -154,17 +216,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (source, names) =
         folder.map_or_else(|| Ok(Source::zipf()), |folder| Source::texts(Path::new(folder)))?;
     let mut random = Random(7);
-    let mut originals: Vec<(usize, Vec<u32>)> = Vec::new();
+    let mut originals: Vec<(usize, Vec<WordAndSeparator>)> = Vec::new();
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
     let mut line = String::new();
     for number in 0..documents {
         let is_copy = !originals.is_empty() && (random.next() >> 11) as f64 / (1_u64 << 53) as f64 <= share;
-        let row: Vec<u32> = if is_copy {
+        let row: Vec<WordAndSeparator> = if is_copy {
             let (of, original) = &originals[random.below(originals.len())];
             let mut row = original.clone();
             for _ in 0..random.below(words / 25 + 1) {
                 let at = random.below(row.len());
-                row[at] = source.word(&mut random);
+                row[at].0 = source.word(&mut random);
             }
             if let Some(truth) = &mut truth {
                 let (copied, original) = (shingles(&row), shingles(original));
@@ -178,9 +240,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         line.clear();
         write!(line, "{{\"id\":\"https://example.org/{number}\",\"text\":\"")?;
-        for (at, &word) in row.iter().enumerate() {
-            line.push_str(if at == 0 { "" } else { " " });
-            line.push_str(&names[word as usize]);
+        for (at, &(word, between)) in row.iter().enumerate() {
+            line.push_str(&names.words[word as usize]);
+            if at + 1 < row.len() {
+                line.push_str(&names.separators[between as usize]);
+            }
         }
         line.push_str("\"}\n");
         out.write_all(line.as_bytes())?;

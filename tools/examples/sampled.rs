@@ -7,7 +7,7 @@
 //! Reads JSON lines with the fields `id` and `text` (also `.zst`) twice. On average every n-th document is in the sample. Prints
 //! each pair of a document of the sample and another one whose resemblance is the threshold or more: both numbers (of
 //! lines, from 0), and the sizes of the intersection and the union of their sets of shingles of five words. Words are
-//! separated by spaces. Then prints a line `sampled`, with the numbers of the documents of the sample.
+//! runs of ASCII letters and digits. Then prints a line `sampled`, with the numbers of the documents of the sample.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -30,17 +30,19 @@ fn is_sampled(number: u64, every: u64) -> bool {
     xxh3_64(&number.to_le_bytes()).is_multiple_of(every)
 }
 
-/// Replaces `set` with the hashes of the distinct shingles of a text.
-fn shingles(text: &str, ends: &mut Vec<(usize, usize)>, set: &mut Vec<u64>) {
+/// Replaces `set` with the hashes of the distinct shingles of a text. Uses `words` for its words, separated by spaces.
+fn shingles(text: &str, (words, ends): (&mut String, &mut Vec<(usize, usize)>), set: &mut Vec<u64>) {
+    words.clear();
     ends.clear();
     set.clear();
-    let base = text.as_ptr() as usize;
-    ends.extend(text.split(' ').filter(|word| !word.is_empty()).map(|word| {
-        let start = word.as_ptr() as usize - base;
-        (start, start + word.len())
-    }));
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
+        ends.push((words.len(), words.len() + word.len()));
+        words.push_str(word);
+        words.push(' ');
+    }
     let width = WIDTH.min(ends.len().max(1));
-    set.extend(ends.windows(width).map(|words| xxh3_64(&text.as_bytes()[words[0].0..words[width - 1].1])));
+    let hash = |shingle: &[(usize, usize)]| xxh3_64(&words.as_bytes()[shingle[0].0..shingle[width - 1].1]);
+    set.extend(ends.windows(width).map(hash));
     set.sort_unstable();
     set.dedup();
 }
@@ -71,14 +73,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         return Err("expected FILE EVERY THRESHOLD".into());
     };
     let (every, threshold): (u64, f64) = (every.parse()?, threshold.parse()?);
-    let (mut ends, mut set) = (Vec::new(), Vec::new());
+    let (mut words, mut ends, mut set) = (String::new(), Vec::new(), Vec::new());
     // For each shingle of the sample, the documents of the sample that have it.
     let mut having: HashMap<u64, Vec<u32>> = HashMap::new();
     let mut sampled: Vec<(u64, usize)> = Vec::new();
     each_line(path, |number, line| {
         if is_sampled(number, every) {
             let parsed: Line<'_> = serde_json::from_str(line)?;
-            shingles(&parsed.text, &mut ends, &mut set);
+            shingles(&parsed.text, (&mut words, &mut ends), &mut set);
             for &shingle in &set {
                 having.entry(shingle).or_default().push(sampled.len() as u32);
             }
@@ -91,7 +93,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut touched = HashSet::new();
     each_line(path, |number, line| {
         let parsed: Line<'_> = serde_json::from_str(line)?;
-        shingles(&parsed.text, &mut ends, &mut set);
+        shingles(&parsed.text, (&mut words, &mut ends), &mut set);
         for &sample in set.iter().filter_map(|shingle| having.get(shingle)).flatten() {
             shared[sample as usize] += 1;
             touched.insert(sample);
