@@ -10,7 +10,7 @@ use twindex::sys::{Access, MemoryBudget};
 
 use twindex_corpus::RepeatedKeys;
 use twindex_corpus::input::{
-    Charset, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
+    Charset, Compression, Dialect, FingerprintForm, Ids, InputFormat, InputOptions, InvalidUtf8, Kind, Quote,
 };
 use twindex_corpus::sketching::SketchOptions;
 
@@ -220,6 +220,31 @@ impl FingerprintArgs {
             ))),
             None => Ok(()),
         }
+    }
+}
+
+/// The option for the compression of written documents.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct CompressArgs {
+    /// Compress the written documents: JSON Lines, CSV and TSV files become `.gz` or `.zst` files, which every verb reads.
+    /// Parquet files and archives are written as without this option [default: not compressed]
+    #[arg(long, value_enum, value_name = "HOW")]
+    compress: Option<CompressArg>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CompressArg {
+    Gzip,
+    Zstd,
+}
+
+impl CompressArgs {
+    /// Returns the compression; `None` if the option was not given.
+    pub(crate) fn compression(self) -> Option<Compression> {
+        self.compress.map(|how| match how {
+            CompressArg::Gzip => Compression::Gzip,
+            CompressArg::Zstd => Compression::Zstd,
+        })
     }
 }
 

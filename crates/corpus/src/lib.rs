@@ -83,8 +83,8 @@ pub use dedup::{
 };
 pub use error::InvalidOptions;
 pub use input::{
-    AttachedFields, Charset, Counts, DecidingFields, Dialect, Features, FieldNumber, Ids, InputFormat,
-    InputOptions, InvalidUtf8, Kind as InputKind, Quote, UrlPart,
+    AttachedFields, Charset, Compression, Counts, DecidingFields, Dialect, Features, FieldNumber, Ids,
+    InputFormat, InputOptions, InvalidUtf8, Kind as InputKind, Quote, UrlPart,
 };
 pub use observer::{Observer, Progress};
 pub use passages::{

@@ -11,7 +11,7 @@ use twindex_join::SampledBy;
 
 use crate::feature_args::FeatureArgs;
 use crate::keep_args::{KeepArgs, parse_keep};
-use crate::options::{FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, ResourceArgs};
+use crate::options::{CompressArgs, FingerprintArgs, IdsArgs, InputArgs, Output, Repeated, ResourceArgs};
 use crate::param_args::{
     Sets, parse_minima, parse_preset, parse_signature_bits, parse_threshold, parse_weight_unit,
 };
@@ -34,7 +34,7 @@ use crate::text_args::TextArgs;
                       kept for it; with --pairs all every near pair, in columns a, b, a < b bytewise; sorted\n\
     OUT/clusters.tsv  key, cluster, kept, score: a line for every document; score is its resemblance to the kept one\n\
     OUT/kept.jsonl    the documents to keep, in the order of the input and in its form: kept.csv, .tsv, .parquet, .wet,\n\
-                      .warc of such inputs, one for each header or set of columns\n\
+                      .warc of such inputs, one for each header or set of columns; with --compress, kept.jsonl.zst\n\
     OUT/annotated.*   with --annotate: all documents, in the same forms, with what was decided about each\n\
     OUT/against.tsv   key, other, resemblance, ...: with --against, the documents that were dropped for it\n    \
     OUT/contained.tsv key, in, containment, ...: with --against and --near containment, the earlier documents that stand\n    \
@@ -207,6 +207,8 @@ pub(crate) struct DedupArgs {
     /// no revisit record; --annotate lists the pages that they are near to
     #[arg(long)]
     write_revisits: bool,
+    #[command(flatten)]
+    compress: CompressArgs,
     #[command(flatten)]
     resources: ResourceArgs,
     #[command(flatten)]
@@ -381,6 +383,7 @@ impl DedupArgs {
                 prefix: self.annotation_prefix.clone(),
             },
             write_revisits: self.write_revisits,
+            compression: self.compress.compression(),
             memory: self.resources.memory,
         }
     }

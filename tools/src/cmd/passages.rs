@@ -14,7 +14,7 @@ use twindex_corpus::{
 
 use crate::keep_args::{KeepArgs, parse_keep};
 use crate::key_args::KeyArgs;
-use crate::options::{IdsArgs, InputArgs, Output, Repeated, ResourceArgs};
+use crate::options::{CompressArgs, IdsArgs, InputArgs, Output, Repeated, ResourceArgs};
 use crate::progress::Watching;
 use crate::report::{self, count, counted};
 use crate::text_args::TextArgs;
@@ -160,6 +160,8 @@ struct Find {
     /// Prefix for the name of the field that --mark adds
     #[arg(long, value_name = "PREFIX", default_value = "", hide_default_value = true)]
     annotation_prefix: String,
+    #[command(flatten)]
+    compress: CompressArgs,
     /// Also write an HTML page to FILE with the longest passages, each next to its first occurrence
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -400,6 +402,7 @@ impl Find {
             cut: self.cut,
             mark: self.mark,
             annotation_prefix: self.annotation_prefix.clone(),
+            compression: self.compress.compression(),
             html: self.html.clone(),
             against: self.against.clone(),
             index: self.index.clone(),

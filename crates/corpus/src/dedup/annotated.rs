@@ -6,7 +6,7 @@ use super::clusters::Clusters;
 use super::corpus::Corpus;
 use super::keys::ByKey;
 use super::out::write_documents;
-use crate::input::{ANNOTATED, Annotation, AnnotationOptions, DocumentNote, KEPT};
+use crate::input::{ANNOTATED, Annotation, AnnotationOptions, Compression, DocumentNote, KEPT};
 
 /// The fields that are added to written documents.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,25 +47,25 @@ pub(super) fn write_annotated(
     corpus: &Corpus,
     by_key: &ByKey,
     clusters: &Clusters,
-    noted: &AnnotationOptions,
+    (noted, compression): (&AnnotationOptions, Option<Compression>),
     folder: &Path,
 ) -> anyhow::Result<Vec<String>> {
     let numbers = clusters.numbers(corpus, by_key)?;
     let of = |document| note(corpus, clusters, Some(&numbers[..]), document);
     let annotation = Some(Annotation { noted, of: &of });
-    write_documents(corpus, corpus.documents(), folder, ANNOTATED, annotation)
+    write_documents(corpus, (corpus.documents(), false), (folder, compression), ANNOTATED, annotation)
 }
 
-/// Writes the kept documents in input order, with the sizes of their clusters if requested. Returns the names of the
-/// files.
+/// Writes the kept documents in input order, with the sizes of their clusters if requested. With `last`, frees the disk
+/// space of lines as soon as they were read. Returns the names of the files.
 pub(super) fn write_kept(
     corpus: &Corpus,
     clusters: &Clusters,
-    size: Option<&AnnotationOptions>,
-    folder: &Path,
+    (size, last): (Option<&AnnotationOptions>, bool),
+    to: (&Path, Option<Compression>),
 ) -> anyhow::Result<Vec<String>> {
     let documents = corpus.documents().filter(|&document| clusters.is_kept(&corpus.grouped, document));
     let of = |document| note(corpus, clusters, None, document);
     let annotation = size.map(|noted| Annotation { noted, of: &of });
-    write_documents(corpus, documents, folder, KEPT, annotation)
+    write_documents(corpus, (documents, last), to, KEPT, annotation)
 }

@@ -141,11 +141,12 @@ impl Corpus {
         self.urls.is_some()
     }
 
-    /// Adds lines of documents to a block until it is full or all documents were added.
+    /// Adds lines of documents to a block until it is full or all documents were added. With `last`, no earlier line is
+    /// read afterwards, so the disk space of earlier lines is freed.
     pub(super) fn fill(
         &self,
         block: &mut KeptBlock,
-        documents: &mut impl Iterator<Item = u32>,
+        (documents, last): (&mut impl Iterator<Item = u32>, bool),
         reading: &mut LineReader<'_>,
         annotation: Option<Annotation<'_>>,
     ) -> anyhow::Result<()> {
@@ -161,6 +162,9 @@ impl Corpus {
             let annotated = annotated.map_err(|why| anyhow!("{}: {why}", self.places.get(document)))?;
             block.push(document, form, annotated.as_deref().unwrap_or(line), ending, key);
             if block.is_full() {
+                if last {
+                    self.lines.release_before(document as usize);
+                }
                 break;
             }
         }

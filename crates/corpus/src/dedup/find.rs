@@ -27,7 +27,7 @@ use super::score::Score;
 use super::signatures::Signatures;
 use super::sketches::{IndexMembership, Sketched};
 use super::{Dedup, IndexOf, ListedPairs, Method, layout, out};
-use crate::input::{AnnotationOptions, SUFFIX_OF_KEYS, is_name_of_kept};
+use crate::input::{AnnotationOptions, Compression, SUFFIX_OF_KEYS, is_name_of_kept};
 use crate::observer::Observer;
 use crate::page::{self, Figures, VerifyOptions};
 use crate::urls::URLS;
@@ -173,7 +173,7 @@ impl Dedup {
                 let watch = Stopwatch::of_thread();
                 let has_history = !self.against.is_empty();
                 let noted = self.annotated();
-                let found = (&near, &clusters, noted.as_ref());
+                let found = (&near, &clusters, noted.as_ref().map(|noted| (noted, self.compression)));
                 let pairs = write_tables(corpus, by_key, found, (against, has_history), &half);
                 let pairs = pairs.and_then(|pairs| {
                     let path = half.folder.join(layout::CONTAINED);
@@ -209,7 +209,10 @@ impl Dedup {
         clusters: &Clusters,
         limits: &JoinLimits<'_>,
     ) -> anyhow::Result<Vec<String>> {
-        let write = || write_kept(corpus, clusters, self.sized().as_ref(), limits.folder);
+        // Lines are not needed afterwards unless other files with documents are written, too.
+        let last = !self.annotations.all && !self.write_revisits;
+        let write =
+            || write_kept(corpus, clusters, (self.sized().as_ref(), last), (limits.folder, self.compression));
         let Some(journal) = limits.journal else { return write() };
         let with_keys = |names: &[String]| {
             let keys = names.iter().map(|name| format!("{name}{SUFFIX_OF_KEYS}"));
@@ -456,7 +459,7 @@ fn note_no_page(error: &anyhow::Error, observer: &dyn Observer) {
 fn write_tables(
     corpus: &Corpus,
     by_key: Option<ByKey>,
-    (near, clusters, noted): (&NearGroups, &Clusters, Option<&AnnotationOptions>),
+    (near, clusters, noted): (&NearGroups, &Clusters, Option<(&AnnotationOptions, Option<Compression>)>),
     (against, has_history): (&[ComparedIndex], bool),
     limits: &JoinLimits<'_>,
 ) -> anyhow::Result<(u64, Vec<String>)> {

@@ -6,17 +6,18 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::Context;
 use twindex::sys::vfs::ReadFile;
-use twindex::sys::{Column, MemoryBudget, RealVfs, Spill, Vfs};
+use twindex::sys::{Column, MemoryBudget, RealVfs, Vfs};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
+use super::line_blocks::{LineBlocks, ReadBlock};
 use crate::input::{Ending, Form};
 use crate::sketching::{DocumentLine, line_hash};
 
 /// Lines, identified by their index in the order of addition. For regular files only the position of a line is stored.
-/// Lines of pipes and compressed files are copied to a scratch file.
+/// Lines of pipes and compressed files are copied to compressed blocks of a scratch file.
 pub(super) struct LineStore {
     at: Column<LinePosition>,
-    scratch: Spill,
+    blocks: LineBlocks,
     /// The folder for scratch files.
     folder: PathBuf,
     files: Vec<Arc<Path>>,
@@ -28,6 +29,7 @@ pub(super) struct LineStore {
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct LinePosition {
+    /// The offset in the file or, for the scratch file, among the bytes of all lines in it.
     offset: u64,
     /// The hash of the line, to detect that the file has changed.
     hash: u64,
@@ -73,11 +75,11 @@ fn unpacked([kind, number]: [u32; 2]) -> (Form, Ending) {
 impl LineStore {
     /// Creates an empty store. A line takes 32 bytes of memory or of a scratch file.
     pub(super) fn new(folder: &Path, budget: &MemoryBudget) -> anyhow::Result<Self> {
-        let scratch = Spill::create(folder)
+        let blocks = LineBlocks::new(folder, budget)
             .with_context(|| format!("{}: cannot create a scratch file", folder.display()))?;
         Ok(Self {
             at: Column::new(budget),
-            scratch,
+            blocks,
             folder: folder.to_owned(),
             files: Vec::new(),
             open: Mutex::new(None),
@@ -89,7 +91,7 @@ impl LineStore {
         let at = match line {
             DocumentLine::Held(line) => LinePosition {
                 offset: self
-                    .scratch
+                    .blocks
                     .append(line)
                     .with_context(|| format!("{}: cannot write a scratch file", self.folder.display()))?,
                 hash: 0,
@@ -122,19 +124,34 @@ impl LineStore {
         unpacked(self.at[number].form).1
     }
 
+    /// Frees the disk space of the lines before a line, in large steps. They cannot be read afterwards.
+    pub(super) fn release_before(&self, number: usize) {
+        let LinePosition { offset, file, .. } = self.at[number];
+        if file == 0 {
+            self.blocks.release_before(offset);
+        }
+    }
+
     /// Returns a reader that is fast if lines are read mostly in the order of addition.
     pub(super) fn reading(&self) -> LineReader<'_> {
-        LineReader { lines: self, window: Vec::new(), start: 0, ahead: LEAST, open: None, held: Vec::new() }
+        LineReader {
+            lines: self,
+            window: Vec::new(),
+            start: 0,
+            ahead: LEAST,
+            open: None,
+            held: ReadBlock::default(),
+        }
     }
 
     /// Returns a line; `None` if its file has changed.
     pub(super) fn get(&self, number: usize) -> io::Result<Option<Vec<u8>>> {
         let LinePosition { offset, hash, length, file, .. } = self.at[number];
-        let mut line = vec![0; length as usize];
         if file == 0 {
-            self.scratch.read_exact_at(&mut line, offset)?;
-            return Ok(Some(line));
+            let mut block = ReadBlock::default();
+            return Ok(Some(self.blocks.read(&mut block, offset, length as usize)?.to_vec()));
         }
+        let mut line = vec![0; length as usize];
         let mut open =
             self.open.lock().map_err(|_| io::Error::other("a thread that was reading it panicked"))?;
         let reader = match open.take() {
@@ -167,7 +184,7 @@ pub(super) struct LineReader<'l> {
     /// Number of bytes to read at a time. It doubles while lines are consecutive.
     ahead: u64,
     open: Option<(u32, Box<dyn ReadFile>, u64)>,
-    held: Vec<u8>,
+    held: ReadBlock,
 }
 
 impl LineReader<'_> {
@@ -175,9 +192,7 @@ impl LineReader<'_> {
     pub(super) fn get(&mut self, number: usize) -> io::Result<Option<&[u8]>> {
         let LinePosition { offset, hash, length, file, .. } = self.lines.at[number];
         if file == 0 {
-            self.held.resize(length as usize, 0);
-            self.lines.scratch.read_exact_at(&mut self.held, offset)?;
-            return Ok(Some(&self.held));
+            return self.lines.blocks.read(&mut self.held, offset, length as usize).map(Some);
         }
         let end = offset + u64::from(length);
         let size = match &self.open {

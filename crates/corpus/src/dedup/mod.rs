@@ -33,6 +33,7 @@ mod journal;
 pub(crate) mod keys;
 pub(crate) mod layout;
 mod left_out;
+mod line_blocks;
 mod lines;
 mod near;
 mod near_file;
@@ -79,7 +80,7 @@ use self::sketches::Sketches;
 use crate::boilerplate::digest;
 use crate::error::InvalidOptions;
 use crate::idf;
-use crate::input::{Documents, InputOptions};
+use crate::input::{Compression, Documents, InputOptions};
 use crate::observer::Observer;
 use crate::repeated::RepeatedKeys;
 use crate::sharing::Sharing;
@@ -237,6 +238,9 @@ pub struct Dedup {
     /// Writes `OUT/revisits.warc`: a WARC/1.1 revisit record for each removed page of a WARC file whose payload equals,
     /// byte for byte, the payload of the kept page.
     pub write_revisits: bool,
+    /// The compression of the written documents, if they are JSON Lines or tables. Parquet files and archives are written
+    /// as without it. Default: none.
+    pub compression: Option<Compression>,
     /// Memory budget in bytes, [`MEMORY_MIN`] or more. Data that exceeds it is written to scratch files.
     pub memory: usize,
 }
@@ -320,6 +324,7 @@ impl Dedup {
             max_bucket: None,
             annotations: Annotations::default(),
             write_revisits: false,
+            compression: None,
             memory: MEMORY,
         }
     }

@@ -20,7 +20,7 @@ use super::layout::{INDEX, PROOF, is_ours};
 use super::near::{JoinLimits, NearGroups};
 use super::score::{Score, ScoreKind};
 use crate::error::InvalidOptions;
-use crate::input::{Annotation, KeptBlock, KeptWriter};
+use crate::input::{Annotation, Compression, KeptBlock, KeptWriter};
 use crate::tsv;
 use crate::urls::URLS_HEAD;
 
@@ -485,23 +485,26 @@ pub(super) fn write_dropped(
     })
 }
 
-/// Writes documents in input order, and returns the names of the files.
+/// Writes documents in input order, and returns the names of the files. With `last`, the disk space of lines is freed
+/// as soon as they were read.
 pub(super) fn write_documents(
     corpus: &Corpus,
-    documents: impl Iterator<Item = u32> + Send,
-    folder: &Path,
+    (documents, last): (impl Iterator<Item = u32> + Send, bool),
+    (folder, compression): (&Path, Option<Compression>),
     stem: &'static str,
     annotation: Option<Annotation<'_>>,
 ) -> anyhow::Result<Vec<String>> {
-    let mut kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
+    let kept = KeptWriter::new(folder, corpus.parser.headers().clone(), stem, annotation);
+    let mut kept = kept.compressed(compression);
     let (mut documents, mut reading) = (documents, corpus.reading());
     // Reads the next block while the current one is written.
     let (mut block, mut next) = (KeptBlock::default(), KeptBlock::default());
-    corpus.fill(&mut block, &mut documents, &mut reading, annotation)?;
+    let mut fill =
+        |block: &mut KeptBlock| corpus.fill(block, (&mut documents, last), &mut reading, annotation);
+    fill(&mut block)?;
     while !block.is_empty() {
         let write = || kept.write(&block);
-        let fill = || corpus.fill(&mut next, &mut documents, &mut reading, annotation);
-        let (written, filled) = rayon::join(write, fill);
+        let (written, filled) = rayon::join(write, || fill(&mut next));
         written.and(filled)?;
         std::mem::swap(&mut block, &mut next);
     }

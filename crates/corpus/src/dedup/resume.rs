@@ -138,6 +138,7 @@ impl Dedup {
             max_bucket,
             annotations,
             write_revisits,
+            compression,
             memory,
         } = self;
         let input = self.input_options();
@@ -186,6 +187,7 @@ impl Dedup {
             ("--max-bucket", format!("{max_bucket:?}")),
             ("--annotate, --cluster-size or --annotation-prefix", format!("{annotations:?}")),
             ("--write-revisits", write_revisits.to_string()),
+            ("--compress", format!("{compression:?}")),
             ("the reading of inputs", format!("{input:?}")),
             ("the parameters of the index", fields.join(" ")),
         ]

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::Annotation;
+use super::{Annotation, Compression};
 use super::arc;
+use super::compressed::OutputFile;
 use super::cuts::Cuts;
 use super::form::{Ending, Form, PARQUET};
 use super::headers::Headers;
 use super::kept_keys;
-use super::kept_names::name;
+use super::kept_names::{may_be_compressed, name};
 use super::rows_kept;
 use twindex::sys::DurableFile;
 
@@ -123,6 +124,7 @@ pub struct KeptWriter<'n> {
     /// The start of the file names.
     stem: &'static str,
     annotation: Option<Annotation<'n>>,
+    compression: Option<Compression>,
 }
 
 /// A file to which documents are written.
@@ -140,7 +142,7 @@ struct KeptFile {
 /// The file that is being written.
 struct OpenOutput {
     at: usize,
-    file: DurableFile,
+    file: OutputFile,
     /// The keys that differ from the keys in the lines; created when the first one is added.
     keys: Option<kept_keys::KeyWriter>,
 }
@@ -157,7 +159,14 @@ impl<'n> KeptWriter<'n> {
     ) -> Self {
         let columns = rows_kept::Writers::new(folder, stem, annotation);
         let folder = folder.to_owned();
-        Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation }
+        Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation, compression: None }
+    }
+
+    /// Compresses files of lines: JSON Lines and tables. Parquet files and archives are written as without it.
+    #[must_use]
+    pub fn compressed(mut self, compression: Option<Compression>) -> Self {
+        self.compression = compression;
+        self
     }
 
     /// Removes these spans from the texts of Parquet rows while they are copied. The caller must remove them from
@@ -241,19 +250,22 @@ impl<'n> KeptWriter<'n> {
         }
         self.close()?;
         let known = self.files.iter().rposition(same);
-        let name = match known {
-            Some(at) => self.files[at].name.clone(),
-            None => name(self.stem, suffix, self.files.iter().filter(|other| other.suffix == suffix).count()),
+        let compression = self.compression.filter(|_| may_be_compressed(suffix));
+        let new_name = || {
+            let number = self.files.iter().filter(|other| other.suffix == suffix).count();
+            name(self.stem, suffix, number, compression)
         };
+        let name = known.map_or_else(new_name, |at| self.files[at].name.clone());
         let path = self.folder.join(&name);
         let first = header.filter(|_| known.is_none()).and_then(|number| self.headers.row(number));
         let is_marked = known.is_none() && suffix == JSONL && self.headers.is_marked(Form::Json);
         let annotation = self.annotation;
-        let open = || -> anyhow::Result<DurableFile> {
-            let mut file = match known {
+        let open = || -> anyhow::Result<OutputFile> {
+            let file = match known {
                 Some(_) => DurableFile::append(&path)?,
                 None => DurableFile::create_new(&path)?,
             };
+            let mut file = OutputFile::new(file, compression)?;
             if first.as_ref().is_some_and(|header| header.is_marked) || is_marked {
                 file.write_all(b"\xef\xbb\xbf")?;
             }

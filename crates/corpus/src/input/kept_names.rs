@@ -1,5 +1,6 @@
 //! Names of the files to which documents are written.
 
+use super::Compression;
 use super::form::PARQUET;
 
 /// The start of the names of files with kept documents.
@@ -9,9 +10,20 @@ pub const ANNOTATED: &str = "annotated";
 /// The start of the names of files with all documents and the repeated spans of their texts.
 pub const MARKED: &str = "marked";
 
+/// The suffixes of files of lines, which may be compressed.
+const LINES: [&str; 3] = ["jsonl", "csv", "tsv"];
+/// The suffixes of other files of documents, which are written as they were.
+const OTHERS: [&str; 4] = ["wet", "warc", "arc", PARQUET];
+
+/// Returns whether files with this suffix are compressed if compression is requested.
+pub(super) fn may_be_compressed(suffix: &str) -> bool {
+    LINES.contains(&suffix)
+}
+
 /// Returns the name of a file of documents. `number` is its index, from 0, among the files with this suffix.
-pub(super) fn name(stem: &str, suffix: &str, number: usize) -> String {
-    if number == 0 { format!("{stem}.{suffix}") } else { format!("{stem}-{}.{suffix}", number + 1) }
+pub(super) fn name(stem: &str, suffix: &str, number: usize, compression: Option<Compression>) -> String {
+    let packed = compression.map_or("", Compression::suffix);
+    if number == 0 { format!("{stem}.{suffix}{packed}") } else { format!("{stem}-{}.{suffix}{packed}", number + 1) }
 }
 
 /// Returns whether this is the name of a file with kept documents.
@@ -33,12 +45,14 @@ pub fn is_name_of_marked(file: &str) -> bool {
 }
 
 fn begins_with(file: &str, name: &str) -> bool {
-    let Some((stem, suffix)) = file.rsplit_once('.') else { return false };
+    let packed = [Compression::Gzip, Compression::Zstd].map(Compression::suffix);
+    let plain = packed.iter().find_map(|packed| file.strip_suffix(packed));
+    let Some((stem, suffix)) = plain.unwrap_or(file).rsplit_once('.') else { return false };
     let number = stem.strip_prefix(name).and_then(|rest| match rest {
         "" => Some(1),
         rest => rest.strip_prefix('-')?.parse::<u32>().ok().filter(|number| *number > 1),
     });
-    ["jsonl", "csv", "tsv", "wet", "warc", "arc", PARQUET].contains(&suffix) && number.is_some()
+    (LINES.contains(&suffix) || plain.is_none() && OTHERS.contains(&suffix)) && number.is_some()
 }
 
 #[cfg(test)]
@@ -47,9 +61,14 @@ mod tests {
 
     #[test]
     fn only_names_of_kept_files_are_recognised() {
-        for (suffix, number, wanted) in [("jsonl", 0, "kept.jsonl"), ("csv", 1, "kept-2.csv")] {
-            assert_eq!(name(KEPT, suffix, number), wanted);
-            assert!(is_name_of_annotated(&name(ANNOTATED, suffix, number)));
+        for (suffix, number, compression, wanted) in [
+            ("jsonl", 0, None, "kept.jsonl"),
+            ("csv", 1, None, "kept-2.csv"),
+            ("tsv", 0, Some(Compression::Gzip), "kept.tsv.gz"),
+            ("jsonl", 10, Some(Compression::Zstd), "kept-11.jsonl.zst"),
+        ] {
+            assert_eq!(name(KEPT, suffix, number, compression), wanted);
+            assert!(is_name_of_annotated(&name(ANNOTATED, suffix, number, compression)));
             assert!(!is_name_of_annotated(wanted));
             assert!(is_name(wanted));
         }
@@ -63,6 +82,10 @@ mod tests {
             "kept-1.csv",
             "my.csv",
             "kept.parquet.bak",
+            "kept.parquet.zst",
+            "kept.warc.gz",
+            "kept.jsonl.zst.gz",
+            "kept.zst",
         ] {
             assert!(!is_name(other), "{other}");
         }

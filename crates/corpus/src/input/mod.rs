@@ -33,6 +33,7 @@ mod attached;
 mod batch;
 mod charset;
 mod columns;
+mod compressed;
 mod content;
 mod cuts;
 mod deciding;
@@ -113,6 +114,7 @@ pub use kept_keys::{SUFFIX as SUFFIX_OF_KEYS, is_name as is_name_of_keys};
 pub use kept_names::{
     ANNOTATED, KEPT, MARKED, is_name as is_name_of_kept, is_name_of_annotated, is_name_of_marked,
 };
+pub use open::Compression;
 use open::{Origin, Reader};
 pub use parser::Parser;
 use patterns::Patterns;

@@ -21,10 +21,12 @@ const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 /// is smaller in fuzzing, where larger allocations are reported as bugs.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
-/// The supported compressions.
+/// The supported compressions of text files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Compression {
+pub enum Compression {
+    /// gzip, with the file name suffix `.gz`.
     Gzip,
+    /// zstd, with the file name suffix `.zst`.
     Zstd,
 }
 
@@ -45,6 +47,14 @@ impl Compression {
             [0x1f, 0x8b, ..] => Some(Self::Gzip),
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(Self::Zstd),
             _ => None,
+        }
+    }
+
+    /// Returns the suffix that is added to the name of a compressed file.
+    pub(super) fn suffix(self) -> &'static str {
+        match self {
+            Self::Gzip => ".gz",
+            Self::Zstd => ".zst",
         }
     }
 

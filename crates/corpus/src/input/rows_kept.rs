@@ -99,7 +99,7 @@ impl<'n> Writers<'n> {
 
     /// Returns the name of the output file with this index.
     fn name(&self, at: usize) -> String {
-        kept_names::name(self.stem, PARQUET, at)
+        kept_names::name(self.stem, PARQUET, at, None)
     }
 
     /// Adds a row to copy, given its line, and its key if the row has another key or none. Rows must be added file by
@@ -211,7 +211,7 @@ impl<'n> Writers<'n> {
         self.flush()?;
         let mut names = Vec::new();
         for (at, ParquetOutput { writer, keys, .. }) in std::mem::take(&mut self.files).into_iter().enumerate() {
-            let name = kept_names::name(self.stem, PARQUET, at);
+            let name = kept_names::name(self.stem, PARQUET, at, None);
             let finished = keys.map_or(Ok(()), kept_keys::KeyWriter::finish);
             finished.with_context(|| format!("{name}.keys: cannot write"))?;
             let Some(writer) = writer else { continue };

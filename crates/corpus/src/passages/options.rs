@@ -12,7 +12,7 @@ use twindex_passages::{Hasher, PassageIndex, Shape, WIDTH_MAX};
 use super::out::SETTINGS;
 use crate::dedup::Keep;
 use crate::error::InvalidOptions;
-use crate::input::{AnnotatedFields, AnnotationOptions, Documents, InputOptions};
+use crate::input::{AnnotatedFields, AnnotationOptions, Compression, Documents, InputOptions};
 use crate::repeated::RepeatedKeys;
 use crate::text::TextOptions;
 use twindex::sys::DurableFile;
@@ -96,6 +96,9 @@ pub struct Passages {
     pub mark: bool,
     /// The prefix of the name of the field `repeated_spans`.
     pub annotation_prefix: String,
+    /// The compression of the written documents, if they are JSON Lines or tables. Parquet files and archives are written
+    /// as without it. Default: none.
+    pub compression: Option<Compression>,
     /// The path of an HTML page with examples of long repeated passages, each next to the passage that it repeats.
     pub html: Option<PathBuf>,
     /// A passage index whose documents come before all others.
@@ -181,6 +184,7 @@ impl Passages {
             cut: false,
             mark: false,
             annotation_prefix: String::new(),
+            compression: None,
             html: None,
             against: None,
             index: None,
@@ -204,6 +208,9 @@ impl Passages {
         }
         self.keep.check_field(self.keep_field.as_deref())?;
         AnnotationOptions::check_prefix(&self.annotation_prefix)?;
+        if self.compression.is_some() && !self.cut && !self.mark {
+            return refuse("--compress goes with --cut or --mark, which write documents".into());
+        }
         if !self.annotation_prefix.is_empty() && !self.mark {
             return refuse("--annotation-prefix goes with --mark".into());
         }

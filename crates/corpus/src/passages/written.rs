@@ -86,11 +86,13 @@ impl PassageCorpus<'_> {
         let noted = passages.marked();
         let mut kept = passages.cut.then(|| {
             let kept = KeptWriter::new(folder, parser.headers().clone(), KEPT, None);
+            let kept = kept.compressed(passages.compression);
             Output::new(kept.without(Cuts { of: &cuts_of }))
         });
         let mut marked = noted.as_ref().map(|noted| {
             let annotation = Annotation { noted, of: &note_of };
-            Output::new(KeptWriter::new(folder, parser.headers().clone(), MARKED, Some(annotation)))
+            let marked = KeptWriter::new(folder, parser.headers().clone(), MARKED, Some(annotation));
+            Output::new(marked.compressed(passages.compression))
         });
         let is_written = kept.is_some() || marked.is_some();
         let job = Job {
