@@ -17,14 +17,13 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
     for (part, name) in (0_u64..).zip(["a.jsonl", "b.csv", "c.jsonl", "d.csv"]) {
         // The last document of each file repeats the first of all.
         let numbers = (100 * part..100 * part + 50).chain([0]);
-        let lines: String = match name.ends_with("jsonl") {
-            true => numbers.map(|number| format!("{{\"text\":\"{}\"}}\n", text(number))).collect(),
-            false => {
-                ["text\n".to_owned()].into_iter().chain(numbers.map(|number| text(number) + "\n")).collect()
-            }
+        let lines: Vec<String> = if name == "a.jsonl" || name == "c.jsonl" {
+            numbers.map(|number| format!("{{\"text\":\"{}\"}}\n", text(number))).collect()
+        } else {
+            ["text\n".to_owned()].into_iter().chain(numbers.map(|number| text(number) + "\n")).collect()
         };
         paths.push(folder.join(name));
-        fs::write(folder.join(name), lines).unwrap();
+        fs::write(folder.join(name), lines.concat()).unwrap();
     }
     paths
 }
