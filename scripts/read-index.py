@@ -263,6 +263,7 @@ def read_log(data, manifest, number, first, length, grows, each):
             synced = max(synced, int.from_bytes(record[2][:8], "little"))
     need(at >= min(synced, len(data)), f"sound records up to {synced}")
     need(at >= length if grows else at == length, "sound records up to the length in the manifest")
+    need(length > 0 or last >= first, "a batch in a growing log whose length is unknown")
     return last
 
 

@@ -243,6 +243,11 @@ pub(super) fn replay(
         ends.push_back((at.offset, at.commit));
         all_ends.push(at.offset);
     }
+    // Manifests of earlier writers do not record the length, but no manifest named a log before its first batch was synced.
+    if entry.grows && entry.length == 0 && at.batches == 0 {
+        let expected = format!("a batch from commit {} on", entry.first);
+        return Err(fault(Fault::new(at.offset, expected, "the end of the log")));
+    }
     if at.batches > 0 && at.synced >= at.batches {
         at.durable = at.commit;
     }

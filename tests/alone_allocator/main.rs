@@ -7,4 +7,7 @@ mod allocations;
 mod support;
 
 mod damage;
+mod damage_doors;
 mod damage_experiment;
+mod damage_maker;
+mod damage_outcomes;

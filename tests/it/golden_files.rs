@@ -531,23 +531,46 @@ fn format_3_index_with_log_length_detects_a_truncated_log() {
     assert!(problems.is_empty(), "{problems:?}");
 
     // After the recorded length, the log may be torn as after a crash. A log shorter than that has lost data.
-    let cut_to = |length: u64| {
-        let dir = tempfile::tempdir().unwrap();
-        for name in &names {
-            let mut bytes = read(&committed.join(name));
-            if name.starts_with("LOG") {
-                bytes.truncate(length as usize);
-            }
-            let mut copy = RealVfs.create_temporary(dir.path()).unwrap();
-            copy.append(&bytes).unwrap();
-            copy.publish(&dir.path().join(name), false).unwrap();
-        }
-        Index::open(dir.path()).map(|index| index.snapshot())
-    };
-    check(&cut_to(log.length).unwrap(), &[0, 2, 3, 4]);
+    check(&open_with_log_of(&committed, log.length).unwrap(), &[0, 2, 3, 4]);
     for length in [log.length - 1, 89, 88, 0] {
-        let error = cut_to(length).map(drop).expect_err("a log that was cut");
+        let error = open_with_log_of(&committed, length).map(drop).expect_err("a log that was cut");
         assert!(error.is_corruption() && error.to_string().contains("LOG-000002"), "{length}: {error}");
+    }
+}
+
+/// Opens a copy of an index whose log is truncated to this length.
+fn open_with_log_of(committed: &Path, length: u64) -> twindex::Result<Snapshot> {
+    let dir = tempfile::tempdir().unwrap();
+    for name in names(committed) {
+        let mut bytes = read(&committed.join(&name));
+        if name.starts_with("LOG") {
+            bytes.truncate(length as usize);
+        }
+        let mut copy = RealVfs.create_temporary(dir.path()).unwrap();
+        copy.append(&bytes).unwrap();
+        copy.publish(&dir.path().join(name), false).unwrap();
+    }
+    Index::open(dir.path()).map(|index| index.snapshot())
+}
+
+#[test]
+fn format_3_log_of_unknown_length_without_its_first_batch_is_damaged() {
+    let committed = committed_as("living");
+    let manifest = Manifest::decode(&read(&committed.join("MANIFEST-000004"))).unwrap();
+    let log = manifest.logged.unwrap().logs[0];
+    assert!(log.grows && log.length == 0, "{log:?}");
+    // The first batch ends at 240, the second at 352.
+    for (length, documents) in [(351, 3), (240, 3)] {
+        assert_eq!(open_with_log_of(&committed, length).unwrap().documents(), documents, "{length}");
+    }
+    // The manifest has the deletes of the first batch, so without that batch the index would be in a state that never
+    // existed.
+    for length in [239, 89, 88] {
+        let error =
+            open_with_log_of(&committed, length).map(drop).expect_err("a log without its first batch");
+        let expected =
+            "damaged: log at offset 88: expected a batch from commit 4 on, found the end of the log";
+        assert!(error.is_corruption() && error.to_string().contains(expected), "{length}: {error}");
     }
 }
 

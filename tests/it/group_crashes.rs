@@ -8,11 +8,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::support::leaders::{Documents, listing_by_definition};
 use crate::support::model::{Disk, ModelVfs, Variant, thoroughness};
-use twindex::{Document, Error, Fingerprint, Index, Key, Params, Resources, Snapshot, Writer};
-
-/// The fingerprint and the priority of each key.
-type Documents = BTreeMap<u64, (u64, Option<u64>)>;
+use twindex::{Document, Error, Fingerprint, Index, Params, Resources, Snapshot, Writer};
 
 fn place() -> &'static Path {
     Path::new("/index")
@@ -62,7 +60,10 @@ fn survivors(snapshot: &Snapshot) -> Documents {
     snapshot
         .for_each_key(|key| {
             let record = snapshot.get(key)?.unwrap();
-            found.insert(key.to_buf().as_u64().unwrap(), (record.fingerprint.unwrap().0, record.priority));
+            found.insert(
+                key.to_buf().as_u64().unwrap(),
+                (record.fingerprint.map(|fingerprint| fingerprint.0), record.priority),
+            );
             Ok(())
         })
         .unwrap();
@@ -84,38 +85,13 @@ fn listed(snapshot: &Snapshot, scratch: &Path) -> String {
     text
 }
 
-/// Computes the same listing by brute force from the definition of groups.
-fn defined(documents: &Documents) -> String {
-    let mut order: Vec<_> = documents
-        .iter()
-        .map(|(&key, &(fingerprint, priority))| {
-            (priority.unwrap_or(u64::MAX), Key::from(key).priority_hash(), key, fingerprint)
-        })
-        .collect();
-    order.sort_unstable();
-    let (mut leaders, mut found) = (Vec::new(), BTreeMap::new());
-    for (_, _, key, fingerprint) in order {
-        let near = leaders.iter().find(|&&(_, other): &&(u64, u64)| (fingerprint ^ other).count_ones() <= 3);
-        let leader = near.map_or(key, |&(leader, _)| leader);
-        if leader == key {
-            leaders.push((key, fingerprint));
-        }
-        found.insert(key, leader);
-    }
-    let mut text = String::new();
-    for (key, leader) in &found {
-        let size = found.values().filter(|other| *other == leader).count();
-        writeln!(text, "{key} {leader} {size}").unwrap();
-    }
-    text
-}
-
 /// Returns the listing of groups of a new index of these documents, put in one batch.
 fn batch(documents: &Documents, scratch: &Path) -> String {
     let index = created(&ModelVfs::default());
     let mut writer = index.writer().unwrap();
     for (&key, &(fingerprint, priority)) in documents {
-        writer.put(key, Document::from(Fingerprint(fingerprint)).with_priority(priority)).unwrap();
+        let fingerprint = Fingerprint(fingerprint.expect("each document has one"));
+        writer.put(key, Document::from(fingerprint).with_priority(priority)).unwrap();
     }
     writer.commit().unwrap();
     listed(&index.snapshot(), scratch)
@@ -145,7 +121,7 @@ fn groups_after_a_crash_match_the_surviving_documents() {
             let documents = survivors(&snapshot);
             let expected = batches.entry(documents).or_insert_with_key(|documents| {
                 let batch = batch(documents, scratch.path());
-                assert_eq!(batch, defined(documents), "{documents:?}");
+                assert_eq!(batch, listing_by_definition(documents), "{documents:?}");
                 batch
             });
             assert_eq!(listed(&snapshot, scratch.path()), *expected, "{variant:?}, after event {point}");

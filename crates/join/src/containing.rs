@@ -179,35 +179,21 @@ fn collect(postings: Postings<'_>, found: &mut Vec<u32>, is_wanted: impl Fn(u32)
 }
 
 #[cfg(test)]
+#[path = "../tests/support/nested_sets.rs"]
+mod nested_sets;
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use twindex_kernel::splitmix::SplitMix;
-
-    /// Returns sets that include parts of other sets. Some elements are in few sets, others in nearly all.
-    fn sets(seed: u64) -> Vec<Vec<u64>> {
-        let mut random = SplitMix(seed);
-        let mut sets: Vec<Vec<u64>> = Vec::new();
-        for _ in 0..random.next() % 80 {
-            let below = [8, 60, 100_000][(random.next() % 3) as usize];
-            let mut set: Vec<u64> = (0..random.next() % 30).map(|_| random.next() % below).collect();
-            if !sets.is_empty() && !random.next().is_multiple_of(3) {
-                let other = &sets[random.next() as usize % sets.len()];
-                let from = random.next() as usize % (other.len() + 1);
-                set.truncate((random.next() % 6) as usize);
-                set.extend(&other[from / 2..]);
-            }
-            set.sort_unstable();
-            set.dedup();
-            sets.push(set);
-        }
-        sets
-    }
 
     #[test]
     fn candidates_include_all_containing_and_contained_sets() {
         let (mut over, mut under, mut others) = (0, 0, 0);
         for seed in 0..200 {
-            let sets = sets(seed);
+            let mut random = SplitMix(seed);
+            let count = random.next() as usize % 80;
+            let sets = nested_sets::sets(&mut random, count);
             for threshold in [0.05, 0.5, 0.8, 0.9, 1.0] {
                 let near = Nearness::Containment(threshold);
                 let mut containing = Containing::new(threshold, 1 << 24).unwrap();

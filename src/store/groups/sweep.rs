@@ -102,17 +102,19 @@ impl Sweep<'_> {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/support/leaders.rs"]
+mod leaders;
+
+#[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::fmt::Write as _;
 
     use twindex_kernel::splitmix::SplitMix;
 
     use super::*;
-    use crate::{Document, Fingerprint, Index, Key, Params};
+    use crate::{Document, Fingerprint, Index, Params};
 
-    /// The fingerprint and the priority of each document, by key. A document with an empty text has no fingerprint.
-    type Documents = BTreeMap<u64, (Option<u64>, Option<u64>)>;
+    use leaders::{Documents, listing_by_definition};
 
     /// Generates documents: two thirds are close to 20 centers, with many equal fingerprints, and the others are near no
     /// document.
@@ -130,34 +132,6 @@ mod tests {
             (key, ((key % 50 != 0).then_some(fingerprint), priority))
         };
         (0..count).map(&mut one).collect()
-    }
-
-    fn listing_by_definition(documents: &Documents) -> String {
-        let mut order: Vec<_> = documents
-            .iter()
-            .map(|(&key, &(fingerprint, priority))| {
-                (priority.unwrap_or(u64::MAX), Key::from(key).priority_hash(), key, fingerprint)
-            })
-            .collect();
-        order.sort_unstable();
-        let (mut leaders, mut found) = (Vec::new(), BTreeMap::new());
-        let mut sizes: BTreeMap<u64, u32> = BTreeMap::new();
-        for (_, _, key, fingerprint) in order {
-            let is_near = |&&(_, other): &&(u64, Option<u64>)| {
-                fingerprint.zip(other).is_some_and(|(a, b)| (a ^ b).count_ones() <= 3)
-            };
-            let leader = leaders.iter().find(is_near).map_or(key, |&(leader, _)| leader);
-            if leader == key {
-                leaders.push((key, fingerprint));
-            }
-            found.insert(key, leader);
-            *sizes.entry(leader).or_default() += 1;
-        }
-        let mut text = String::new();
-        for (key, leader) in found {
-            writeln!(text, "{key} {leader} {}", sizes[&leader]).unwrap();
-        }
-        text
     }
 
     fn listing(groups: &Groups) -> String {

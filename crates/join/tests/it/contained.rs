@@ -8,24 +8,7 @@ use twindex::{Document, Durability, Error, Index, Params, Sketch, Sketcher};
 use twindex_join::{ContainmentHit, ContainmentQueries};
 use twindex_kernel::splitmix::SplitMix;
 
-/// Returns sets. Some are parts of others, some have frequent elements, and some are empty.
-fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
-    let mut sets: Vec<Vec<u64>> = Vec::new();
-    for _ in 0..count {
-        let below = [12, 200, 1 << 40][(random.next() % 3) as usize];
-        let mut set: Vec<u64> = (0..random.next() % 40).map(|_| (random.next() % below) << 20).collect();
-        if !sets.is_empty() && !random.next().is_multiple_of(3) {
-            let other = &sets[random.next() as usize % sets.len()];
-            let from = random.next() as usize % (other.len() + 1);
-            set.truncate((random.next() % 6) as usize);
-            set.extend(&other[from / 2..]);
-        }
-        set.sort_unstable();
-        set.dedup();
-        sets.push(set);
-    }
-    sets
-}
+use crate::nested_sets::sets;
 
 /// Creates an index of these sets with several segments and a log. Every seventh document is replaced by a second version,
 /// every eleventh is deleted, and every third is marked as a duplicate.

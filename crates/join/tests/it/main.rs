@@ -1,5 +1,8 @@
 //! Integration tests of joins: one program, with one module per subject.
 
+#[path = "../support/nested_sets.rs"]
+mod nested_sets;
+
 mod contained;
 mod hamming_joins;
 mod joins;
