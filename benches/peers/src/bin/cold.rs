@@ -25,9 +25,10 @@ use twindex::sys::{Access, Bytes, RealVfs, Vfs};
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]
-#[allow(dead_code, reason = "seconds of the processor leave out waiting for the disk")]
+#[allow(dead_code, reason = "other programs use the rest")]
 mod measure;
 #[path = "../uniform.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
 mod uniform;
 
 const QUERIES: usize = 10_000;
