@@ -53,10 +53,6 @@ def memory(name):
             return int(line.split()[1]) * 1024
 
 
-def folder_bytes(path):
-    return sum(os.path.getsize(os.path.join(base, name)) for base, _, names in os.walk(path) for name in names)
-
-
 def write_pairs(out, pairs):
     with open(out, "w", encoding="utf-8") as file:
         file.writelines(f"{a}\t{b}\n" for a, b in sorted({(min(pair), max(pair)) for pair in pairs}))
@@ -100,10 +96,13 @@ def lance_dataset(path, texts, first=0):
 
 def lance_index(dataset):
     """Makes the MinHash index with the shingles of the other tools: white space, no stemming, no stop words."""
+    from lance.indices import IndexConfig
+
     plain = dict(base_tokenizer="whitespace", stem=False, remove_stop_words=False, ascii_folding=False, lower_case=False)
     tokenizer = dict(plain, language="English", max_token_length=None)
-    dataset.create_scalar_index(
-        "text", "MINHASHLSH", num_hashes=MINIMA, num_bands=BANDS, shingle_size=WIDTH, tokenizer=tokenizer)
+    # As arguments of their own, the parameters are ignored.
+    parameters = dict(num_hashes=MINIMA, num_bands=BANDS, shingle_size=WIDTH, tokenizer=tokenizer)
+    dataset.create_scalar_index("text", IndexConfig("minhashlsh", parameters))
 
 
 def lance_near(dataset, text, limit=10):
@@ -169,7 +168,7 @@ def datatrove_removed(path, work):
 
 
 def text_dedup_removed(path, work):
-    import datasets
+    """It keeps any document of a cluster; here all but the first count as removed."""
     from text_dedup import minhash
 
     options = ["--path", "json", "--data_files", path, "--split", "train", "--cache_dir", os.path.join(work, "cache")]
@@ -177,9 +176,11 @@ def text_dedup_removed(path, work):
     options += ["--threshold", str(THRESHOLD), "--b", str(BANDS), "--r", str(MINIMA // BANDS), "--min_length", "1"]
     options += ["--hash_func", "xxh3", "--num_proc", str(THREADS), "--batch_size", "10000"]
     minhash.main(options, standalone_mode=False)
-    kept = set(datasets.load_from_disk(os.path.join(work, "out"))["id"])
-    with open(path, encoding="utf-8") as lines:
-        yield from (number for number, line in enumerate(lines) if json.loads(line)["id"] not in kept)
+    clusters = {}
+    for number in list(minhash.uf.parent):
+        clusters.setdefault(minhash.uf.find(number), []).append(number)
+    for numbers in clusters.values():
+        yield from sorted(numbers)[1:]
 
 
 def sketch(system, path, pairs, rounds):
@@ -393,6 +394,17 @@ def percentiles(seconds):
     return {"count": len(seconds), "p50": at(0.5), "p99": at(0.99), "max": at(1.0)}
 
 
+def sync_new(folder, synced):
+    """Calls fsync for files that are new since the last call, and for their folders: Lance itself never calls it."""
+    for base, _, names in os.walk(folder):
+        new = [base] + [os.path.join(base, name) for name in names if os.path.join(base, name) not in synced]
+        for path in reversed(new) if len(new) > 1 else ():
+            file = os.open(path, os.O_RDONLY)
+            os.fsync(file)
+            os.close(file)
+        synced.update(new[1:])
+
+
 def latency(folder, path, limit):
     """Texts: the first ones fill the dataset, and the last 200,000 are added in commits of 1,000."""
     import random
@@ -407,6 +419,8 @@ def latency(folder, path, limit):
     began = time.perf_counter()
     dataset = lance_dataset(folder, texts[:documents])
     lance_index(dataset)
+    synced = set()
+    sync_new(folder, synced)
     filled = time.perf_counter() - began
     done, queries, answers = threading.Event(), [], [0]
 
@@ -433,6 +447,7 @@ def latency(folder, path, limit):
             start = time.perf_counter()
             dataset = lance_dataset(folder, new, at)
             dataset.optimize.optimize_indices(num_indices_to_merge=0)
+            sync_new(folder, synced)
             commits.append(time.perf_counter() - start)
             added += len(new)
             at += 1000
@@ -443,8 +458,7 @@ def latency(folder, path, limit):
     print(json.dumps({"filled": filled, "documents": documents, "batches": len(commits), "added": added,
                       "refused": len(admits) - added, "answers": answers[0], "queries": len(queries),
                       "commits_a_second": len(commits) / work, "admit": percentiles(admits),
-                      "commit": percentiles(commits), "near": percentiles(queries), "peak": memory("VmHWM"),
-                      "disk": folder_bytes(folder)}))
+                      "commit": percentiles(commits), "near": percentiles(queries), "peak": memory("VmHWM")}))
 
 
 def main():
