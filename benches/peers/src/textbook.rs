@@ -26,8 +26,10 @@ impl Textbook {
     pub fn new(fingerprints: &[u64]) -> Self {
         let tables = (0..4)
             .map(|block| {
-                let mut rows: Vec<Row> =
-                    (0..).zip(fingerprints).map(|(position, value)| (value.rotate_left(16 * block), position)).collect();
+                let mut rows: Vec<Row> = (0..)
+                    .zip(fingerprints)
+                    .map(|(position, value)| (value.rotate_left(16 * block), position))
+                    .collect();
                 rows.sort_unstable();
                 let mut starts = vec![0_u32; (1 << 16) + 1];
                 for row in &rows {

@@ -31,8 +31,8 @@ use lmdb::{Cursor, DatabaseFlags, Environment, Transaction, WriteFlags};
 use measure::{Random, resident};
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::json;
-use twindex::{Admitted, Banding, Index, Params, Sketch, Sketcher, Writer};
 use twindex::sketch::Resemblance;
+use twindex::{Admitted, Banding, Index, Params, Sketch, Sketcher, Writer};
 
 #[path = "../measure.rs"]
 #[allow(dead_code, reason = "other programs use the rest")]
@@ -75,7 +75,8 @@ struct Twindex {
 impl Twindex {
     fn open(dir: &Path, is_exact: bool) -> Result<Self> {
         let path = dir.join("index.twx");
-        let index = if path.exists() { Index::open(&path)? } else { Index::create(&path, params(is_exact)?)? };
+        let index =
+            if path.exists() { Index::open(&path)? } else { Index::create(&path, params(is_exact)?)? };
         let mut writer = index.writer()?;
         writer.set_drop_duplicates(true);
         writer.set_estimated(!is_exact);
@@ -144,8 +145,11 @@ impl Pending {
 
     /// Returns the entries of both tables, sorted.
     fn sorted(self) -> (Vec<(u64, u32)>, Vec<(u32, Vec<u8>)>) {
-        let mut bands: Vec<(u64, u32)> =
-            self.bands.into_iter().flat_map(|(band, numbers)| numbers.into_iter().map(move |one| (band, one))).collect();
+        let mut bands: Vec<(u64, u32)> = self
+            .bands
+            .into_iter()
+            .flat_map(|(band, numbers)| numbers.into_iter().map(move |one| (band, one)))
+            .collect();
         let mut rows: Vec<_> = self.rows.into_iter().collect();
         bands.sort_unstable();
         rows.sort_unstable();
@@ -336,7 +340,12 @@ impl Lmdb {
         let of_numbers = DatabaseFlags::DUP_SORT | DatabaseFlags::DUP_FIXED | DatabaseFlags::INTEGER_DUP;
         let bands = environment.create_db(Some("bands"), of_numbers | DatabaseFlags::INTEGER_KEY)?;
         let rows = environment.create_db(Some("rows"), DatabaseFlags::INTEGER_KEY)?;
-        Ok(Self { environment: Arc::new(environment), bands, rows, sketcher: Sketcher::new(&params(false)?)? })
+        Ok(Self {
+            environment: Arc::new(environment),
+            bands,
+            rows,
+            sketcher: Sketcher::new(&params(false)?)?,
+        })
     }
 
     fn write(&self, mut transaction: lmdb::RwTransaction<'_>, pending: Pending) -> Result<()> {
@@ -397,7 +406,9 @@ fn read(path: &str, first: u32) -> Result<Vec<(Name, String)>> {
         .zip(lines)
         .map(|(number, line)| {
             let document: serde_json::Value = serde_json::from_str(&line?)?;
-            let field = |name: &str| Ok::<_, anyhow::Error>(document[name].as_str().with_context(|| name.to_owned())?.to_owned());
+            let field = |name: &str| {
+                Ok::<_, anyhow::Error>(document[name].as_str().with_context(|| name.to_owned())?.to_owned())
+            };
             Ok(((number, field("id")?), field("text")?))
         })
         .collect()
@@ -431,7 +442,9 @@ fn text(number: u64) -> String {
 /// Returns the median, the 99th percentile and the maximum in microseconds.
 fn percentiles(mut seconds: Vec<f64>) -> serde_json::Value {
     seconds.sort_by(f64::total_cmp);
-    let at = |share: f64| seconds.get(((seconds.len() as f64 * share) as usize).min(seconds.len().saturating_sub(1)));
+    let at = |share: f64| {
+        seconds.get(((seconds.len() as f64 * share) as usize).min(seconds.len().saturating_sub(1)))
+    };
     let micros = |share: f64| at(share).map(|seconds| seconds * 1e6);
     json!({ "count": seconds.len(), "p50": micros(0.5), "p99": micros(0.99), "max": micros(1.0) })
 }

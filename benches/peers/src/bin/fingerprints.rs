@@ -68,7 +68,8 @@ fn segment_of(dir: &Path) -> Result<(PathBuf, u64)> {
 
 /// Prints a line of JSON with the fields of all objects.
 fn show<const N: usize>(parts: [Value; N]) {
-    let fields = parts.into_iter().filter_map(|part| if let Value::Object(part) = part { Some(part) } else { None });
+    let fields =
+        parts.into_iter().filter_map(|part| if let Value::Object(part) = part { Some(part) } else { None });
     println!("{}", Value::Object(fields.flatten().collect()));
 }
 
@@ -84,13 +85,20 @@ fn run(search: &Search<'_>, queries: &[u64], together: bool, threads: usize) -> 
             .zip(queries.chunks(size))
             .map(|(part, queries)| scope.spawn(move || search(queries, part * size as u64, together)))
             .collect();
-        handles.into_iter().map(|handle| handle.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked")))).collect()
+        handles
+            .into_iter()
+            .map(|handle| handle.join().unwrap_or_else(|_| Err(anyhow!("a thread panicked"))))
+            .collect()
     });
     Ok(Answers::total(parts.into_iter().collect::<Result<Vec<_>>>()?))
 }
 
 /// Calls a search of one query for each of them.
-fn each(queries: &[u64], first: u64, mut one: impl FnMut(u64, &mut dyn FnMut(u64)) -> Result<()>) -> Result<Answers> {
+fn each(
+    queries: &[u64],
+    first: u64,
+    mut one: impl FnMut(u64, &mut dyn FnMut(u64)) -> Result<()>,
+) -> Result<Answers> {
     let mut answers = Answers::default();
     for (number, &query) in (first..).zip(queries) {
         // The two numbers are kept apart, because `add` orders them.
@@ -108,10 +116,16 @@ fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Resu
                 let watch = Stopwatch::start();
                 let answers = run(search, &queries, together, threads)?;
                 let way = if together { "together" } else { "one at a time" };
-                show([watch.read(), found(answers), json!({ "way": way, "threads": threads, "queries": queries.len() })]);
+                show([
+                    watch.read(),
+                    found(answers),
+                    json!({ "way": way, "threads": threads, "queries": queries.len() }),
+                ]);
             }
         }
-        show([json!({ "built": built, "disk": disk, "resident": resident(false)?, "peak": resident(true)? })]);
+        show([
+            json!({ "built": built, "disk": disk, "resident": resident(false)?, "peak": resident(true)? }),
+        ]);
         Ok(())
     };
     let dir = || dir.map(Path::new).context("expected the folder of an index");
@@ -128,10 +142,15 @@ fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Resu
                 }
                 let mut answers = Answers::default();
                 let mut scratch = SearchScratch::default();
-                segment.search_documents(queries, SearchOptions::within(WITHIN), &mut scratch, |at, ordinal, _| {
-                    answers.add(first + at as u64, u64::from(ordinal) + (1 << 31));
-                    Ok(ControlFlow::Continue(()))
-                })?;
+                segment.search_documents(
+                    queries,
+                    SearchOptions::within(WITHIN),
+                    &mut scratch,
+                    |at, ordinal, _| {
+                        answers.add(first + at as u64, u64::from(ordinal) + (1 << 31));
+                        Ok(ControlFlow::Continue(()))
+                    },
+                )?;
                 Ok(answers)
             })
         }
@@ -205,7 +224,10 @@ fn threaded(threads: usize, of_thread: impl Fn(usize) -> Answers + Sync) -> Resu
     let of_thread = &of_thread;
     let parts = thread::scope(|scope| {
         let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || of_thread(thread))).collect();
-        handles.into_iter().map(|handle| handle.join().map_err(|_| anyhow!("a thread panicked"))).collect::<Vec<_>>()
+        handles
+            .into_iter()
+            .map(|handle| handle.join().map_err(|_| anyhow!("a thread panicked")))
+            .collect::<Vec<_>>()
     });
     Ok(Answers::total(parts.into_iter().collect::<Result<Vec<_>>>()?))
 }
@@ -225,7 +247,8 @@ fn pairs(system: &str, data: &str, threads: usize, dir: Option<&String>) -> Resu
             of_all_pairs_hamming(&fingerprints)?
         }
         "mih-rs" => {
-            let index = mih_rs::Index::new(fingerprints.clone()).map_err(|error| anyhow!("mih-rs: {error}"))?;
+            let index =
+                mih_rs::Index::new(fingerprints.clone()).map_err(|error| anyhow!("mih-rs: {error}"))?;
             threaded(threads, |thread| {
                 let mut searcher = index.range_searcher();
                 let mut found = Answers::default();

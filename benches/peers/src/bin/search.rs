@@ -17,11 +17,11 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use measure::{count_and_rounds, cpu_seconds, median};
+use textbook::Textbook;
 use twindex::design::DesignChoice;
 use twindex::format::contents::Kind;
 use twindex::segment::{SearchOptions, SearchScratch, Segment};
 use twindex::sys::RealVfs;
-use textbook::Textbook;
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]
@@ -109,7 +109,7 @@ fn main() -> Result<()> {
                     let mut hits = 0;
                     queries.iter().for_each(|&query| textbook.within(black_box(query), |_| hits += 1));
                     hits
-                },
+                }
             };
             seconds.push(cpu_seconds() - start);
             let expected = *found.get_or_insert(hits);

@@ -50,7 +50,8 @@ fn read(path: &str) -> Result<Vec<String>> {
 
 /// Returns the shingles of a text whose words are separated by one space. They are slices of the text.
 fn shingles(text: &str) -> Vec<&str> {
-    let starts: Vec<usize> = std::iter::once(0).chain(text.match_indices(' ').map(|(at, _)| at + 1)).collect();
+    let starts: Vec<usize> =
+        std::iter::once(0).chain(text.match_indices(' ').map(|(at, _)| at + 1)).collect();
     if starts.len() <= WIDTH {
         return vec![text];
     }
@@ -116,7 +117,12 @@ fn truth(texts: &[String], out: &str, least: f64, checked: usize) -> Result<()> 
     for text in texts {
         let mut set: Vec<u32> = shingles(text)
             .into_iter()
-            .map(|shingle| *numbers.entry(shingle).or_insert_with(|| { frequencies.push(0); frequencies.len() as u32 - 1 }))
+            .map(|shingle| {
+                *numbers.entry(shingle).or_insert_with(|| {
+                    frequencies.push(0);
+                    frequencies.len() as u32 - 1
+                })
+            })
             .collect();
         set.sort_unstable();
         set.dedup();
@@ -185,13 +191,16 @@ fn by_gaoya(texts: &[String]) -> Vec<(u32, u32, f64)> {
         signatures.par_iter().map(|signature| index.query_owned_return_similarity(signature)).collect();
     (0..)
         .zip(found)
-        .flat_map(|(a, found)| found.into_iter().filter(move |&(b, _)| b > a).map(move |(b, found)| (a, b, found)))
+        .flat_map(|(a, found)| {
+            found.into_iter().filter(move |&(b, _)| b > a).map(move |(b, found)| (a, b, found))
+        })
         .collect()
 }
 
 /// find-simdoc: sketches of 20 times 64 bits, as its documentation has them.
 fn by_find_simdoc(texts: &[String]) -> Result<Vec<(u32, u32, f64)>> {
-    let searcher = JaccardSearcher::new(WIDTH, Some(' '), Some(42)).map_err(|error| anyhow!("find-simdoc: {error}"))?;
+    let searcher =
+        JaccardSearcher::new(WIDTH, Some(' '), Some(42)).map_err(|error| anyhow!("find-simdoc: {error}"))?;
     let searcher = searcher
         .build_sketches_in_parallel(texts.iter(), 20)
         .map_err(|error| anyhow!("find-simdoc: {error}"))?;
