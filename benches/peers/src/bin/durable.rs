@@ -48,6 +48,9 @@ const VOCABULARY: usize = 50_000;
 /// A document: its number, and its key.
 type Name = (u32, String);
 
+/// Finds the documents near a text; returns their number.
+type Reader = Box<dyn FnMut(&str) -> Result<usize> + Send>;
+
 /// Where documents are added.
 trait Store {
     /// Adds documents without looking them up.
@@ -56,7 +59,7 @@ trait Store {
     /// seconds of the commit, and the number of documents that were added.
     fn batch(&mut self, texts: &[(Name, String)], admitted: &mut dyn FnMut(f64)) -> Result<(f64, u64)>;
     /// Returns a function that finds the documents near a text in the last commit.
-    fn reader(&self) -> Result<Box<dyn FnMut(&str) -> Result<usize> + Send>>;
+    fn reader(&self) -> Result<Reader>;
 }
 
 fn params(sets: bool) -> Result<Params> {
@@ -110,7 +113,7 @@ impl Store for Twindex {
         Ok((start.elapsed().as_secs_f64(), added))
     }
 
-    fn reader(&self) -> Result<Box<dyn FnMut(&str) -> Result<usize> + Send>> {
+    fn reader(&self) -> Result<Reader> {
         let (index, sketcher, is_exact) = (self.index.clone(), self.sketcher.clone(), self.is_exact);
         Ok(Box::new(move |text| {
             let near = index.snapshot().near(&sketcher.sketch(text)?).limit(10);
@@ -144,6 +147,7 @@ impl Pending {
     }
 
     /// Returns the entries of both tables, sorted.
+    #[allow(clippy::type_complexity, reason = "the entries of two tables")]
     fn sorted(self) -> (Vec<(u64, u32)>, Vec<(u32, Vec<u8>)>) {
         let mut bands: Vec<(u64, u32)> = self
             .bands
@@ -281,7 +285,7 @@ impl Store for Redb {
         Ok((start.elapsed().as_secs_f64(), added))
     }
 
-    fn reader(&self) -> Result<Box<dyn FnMut(&str) -> Result<usize> + Send>> {
+    fn reader(&self) -> Result<Reader> {
         let (database, sketcher) = (Arc::clone(&self.database), self.sketcher.clone());
         Ok(Box::new(move |text| {
             let transaction = database.begin_read()?;
@@ -375,7 +379,7 @@ impl Store for Lmdb {
         Ok((start.elapsed().as_secs_f64(), added))
     }
 
-    fn reader(&self) -> Result<Box<dyn FnMut(&str) -> Result<usize> + Send>> {
+    fn reader(&self) -> Result<Reader> {
         let (environment, sketcher) = (Arc::clone(&self.environment), self.sketcher.clone());
         let (bands, rows) = (self.bands, self.rows);
         Ok(Box::new(move |text| {

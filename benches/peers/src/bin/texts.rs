@@ -61,7 +61,7 @@ fn shingles(text: &str) -> Vec<&str> {
 
 #[allow(clippy::disallowed_methods, reason = "no file of an index")]
 fn write(path: &str, pairs: &mut [(u32, u32, f64)]) -> Result<()> {
-    pairs.sort_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)));
+    pairs.sort_by_key(|pair| (pair.0, pair.1));
     let mut out = BufWriter::new(File::create(path)?);
     for (a, b, resemblance) in pairs {
         writeln!(out, "{a}\t{b}\t{resemblance:.6}")?;
