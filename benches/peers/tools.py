@@ -275,11 +275,11 @@ def faiss_index(system, data):
     elif system == "faiss-multihash":
         index = faiss.IndexBinaryMultiHash(64, 4, 16)  # four tables of 16 bits: exact within 3
     else:
-        # A list for every 1,000 fingerprints; one query in 16 of them.
+        # A list for every 1,000 fingerprints; a query reads 16 of them.
         lists = max(16, len(data) // 1000)
         index = faiss.IndexBinaryIVF(faiss.IndexBinaryFlat(64), 64, lists)
         index.cp.niter, index.cp.max_points_per_centroid = 4, 64
-        index.nprobe = lists // 16
+        index.nprobe = 16
         index.train(data)
     index.add(data)
     return index
