@@ -1,10 +1,18 @@
-"""Measures of processes and disks, for the scripts beside this file. Needs Linux."""
+"""Measures of processes and disks, and the other tools that are compared with, for the scripts beside this file. Needs
+Linux."""
 
+import gzip
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+# The programs of benches/peers.
+PEERS = ROOT / "target" / "peers"
 
 
 def anonymous(pid):
@@ -22,6 +30,12 @@ def used(folder):
     """Returns the bytes in use on the file system of a folder, because scratch files have no names."""
     state = os.statvfs(folder)
     return (state.f_blocks - state.f_bfree) * state.f_frsize
+
+
+def folder_bytes(path):
+    """Returns the bytes of the files in a folder, or of a file."""
+    path = Path(path)
+    return sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
 
 
 def size_of(memory):
@@ -59,3 +73,47 @@ def watched(process, folder, before, each=lambda: None):
     printed = process.stdout.read() if process.stdout else ""
     watching.join()
     return printed, peaks
+
+
+def native():
+    """Returns the environment of builds of other tools: for this processor, into target/peers. twindex chooses its kernels
+    at run time, so the others must not be built for an older processor."""
+    return dict(os.environ, CARGO_TARGET_DIR=str(PEERS), RUSTFLAGS="-C target-cpu=native")
+
+
+def build_peers():
+    """Builds the programs of benches/peers."""
+    manifest = str(ROOT / "benches/peers/Cargo.toml")
+    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet", "--manifest-path", manifest], env=native(), check=True)
+
+
+def tool():
+    """Returns the command named by TWINDEX, or builds it."""
+    if os.environ.get("TWINDEX"):
+        return Path(os.environ["TWINDEX"]).absolute()
+    subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"], cwd=ROOT, check=True)
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / "release" / "twindex"
+
+
+def plain(path, folder):
+    """Returns the file itself, or its decompressed content."""
+    path = Path(path)
+    if not path.exists():
+        sys.exit(f"{path}: no such file")
+    out = Path(folder) / path.stem
+    if path.suffix == ".gz":
+        with gzip.open(path) as packed, out.open("wb") as file:
+            shutil.copyfileobj(packed, file)
+    elif path.suffix == ".zst":
+        if not shutil.which("zstd"):
+            sys.exit(f"{path}: unpacking it needs the program zstd; or unpack it and name the .jsonl file")
+        subprocess.run(["zstd", "-q", "-d", "-f", str(path), "-o", str(out)], check=True)
+    else:
+        return path
+    return out
+
+
+def commit():
+    """Returns the commit of the checkout, marked if files differ from it."""
+    describe = ["git", "describe", "--always", "--dirty"]
+    return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True).stdout.strip()

@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use gaoya::minhash::{MinHasher, MinHasher32};
 use twindex::Params;
-use twindex::sketch::{SearchScratch, Sketch, Sketcher};
+use twindex::sketch::{Scratch, Sketch, Sketcher};
 use twindex_kernel::Level;
 
 fn main() -> Result<()> {
@@ -30,7 +30,7 @@ fn main() -> Result<()> {
 
     let params = Params::builder().words(5).simhash(3).minhash(6, 14).build()?;
     let sketcher = Sketcher::new(&params)?;
-    let (mut scratch, mut sketch) = (SearchScratch::default(), Sketch::default());
+    let (mut scratch, mut sketch) = (Scratch::default(), Sketch::default());
     let mut levels: Vec<(String, Level, Vec<f64>)> = Level::ALL
         .into_iter()
         .filter(|level| level.is_available())

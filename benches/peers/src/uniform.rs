@@ -1,5 +1,5 @@
-//! Helpers of the programs that search: uniform fingerprints and queries, segments of them, and removal of a file from
-//! the page cache.
+//! Helpers of the programs that search: fingerprints and queries, segments and indexes of them, and removal of a file
+//! from the page cache.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use twindex::design::{CodecChoice, DesignChoice};
 use twindex::segment::records::Kept;
 use twindex::segment::{Records, Segment, build};
 use twindex::sys::RealVfs;
-use twindex::{Key, Params};
+use twindex::{Fingerprint, Index, Key, Params};
 
 use crate::measure::Random;
 
@@ -20,16 +20,50 @@ pub const WITHIN: u32 = 3;
 pub fn uniform(count: usize, queries: usize) -> (Vec<u64>, Vec<u64>) {
     let mut random = Random(1);
     let fingerprints: Vec<u64> = (0..count).map(|_| random.next()).collect();
-    let queries = (0..queries)
-        .map(|i| {
-            if i % 2 == 0 {
-                return random.next();
-            }
-            let stored = fingerprints[random.below(count)];
-            random.flip(stored, WITHIN as usize)
-        })
-        .collect();
+    let queries = near(&fingerprints, queries, &mut random);
     (fingerprints, queries)
+}
+
+/// Returns queries. Half of them are fingerprints with up to three bits flipped.
+pub fn near(fingerprints: &[u64], queries: usize, random: &mut Random) -> Vec<u64> {
+    let one = |i| {
+        if i % 2 == 0 {
+            return random.next();
+        }
+        let stored = fingerprints[random.below(fingerprints.len())];
+        random.flip(stored, WITHIN as usize)
+    };
+    (0..queries).map(one).collect()
+}
+
+/// Returns `count` fingerprints. Three in ten are copies of earlier ones with up to six bits flipped.
+pub fn clustered(count: usize) -> Vec<u64> {
+    let mut random = Random(1);
+    let mut fingerprints: Vec<u64> = Vec::with_capacity(count);
+    while fingerprints.len() < count {
+        let copied = !fingerprints.is_empty() && random.below(10) < 3;
+        let next = if copied {
+            let earlier = fingerprints[random.below(fingerprints.len())];
+            random.flip(earlier, 6)
+        } else {
+            random.next()
+        };
+        fingerprints.push(next);
+    }
+    fingerprints
+}
+
+/// Makes an index of one segment. Keys are the positions of fingerprints.
+pub fn index(path: &Path, fingerprints: &[u64]) -> Result<Index> {
+    let index = Index::create(path, Params::builder().u64_keys().simhash(WITHIN as u8).build()?)?;
+    let mut writer = index.writer()?;
+    for (key, &fingerprint) in (0_u64..).zip(fingerprints) {
+        writer.put(key, Fingerprint(fingerprint))?;
+    }
+    writer.commit()?;
+    drop(writer);
+    index.compact()?;
+    Ok(index)
 }
 
 /// Builds a segment at `path`, and opens it.

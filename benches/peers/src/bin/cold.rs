@@ -12,7 +12,7 @@
 use std::fs;
 use std::io;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
@@ -25,9 +25,10 @@ use twindex::sys::{Access, Bytes, RealVfs, Vfs};
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]
-#[allow(dead_code, reason = "seconds of the processor leave out waiting for the disk")]
+#[allow(dead_code, reason = "other programs use the rest")]
 mod measure;
 #[path = "../uniform.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
 mod uniform;
 
 const QUERIES: usize = 10_000;
@@ -114,7 +115,7 @@ fn bytes_read() -> Result<u64> {
 }
 
 /// Runs one contestant with a cold page cache. Returns the seconds, the megabytes read, and the number of matches.
-fn run(path: &PathBuf, contestant: usize, queries: &[u64], together: usize) -> Result<(f64, f64, u64)> {
+fn run(path: &Path, contestant: usize, queries: &[u64], together: usize) -> Result<(f64, f64, u64)> {
     forget(path)?;
     let read = bytes_read()?;
     let start = Instant::now();

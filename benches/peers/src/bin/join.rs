@@ -11,63 +11,25 @@
 use std::hint::black_box;
 
 use anyhow::{Result, ensure};
-use measure::{Random, count_and_rounds, cpu_seconds, median};
-use twindex::{Fingerprint, Index, Params};
-use twindex_join::{
-    JoinResources, NearFingerprints, Positions, RawValues, near_fingerprints_within,
-    raw_near_fingerprints_within,
-};
+use measure::{count_and_rounds, cpu_seconds, median};
+use pairs::{of_all_pairs_hamming, of_fingerprints, of_index};
+use uniform::{WITHIN, clustered, index};
 
 #[path = "../measure.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
 mod measure;
-
-const WITHIN: u32 = 3;
-
-/// The number of pairs, and a checksum of them that does not depend on their order.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct PairBuffer {
-    pairs: u64,
-    sum: u64,
-}
-
-impl PairBuffer {
-    fn add(&mut self, a: u64, b: u64) {
-        self.pairs += 1;
-        self.sum = self.sum.wrapping_add(Random(a.min(b) << 32 | a.max(b)).next());
-    }
-}
-
-/// Returns the result of the only thread.
-fn one(states: Vec<PairBuffer>) -> PairBuffer {
-    states.into_iter().next().unwrap_or_default()
-}
+#[path = "../pairs.rs"]
+mod pairs;
+#[path = "../uniform.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
+mod uniform;
 
 fn main() -> Result<()> {
     let (count, rounds) = count_and_rounds()?;
-    let mut random = Random(1);
-    let mut fingerprints: Vec<u64> = Vec::with_capacity(count);
-    while fingerprints.len() < count {
-        let copied = !fingerprints.is_empty() && random.below(10) < 3;
-        let next = if copied {
-            let earlier = fingerprints[random.below(fingerprints.len())];
-            random.flip(earlier, 6)
-        } else {
-            random.next()
-        };
-        fingerprints.push(next);
-    }
+    let fingerprints = clustered(count);
 
     let dir = tempfile::tempdir()?;
-    let index = Index::create(dir.path().join("join.twx"), Params::builder().u64_keys().simhash(3).build()?)?;
-    let mut writer = index.writer()?;
-    for (key, &fingerprint) in (0_u64..).zip(&fingerprints) {
-        writer.put(key, Fingerprint(fingerprint))?;
-    }
-    writer.commit()?;
-    drop(writer);
-    index.compact()?;
-    let snapshot = index.snapshot();
-    let resources = JoinResources { dir: dir.path(), memory: 8 << 30, threads: 1 };
+    let snapshot = index(&dir.path().join("join.twx"), &fingerprints)?.snapshot();
 
     let names = ["twindex, fingerprints", "twindex, index", "all-pairs-hamming"];
     let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); names.len()];
@@ -76,45 +38,9 @@ fn main() -> Result<()> {
         for (contestant, seconds) in seconds.iter_mut().enumerate() {
             let start = cpu_seconds();
             let now = match contestant {
-                0 => one(raw_near_fingerprints_within(
-                    RawValues::Held(black_box(&fingerprints)),
-                    None,
-                    WITHIN,
-                    resources,
-                    PairBuffer::default,
-                    |found: &mut PairBuffer, positions: &Positions<'_>| {
-                        positions.for_each(|a, b| {
-                            found.add(a.into(), b.into());
-                            Ok(())
-                        })
-                    },
-                )?),
-                // Keys are numbers from 0 in the order of ordinals, so they equal the positions of fingerprints.
-                1 => one(near_fingerprints_within(
-                    &snapshot,
-                    None,
-                    WITHIN,
-                    resources,
-                    PairBuffer::default,
-                    |found: &mut PairBuffer, meeting: &NearFingerprints<'_>| {
-                        meeting.for_each(|a, b| {
-                            found.add(a.ordinal.into(), b.ordinal.into());
-                            Ok(())
-                        })
-                    },
-                )?),
-                _ => {
-                    let mut joiner = all_pairs_hamming::ChunkedJoiner::<u32>::new(2);
-                    for &value in black_box(&fingerprints) {
-                        let chunks = [value as u32, (value >> 32) as u32];
-                        joiner.add(chunks).map_err(|error| anyhow::anyhow!("all-pairs-hamming: {error}"))?;
-                    }
-                    let mut found = PairBuffer::default();
-                    for (a, b, _) in joiner.similar_pairs(f64::from(WITHIN) / 64.0) {
-                        found.add(a as u64, b as u64);
-                    }
-                    found
-                }
+                0 => of_fingerprints(black_box(&fingerprints), dir.path(), 1)?,
+                1 => of_index(&snapshot, dir.path(), 1)?,
+                _ => of_all_pairs_hamming(black_box(&fingerprints))?,
             };
             seconds.push(cpu_seconds() - start);
             let expected = *found.get_or_insert(now);

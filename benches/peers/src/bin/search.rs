@@ -17,6 +17,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use measure::{count_and_rounds, cpu_seconds, median};
+use textbook::Textbook;
 use twindex::design::DesignChoice;
 use twindex::format::contents::Kind;
 use twindex::segment::{SearchOptions, SearchScratch, Segment};
@@ -24,50 +25,14 @@ use twindex::sys::RealVfs;
 use uniform::{WITHIN, forget, segment, uniform};
 
 #[path = "../measure.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
 mod measure;
+#[path = "../textbook.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
+mod textbook;
 #[path = "../uniform.rs"]
+#[allow(dead_code, reason = "other programs use the rest")]
 mod uniform;
-
-/// The textbook method: for each block of 16 bits, a table sorted by that block, and a directory of its buckets.
-struct Textbook {
-    tables: Vec<(Vec<u32>, Vec<u64>)>,
-}
-
-impl Textbook {
-    fn new(fingerprints: &[u64]) -> Self {
-        let tables = (0..4)
-            .map(|block| {
-                let mut rows: Vec<u64> =
-                    fingerprints.iter().map(|value| value.rotate_left(16 * block)).collect();
-                rows.sort_unstable();
-                let mut starts = vec![0_u32; (1 << 16) + 1];
-                for row in &rows {
-                    starts[(row >> 48) as usize + 1] += 1;
-                }
-                for bucket in 0..1 << 16 {
-                    starts[bucket + 1] += starts[bucket];
-                }
-                (starts, rows)
-            })
-            .collect();
-        Self { tables }
-    }
-
-    fn count(&self, query: u64) -> u64 {
-        let mut count = 0;
-        for (block, (starts, rows)) in (0_u32..).zip(&self.tables) {
-            let query = query.rotate_left(16 * block);
-            let bucket = (query >> 48) as usize;
-            for row in &rows[starts[bucket] as usize..starts[bucket + 1] as usize] {
-                let differ = row ^ query;
-                // A match that agrees in the block of an earlier table was already counted there.
-                let counted = (0..block).any(|earlier| differ >> (16 * earlier) & 0xFFFF == 0);
-                count += u64::from(differ.count_ones() <= WITHIN && !counted);
-            }
-        }
-        count
-    }
-}
 
 /// Returns the number of bytes per fingerprint that the tables take, without keys and postings.
 fn table_bytes(segment: &Segment) -> f64 {
@@ -140,7 +105,11 @@ fn main() -> Result<()> {
                 4 => {
                     queries.iter().map(|&query| mih.run(black_box(query), WITHIN as usize).len() as u64).sum()
                 }
-                _ => queries.iter().map(|&query| textbook.count(black_box(query))).sum(),
+                _ => {
+                    let mut hits = 0;
+                    queries.iter().for_each(|&query| textbook.within(black_box(query), |_| hits += 1));
+                    hits
+                }
             };
             seconds.push(cpu_seconds() - start);
             let expected = *found.get_or_insert(hits);

@@ -1,0 +1,77 @@
+//! The textbook method: for each block of 16 bits, a table sorted by that block, and a directory of its buckets.
+
+use crate::measure::Answers;
+use crate::uniform::WITHIN;
+
+/// A row: the fingerprint, rotated so that the block of its table is first, and its position.
+type Row = (u64, u32);
+
+pub struct Textbook {
+    tables: Vec<(Vec<u32>, Vec<Row>)>,
+}
+
+/// Returns the index of the bucket of a rotated fingerprint.
+fn bucket(rotated: u64) -> usize {
+    (rotated >> 48) as usize
+}
+
+/// Returns whether two fingerprints are near, and first agree in this block. `differ` has the bits in which they differ,
+/// rotated so that this block is first.
+fn is_first(differ: u64, block: u32) -> bool {
+    // A match that agrees in the block of an earlier table was already counted there.
+    differ.count_ones() <= WITHIN && !(0..block).any(|earlier| differ >> (16 * earlier) & 0xFFFF == 0)
+}
+
+impl Textbook {
+    pub fn new(fingerprints: &[u64]) -> Self {
+        let tables = (0..4)
+            .map(|block| {
+                let mut rows: Vec<Row> = (0..)
+                    .zip(fingerprints)
+                    .map(|(position, value)| (value.rotate_left(16 * block), position))
+                    .collect();
+                rows.sort_unstable();
+                let mut starts = vec![0_u32; (1 << 16) + 1];
+                for row in &rows {
+                    starts[bucket(row.0) + 1] += 1;
+                }
+                for bucket in 0..1 << 16 {
+                    starts[bucket + 1] += starts[bucket];
+                }
+                (starts, rows)
+            })
+            .collect();
+        Self { tables }
+    }
+
+    /// Calls `hit` with the position of each fingerprint within the radius.
+    pub fn within(&self, query: u64, mut hit: impl FnMut(u32)) {
+        for (block, (starts, rows)) in (0_u32..).zip(&self.tables) {
+            let query = query.rotate_left(16 * block);
+            let bucket = bucket(query);
+            for &(row, position) in &rows[starts[bucket] as usize..starts[bucket + 1] as usize] {
+                if is_first(row ^ query, block) {
+                    hit(position);
+                }
+            }
+        }
+    }
+
+    /// Finds all pairs in every `threads`-th bucket, beginning with bucket `thread`.
+    pub fn pairs(&self, thread: usize, threads: usize) -> Answers {
+        let mut found = Answers::default();
+        for (block, (starts, rows)) in (0_u32..).zip(&self.tables) {
+            for bucket in (thread..1 << 16).step_by(threads) {
+                let rows = &rows[starts[bucket] as usize..starts[bucket + 1] as usize];
+                for (at, &(a, of_a)) in rows.iter().enumerate() {
+                    for &(b, of_b) in &rows[at + 1..] {
+                        if is_first(a ^ b, block) {
+                            found.add(of_a.into(), of_b.into());
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+}
