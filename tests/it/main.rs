@@ -54,4 +54,5 @@ mod spec_numbers;
 mod store;
 mod syscalls;
 mod traces;
+mod upgrade;
 mod weights;

@@ -8,6 +8,7 @@ pub mod fuzzing;
 pub mod golden;
 pub mod itself;
 pub mod lead_byte;
+pub mod legacy;
 pub mod memory;
 pub mod model;
 pub mod near;
