@@ -21,6 +21,7 @@ mod golden_families;
 mod golden_files;
 mod golden_groups;
 mod golden_idf;
+mod golden_manifest;
 mod golden_rabin;
 mod golden_samples;
 mod golden_sketches;

@@ -66,3 +66,29 @@ fn upgrade_refuses_damage_and_other_files_and_writes_nothing() {
     says(&bench.refused("upgrade parts -o out"), &["parts", "an index of passages"]);
     assert_eq!(bench.names("."), ["damaged.seg", "parts"]);
 }
+
+/// The files of `tests/golden/format-1.0` that only this command reads.
+#[test]
+fn golden_index_of_passages_and_list_of_spans_are_read() {
+    let bench = Bench::new();
+    let passages = golden("format-1.0/passages");
+    bench.ok(&format!("passages verify {}", passages.display()));
+    bench.write(
+        "query.jsonl",
+        "{\"id\": \"q\", \"text\": \"the shop at the old mill: opening hours are from nine to five\"}\n",
+    );
+    let found = bench.ok(&format!("passages query {} query.jsonl", passages.display()));
+    assert!(found.contains("\tpage 2\t") && !found.contains("\tpage 3\t"), "{found}");
+
+    // The list is used to sketch the query, so that the sentence that all pages share does not count.
+    let weighted = golden("format-1.0/weighted");
+    let list = weighted.join("boilerplate");
+    bench.write(
+        "pages.jsonl",
+        "{\"id\": \"q\", \"text\": \"Home | About us | Contact the shop at the old mill: \
+        opening hours are from nine to five. text number 12 of page 5, words 144 \u{2192} \u{a9}12 even\"}\n",
+    );
+    let query = format!("query {} pages.jsonl --boilerplate {}", weighted.display(), list.display());
+    let found = bench.ok(&format!("{query} --verify signature --resembling 0.9"));
+    assert!(found.contains("page 24"), "{found}");
+}
