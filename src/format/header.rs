@@ -276,8 +276,8 @@ impl Header {
         Self::read_version(bytes, role, super::VERSION, role.incompatible_known())
     }
 
-    /// Like [`read`](Self::read), for a file of the format version `version`, of which the incompatible features `known` can
-    /// be read.
+    /// Like [`read`](Self::read), for a file of the format version `version`. Refuses incompatible features that are not in
+    /// `known`.
     pub(super) fn read_version(bytes: &[u8], role: Role, version: u16, known: u32) -> Result<Self, Refusal> {
         let header = Self::read_any(bytes).map_err(Refusal::Damaged)?;
         let damaged = |offset, expected: &str, found: String| {

@@ -223,7 +223,7 @@ impl Manifest {
             .ok()
             .and_then(|text| decode_params(text).ok())
             .ok_or_else(|| reader.fault(&format!("parameters of format {version}"), "others"))?;
-        // The digest of the parameters is that of their text, of which there is only one.
+        // The parameters have exactly one text, so their digest is the digest of the text.
         if xxh3_128(text) != header.params_digest.get() {
             return Err(reader.fault("the parameters of the digest in the header", "others"));
         }

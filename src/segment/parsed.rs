@@ -175,7 +175,7 @@ fn read_params(
         Some(version) => version.decode_params(text),
     };
     let params = params.map_err(|e| wrong("parameters", e.to_string()))?;
-    // The digest of the parameters is that of their text, of which there is only one.
+    // The parameters have exactly one text, so their digest is the digest of the text.
     if xxh3_128(text.as_bytes()) != digest {
         return Err(wrong("the parameters of the digest in the header", "others".into()));
     }

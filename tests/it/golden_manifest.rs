@@ -7,7 +7,7 @@
 //!
 //! - `weighted`: raw tokens, boilerplate left out (its list is the file `boilerplate`), an IDF table, weighted minima,
 //!   features of 12 bits, values; a segment and a log;
-//! - `hot`: 4300 fingerprints, of which 4200 agree in their first 14 bits, so that table 1 has a hot bucket;
+//! - `hot`: 4200 fingerprints that agree in their first 14 bits, and 100 others, so that table 1 has a hot bucket;
 //! - `presets`: an index of two documents for each preset;
 //! - `passages`: an index of passages with a deleted document, which the tests of the command read.
 

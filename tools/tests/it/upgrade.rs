@@ -58,7 +58,7 @@ fn upgrade_refuses_damage_and_other_files_and_writes_nothing() {
     bytes[1217] ^= 4;
     bench.write("damaged.seg", &bytes);
     let said = bench.refused("upgrade damaged.seg -o out");
-    says(&said, &["damaged.seg: damaged: ", " at offset ", "expected checksum ", ", found "]);
+    says(&said, &["damaged.seg: damaged: ", " at offset ", "expected page checksum ", ", found "]);
     let said = bench.refused(&format!("upgrade {} -o out", golden("sets.sketches").display()));
     says(&said, &["sets.sketches", "role 6 (Sketches)", "only indexes and segments"]);
     std::fs::create_dir(bench.path("parts")).unwrap();
