@@ -76,13 +76,13 @@ impl LegacyVersion {
                 }
                 (Self::One, "simhash", "none" | "occurrences" | "distinct")
                 | (Self::One, "minhash", "none" | "one-permutation-filled") => current.push_str(line),
-                (Self::One, "tokens" | "width" | "simhash" | "minhash", _) => return Err(wrong()),
                 (Self::Two, "tokens", value) if value.starts_with("words-symbols/") || value.starts_with("raw/") => {
                     return Err(wrong());
                 }
-                (Self::Two, "minhash", "darts") => return Err(wrong()),
                 (_, "tables", "blocks-4") => current.push_str("tables=blocks-4\ncodec=auto\n"),
-                (_, "tables", _) => return Err(wrong()),
+                (Self::One, "tokens" | "width" | "simhash" | "minhash", _)
+                | (Self::Two, "minhash", "darts")
+                | (_, "tables", _) => return Err(wrong()),
                 _ => current.push_str(line),
             }
         }

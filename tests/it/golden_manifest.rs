@@ -124,12 +124,14 @@ fn covers(name: &str, bytes: &[u8]) -> String {
     let version = header.version.get();
     let mut text = format!("version {version}, {}", format!("{role:?}").to_lowercase());
     if header.incompatible.get() != 0 {
-        text += &format!(", features {}", features(header.incompatible.get()).join(" "));
+        text.push_str(", features ");
+        text.push_str(&features(header.incompatible.get()).join(" "));
     }
     if role == Role::Segment && LegacyVersion::of(version).is_none() {
         let sections: BTreeSet<String> =
             segment(name).sections().iter().map(|s| format!("{} {}", s.kind.name(), s.codec)).collect();
-        text += &format!(", sections {}", Vec::from_iter(sections).join(", "));
+        text.push_str(", sections ");
+        text.push_str(&Vec::from_iter(sections).join(", "));
     }
     text
 }
