@@ -80,7 +80,10 @@ fn class(error: &Error) -> (&'static str, &'static str) {
         }
         Error::AlreadyExists { .. } => ("AlreadyExistsError", "open what is there, or choose another path"),
         Error::Locked { .. } => ("LockedError", "close the other writer, or try again when it is done"),
-        Error::Unsupported { .. } => ("UnsupportedError", "use a newer twindex, or build the index again"),
+        Error::Unsupported { .. } => (
+            "UnsupportedError",
+            "use a newer twindex; convert an index of an older format with `twindex upgrade`",
+        ),
         Error::ParamsMismatch { .. } => {
             ("ParamsMismatchError", "sketch with the index's parameters: index.params")
         }

@@ -22,6 +22,8 @@ pub use crate::error::Refusal;
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
 /// The advice in the error for a file that is newer than this build.
 const USE_NEWER: &str = "use a newer version";
+/// The advice in the error for a file of a version before 1.0.
+const CONVERT: &str = "convert it with `twindex upgrade`";
 /// Number of bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
 
@@ -132,6 +134,10 @@ pub enum Role {
 }
 
 impl Role {
+    /// All roles of this version.
+    pub const ALL: [Self; 6] =
+        [Self::Segment, Self::Manifest, Self::Current, Self::Log, Self::Idf, Self::Sketches];
+
     /// Returns the incompatible features that this version can read in a file of this role.
     #[must_use]
     pub fn incompatible_known(self) -> u32 {
@@ -234,17 +240,13 @@ impl Header {
         checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
     }
 
-    /// Reads the header of a file and checks it. The file must have the role `role`.
-    ///
-    /// Checks the magic and the checksum first: the version and the features are meaningful only if both match, and a
-    /// flipped bit must not be reported as a newer version.
+    /// Reads the header of a file of any version, and checks only its magic and its checksum. All versions have the same
+    /// fields at the same places, so that every version can tell damage from a file of another version.
     ///
     /// # Errors
-    /// A [`Refusal`] if the header is damaged or not supported by this version.
-    pub fn read(bytes: &[u8], role: Role) -> Result<Self, Refusal> {
-        let damaged = |offset, expected: &str, found: String| {
-            Err(Refusal::Damaged(Fault::new(offset, expected, found)))
-        };
+    /// A [`Fault`] if the header is damaged.
+    pub fn read_any(bytes: &[u8]) -> Result<Self, Fault> {
+        let damaged = |offset, expected: &str, found: String| Err(Fault::new(offset, expected, found));
         let Ok((header, _)) = Self::read_from_prefix(bytes) else {
             return damaged(0, "a header of 64 bytes", format!("{} bytes", bytes.len()));
         };
@@ -260,17 +262,34 @@ impl Header {
                 format!("{:08x}", header.checksum.get()),
             );
         }
+        Ok(header)
+    }
+
+    /// Reads the header of a file and checks it. The file must have the role `role`.
+    ///
+    /// Checks the magic and the checksum first: the version and the features are meaningful only if both match, and a
+    /// flipped bit must not be reported as a newer version.
+    ///
+    /// # Errors
+    /// A [`Refusal`] if the header is damaged or not supported by this version.
+    pub fn read(bytes: &[u8], role: Role) -> Result<Self, Refusal> {
+        Self::read_version(bytes, role, super::VERSION, role.incompatible_known())
+    }
+
+    /// Like [`read`](Self::read), for a file of the format version `version`. Refuses incompatible features that are not in
+    /// `known`.
+    pub(super) fn read_version(bytes: &[u8], role: Role, version: u16, known: u32) -> Result<Self, Refusal> {
+        let header = Self::read_any(bytes).map_err(Refusal::Damaged)?;
+        let damaged = |offset, expected: &str, found: String| {
+            Err(Refusal::Damaged(Fault::new(offset, expected, found)))
+        };
         let unsupported =
             |field, found: String, supported: String| Err(Refusal::Unsupported(field, found, supported));
         // guard: another version is refused
-        if header.version.get() != super::VERSION {
-            // Versions before this one were never declared final, so an index of such a version must be built again.
-            let older = header.version.get() < super::VERSION;
-            let advice = if older { "build the index again" } else { USE_NEWER };
-            let supported = format!("{}; {advice}", super::VERSION);
-            return unsupported("format version", header.version.to_string(), supported);
+        if header.version.get() != version {
+            let advice = if header.version.get() < version { CONVERT } else { USE_NEWER };
+            return unsupported("format version", header.version.to_string(), format!("{version}; {advice}"));
         }
-        let known = role.incompatible_known();
         // guard: unknown features are refused
         if header.incompatible.get() & !known != 0 {
             let found = format!("{:#x}", header.incompatible.get());

@@ -38,6 +38,7 @@ use super::sets::{SetVisitor, write_sets};
 use super::sorted::{RunMerge, SortedRun, RadixSorter};
 use super::spilled::{SliceSource, SpillColumn, SpilledParts, SpillBudget, ChunkedValues, pair};
 use super::file::SectionReader;
+use super::legacy::LegacySegment;
 use crate::design::Scheme;
 use crate::error::{Error, Result};
 use crate::extsort;
@@ -83,16 +84,72 @@ const COPIED: usize = 1 << 16;
 /// [`Error::Limit`] for more than 2^30 documents.
 pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: SpillBudget<'_>) -> Result<BuiltSegment> {
     let params = common_params(inputs)?;
-    let (merged, mut keys) = MergedInputs::new(inputs, budget)?;
+    let (merged, keys) = MergedInputs::new(inputs, budget)?;
     let salt = merged.salt(params)?;
-    let documents = merged.documents;
-    let mut out = begin(vfs, dir, salt, params)?;
-    keys.write(&mut out, documents)?;
-    drop(keys);
+    let mut out = merged.begin(keys, vfs, dir, salt, params)?;
     let mut distinct = 0;
     if let Some(simhash) = params.simhash {
-        distinct = write_fingerprints(&mut out, simhash, documents, budget, merged.fingerprints()?)?;
+        distinct = write_fingerprints(&mut out, simhash, merged.documents, budget, merged.fingerprints()?)?;
     }
+    merged.finish(out, salt, distinct, params)
+}
+
+/// Writes a segment of version 1 or 2 as a segment of the current version, without the documents `deleted`. The output is
+/// byte for byte the segment that [`build`](super::build::build) writes for the live records.
+///
+/// Takes O(n log n) time. Uses the memory budget plus a thousandth of the size of the file.
+///
+/// # Errors
+/// Same as [`merge`].
+pub fn convert(
+    legacy: &LegacySegment,
+    deleted: &RoaringBitmap,
+    vfs: &dyn Vfs,
+    dir: &Path,
+    budget: SpillBudget<'_>,
+) -> Result<BuiltSegment> {
+    let (segment, params) = (&legacy.segment, legacy.segment.params());
+    let (merged, keys) = MergedInputs::new(&[MergeInput { segment, deleted }], budget)?;
+    let fingerprint = |ordinal| legacy.fingerprint(ordinal);
+    let kept = segment.salt().wrapping_sub(legacy.params_digest);
+    let left_out = merged.sum_left_out(&merged.inputs[0], &fingerprint)?;
+    let salt = params.digest().wrapping_add(kept).wrapping_sub(left_out);
+    let mut out = merged.begin(keys, vfs, dir, salt, params)?;
+    let mut distinct = 0;
+    if let Some(simhash) = params.simhash {
+        let mut pairs = RadixSorter::new(budget, budget.share(4), 64);
+        merged.for_each_stripe(|_, stripe, map| {
+            for (ordinal, &new) in (stripe.start as u32..).zip(map) {
+                if new != LEFT_OUT && let Some(fingerprint) = fingerprint(ordinal)? {
+                    pairs.push(pair(fingerprint, new))?;
+                }
+            }
+            Ok(())
+        })?;
+        let pairs = pairs.finish()?.into_values();
+        distinct = write_fingerprints(&mut out, simhash, merged.documents, budget, pairs)?;
+    }
+    merged.finish(out, salt, distinct, params)
+}
+
+impl MergedInputs<'_, '_> {
+    /// Creates the file, and writes the parameters and the keys.
+    fn begin(
+        &self,
+        mut keys: MergedKeys<'_>,
+        vfs: &dyn Vfs,
+        dir: &Path,
+        salt: u128,
+        params: &Params,
+    ) -> Result<SegmentOutput> {
+        let mut out = begin(vfs, dir, salt, params)?;
+        keys.write(&mut out, self.documents)?;
+        Ok(out)
+    }
+
+    /// Writes all sections after those of the fingerprints.
+    fn finish(self, mut out: SegmentOutput, salt: u128, distinct: u64, params: &Params) -> Result<BuiltSegment> {
+        let (merged, documents, budget) = (&self, self.documents, self.budget);
     if let Some(minhash) = params.minhash {
         for band in 0..minhash.bands {
             let (rows, mut entries) = merged.band(band.into())?;
@@ -107,6 +164,7 @@ pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: Spill
     }
     merged.attached(&mut out, params)?;
     Ok(BuiltSegment::of(out.finish(documents, distinct)?, salt, documents))
+    }
 }
 
 /// Prepares a [`merge`] of the tables alone, for benchmarks. The returned function merges the tables and returns the total
@@ -638,21 +696,33 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     fn salt(&self, params: &Params) -> Result<u128> {
         let mut salt = params.digest();
         for input in &self.inputs {
-            salt = salt.wrapping_add(input.segment.salt()).wrapping_sub(params.digest());
-            let width = 4 * input.segment.band_count() + 16;
-            let max = (self.budget.share(8) / width).max(KEYS as usize);
-            let mut rest = input.left_out.iter().peekable();
-            while rest.peek().is_some() {
-                let some: Vec<u32> = rest.by_ref().take(max).collect();
-                salt = salt.wrapping_sub(sum_of(input.segment, &some)?);
-            }
+            let segment = input.segment;
+            salt = salt.wrapping_add(segment.salt()).wrapping_sub(params.digest());
+            let fingerprint =
+                |ordinal| segment.rank(ordinal)?.map(|rank| segment.fingerprint(rank)).transpose();
+            salt = salt.wrapping_sub(self.sum_left_out(input, &fingerprint)?);
         }
         Ok(salt)
     }
+
+    /// Returns the sum of the record hashes of the documents that the output omits.
+    fn sum_left_out(&self, input: &MergeSource<'_, '_>, fingerprint: &FingerprintOf<'_>) -> Result<u128> {
+        let width = 4 * input.segment.band_count() + 16;
+        let max = (self.budget.share(8) / width).max(KEYS as usize);
+        let (mut sum, mut rest) = (0_u128, input.left_out.iter().peekable());
+        while rest.peek().is_some() {
+            let some: Vec<u32> = rest.by_ref().take(max).collect();
+            sum = sum.wrapping_add(sum_of(input.segment, &some, fingerprint)?);
+        }
+        Ok(sum)
+    }
 }
 
+/// A function that returns the fingerprint of the document with an ordinal; `None` for a document without one.
+type FingerprintOf<'a> = dyn Fn(u32) -> Result<Option<u64>> + 'a;
+
 /// Returns the sum of the record hashes of the documents with these ascending ordinals.
-fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
+fn sum_of(segment: &Segment, ordinals: &[u32], fingerprint: &FingerprintOf<'_>) -> Result<u128> {
     let bands = segment.band_count();
     let mut band_keys = vec![0; ordinals.len() * bands];
     let mut sketched = vec![false; ordinals.len()];
@@ -667,10 +737,10 @@ fn sum_of(segment: &Segment, ordinals: &[u32]) -> Result<u128> {
     }
     let (mut sum, mut scratch) = (0_u128, Vec::new());
     for (row, &ordinal) in ordinals.iter().enumerate() {
-        let rank = segment.rank(ordinal)?;
-        let sketch = if rank.is_some() || sketched[row] {
+        let fingerprint = fingerprint(ordinal)?;
+        let sketch = if fingerprint.is_some() || sketched[row] {
             Some(RecordSketch {
-                fingerprint: rank.map(|rank| segment.fingerprint(rank)).transpose()?,
+                fingerprint,
                 bands: &band_keys[row * bands..(row + 1) * bands],
                 signature: segment.signature(ordinal)?,
                 samples: segment.sample_bytes(ordinal)?,

@@ -121,11 +121,21 @@ impl Segment {
     }
 
     fn open_file(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
-        let parsed = ParsedSegment::read(file, path, access)?;
+        let parsed = ParsedSegment::read(file, path, access, None)?;
+        let fingerprints = |entries: &mut Entries<'_>| entries.fingerprints().map(|found| (found, ()));
+        Self::of_parsed(parsed, fingerprints).map(|(segment, ())| segment)
+    }
+
+    /// Runs step 6. `fingerprints` takes the entries of the sections of fingerprints, from `ranks` to `postings`, and may
+    /// return more data about them.
+    pub(super) fn of_parsed<T>(
+        parsed: ParsedSegment,
+        fingerprints: impl FnOnce(&mut Entries<'_>) -> Result<(Option<Fingerprints>, T)>,
+    ) -> Result<(Self, T)> {
         // The first section, the parameters, has already been read.
         let mut entries = Entries { parsed: &parsed, next: 1 };
         let keys = entries.keys()?;
-        let fingerprints = entries.fingerprints()?;
+        let (fingerprints, more) = fingerprints(&mut entries)?;
         let bands = entries.bands()?;
         let signatures = entries.signatures()?;
         let samples = entries.samples()?;
@@ -136,7 +146,7 @@ impl Segment {
         entries.take(Kind::Checksums, 0, 1, None)?;
         entries.finish()?;
         let ParsedSegment { file, params, salt, digest, documents, .. } = parsed;
-        Ok(Self {
+        let segment = Self {
             file,
             params,
             salt,
@@ -156,7 +166,8 @@ impl Segment {
             priorities: OnceLock::new(),
             priority_reads: AtomicU64::new(0),
             ordered: Mutex::new(HeldOrders::default()),
-        })
+        };
+        Ok((segment, more))
     }
 
     /// Returns the total size in bytes of the pages whose checksums have been compared since the segment was opened.
@@ -272,8 +283,8 @@ impl Segment {
 }
 
 /// Step 6: takes the entries of the table of contents one by one, and checks that they are in the required order.
-struct Entries<'a> {
-    parsed: &'a ParsedSegment,
+pub(super) struct Entries<'a> {
+    pub(super) parsed: &'a ParsedSegment,
     /// The index of the next entry.
     next: usize,
 }
@@ -281,7 +292,7 @@ struct Entries<'a> {
 impl Entries<'_> {
     /// Takes the next entry and returns its section. Fails unless the entry has this kind, index, codec and number of rows.
     /// `None` accepts any number of rows.
-    fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
+    pub(super) fn take(&mut self, kind: Kind, index: u16, codec: u16, rows: Option<u64>) -> Result<Section> {
         let entry = self.next;
         let expected = || {
             let rows = rows.map_or(String::new(), |rows| format!(", {rows} rows"));
@@ -298,6 +309,11 @@ impl Entries<'_> {
         Ok(section)
     }
 
+    /// Returns the codec of the next entry; `None` if there is none.
+    pub(super) fn next_codec(&self) -> Option<u16> {
+        self.parsed.file.sections().get(self.next).map(|section| section.codec)
+    }
+
     /// Fails if entries remain.
     fn finish(self) -> Result<()> {
         match self.parsed.file.sections().get(self.next) {
@@ -312,7 +328,7 @@ impl Entries<'_> {
         self.parsed.file.corrupt_at(section, fault)
     }
 
-    fn check_length(&self, section: &Section, length: u64) -> Result<()> {
+    pub(super) fn check_length(&self, section: &Section, length: u64) -> Result<()> {
         if section.length == length {
             return Ok(());
         }
@@ -344,13 +360,12 @@ impl Entries<'_> {
     }
 
     fn fingerprints(&mut self) -> Result<Option<Fingerprints>> {
-        let ParsedSegment { file, params, documents, distinct, .. } = self.parsed;
-        let (documents, distinct) = (*documents, *distinct);
+        let ParsedSegment { file, params, distinct, .. } = self.parsed;
+        let distinct = *distinct;
         if params.simhash.is_none() {
             return Ok(None);
         }
-        let ranks = self.take(Kind::Ranks, 0, ranks::CODEC, Some(documents))?;
-        self.check_length(&ranks, documents * ranks::RANK_BYTES)?;
+        let ranks = self.ranks()?;
         let named = self.take(Kind::Design, 0, design::CODEC, None)?;
         self.check_length(&named, named.rows.min(design::NAME_BYTES_MAX))?;
         let name = design::decode(file.read(&named, 0..named.length)?);
@@ -370,12 +385,25 @@ impl Entries<'_> {
             self.take(codec.kind(), index, codec.number(), Some(distinct))?;
             all.push(OpenTable::open(file, &design, entry, codec, hot)?);
         }
+        let postings = self.postings()?;
+        let tables = OpenTables::new(design, all, distinct);
+        Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
+    }
+
+    pub(super) fn ranks(&mut self) -> Result<Section> {
+        let documents = self.parsed.documents;
+        let ranks = self.take(Kind::Ranks, 0, ranks::CODEC, Some(documents))?;
+        self.check_length(&ranks, documents * ranks::RANK_BYTES)?;
+        Ok(ranks)
+    }
+
+    pub(super) fn postings(&mut self) -> Result<Section> {
+        let distinct = self.parsed.distinct;
         let postings = self.take(Kind::Postings, 0, postings::CODEC, Some(distinct))?;
         if postings.length < distinct * 4 || postings.length % 4 != 0 {
             self.check_length(&postings, distinct * 4)?;
         }
-        let tables = OpenTables::new(design, all, distinct);
-        Ok(Some(Fingerprints { distinct, ranks, tables, postings }))
+        Ok(postings)
     }
 
     /// Returns the codec of table `index`, numbered from 1, as specified in the table of contents. `before` has the tables

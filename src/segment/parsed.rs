@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use xxhash_rust::xxh3::xxh3_128;
 use zerocopy::little_endian::U32;
 
 use super::file::SegmentFile;
@@ -14,6 +15,7 @@ use crate::format::checksum::{PAGE, checksum};
 use crate::format::contents::{self, ENTRY_BYTES, Kind, Section};
 use crate::format::footer::{FOOTER_BYTES, Footer};
 use crate::format::header::{FEATURE_PACKED, HEADER_BYTES, Header, Role};
+use crate::format::legacy::LegacyVersion;
 use crate::format::manifest::PARAMS_BYTES_MAX;
 use crate::format::wire::{self, Fault};
 use crate::params::Params;
@@ -28,6 +30,8 @@ pub(super) struct ParsedSegment {
     pub(super) params: Params,
     pub(super) salt: u128,
     pub(super) digest: u128,
+    /// The digest of the text of the parameters, as in the header.
+    pub(super) params_digest: u128,
     pub(super) documents: u64,
     pub(super) distinct: u64,
     /// The codec of the band sections.
@@ -37,8 +41,14 @@ pub(super) struct ParsedSegment {
 }
 
 impl ParsedSegment {
-    /// Runs steps 1 to 5 of [`open`](super::open).
-    pub(super) fn read(file: Box<dyn ReadFile>, path: &Path, access: Access) -> Result<Self> {
+    /// Runs steps 1 to 5 of [`open`](super::open). The file must be of the current version, or of the version `legacy` if
+    /// that is given.
+    pub(super) fn read(
+        file: Box<dyn ReadFile>,
+        path: &Path,
+        access: Access,
+        legacy: Option<LegacyVersion>,
+    ) -> Result<Self> {
         let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
         let fault = |section, base: u64, fault: Fault| corrupt(path, section, base, fault);
         let min = (HEADER_BYTES + FOOTER_BYTES) as u64;
@@ -54,8 +64,11 @@ impl ParsedSegment {
         };
 
         let header = read(0, HEADER_BYTES as u64)?;
-        let header =
-            Header::read(&header, Role::Segment).map_err(|refusal| refused(path, "header", refusal))?;
+        let header = match legacy {
+            None => Header::read(&header, Role::Segment),
+            Some(version) => version.read_header(&header, Role::Segment),
+        };
+        let header = header.map_err(|refusal| refused(path, "header", refusal))?;
         let salt = header.salt.get();
 
         let footer_offset = length - FOOTER_BYTES as u64;
@@ -95,7 +108,8 @@ impl ParsedSegment {
         let bytes = View::new(file, map_length, access).map_err(|e| Error::io("map", path, e))?;
         let digest = output::digest(&header, &page_checksums, &contents, &footer);
         let file = SegmentFile::new(path, bytes, PageChecks::new(salt, columns, sums.offset), sections);
-        let params = read_params(&file, header.params_digest.get(), contents_offset)?;
+        let params_digest = header.params_digest.get();
+        let params = read_params(&file, params_digest, contents_offset, legacy)?;
         header.check_features(&params).map_err(|e| corrupt(path, "header", 0, e))?;
         let (documents, distinct) = (footer.documents.get(), footer.distinct.get());
         if documents > DOCUMENTS_MAX || distinct > documents || (params.simhash.is_none() && distinct > 0) {
@@ -106,7 +120,7 @@ impl ParsedSegment {
         }
         let is_packed = header.incompatible.get() & FEATURE_PACKED != 0;
         let band_codec = if is_packed { bands::CODEC_PACKED } else { bands::CODEC_BYTES };
-        Ok(Self { file, params, salt, digest, documents, distinct, band_codec, contents_offset })
+        Ok(Self { file, params, salt, digest, params_digest, documents, distinct, band_codec, contents_offset })
     }
 
     /// Returns the error for entry `entry` of the table of contents, counted from 0.
@@ -133,7 +147,12 @@ fn page_column<'a>(bytes: &'a [u8], sums: &Section) -> std::result::Result<&'a [
 }
 
 /// Reads the parameters. They must be the first section.
-fn read_params(file: &SegmentFile, digest: u128, contents_offset: u64) -> Result<Params> {
+fn read_params(
+    file: &SegmentFile,
+    digest: u128,
+    contents_offset: u64,
+    legacy: Option<LegacyVersion>,
+) -> Result<Params> {
     let section = file.sections()[0];
     let wrong = |expected: &str, found: String| file.corrupt_at(&section, Fault::new(0, expected, found));
     if section.kind != Kind::Params
@@ -151,8 +170,13 @@ fn read_params(file: &SegmentFile, digest: u128, contents_offset: u64) -> Result
     }
     let text = file.read(&section, 0..section.length)?;
     let text = std::str::from_utf8(text).map_err(|e| wrong("UTF-8 text", e.to_string()))?;
-    let params = Params::decode(text).map_err(|e| wrong("parameters", e.to_string()))?;
-    if params.digest() != digest {
+    let params = match legacy {
+        None => Params::decode(text),
+        Some(version) => version.decode_params(text),
+    };
+    let params = params.map_err(|e| wrong("parameters", e.to_string()))?;
+    // The parameters have exactly one text, so their digest is the digest of the text.
+    if xxh3_128(text.as_bytes()) != digest {
         return Err(wrong("the parameters of the digest in the header", "others".into()));
     }
     Ok(params)

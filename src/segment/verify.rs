@@ -406,14 +406,57 @@ impl Segment {
     }
 
     fn verify_salt(&self) -> Result<()> {
-        let mut salt = self.params().digest();
+        let fingerprint = |ordinal| self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose();
+        self.check_salt(self.params().digest(), STRIPE_BYTES, fingerprint)
+    }
+
+    /// Checks every page, and everything that a copy of the segment takes over: keys, bands, samples, attached data, and the
+    /// salt. Uses `memory` bytes, and a few bits for each document.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for the first problem; [`Error::Io`].
+    pub(crate) fn check(&self, memory: usize) -> Result<()> {
+        let fingerprint = |ordinal| self.rank(ordinal)?.map(|rank| self.fingerprint(rank)).transpose();
+        self.check_content(self.params().digest(), memory, fingerprint)
+    }
+
+    /// Checks everything that a copy of the segment takes over, in bounded memory: the pages, keys, bands, samples and
+    /// attached data, and that the salt is the sum of `params_digest`, the digest of the parameters' text in this file, and
+    /// the hashes of the records. `fingerprint` returns the fingerprint of a document; `None` without a sketch. Uses
+    /// `memory` bytes, and a few bits for each document.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for the first problem; [`Error::Io`].
+    pub(super) fn check_content(
+        &self,
+        params_digest: u128,
+        memory: usize,
+        fingerprint: impl Fn(u32) -> Result<Option<u64>>,
+    ) -> Result<()> {
+        self.check_pages()?;
+        for step in [Self::verify_keys, Self::verify_bands, Self::verify_samples, Self::verify_attached] {
+            step(self)?;
+        }
+        self.check_salt(params_digest, memory, fingerprint)?;
+        self.check_map()
+    }
+
+    /// Compares the salt with the sum of `params_digest` and the hashes of the records. Uses about `memory` bytes for the band
+    /// keys of as many documents as fit, and reads all bands once for each such stripe of documents.
+    fn check_salt(
+        &self,
+        params_digest: u128,
+        memory: usize,
+        fingerprint: impl Fn(u32) -> Result<Option<u64>>,
+    ) -> Result<()> {
+        let mut salt = params_digest;
         let bands = self.bands.len();
         let mut scratch = Vec::new();
         let mut failed = None;
         let mut stripe: Vec<u32> = Vec::new();
         let mut sketched: Vec<bool> = Vec::new();
         let mut start = 0;
-        let documents = (STRIPE_BYTES / (4 * bands.max(1))) as u64;
+        let documents = (memory / (4 * bands.max(1))).max(1) as u64;
         // Reads the band keys of a stripe of documents. Each call reads all bands once.
         let fill = |start: u64, stripe: &mut Vec<u32>, sketched: &mut Vec<bool>| -> Result<()> {
             let end = self.documents().min(start + documents);
@@ -445,12 +488,11 @@ impl Segment {
                     fill(start, &mut stripe, &mut sketched)?;
                 }
                 let row = (u64::from(ordinal) - start) as usize;
-                let rank = self.rank(ordinal)?;
-                let kept = rank.is_some() || sketched[row];
+                let fingerprint = fingerprint(ordinal)?;
+                let kept = fingerprint.is_some() || sketched[row];
                 let samples = self.sample_bytes(ordinal)?;
                 self.verify_samples_of(ordinal, kept, &samples)?;
                 let sketch = if kept {
-                    let fingerprint = rank.map(|rank| self.fingerprint(rank)).transpose()?;
                     let bands = &stripe[row * bands..(row + 1) * bands];
                     let signature = self.signature(ordinal)?;
                     Some(RecordSketch { fingerprint, bands, signature, samples })

@@ -47,7 +47,7 @@ pub struct MergedShards {
     pub conflicts: u64,
 }
 
-fn entry_of(number: u64, built: &BuiltSegment) -> SegmentEntry {
+pub(super) fn entry_of(number: u64, built: &BuiltSegment) -> SegmentEntry {
     SegmentEntry {
         number,
         length: built.length,

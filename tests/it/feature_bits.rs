@@ -38,7 +38,7 @@ fn unknown_version_or_feature_is_refused_with_advice() {
     };
     assert_eq!(
         with(|header| header.version.set(1)),
-        refused("format version", "1", "3; build the index again")
+        refused("format version", "1", "3; convert it with `twindex upgrade`")
     );
     assert_eq!(
         with(|header| header.version.set(4)),
@@ -48,10 +48,44 @@ fn unknown_version_or_feature_is_refused_with_advice() {
         with(|header| header.incompatible.set(0x1000)),
         refused("incompatible feature set", "0x1000", "0xff6; use a newer version")
     );
-    assert_eq!(
-        with(|header| header.fingerprint_bits = 128),
-        refused("fingerprint width", "128", "64; use a newer version")
-    );
+    // Other widths, 128 and 256 bits, which does not fit into the byte and is written as 0.
+    for (bits, change) in [
+        ("128", (|header| header.fingerprint_bits = 128) as fn(&mut Header)),
+        ("0", |header| {
+            header.fingerprint_bits = 0;
+        }),
+    ] {
+        assert_eq!(with(change), refused("fingerprint width", bits, "64; use a newer version"));
+    }
+}
+
+/// Every bit of `compatible` is ignored in every role; every unknown bit of `incompatible` is refused, also a bit that only
+/// files of other roles have.
+#[test]
+fn compatible_bits_are_ignored_and_unknown_incompatible_bits_refused_in_every_role() {
+    use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};
+    for role in Role::ALL {
+        let sealed = |mut header: Header| {
+            let sum = twindex::format::checksum::checksum(1, 0, &header.as_bytes()[..HEADER_BYTES - 4]);
+            header.checksum.set(sum);
+            Header::read(header.as_bytes(), role)
+        };
+        let mut header = Header::new(role, 1, 2);
+        header.compatible.set(u32::MAX);
+        assert_eq!(sealed(header).unwrap().compatible.get(), u32::MAX, "{role:?}");
+        for bit in (0..32).map(|bit| 1_u32 << bit) {
+            let mut header = Header::new(role, 1, 2);
+            header.incompatible.set(bit);
+            let read = sealed(header);
+            if role.incompatible_known() & bit != 0 {
+                assert!(read.is_ok(), "{role:?}, bit {bit:#x}");
+            } else {
+                let is_named = matches!(&read, Err(Refusal::Unsupported("incompatible feature set", found, _))
+                    if *found == format!("{bit:#x}"));
+                assert!(is_named, "{role:?}, bit {bit:#x}: {read:?}");
+            }
+        }
+    }
 }
 
 /// The version and the features in a header are used only after the checksum of the header was verified.

@@ -1203,7 +1203,7 @@ fn files_of_formats_1_and_2_are_refused_as_older() {
             panic!("not refused as unsupported");
         };
         assert_eq!((field, found), ("format version", version.to_string()));
-        assert_eq!(supported, "3; build the index again");
+        assert_eq!(supported, "3; convert it with `twindex upgrade`");
 
         // The version is checked before everything else, whichever file of the index is replaced.
         for name in ["CURRENT", "MANIFEST-000003", "000001.seg"] {
@@ -1217,7 +1217,7 @@ fn files_of_formats_1_and_2_are_refused_as_older() {
             let error = Index::open(&index).expect_err(name);
             assert!(matches!(error, Error::Unsupported { .. }), "{name}: {error}");
             let said = format!(
-                "format version is {version}, this version of twindex reads 3; build the index again"
+                "format version is {version}, this version of twindex reads 3; convert it with `twindex upgrade`"
             );
             assert!(error.to_string().ends_with(&said), "{name}: {error}");
         }

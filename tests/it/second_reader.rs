@@ -32,7 +32,7 @@ fn script(paths: &[&Path]) -> Option<Output> {
     output.ok()
 }
 
-fn read(path: &Path) -> Option<String> {
+pub(crate) fn read(path: &Path) -> Option<String> {
     let output = script(&[path])?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(String::from_utf8(output.stdout).unwrap())
@@ -63,7 +63,7 @@ fn or_none<T: ToString>(value: Option<T>) -> String {
 }
 
 /// For each key, whether the last document put was marked as a duplicate, and its set.
-type LastPut = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
+pub(crate) type LastPut = BTreeMap<KeyBuf, (bool, Vec<u64>)>;
 
 fn shown_set(set: &[u64]) -> String {
     let shown: Vec<String> = set.iter().map(|hash| format!("{hash:016x}")).collect();
@@ -72,7 +72,7 @@ fn shown_set(set: &[u64]) -> String {
 
 /// Returns the expected output of the script for an index. `came` has the marks and sets, which a snapshot does not
 /// return.
-fn described(snapshot: &Snapshot, came: &LastPut) -> String {
+pub(crate) fn described(snapshot: &Snapshot, came: &LastPut) -> String {
     let mut text = format!("commit {}\nnow {}\n", snapshot.generation(), or_none(snapshot.now()));
     writeln!(text, "payload {}", snapshot.payload().map_or("-".into(), hex)).unwrap();
     let mut keys: Vec<KeyBuf> = Vec::new();

@@ -54,7 +54,7 @@ fn part(heading: &str) -> impl Iterator<Item = &'static str> {
 }
 
 /// Returns the rows of the first table below a heading. Cells are trimmed, and backquotes are removed.
-fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
+pub(crate) fn rows(heading: &str, columns: &[&str]) -> Vec<Vec<String>> {
     let cells = |line: &str| -> Vec<String> {
         line.trim().trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect()
     };

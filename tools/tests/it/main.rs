@@ -48,6 +48,7 @@ mod study;
 mod support;
 mod tables;
 mod text_options;
+mod upgrade;
 mod urls;
 mod verbs;
 mod walk;

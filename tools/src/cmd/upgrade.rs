@@ -1,0 +1,134 @@
+//! `twindex upgrade`: writes an index of any version of the format as a new index of the current one.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use twindex::sys::{RealVfs, Vfs};
+use twindex::{FormatVersion, format_version, upgrade};
+
+use crate::options::{Output, ResourceArgs};
+use crate::report::{self, Stopwatch, counted};
+
+/// Options of `upgrade`.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  twindex upgrade --check pages.twx\n  twindex upgrade pages.twx -o pages-new.twx\n\n\
+    Reads every version of the file format and writes the documents of INPUT to a new index OUT. Changes nothing in INPUT, \
+    and can be killed at any time: OUT gets its name when it is complete and on disk. A run that was killed can leave a \
+    directory .twindex-tmp-* beside OUT, which can be removed; then run the command again.\n\n\
+    Exit code of --check: 0 if INPUT has the current version, 1 if it must be upgraded."
+)]
+pub(crate) struct UpgradeArgs {
+    /// Directory of the index, or a single segment file
+    input: PathBuf,
+    /// Directory of the new index; must be empty or not exist
+    #[arg(long, short, value_name = "OUT", required_unless_present = "check", conflicts_with = "check")]
+    out: Option<PathBuf>,
+    /// Print the version of INPUT and whether an upgrade is needed; write nothing
+    #[arg(long)]
+    check: bool,
+    #[command(flatten)]
+    work: ResourceArgs,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// Fields of `--json` with `--check`.
+#[derive(Serialize)]
+struct CheckReport {
+    version: u16,
+    current: bool,
+}
+
+/// Fields of `--json`.
+#[derive(Serialize)]
+struct UpgradeReport {
+    version: u16,
+    current: bool,
+    /// The kinds of data that the old version could not have.
+    absent: Option<&'static str>,
+    documents: u64,
+    segments: u64,
+    cpu_seconds: f64,
+    seconds: f64,
+    peak_rss_bytes: u64,
+}
+
+impl UpgradeArgs {
+    pub(crate) fn run(self) -> anyhow::Result<ExitCode> {
+        if self.input.join("PASSAGES").exists() {
+            anyhow::bail!(
+                "{}: an index of passages, whose format has had one version only",
+                self.input.display()
+            );
+        }
+        match &self.out {
+            None => self.check(),
+            Some(out) => self.upgrade(out),
+        }
+    }
+
+    fn check(&self) -> anyhow::Result<ExitCode> {
+        let version = format_version(&RealVfs, &self.input)?;
+        if self.output.json {
+            report::print_json(&CheckReport { version: version.number, current: version.is_current })?;
+        } else {
+            let advice = if version.is_current {
+                "current, no upgrade is needed".to_owned()
+            } else {
+                format!("twindex upgrade {} -o OUT", self.input.display())
+            };
+            report::print_lines(&[format!("{}: {}: {advice}", self.input.display(), named(version))])?;
+        }
+        Ok(if version.is_current { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn upgrade(&self, out: &Path) -> anyhow::Result<ExitCode> {
+        self.work.apply()?;
+        let watch = Stopwatch::start();
+        let vfs: Arc<dyn Vfs> = Arc::new(RealVfs);
+        let upgraded = upgrade(&vfs, &self.input, out, self.work.memory)?;
+        let report = UpgradeReport {
+            version: upgraded.from.number,
+            current: upgraded.from.is_current,
+            absent: upgraded.from.absent,
+            documents: upgraded.documents,
+            segments: upgraded.segments,
+            cpu_seconds: watch.cpu_seconds(),
+            seconds: watch.seconds(),
+            peak_rss_bytes: report::peak_rss_bytes(),
+        };
+        if self.output.json {
+            report::print_json(&report)?;
+        } else if !self.output.quiet {
+            let mut lines = vec![format!(
+                "{}: {} of {} ({}), {:.1} s",
+                out.display(),
+                counted(report.documents, "document"),
+                self.input.display(),
+                named(upgraded.from),
+                report.seconds
+            )];
+            match report.absent {
+                Some(absent) => {
+                    lines.push(format!("version {} had no {absent}: there are none", report.version))
+                }
+                None => lines.push(format!(
+                    "{} was of the current version already: {} is a fresh copy",
+                    self.input.display(),
+                    out.display()
+                )),
+            }
+            report::print_lines(&lines)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Returns the name of a version: 1.0 is the format with the number 3.
+fn named(version: FormatVersion) -> String {
+    if version.is_current { "format 1.0".to_owned() } else { format!("format version {}", version.number) }
+}
