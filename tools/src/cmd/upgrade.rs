@@ -114,7 +114,7 @@ impl UpgradeArgs {
             )];
             match report.absent {
                 Some(absent) => {
-                    lines.push(format!("version {} had no {absent}: there are none", report.version))
+                    lines.push(format!("version {} had no {absent}: there are none", report.version));
                 }
                 None => lines.push(format!(
                     "{} was of the current version already: {} is a fresh copy",
