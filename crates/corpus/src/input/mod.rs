@@ -36,6 +36,7 @@ mod columns;
 mod content;
 mod cuts;
 mod deciding;
+mod decoded;
 mod dialect;
 mod features;
 mod fields;
@@ -44,6 +45,7 @@ mod folder;
 mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
+mod glob;
 mod headers;
 #[cfg(feature = "html")]
 mod html;
