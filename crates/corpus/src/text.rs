@@ -61,7 +61,7 @@ pub enum StopList {
         /// The name of the list in messages.
         name: &'static str,
         /// The entries of the list.
-        words: &'static [&'static str],
+        words: Vec<&'static str>,
     },
     /// A UTF-8 file of stop words, one per line.
     File(PathBuf),

@@ -12,26 +12,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Once};
 use std::time::SystemTime;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Float16Type, Float32Type, Float64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
-};
-use arrow_array::{Array, RecordBatch};
-use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
-use parquet::basic::Type as PhysicalType;
-use parquet::file::metadata::{ParquetMetaData, SortingColumn};
-use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, SortingColumn};
+use parquet::schema::types::{Type, TypePtr};
 
+use super::decoded::{ColumnType, DecodedColumn};
 use super::fields::{self, Ids, push_key, push_text};
 use super::fingerprint;
-use super::leaves::{
-    TypeTest, Leaf, Table, bytes, digits, is_key, is_text, is_text_or_number, number_or_bytes,
-};
+use super::leaves::{Table, TypeTest};
 use super::thrift::{self, Checked};
 use super::{AttachedFields, DecidingValues, FieldNumber, OwnAttached, Place, Problem, open};
 
@@ -126,11 +113,11 @@ pub(super) fn guarded<T>(what: impl FnOnce() -> Result<T, String>) -> Result<T, 
 /// The rows of one file.
 pub(super) struct ParquetRows {
     path: Arc<Path>,
-    reader: ParquetRecordBatchReader,
+    batches: Batches,
     places: ColumnPlaces,
     fields: fields::Fields,
-    /// The rows decoded last, and the number of them that were already returned.
-    batch: Option<(RecordBatch, usize)>,
+    /// The number of the rows decoded last that were already returned.
+    at: usize,
     /// Total number of rows returned so far.
     taken: u64,
     in_all: u64,
@@ -141,12 +128,53 @@ pub(super) struct ParquetRows {
     row_bytes_max: usize,
 }
 
-/// The decoded columns of the key, the text and other fields.
+/// Decodes the rows of a file, some at a time.
+struct Batches {
+    file: Arc<Checked>,
+    metadata: ParquetMetaData,
+    columns: Vec<DecodedColumn>,
+    /// Maximum number of rows decoded at a time.
+    at_once: usize,
+    /// The number of row groups that were begun, and the number of rows left in the last of them.
+    groups: usize,
+    left: usize,
+    /// The number of rows decoded last.
+    rows: usize,
+}
+
+impl Batches {
+    /// Decodes the next rows. Returns whether there are any.
+    ///
+    /// # Errors
+    ///
+    /// The file is damaged.
+    fn next(&mut self) -> Result<bool, String> {
+        while self.left == 0 {
+            let Some(group) = self.metadata.row_groups().get(self.groups) else { return Ok(false) };
+            self.left = usize::try_from(group.num_rows()).map_err(|_| "a row group of fewer than no rows")?;
+            for column in &mut self.columns {
+                column.begin(&self.file, group)?;
+            }
+            self.groups += 1;
+        }
+        self.rows = self.left.min(self.at_once);
+        self.left -= self.rows;
+        for column in &mut self.columns {
+            column.decode(self.rows)?;
+            if self.left == 0 {
+                column.end()?;
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// The decoded columns of the key, the text and other fields, as indices among the decoded columns.
 #[derive(Clone, Debug)]
 struct ColumnPlaces {
     /// Empty if keys are created from row numbers.
-    key: Vec<Leaf>,
-    text: Vec<Leaf>,
+    key: Vec<usize>,
+    text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
     number: Option<usize>,
@@ -174,17 +202,17 @@ impl ParquetRows {
         let file = fs::File::open(path).map_err(|error| open::cannot(path, "open", &error))?;
         let stamp = Stamp::of(&file).map_err(|error| open::cannot(path, "read the size", &error))?;
         let bytes = stamp.bytes;
-        let OpenFile { reader, columns, rows, places, text } =
+        let OpenFile { batches, columns, rows, places, text } =
             guarded(|| begin(file, fields, row_bytes_max))
                 .map_err(|reason| problem(format!("cannot read Parquet: {reason}")))?;
         let file = ParquetFile { path: Arc::clone(&name), columns, stamp, text };
         let consumed = Arc::clone(consumed);
         let rows = Self {
             path: name,
-            reader,
+            batches,
             places,
             fields: fields.clone(),
-            batch: None,
+            at: 0,
             taken: 0,
             in_all: rows,
             bytes,
@@ -207,27 +235,25 @@ impl ParquetRows {
     /// The file cannot be read further.
     pub(super) fn next(&mut self) -> Result<Option<NumberedRow>, Problem> {
         loop {
-            if let Some((batch, at)) = &mut self.batch
-                && *at < batch.num_rows()
-            {
-                let line = line(batch, &self.places, *at, self.taken, self.row_bytes_max, &self.fields);
-                *at += 1;
+            if self.at < self.batches.rows {
+                let columns = &self.batches.columns;
+                let line = line(columns, &self.places, self.at, self.taken, self.row_bytes_max, &self.fields);
+                self.at += 1;
                 self.taken += 1;
                 return Ok(Some((self.taken, line)));
             }
             let done = u128::from(self.bytes) * u128::from(self.taken) / u128::from(self.in_all.max(1));
-            let next = guarded(|| self.reader.next().transpose().map_err(|error| error.to_string()));
-            let next = next.map_err(|reason| Problem {
+            let has_more = guarded(|| self.batches.next()).map_err(|reason| Problem {
                 place: Place::file(Arc::clone(&self.path)),
                 reason: format!("cannot read Parquet on after {} rows: {reason}", self.taken),
             })?;
-            let done = if next.is_none() { self.bytes } else { done as u64 };
+            let done = if has_more { done as u64 } else { self.bytes };
             self.consumed.fetch_add(done.saturating_sub(self.counted), Ordering::Relaxed);
             self.counted = self.counted.max(done);
-            match next {
-                None => return Ok(None),
-                Some(batch) => self.batch = Some((batch, 0)),
+            if !has_more {
+                return Ok(None);
             }
+            self.at = 0;
         }
     }
 }
@@ -242,7 +268,7 @@ pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
 
 /// An opened file, and the positions of its columns.
 struct OpenFile {
-    reader: ParquetRecordBatchReader,
+    batches: Batches,
     columns: ParquetColumns,
     rows: u64,
     places: ColumnPlaces,
@@ -251,11 +277,9 @@ struct OpenFile {
 }
 
 /// Reads the metadata of a file after checking its footer.
-fn metadata_of(file: &fs::File) -> Result<ArrowReaderMetadata, String> {
+pub(super) fn metadata_of(file: &fs::File) -> Result<ParquetMetaData, String> {
     thrift::check_footer(file)?;
-    // Reads columns as they are stored: the Arrow schema says only whether the writer had a dictionary in memory.
-    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-    ArrowReaderMetadata::load(file, options).map_err(|error| error.to_string())
+    ParquetMetaDataReader::new().parse_and_finish(file).map_err(|error| error.to_string())
 }
 
 /// Returns an error if two columns have the same name, since readers differ in which one they use.
@@ -274,192 +298,63 @@ fn check_names(group: &Type) -> Result<(), String> {
 
 fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Result<OpenFile, String> {
     let metadata = metadata_of(&file).map_err(|error| format!("{error} (is it a Parquet file?)"))?;
-    let columns = ParquetColumns::of(metadata.metadata());
-    let stored = metadata.metadata().file_metadata().schema_descr();
+    let columns = ParquetColumns::of(&metadata);
+    let stored = metadata.file_metadata().schema_descr();
     check_names(stored.root_schema())?;
     stored.root_schema().get_fields().iter().try_for_each(|column| fields.check_name(column.name()))?;
-    let viewed = viewed(metadata.schema(), stored, fields);
-    let metadata = ArrowReaderMetadata::try_new(
-        Arc::clone(metadata.metadata()),
-        ArrowReaderOptions::new().with_schema(viewed),
-    )
-    .map_err(|error| error.to_string())?;
-    let file = Checked::new(file, row_bytes_max).map_err(|error| error.to_string())?;
-    let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-    let find = |wanted: &str, options: &str, expected: &str, fits: fn(&DataType) -> bool| {
-        let names = builder.schema().fields();
-        let Some((at, field)) = names.iter().enumerate().find(|(_, field)| field.name() == wanted) else {
-            return Err(format!(
-                "no column {wanted:?} among {}; see {options}",
-                super::listed(names.iter().map(|field| field.name().as_str()))
-            ));
-        };
-        let of_type = field.data_type();
-        if fits(of_type) {
-            return Ok(at);
-        }
-        Err(format!("the column {wanted:?} holds {of_type}, where {expected} are expected"))
-    };
     let numbers = "strings or whole numbers";
-    let table = Table { columns: builder.schema().fields(), stored: builder.parquet_schema() };
+    let table = Table(stored);
     let mut key = match fields.ids {
         Ids::Line => Vec::new(),
         Ids::FieldOrLine if !table.has(&fields.id) => Vec::new(),
         Ids::Field | Ids::FieldOrLine => {
             let selection = fields.named.as_deref().map(|named| &named.id);
-            let (fits, expected) = (is_key as TypeTest, "strings, numbers, times or UUIDs");
+            let (fits, expected) = (ColumnType::is_key as TypeTest, "strings, numbers, times or UUIDs");
             table.select(&fields.id, selection, fits, expected)?
         }
     };
     let selection = fields.named.as_deref().map(|named| &named.text);
     let (fits, expected) = match fields.fingerprint {
-        Some(_) => (is_text_or_number as TypeTest, numbers),
-        None => (is_text as TypeTest, "strings"),
+        Some(_) => (ColumnType::is_text_or_number as TypeTest, numbers),
+        None => (ColumnType::is_text as TypeTest, "strings"),
     };
-    let mut text = table.select(&fields.text, selection, fits, expected)?;
-    let named = |name: Option<&str>, option, expected, fits| {
-        name.map(|name| find(name, option, expected, fits)).transpose()
+    let text = table.select(&fields.text, selection, fits, expected)?;
+    let named = |name: Option<&str>, option: &str, expected: &str, fits: TypeTest| {
+        name.map(|name| table.named(name, option, fits, expected)).transpose()
     };
     let AttachedFields { value, stamp, deciding } = &fields.attached;
-    let value = named(value.as_deref(), "--value-field", numbers, is_text_or_number)?;
-    let stamp = named(stamp.as_deref(), "--stamp-field", "whole numbers, times or strings", is_stamp)?;
-    let number = named(deciding.number(), deciding.number_option(), "numbers", is_number)?;
+    let value = named(value.as_deref(), "--value-field", numbers, ColumnType::is_text_or_number)?;
+    let stamp =
+        named(stamp.as_deref(), "--stamp-field", "whole numbers, times or strings", ColumnType::is_stamp)?;
+    let number = named(deciding.number(), deciding.number_option(), "numbers", ColumnType::is_number)?;
     let values = "strings, whole numbers or booleans";
-    let inside = named(deciding.inside.as_deref(), "--inside", values, is_value)?;
-    let url = named(deciding.url.as_deref(), "--url-field", "strings", is_text)?;
-    let metadata = builder.metadata();
+    let inside = named(deciding.inside.as_deref(), "--inside", values, ColumnType::is_value)?;
+    let url = named(deciding.url.as_deref(), "--url-field", "strings", ColumnType::is_text)?;
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
     // The columns in file order, without repetition.
-    let mut roots: Vec<usize> = key.iter().chain(&text).map(|leaf| leaf.root).collect();
-    roots.extend(value);
-    roots.extend(stamp);
-    roots.extend(number);
-    roots.extend(inside);
-    roots.extend(url);
-    roots.sort_unstable();
-    roots.dedup();
-    let place = |root| roots.partition_point(|&other| other < root);
-    let stored = text.iter().filter_map(|leaf| leaf.stored).collect();
-    for leaf in key.iter_mut().chain(&mut text) {
-        leaf.root = place(leaf.root);
+    let mut leaves = [&key[..], &text].concat();
+    leaves.extend([value, stamp, number, inside, url].into_iter().flatten());
+    leaves.sort_unstable();
+    leaves.dedup();
+    let place = |leaf: usize| leaves.partition_point(|&other| other < leaf);
+    for leaf in &mut key {
+        *leaf = place(*leaf);
     }
     let places = ColumnPlaces {
         key,
-        text,
+        text: text.iter().map(|&leaf| place(leaf)).collect(),
         value: value.map(place),
         stamp: stamp.map(place),
         number: number.map(place),
         inside: inside.map(place),
         url: url.map(place),
     };
-    let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
-    let at_once = rows_at_once(builder.metadata());
-    let reader =
-        builder.with_projection(mask).with_batch_size(at_once).build().map_err(|error| error.to_string())?;
-    Ok(OpenFile { reader, columns, rows, places, text: stored })
-}
-
-/// Returns the schema with strings as views of the pages. A dictionary may store one text for all rows; copies for each
-/// row would need unbounded memory.
-fn viewed(schema: &Schema, stored: &SchemaDescriptor, fields: &fields::Fields) -> SchemaRef {
-    let AttachedFields { value, stamp, deciding } = &fields.attached;
-    let others = [deciding.number(), deciding.inside.as_deref(), deciding.url.as_deref()];
-    let attached = [value.as_deref(), stamp.as_deref(), others[0], others[1], others[2]];
-    let is_part = |name: &String| {
-        let mut parts = fields.named.iter().flat_map(|named| named.id.parts.iter().chain(&named.text.parts));
-        parts.any(|part| part.name == *name || part.path[0] == *name)
-    };
-    let is_read = |name: &String| {
-        [&fields.id, &fields.text].contains(&name)
-            || attached.contains(&Some(name.as_str()))
-            || is_part(name)
-    };
-    let viewed = |(field, root): (&Arc<Field>, &TypePtr)| {
-        let of_type = viewed_type(field.data_type(), root);
-        // guard: a text that a dictionary has once is lent
-        if is_read(field.name()) {
-            Arc::new(field.as_ref().clone().with_data_type(of_type))
-        } else {
-            Arc::clone(field)
-        }
-    };
-    let columns: Fields = schema.fields().iter().zip(stored.root_schema().get_fields()).map(viewed).collect();
-    Arc::new(Schema::new_with_metadata(columns, schema.metadata().clone()))
-}
-
-/// Returns the type of a column, including nested types: strings as views, and 96-bit timestamps in microseconds.
-fn viewed_type(of_type: &DataType, stored: &Type) -> DataType {
-    match of_type {
-        // In nanoseconds, 64 bits cannot represent times before 1677 or after 2262.
-        DataType::Timestamp(_, zone) if stored.is_primitive() && stored.get_physical_type() == PhysicalType::INT96 => {
-            DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
-        }
-        DataType::Utf8 | DataType::LargeUtf8 => DataType::Utf8View,
-        DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
-        DataType::Struct(fields) if stored.is_group() && stored.get_fields().len() == fields.len() => {
-            let viewed = |(field, stored): (&Arc<Field>, &TypePtr)| {
-                Arc::new(field.as_ref().clone().with_data_type(viewed_type(field.data_type(), stored)))
-            };
-            DataType::Struct(fields.iter().zip(stored.get_fields()).map(viewed).collect())
-        }
-        other => other.clone(),
-    }
-}
-
-fn is_stamp(of_type: &DataType) -> bool {
-    is_text_or_number(of_type) || matches!(of_type, DataType::Timestamp(..) | DataType::Date32)
-}
-
-fn is_number(of_type: &DataType) -> bool {
-    of_type.is_integer() || of_type.is_floating() || matches!(of_type, DataType::Decimal128(..))
-}
-
-fn is_value(of_type: &DataType) -> bool {
-    is_text_or_number(of_type) || *of_type == DataType::Boolean
-}
-
-/// Returns the stamp in a row as text; `None` if it is null. Times are converted to seconds since 1970.
-fn stamp(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
-    if column.is_null(at) {
-        return None;
-    }
-    let seconds = match column.data_type() {
-        DataType::Timestamp(TimeUnit::Second, _) => column.as_primitive::<TimestampSecondType>().value(at),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => {
-            column.as_primitive::<TimestampMillisecondType>().value(at).div_euclid(1000)
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, _) => {
-            column.as_primitive::<TimestampMicrosecondType>().value(at).div_euclid(1_000_000)
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-            column.as_primitive::<TimestampNanosecondType>().value(at).div_euclid(1_000_000_000)
-        }
-        DataType::Date32 => i64::from(column.as_primitive::<Date32Type>().value(at)) * (24 * 3600),
-        _ => return number_or_bytes(column, at),
-    };
-    Some(seconds.to_string().into_bytes())
-}
-
-/// Returns a number as decimal text; `None` if it is null.
-fn number(column: &dyn Array, at: usize) -> Option<String> {
-    if column.is_null(at) {
-        return None;
-    }
-    Some(match column.data_type() {
-        DataType::Float16 => column.as_primitive::<Float16Type>().value(at).to_f64().to_string(),
-        DataType::Float32 => f64::from(column.as_primitive::<Float32Type>().value(at)).to_string(),
-        DataType::Float64 => column.as_primitive::<Float64Type>().value(at).to_string(),
-        DataType::Decimal128(..) => column.as_primitive::<Decimal128Type>().value_as_string(at),
-        _ => return digits(column, at),
-    })
-}
-
-/// Returns the value of the `--inside` column in a row; `None` if it is null.
-fn value_bytes(column: &dyn Array, at: usize) -> Option<Vec<u8>> {
-    if *column.data_type() == DataType::Boolean && !column.is_null(at) {
-        return Some(column.as_boolean().value(at).to_string().into_bytes());
-    }
-    number_or_bytes(column, at)
+    let file = Checked::new(file, row_bytes_max).map_err(|error| error.to_string())?;
+    let decoded = leaves.iter().map(|&leaf| DecodedColumn::new(leaf, stored.columns()[leaf].as_ref())).collect();
+    let at_once = rows_at_once(&metadata);
+    let batches =
+        Batches { file: Arc::new(file), metadata, columns: decoded, at_once, groups: 0, left: 0, rows: 0 };
+    Ok(OpenFile { batches, columns, rows, places, text })
 }
 
 /// Encodes a row as a line. The line consists of the row number, the length of the key and the key. If they are
@@ -538,7 +433,7 @@ pub(super) fn parts<'l>(line: &'l [u8], fields: &fields::Fields) -> Option<LineP
 
 /// Encodes a decoded row as a line.
 fn line(
-    batch: &RecordBatch,
+    columns: &[DecodedColumn],
     places: &ColumnPlaces,
     at: usize,
     row: u64,
@@ -546,17 +441,17 @@ fn line(
     fields: &fields::Fields,
 ) -> Result<Vec<u8>, String> {
     // A null text is treated as an empty text.
-    let part = |leaf: &Leaf| leaf.of(batch, at).and_then(|column| bytes(column, at)).unwrap_or_default();
+    let part = |place: usize| columns[place].bytes(at).unwrap_or_default();
     let mut joined = Vec::new();
     let text = match &places.text[..] {
-        [leaf] if fields.fingerprint.is_some() => {
-            joined = fingerprint_of(leaf, batch, at, fields)?.into_bytes();
+        &[place] if fields.fingerprint.is_some() => {
+            joined = fingerprint_of(&columns[place], at, fields)?.into_bytes();
             &joined
         }
-        [leaf] => part(leaf),
-        leaves => {
-            for (number, leaf) in leaves.iter().enumerate() {
-                push_text(&mut joined, part(leaf), number);
+        &[place] => part(place),
+        places => {
+            for (number, &place) in places.iter().enumerate() {
+                push_text(&mut joined, part(place), number);
             }
             &joined
         }
@@ -565,16 +460,16 @@ fn line(
     if text.len() > bytes_max {
         return Err(format!("a text of more than {bytes_max} bytes"));
     }
-    let part = |leaf: &Leaf| -> Result<Vec<u8>, String> {
-        let key = leaf.key(batch, at);
+    let part = |place: usize| -> Result<Vec<u8>, String> {
+        let key = columns[place].key(at);
         key.ok_or_else(|| "its key is null (--ids line takes the row instead)".to_owned())
     };
     let mut key = Vec::new();
-    if let [leaf] = &places.key[..] {
-        key = part(leaf)?;
+    if let &[place] = &places.key[..] {
+        key = part(place)?;
     } else {
-        for (number, leaf) in places.key.iter().enumerate() {
-            push_key(&mut key, &part(leaf)?, number);
+        for (number, &place) in places.key.iter().enumerate() {
+            push_key(&mut key, &part(place)?, number);
         }
     }
     if !places.key.is_empty() {
@@ -584,14 +479,14 @@ fn line(
     if !fields.has_attached() {
         return Ok(to_line(row, &key, None, text));
     }
-    let value = places.value.and_then(|place| number_or_bytes(batch.column(place), at));
+    let value = places.value.and_then(|place| columns[place].number_or_bytes(at));
     let stamp = match places.stamp {
-        Some(place) => Some(stamp(batch.column(place), at).ok_or("its stamp is null")?),
+        Some(place) => Some(columns[place].stamp(at).ok_or("its stamp is null")?),
         None => None,
     };
-    let number = places.number.and_then(|place| number(batch.column(place), at));
-    let inside = places.inside.and_then(|place| value_bytes(batch.column(place), at));
-    let url = places.url.and_then(|place| number_or_bytes(batch.column(place), at));
+    let number = places.number.and_then(|place| columns[place].number(at));
+    let inside = places.inside.and_then(|place| columns[place].value_bytes(at));
+    let url = places.url.and_then(|place| columns[place].number_or_bytes(at));
     let attached = fields.attached.take(value, stamp.as_deref()).and_then(|own| {
         let number = number.as_deref().map(str::as_bytes);
         let deciding = fields.attached.deciding.of_text(number, inside.as_deref(), url.as_deref())?;
@@ -601,11 +496,11 @@ fn line(
 }
 
 /// Returns the fingerprint in a row, as text in the format that all line parsers expect.
-fn fingerprint_of(leaf: &Leaf, batch: &RecordBatch, at: usize, fields: &fields::Fields) -> Result<String, String> {
-    let (column, form) = (leaf.of(batch, at), fields.fingerprint.unwrap_or_default());
-    let found = match column.and_then(|column| digits(column, at)) {
+fn fingerprint_of(column: &DecodedColumn, at: usize, fields: &fields::Fields) -> Result<String, String> {
+    let form = fields.fingerprint.unwrap_or_default();
+    let found = match column.digits(at) {
         Some(digits) => form.parse_number(&digits),
-        None => match column.and_then(|column| bytes(column, at)) {
+        None => match column.bytes(at) {
             Some(written) => form.parse(&String::from_utf8_lossy(written)),
             None => Err("it is null, and a document needs a fingerprint".to_owned()),
         },
@@ -615,12 +510,17 @@ fn fingerprint_of(leaf: &Leaf, batch: &RecordBatch, at: usize, fields: &fields::
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{ArrayRef, Int64Array, StringArray};
-
     use std::io::Write;
 
+    use arrow_array::cast::AsArray;
+    use arrow_array::types::Int64Type;
+    use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, StringArray};
+    use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
     use parquet::arrow::arrow_writer::ArrowWriter;
+    use parquet::data_type::ByteArrayType;
     use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
 
     use super::super::rows_kept::Writers;
     use super::*;
@@ -683,10 +583,9 @@ mod tests {
             let batch = batch.unwrap();
             assert_eq!(batch.num_columns(), 3);
             for row in 0..batch.num_rows() {
-                seen.push((
-                    digits(batch.column(2), row).unwrap(),
-                    bytes(batch.column(1), row).map(<[u8]>::to_vec),
-                ));
+                let extra = batch.column(1).as_string::<i32>();
+                let extra = (!extra.is_null(row)).then(|| extra.value(row).as_bytes().to_vec());
+                seen.push((batch.column(2).as_primitive::<Int64Type>().value(row).to_string(), extra));
             }
         }
         let wanted = [0, 1, 299, 300, 777, 999].map(|row: i64| {
@@ -749,10 +648,67 @@ mod tests {
         write(&path, vec![("id", ids), ("text", texts)]);
         let (mut rows, _) = ParquetRows::open(&path, &fields(), 1 << 20, &Arc::default()).unwrap();
         assert_eq!(rows.next().unwrap().unwrap().1.unwrap().len(), HEAD_BYTES + 1 + 200_000);
-        let (decoded, _) = rows.batch.as_ref().unwrap();
-        assert_eq!(decoded.num_rows(), ROWS_AT_ONCE);
-        let bytes = decoded.get_array_memory_size();
-        assert!(bytes < 4 << 20, "{bytes} bytes for {ROWS_AT_ONCE} rows of one text");
+        let text = &rows.batches.columns[rows.places.text[0]];
+        let places: HashSet<_> = (0..ROWS_AT_ONCE).map(|row| text.bytes(row).unwrap().as_ptr()).collect();
+        assert_eq!((rows.batches.rows, places.len()), (ROWS_AT_ONCE, 1));
+    }
+
+    #[test]
+    fn columns_have_exactly_the_rows_of_their_row_group() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let column = || strings((0..50).map(|row| Some(format!("text {row}"))));
+        write(&path, vec![("id", column()), ("text", column())]);
+        let read = |stated: i64| {
+            let (mut rows, _) = open(&path).unwrap();
+            let metadata = &rows.batches.metadata;
+            let group = metadata.row_group(0).clone().into_builder().set_num_rows(stated).build().unwrap();
+            rows.batches.metadata = ParquetMetaData::new(metadata.file_metadata().clone(), vec![group]);
+            let mut read = 0;
+            while rows.next().map_err(|error| error.to_string())?.is_some() {
+                read += 1;
+            }
+            Ok::<_, String>(read)
+        };
+        assert_eq!(read(50), Ok(50));
+        for (stated, expected) in [(51, "fewer rows than its row group"), (49, "more rows than its row group")] {
+            let message = read(stated).unwrap_err();
+            assert!(message.ends_with(&format!("on after 0 rows: a column has {expected}")), "{message}");
+        }
+    }
+
+    #[test]
+    fn values_that_their_type_does_not_allow_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("in.parquet");
+        let read = |types: [&str; 2], id: Vec<u8>, text: Vec<u8>| {
+            let [of_id, of_text] = types;
+            let schema = format!("message root {{ required binary id {of_id}; optional binary text {of_text}; }}");
+            let schema = Arc::new(parse_message_type(&schema).unwrap());
+            let mut writer =
+                SerializedFileWriter::new(fs::File::create(&path).unwrap(), schema, Arc::default()).unwrap();
+            let mut group = writer.next_row_group().unwrap();
+            for (value, levels) in [(id, None), (text, Some(&[1][..]))] {
+                let mut column = group.next_column().unwrap().unwrap();
+                column.typed::<ByteArrayType>().write_batch(&[value.into()], levels, None).unwrap();
+                column.close().unwrap();
+            }
+            group.close().unwrap();
+            writer.close().unwrap();
+            let (mut rows, _) = open(&path).unwrap();
+            let (_, line) = rows.next().map_err(|error| error.to_string())?.unwrap();
+            let line = line.unwrap();
+            let LineParts { key, text, .. } = parts(&line, &fields()).unwrap();
+            Ok::<_, String>([key.unwrap(), b"=", text].concat())
+        };
+        let (string, decimal) = (["(UTF8)"; 2], ["(DECIMAL(70, 1))", ""]);
+        assert_eq!(read(string, b"a".to_vec(), "\u{e9}".into()).unwrap(), "a=\u{e9}".as_bytes());
+        assert_eq!(read(["(UTF8)", ""], b"a".to_vec(), b"\xff".to_vec()).unwrap(), b"a=\xff");
+        let message = read(string, b"a".to_vec(), b"\xff".to_vec()).unwrap_err();
+        assert!(message.ends_with("a string that is not UTF-8"), "{message}");
+        assert_eq!(read(decimal, vec![0xff; 32], b"b".to_vec()).unwrap(), b"-0.1=b");
+        let message = read(decimal, vec![0xff; 33], b"b".to_vec()).unwrap_err();
+        assert!(message.ends_with("a decimal number of more than 32 bytes"), "{message}");
     }
 
     #[test]

@@ -37,6 +37,7 @@ mod compressed;
 mod content;
 mod cuts;
 mod deciding;
+mod decoded;
 mod dialect;
 mod features;
 mod fields;
@@ -45,6 +46,7 @@ mod folder;
 mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
+mod glob;
 mod headers;
 #[cfg(feature = "html")]
 mod html;

@@ -13,22 +13,22 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow, ensure};
 use parquet::basic::Encoding;
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::column::writer::ColumnWriterImpl;
 use parquet::data_type::{
     BoolType, ByteArrayType, DataType, DoubleType, FixedLenByteArrayType, FloatType, Int32Type, Int64Type, Int96Type,
 };
 use parquet::errors::ParquetError;
-use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData, SortingColumn};
+use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData, SortingColumn};
 use parquet::file::properties::WriterProperties;
-use parquet::file::serialized_reader::SerializedPageReader;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 
-use super::columns::{ParquetColumns, ParquetFile, Stamp, guarded, row, rows_at_once};
+use super::columns::{ParquetColumns, ParquetFile, Stamp, guarded, metadata_of, row, rows_at_once};
 use super::cuts::Cuts;
+use super::decoded::column_reader;
 use super::form::PARQUET;
 use super::rows_cut::{TextColumn, TextCuts, sorting_without, text_columns};
-use super::thrift::{self, Checked};
+use super::thrift::Checked;
 use super::{Annotation, kept_keys, kept_names, notes};
 
 /// Metadata key under which Arrow writers store the Arrow schema of the columns.
@@ -235,19 +235,10 @@ struct ParquetInput {
 
 impl ParquetInput {
     fn open(file: fs::File) -> Result<Self, String> {
-        thrift::check_footer(&file)?;
-        let metadata = ParquetMetaDataReader::new().parse_and_finish(&file).map_err(|error| error.to_string())?;
+        let metadata = metadata_of(&file)?;
         // Only the text and key columns of these rows were checked, so values of other columns may have any size.
         let file = Checked::new(file, usize::MAX).map_err(|error| error.to_string())?;
         Ok(Self { file: Arc::new(file), metadata })
-    }
-
-    /// Returns a reader of a column in a row group.
-    fn column(&self, group: &RowGroupMetaData, column: usize) -> Result<ColumnReader, ParquetError> {
-        let rows = usize::try_from(group.num_rows()).unwrap_or(0);
-        let chunk = group.column(column);
-        let pages = SerializedPageReader::new(Arc::clone(&self.file), chunk, rows, None)?;
-        Ok(get_column_reader(chunk.column_descr_ptr(), Box::new(pages)))
     }
 }
 
@@ -305,7 +296,7 @@ fn copy(
             };
             let mut writer = output.next_row_group().map_err(failed)?;
             for column in 0..group.num_columns() {
-                let from = input.column(group, column).map_err(failed)?;
+                let from = column_reader(&input.file, group, column).map_err(failed)?;
                 let mut to = writer.next_column().map_err(failed)?.ok_or("fewer columns than before")?;
                 match (from, texts.get(&column)) {
                     (ColumnReader::ByteArrayColumnReader(from), Some((text, cuts))) => {
@@ -349,7 +340,7 @@ fn cut_texts<'c>(
     for (number, &(column, of_text)) in columns.iter().enumerate() {
         all.insert(column, (of_text, next.clone()));
         if number + 1 < columns.len() {
-            let from = input.column(group, column).map_err(|error| error.to_string())?;
+            let from = column_reader(&input.file, group, column).map_err(|error| error.to_string())?;
             next.pass(of_text, from, runs, at_once)?;
         }
     }
