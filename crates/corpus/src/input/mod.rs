@@ -46,7 +46,6 @@ mod folder;
 mod form;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod fuzzed;
-mod glob;
 mod headers;
 #[cfg(feature = "html")]
 mod html;

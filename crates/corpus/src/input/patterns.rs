@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::glob::Glob;
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 /// Patterns of the files that are read, and of the files that are ignored.
 #[derive(Clone, Debug, Default)]
@@ -16,9 +16,9 @@ pub(super) struct Patterns {
 #[derive(Clone, Debug, Default)]
 struct Set {
     /// Patterns without a `/`, which match a file name in any folder.
-    names: Vec<Glob>,
+    names: GlobSet,
     /// Patterns with a `/`, which match a path relative to the folder.
-    paths: Vec<Glob>,
+    paths: GlobSet,
 }
 
 impl Patterns {
@@ -46,20 +46,17 @@ impl Patterns {
 
 impl Set {
     fn of(patterns: &[String], option: &str) -> Result<Self, String> {
-        let mut set = Self::default();
+        let (mut names, mut paths) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        let wrong = |error: globset::Error| format!("{option}: {error}");
         for pattern in patterns {
-            let glob = Glob::new(pattern).map_err(|why| format!("{option}: {pattern:?}: {why}"))?;
-            let globs = if pattern.contains('/') { &mut set.paths } else { &mut set.names };
-            globs.push(glob);
+            let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(wrong)?;
+            if pattern.contains('/') { paths.add(glob) } else { names.add(glob) };
         }
-        Ok(set)
+        Ok(Self { names: names.build().map_err(wrong)?, paths: paths.build().map_err(wrong)? })
     }
 
     fn fits(&self, below: &Path) -> bool {
-        let name = below.file_name().unwrap_or_default().to_string_lossy();
-        let folders = below.components().map(|part| part.as_os_str().to_string_lossy());
-        let path = folders.collect::<Vec<_>>().join("/");
-        self.names.iter().any(|glob| glob.fits(&name)) || self.paths.iter().any(|glob| glob.fits(&path))
+        below.file_name().is_some_and(|name| self.names.is_match(name)) || self.paths.is_match(below)
     }
 }
 
