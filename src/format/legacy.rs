@@ -192,7 +192,7 @@ mod tests {
         minhash=none\nbottom=4\nmodulus=3\n";
 
     #[test]
-    fn parameters_of_old_versions_become_current_ones() {
+    fn old_parameters_are_converted_to_current_parameters() {
         let one = LegacyVersion::One.decode_params(ONE).unwrap();
         let expected = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8);
         let expected = expected.tables("blocks-4".parse().unwrap(), "auto".parse().unwrap());
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_no_old_writer_made_are_refused() {
+    fn parameters_that_no_old_writer_wrote_are_refused() {
         for (version, text, from, to) in [
             (LegacyVersion::One, ONE, "tokens=words", "tokens=words/14.0.0"),
             (LegacyVersion::One, ONE, "width=2", "width=1+2"),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_tables_are_those_of_the_old_specification() {
+    fn table_columns_have_the_offsets_of_the_old_specification() {
         // The lengths in the dump of the specification of version 2, which has two fingerprints.
         let two = BlockTable::of(2);
         assert_eq!((two.length, two.directory.length()), (196, 8));
