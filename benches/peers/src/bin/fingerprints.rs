@@ -79,7 +79,7 @@ fn found(answers: Answers) -> Value {
     json!({ "answers": answers.pairs, "sum": format!("{:016x}", answers.sum) })
 }
 
-/// Runs all queries on `threads` threads, each of which gets an equal part. The driver splits the queries, as an application
+/// Splits the queries into equal parts, and runs each part on a thread of its own. The driver does this, as an application
 /// would.
 fn run(search: &Search<'_>, queries: &[u64], together: bool, threads: usize) -> Result<Answers> {
     let size = queries.len().div_ceil(threads);
