@@ -134,7 +134,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles of this version.
+    /// All roles that files of the current version can have.
     pub const ALL: [Self; 6] =
         [Self::Segment, Self::Manifest, Self::Current, Self::Log, Self::Idf, Self::Sketches];
 

@@ -17,7 +17,7 @@ use super::place;
 use crate::error::{Error, Result};
 use crate::params::Params;
 
-/// A version of the format before 1.0.
+/// A version that precedes format 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LegacyVersion {
     /// Version 1: tokens are words, there is one family of minima, and there are no samples.
@@ -27,7 +27,7 @@ pub enum LegacyVersion {
 }
 
 impl LegacyVersion {
-    /// All versions before 1.0.
+    /// All versions that precede format 1.0, in ascending order.
     pub const ALL: [Self; 2] = [Self::One, Self::Two];
 
     /// Returns the version with this number; `None` if it is the current version or unknown.
@@ -36,7 +36,7 @@ impl LegacyVersion {
         Self::ALL.into_iter().find(|version| version.number() == number)
     }
 
-    /// Returns the number of this version in a header.
+    /// Returns the number of this version, as in the headers of its files.
     #[must_use]
     pub fn number(self) -> u16 {
         match self {

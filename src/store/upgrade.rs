@@ -133,7 +133,8 @@ fn version_of_segment(vfs: &dyn Vfs, path: &Path) -> Result<u16> {
 /// IDF table that its parameters name must be in the same directory.
 ///
 /// Every page of the old segments is compared with its checksum, and the hashes of the records with the salt of their
-/// segment. Memory is bounded by `memory`, plus about a thousandth of the size of a segment and the memtable of a log.
+/// segment. Memory is bounded by `memory`, plus about a thousandth of the size of a segment and the memtable of a log. If
+/// `memory` is small, the bands of a segment are read many times.
 ///
 /// If `out` does not exist, the index gets this name when it is complete and durable. A crash before that can leave a
 /// directory with a temporary name, which can be removed. An existing empty directory is filled in place, and a crash can

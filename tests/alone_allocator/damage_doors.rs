@@ -210,7 +210,7 @@ struct Totals {
     unverified: u64,
 }
 
-/// Returns the code of the first error where `expected` has an answer.
+/// Returns the code of the first error in place of an expected answer. Panics if there is none.
 fn first_error<'a>(answers: &'a [Answer], expected: &[Answer]) -> &'a str {
     let errors = answers.iter().enumerate().filter_map(|(i, answer)| Some((i, answer.as_ref().err()?)));
     let mut unexpected = errors.filter(|&(i, _)| expected.get(i).is_none_or(Result::is_ok));

@@ -178,6 +178,7 @@ impl Batches {
 struct ColumnPlaces {
     /// Empty if keys are created from row numbers.
     key: Vec<usize>,
+    /// The columns whose texts are joined, in this order.
     text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
@@ -186,7 +187,7 @@ struct ColumnPlaces {
     url: Option<usize>,
 }
 
-/// The number of a row, and its line or an error.
+/// The number of a row, from 1, and its encoded line, or the reason why the row is bad.
 pub(super) type NumberedRow = (u64, Result<Vec<u8>, String>);
 
 impl ParquetRows {
@@ -262,7 +263,8 @@ impl ParquetRows {
     }
 }
 
-/// Returns the number of rows to decode at a time: a few megabytes, by the sizes in the footer.
+/// Returns the number of rows to decode at a time: at most [`ROWS_AT_ONCE`], and about [`BYTES_AT_ONCE`] bytes by the sizes
+/// in the footer.
 pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
@@ -270,7 +272,7 @@ pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     usize::try_from(BYTES_AT_ONCE / widest.max(1)).unwrap_or(ROWS_AT_ONCE).clamp(1, ROWS_AT_ONCE)
 }
 
-/// An opened file, and the positions of its columns.
+/// The state of a file after it was opened.
 struct OpenFile {
     batches: Batches,
     columns: ParquetColumns,

@@ -16,7 +16,7 @@ use parquet::schema::types::{ColumnDescriptor, Type};
 
 use super::thrift::Checked;
 
-/// Maximum number of bytes of a decimal number in a column of byte arrays. Any number of 76 digits fits.
+/// Maximum number of bytes of a decimal number in a column of byte arrays of variable length. Any number of 76 digits fits.
 const DECIMAL_BYTES_MAX: usize = 32;
 /// The number of the day 1970-01-01, if 0001-01-01 has the number 1.
 const EPOCH_DAY: i32 = 719_163;
@@ -223,7 +223,8 @@ impl Values {
             Self::Boolean(values) => Value::Boolean(*values.get(at)?),
             Self::Int32(values) => Value::Integer((*values.get(at)?).into()),
             Self::Int64(values) => Value::Integer(*values.get(at)?),
-            // Microseconds, because 64 bits of nanoseconds cannot represent times before 1677 or after 2262.
+            // Microseconds, because 64 bits of nanoseconds cannot represent times before 1677 or after 2262. Times more than
+            // 292,000 years from 1970 wrap around.
             Self::Int96(values) => Value::Integer(values.get(at)?.to_micros()),
             Self::Float(values) => Value::Float(*values.get(at)?),
             Self::Double(values) => Value::Double(*values.get(at)?),
@@ -372,8 +373,8 @@ impl DecodedColumn {
     }
 
     /// Returns the value in a row as a key or as a part of a key. Numbers are decimal text, times have the ISO 8601 format,
-    /// byte arrays of fixed length are hexadecimal, and UUIDs have hyphens. Returns `None` for null, and for times in years
-    /// that the calendar does not support.
+    /// byte arrays of fixed length are hexadecimal, and UUIDs have hyphens. Returns `None` for null, for times in years that
+    /// the calendar does not support, and for columns of other types.
     pub(super) fn key(&self, at: usize) -> Option<Vec<u8>> {
         let written = match (self.of_type, self.value(at)?) {
             (ColumnType::Date, Value::Integer(days)) => format!("{:?}", date(days)?),
