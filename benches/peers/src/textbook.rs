@@ -9,7 +9,7 @@ type Row = (u64, u32);
 
 /// The four tables.
 pub struct Textbook {
-    /// The start of each bucket, and the rows.
+    /// The starts of the buckets, and the rows, of each table.
     tables: Vec<(Vec<u32>, Vec<Row>)>,
 }
 

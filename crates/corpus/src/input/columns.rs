@@ -126,7 +126,7 @@ pub(super) struct ParquetRows {
     bytes: u64,
     /// Receives the number of bytes read, for the progress of all files together.
     consumed: Arc<AtomicU64>,
-    /// Number of bytes of this file that were added to `consumed`: its share of the size equals the share of rows read.
+    /// Number of bytes of this file that were added to `consumed`, in proportion to the rows read.
     counted: u64,
     row_bytes_max: usize,
 }
