@@ -1,4 +1,4 @@
-"""Measures of processes and disks, and the other tools that are compared with, for the scripts beside this file. Needs
+"""Helpers of the scripts in this folder: measure processes and disks, and build the other tools of comparisons. Needs
 Linux."""
 
 import gzip
@@ -33,7 +33,7 @@ def used(folder):
 
 
 def folder_bytes(path):
-    """Returns the bytes of the files in a folder, or of a file."""
+    """Returns the total size in bytes of the files in a folder, or the size of a file."""
     path = Path(path)
     return sum(file.stat().st_size for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file())
 
@@ -44,8 +44,8 @@ def size_of(memory):
 
 
 def run(*command, out=subprocess.PIPE):
-    """Runs a command, whose standard output goes to the file `out` or is returned. Returns the output, the seconds by the
-    clock, the CPU seconds and the peak resident memory in bytes. Ends this program if the command fails."""
+    """Runs a command. Returns its standard output (empty if `out` is a file, which then receives it), the wall time and the
+    CPU time in seconds, and the peak resident memory in bytes. Ends this program if the command fails."""
     begun = time.monotonic()
     process = subprocess.Popen([str(part) for part in command], stdout=out, text=True)
     printed = process.stdout.read() if process.stdout else ""
@@ -76,8 +76,8 @@ def watched(process, folder, before, each=lambda: None):
 
 
 def native():
-    """Returns the environment of builds of other tools: for this processor, into target/peers. twindex chooses its kernels
-    at run time, so the others must not be built for an older processor."""
+    """Returns the environment for building other tools: for this processor, with the output in target/peers. twindex chooses
+    its kernels at run time, so it would be unfair to build the others for an older processor."""
     return dict(os.environ, CARGO_TARGET_DIR=str(PEERS), RUSTFLAGS="-C target-cpu=native")
 
 
@@ -88,7 +88,7 @@ def build_peers():
 
 
 def tool():
-    """Returns the command named by TWINDEX, or builds it."""
+    """Returns the path of the binary that TWINDEX names; otherwise builds `twindex` and returns its path."""
     if os.environ.get("TWINDEX"):
         return Path(os.environ["TWINDEX"]).absolute()
     subprocess.run(["cargo", "build", "--release", "--locked", "--quiet"], cwd=ROOT, check=True)
@@ -96,7 +96,7 @@ def tool():
 
 
 def plain(path, folder):
-    """Returns the file itself, or its decompressed content."""
+    """Returns the path of an uncompressed file. A .gz or .zst file is decompressed to a file in `folder`."""
     path = Path(path)
     if not path.exists():
         sys.exit(f"{path}: no such file")
@@ -114,6 +114,6 @@ def plain(path, folder):
 
 
 def commit():
-    """Returns the commit of the checkout, marked if files differ from it."""
+    """Returns the commit of the checkout, with the suffix `-dirty` if tracked files differ from it."""
     describe = ["git", "describe", "--always", "--dirty"]
     return subprocess.run(describe, cwd=ROOT, capture_output=True, text=True).stdout.strip()

@@ -36,8 +36,8 @@ pub enum Error {
         holder: String,
     },
     /// The file is intact as far as this version can check, but this version cannot read it: a newer twindex wrote it, it
-    /// uses a feature that this build does not have, or it has a version from before format 1.0. Use a newer version; convert
-    /// an older one with [`upgrade`](fn@crate::upgrade).
+    /// uses a feature that this build does not have, or its version precedes format 1.0. Use a newer twindex for a newer
+    /// file, and convert an older file with [`upgrade`](fn@crate::upgrade).
     #[error("{path}: {field} is {found}, this version of twindex reads {supported}")]
     Unsupported {
         /// The path of the file.

@@ -49,7 +49,7 @@
 //! | find all near pairs of many documents, cluster documents | the crate `twindex-join` |
 //! | remove near-duplicates from files | the crate `twindex-corpus`, the command `twindex dedup` |
 //! | check, repair and monitor an index | [`verify`], [`salvage`](fn@salvage), [`Metrics`] |
-//! | convert an index of a version before format 1.0 | [`upgrade`](fn@upgrade), [`format_version`] |
+//! | convert an index whose version precedes format 1.0 | [`upgrade`](fn@upgrade), [`format_version`] |
 //!
 //! The README of the repository gives an introduction, the folder `docs` a guide and a glossary. `format-spec.md`
 //! specifies every byte of the files.

@@ -1,5 +1,5 @@
-//! Writes the lists of stop words of the crate `stop-words` as one text per language. As arrays of strings, they would
-//! take a megabyte of the binary, and the loader would have to adjust an address for each word.
+//! Writes the lists of stop words of the crate `stop-words` as one string per language. Arrays of strings would take a
+//! megabyte of the binary, and the loader would have to relocate the address of each word.
 #![allow(clippy::disallowed_methods, reason = "a build script is no part of the engine")]
 
 use std::fmt::Write;

@@ -1,15 +1,16 @@
-"""Runs other tools from Python, each as its documentation shows; `scripts/compare` calls it.
+"""Runs other tools from Python, each as its documentation shows. `scripts/compare-all` calls it.
 
-    tools.py pairs datasketch|rensa|lance IN.jsonl OUT.tsv WORK      pairs of documents, estimated at 0.8 or more
-    tools.py removed datatrove|text-dedup IN.jsonl OUT.tsv WORK      numbers of the documents that the tool removes
-    tools.py sketch datasketch|rensa|rensa-rho IN.jsonl PAIRS.tsv ROUNDS     signatures alone
-    tools.py search SYSTEM DATA QUERIES LIMIT       faiss-flat|faiss-multihash|faiss-ivf|usearch|hammingbird
-    tools.py near faiss-multihash|hammingbird DATA  all pairs of fingerprints within 3 bits
-    tools.py latency lance DIR TEXTS SECONDS        a dataset of texts, then additions while a thread queries it
+    tools.py pairs datasketch|rensa|lance IN.jsonl OUT.tsv WORK      writes pairs whose resemblance is estimated at 0.8 or more
+    tools.py removed datatrove|text-dedup IN.jsonl OUT.tsv WORK      writes the numbers of the documents that the tool removes
+    tools.py sketch datasketch|rensa|rensa-rho IN.jsonl PAIRS.tsv ROUNDS     times signatures without an index
+    tools.py search SYSTEM DATA QUERIES LIMIT       times LIMIT queries within 3 bits; SYSTEM is faiss-flat, faiss-multihash,
+                                                    faiss-ivf, usearch or hammingbird
+    tools.py near faiss-multihash|hammingbird DATA  times all pairs of fingerprints within 3 bits
+    tools.py latency lance DIR TEXTS SECONDS        creates a dataset of texts, then adds texts while a thread queries it
 
-Documents have the fields id and text. Words are split at white space; shingles have 5 words, and signatures 128 minima in
-16 bands of 8 (datasketch chooses its own bands). Fingerprints are little-endian 64-bit numbers. Measurements are one line
-of JSON each. THREADS in the environment is the number of threads.
+Documents have the fields id and text, and are numbered from 0. Words are separated by white space, shingles have 5 words, and
+signatures have 128 minima in 16 bands of 8 (datasketch chooses the bands itself). Fingerprints are little-endian 64-bit
+numbers. Each measurement is a line of JSON. THREADS in the environment is the number of threads.
 """
 import json
 import os
@@ -33,7 +34,7 @@ def texts_of(path):
 
 
 class Watch:
-    """Measures seconds by the clock, and CPU seconds of this process with its children."""
+    """Measures wall time, and the CPU time of this process and its ended children, in seconds."""
 
     def __init__(self):
         self.start = time.perf_counter(), self.cpu()
@@ -47,7 +48,7 @@ class Watch:
 
 
 def memory(name):
-    """Returns the bytes of a line of /proc/self/status: VmRSS or VmHWM."""
+    """Returns a value of /proc/self/status in bytes: VmRSS, the resident memory, or VmHWM, its peak."""
     for line in open("/proc/self/status"):
         if line.startswith(name):
             return int(line.split()[1]) * 1024
@@ -95,18 +96,19 @@ def lance_dataset(path, texts, first=0):
 
 
 def lance_index(dataset):
-    """Makes the MinHash index with the shingles of the other tools: white space, no stemming, no stop words."""
+    """Creates the MinHash index. Its tokenizer gives the same shingles as for the other tools: words are separated by white
+    space, without stemming and stop words."""
     from lance.indices import IndexConfig
 
     plain = dict(base_tokenizer="whitespace", stem=False, remove_stop_words=False, ascii_folding=False, lower_case=False)
     tokenizer = dict(plain, language="English", max_token_length=None)
-    # As arguments of their own, the parameters are ignored.
+    # Lance ignores these parameters if they are arguments of create_scalar_index.
     parameters = dict(num_hashes=MINIMA, num_bands=BANDS, shingle_size=WIDTH, tokenizer=tokenizer)
     dataset.create_scalar_index("text", IndexConfig("minhashlsh", parameters))
 
 
 def lance_near(dataset, text, limit=10):
-    """Returns the numbers and the estimated resemblances of the rows near a text."""
+    """Returns the numbers of the rows near a text, and their distances: 1 minus the estimated resemblance."""
     from lance.query import MinHashQuery
 
     found = dataset.to_table(nearest=MinHashQuery(text, "text"), columns=["number", "_distance"], limit=limit)
@@ -114,7 +116,8 @@ def lance_near(dataset, text, limit=10):
 
 
 def lance_pairs(path, work):
-    """It finds the nearest rows of one text, so each document is one query. The limit is that of a large group."""
+    """Yields near pairs. Lance finds the nearest rows of one text, so each document is a query. A query
+    returns at most 1,000 rows."""
     texts = texts_of(path)
     dataset = lance_dataset(os.path.join(work, "documents.lance"), texts)
     lance_index(dataset)
@@ -142,7 +145,7 @@ def datatrove_removed(path, work):
     for part in range(THREADS):
         with open(os.path.join(parts, f"{part}.jsonl"), "wb") as out:
             out.writelines(lines[part * size : (part + 1) * size])
-    # Documents are compared as they are, as by the others.
+    # Texts are not normalized, as with the other tools.
     plain = TextNormConfig(lowercase=False, norm_whitespace=False, remove_punctuation=False,
                            norm_unicode_diacritics=False, norm_numbers=False, norm_weekdays=False, norm_monthnames=False)
     config = MinhashConfig(num_buckets=BANDS, hashes_per_bucket=MINIMA // BANDS, norm_config=plain,
@@ -168,7 +171,8 @@ def datatrove_removed(path, work):
 
 
 def text_dedup_removed(path, work):
-    """It keeps any document of a cluster; here all but the first count as removed."""
+    """Yields the documents that are removed from clusters. text-dedup keeps an arbitrary document of each cluster; here the
+    first one counts as kept."""
     from text_dedup import minhash
 
     options = ["--path", "json", "--data_files", path, "--split", "train", "--cache_dir", os.path.join(work, "cache")]
@@ -184,7 +188,7 @@ def text_dedup_removed(path, work):
 
 
 def sketch(system, path, pairs, rounds):
-    """Times signatures from texts, and from shingles that are prepared as the tool wants them."""
+    """Times the computation of signatures from texts, and from shingles in the form that the tool takes."""
     texts = texts_of(path)
     prepared = [shingles(text) for text in texts]
     if system == "datasketch":
@@ -238,7 +242,7 @@ def sketch(system, path, pairs, rounds):
 
 
 class Answers:
-    """Counts pairs, and adds them up as src/measure.rs does."""
+    """Counts pairs, and computes the same checksum as Answers in src/measure.rs."""
 
     def __init__(self):
         self.count, self.sum = 0, 0
@@ -286,7 +290,7 @@ def faiss_index(system, data):
 
 
 def search(system, path, queries, limit):
-    """Runs queries one at a time and all together; LIMIT is the number of queries, as some tools take very long."""
+    """Times queries as a batch and one at a time. Runs only the first `limit` queries, because some tools are slow."""
     import numpy
 
     data, queries = fingerprints_of(path), fingerprints_of(queries)[:limit]
@@ -298,7 +302,7 @@ def search(system, path, queries, limit):
 
         def together(threads):
             faiss.omp_set_num_threads(threads)
-            limits, _, found = index.range_search(queries, WITHIN + 1)  # it finds distances below the given one
+            limits, _, found = index.range_search(queries, WITHIN + 1)  # FAISS finds distances below the given one
             return numpy.repeat(numpy.arange(len(queries)), numpy.diff(limits).astype(numpy.int64)), found
 
         def one(query):
@@ -338,7 +342,7 @@ def search(system, path, queries, limit):
     def show(watch, way, threads, answers, count):
         print(json.dumps({**watch.read(), **answers.read(), "way": way, "threads": threads, "queries": count}), flush=True)
 
-    # Answers are added up after the time is taken. Queries one at a time are fewer, as each is a call from Python.
+    # The checksum is computed after the time is taken. Fewer queries run one at a time, because each is a call from Python.
     for threads in (1,) if system == "hammingbird" else (1, 2):
         watch, answers = Watch(), Answers()
         numbers, found = together(threads)
@@ -395,7 +399,7 @@ def percentiles(seconds):
 
 
 def sync_new(folder, synced):
-    """Calls fsync for files that are new since the last call, and for their folders: Lance itself never calls it."""
+    """Syncs the files that are new since the last call, and their folders, because Lance itself never syncs files."""
     for base, _, names in os.walk(folder):
         new = [base] + [os.path.join(base, name) for name in names if os.path.join(base, name) not in synced]
         for path in reversed(new) if len(new) > 1 else ():
@@ -406,7 +410,8 @@ def sync_new(folder, synced):
 
 
 def latency(folder, path, limit):
-    """Texts: the first ones fill the dataset, and the last 200,000 are added in commits of 1,000."""
+    """Fills a dataset with all but the last 200,000 texts, which are then added in commits of 1,000. If there are not more
+    texts than that, the first half fills the dataset."""
     import random
 
     import lance

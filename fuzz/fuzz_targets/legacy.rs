@@ -1,4 +1,4 @@
-//! Segments of versions 1 and 2, raw or patched with updated checksums: an upgrade fails or keeps every document.
+//! Upgrades raw bytes and patched segments of versions 1 and 2: the upgrade fails with an error or keeps every document.
 
 #![no_main]
 

@@ -1,6 +1,6 @@
-"""Answers queries about damaged indexes through the Python module. tests/alone_allocator/damage_doors.rs makes the
-indexes, runs this program, describes the lines of its input and output, and compares the answers with those of undamaged
-indexes. `test_damage.py` and `scripts/damage --door python` run it."""
+"""Answers queries about damaged indexes through the Python module. tests/alone_allocator/damage_doors.rs makes the indexes,
+runs this program, and compares its answers with those of undamaged indexes; its head specifies the lines of input and
+output. `test_damage.py` and `scripts/damage --door python` run that test."""
 
 import sys
 
@@ -22,7 +22,7 @@ def attempt(mark, function):
             line(mark, type(error).__name__)
         else:
             line("!", f"{type(error).__name__}: the message {str(error)!r}")
-    except BaseException as error:  # a panic is no Exception
+    except BaseException as error:  # the exception of a panic is not derived from Exception
         line("!", f"{type(error).__name__}: {error}")
     return FAILED
 

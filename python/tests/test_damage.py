@@ -12,12 +12,12 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-# A test of the engine makes the copies, and reports the signal if a process that reads them ends by one. TWINDEX_DAMAGED is
-# the number of copies: `scripts/damage --door python`.
+# A test of the engine makes the copies, and reports the signal if one ends the process that reads them. TWINDEX_DAMAGED is the
+# number of copies, which `scripts/damage --door python` sets.
 @pytest.mark.skipif(os.name != "posix", reason="the program that makes damaged copies needs a Unix")
 @pytest.mark.skipif(shutil.which("cargo") is None, reason="no cargo, which builds the program that makes damaged copies")
 def test_damaged_copies_give_the_same_answers_or_errors():
     door = shlex.join([sys.executable, str(ROOT / "python/tests/damage_door.py")])
-    # No package is named, so that `cargo test` has built the same program already.
+    # Without -p, this is the test program that `cargo test` builds, so it is not compiled again.
     run = ["cargo", "test", "--locked", "--test", "alone_allocator", "damage_doors::", "--", "--ignored", "--nocapture"]
     subprocess.run(run, cwd=ROOT, env={**os.environ, "TWINDEX_DOOR": door}, check=True)

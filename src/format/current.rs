@@ -63,7 +63,7 @@ impl Current {
         Self::read_body(bytes)
     }
 
-    /// Reads the file of an index of a version before 1.0 and checks it.
+    /// Reads and checks the `CURRENT` of an index whose version precedes format 1.0.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).

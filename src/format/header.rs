@@ -22,7 +22,7 @@ pub use crate::error::Refusal;
 pub const MAGIC: [u8; 8] = *b"\x89TWX\r\n\x1a\n";
 /// The advice in the error for a file that is newer than this build.
 const USE_NEWER: &str = "use a newer version";
-/// The advice in the error for a file of a version before 1.0.
+/// The advice in the error for a file whose version precedes format 1.0.
 const CONVERT: &str = "convert it with `twindex upgrade`";
 /// Number of bits in a fingerprint.
 pub const FINGERPRINT_BITS: u8 = 64;
@@ -134,7 +134,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// All roles of this version.
+    /// All roles that files of the current version can have.
     pub const ALL: [Self; 6] =
         [Self::Segment, Self::Manifest, Self::Current, Self::Log, Self::Idf, Self::Sketches];
 
@@ -240,8 +240,8 @@ impl Header {
         checksum(self.salt.get(), 0, &self.as_bytes()[..HEADER_BYTES - 4])
     }
 
-    /// Reads the header of a file of any version, and checks only its magic and its checksum. All versions have the same
-    /// fields at the same places, so that every version can tell damage from a file of another version.
+    /// Reads the header of a file of any version, and checks only its magic and its checksum. The header has the same layout
+    /// in all versions, so that every version can distinguish damage from a file of another version.
     ///
     /// # Errors
     /// A [`Fault`] if the header is damaged.

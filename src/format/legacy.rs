@@ -1,13 +1,13 @@
-//! Versions 1 and 2 of the format, which this version only converts.
+//! Versions 1 and 2 of the format, which this build can convert but not query.
 //!
-//! A segment of these versions differs from a segment of the current version in two parts:
+//! A segment of these versions differs from a segment of the current version in two respects:
 //!
-//! - the text of the parameters lacks lines, and `tokens` has other values;
-//! - all tables have the design `blocks-4`. Table 1 is stored in its own columns ([`BlockTable`]), and there is no section
+//! - the text of the parameters lacks some lines, and `tokens` has other values in version 1;
+//! - all tables have the design `blocks-4`. Table 1 has a column layout of its own ([`BlockTable`]), and there is no section
 //!   `design`.
 //!
-//! All other sections are encoded as in the current version without feature bits. Files of these versions have no feature
-//! bits, and no logs, values, stamps or fields.
+//! All other sections are encoded as in a file of the current version without feature bits. Files of these versions have no
+//! feature bits, logs, values, stamps or fields.
 
 use std::ops::Range;
 
@@ -17,17 +17,17 @@ use super::place;
 use crate::error::{Error, Result};
 use crate::params::Params;
 
-/// A version of the format before 1.0.
+/// A version that precedes format 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LegacyVersion {
-    /// Version 1: words only, one family of minima, no samples.
+    /// Version 1: tokens are words, there is one family of minima, and there are no samples.
     One,
-    /// Version 2: all kinds of tokens except those that keep symbols, all families except darts, samples, IDF weights.
+    /// Version 2: adds samples, IDF weights, all tokens except `words-symbols` and `raw`, and all families except `darts`.
     Two,
 }
 
 impl LegacyVersion {
-    /// All versions before 1.0.
+    /// All versions that precede format 1.0, in ascending order.
     pub const ALL: [Self; 2] = [Self::One, Self::Two];
 
     /// Returns the version with this number; `None` if it is the current version or unknown.
@@ -36,7 +36,7 @@ impl LegacyVersion {
         Self::ALL.into_iter().find(|version| version.number() == number)
     }
 
-    /// Returns the number of this version in a header.
+    /// Returns the number of this version, as in the headers of its files.
     #[must_use]
     pub fn number(self) -> u16 {
         match self {
@@ -45,7 +45,7 @@ impl LegacyVersion {
         }
     }
 
-    /// Reads the header of a file of this version, which has no feature bits.
+    /// Reads the header of a file of this version. Incompatible feature bits are refused, because the version has none.
     ///
     /// # Errors
     /// Same as [`Header::read`].
@@ -53,18 +53,18 @@ impl LegacyVersion {
         Header::read_version(bytes, role, self.number(), 0)
     }
 
-    /// Decodes the text of parameters of this version. The result describes the same sketches in the current version: the
-    /// missing lines get the values that this version had for all indexes.
+    /// Decodes the parameters of this version from their text. The result describes the same sketches in the current
+    /// version: lines that this version lacks get the values that all of its indexes had.
     ///
     /// # Errors
-    /// [`Error::Invalid`] naming the line, for a text that a writer of this version cannot have written.
+    /// [`Error::Invalid`], which names the line, for a text that no writer of this version can have written.
     pub fn decode_params(self, text: &str) -> Result<Params> {
         let mut current = String::new();
         let mut expected = self.lines().iter();
         for line in text.split_inclusive('\n') {
             let wrong = || Error::Invalid(format!("parameters of version {}: `{}`", self.number(), line.trim_end()));
             let (name, value) = line.trim_end_matches('\n').split_once('=').ok_or_else(wrong)?;
-            // The current decoder checks that no required line is missing; this checks that no other line is present.
+            // Refuses lines that this version does not have. The current decoder refuses missing lines below.
             expected.by_ref().find(|line| **line == name).ok_or_else(wrong)?;
             match (self, name, value) {
                 (Self::One, "tokens", "words") => {
@@ -92,7 +92,7 @@ impl LegacyVersion {
         Params::decode(&current)
     }
 
-    /// Returns the names of the lines of the parameters, in their order.
+    /// Returns the names of all lines that parameters of this version can have, in the required order.
     fn lines(self) -> &'static [&'static str] {
         match self {
             Self::One => {
@@ -105,7 +105,7 @@ impl LegacyVersion {
         }
     }
 
-    /// Describes the data that indexes of the current version can have, and those of this version never have.
+    /// Lists, in words, the kinds of data that indexes of the current version can have and indexes of this version cannot.
     #[must_use]
     pub fn absent(self) -> &'static str {
         match self {
@@ -115,33 +115,36 @@ impl LegacyVersion {
     }
 }
 
-/// The codec of table 1, and of filter tables whose entries have 2 bytes. Entries of 3 and 4 bytes have the codecs 2 and 3.
+/// The codec of table 1, and of filter tables without filter bytes. Filter tables with 1 and 2 filter bytes for each row
+/// have the codecs 2 and 3.
 pub const CODEC: u16 = 1;
-/// The greatest codec of a filter table.
+/// The highest codec of a filter table.
 pub const FILTER_CODEC_MAX: u16 = 3;
-/// The index of the last table; filter tables have the indices from 2 to this one.
+/// The index of the last table. Filter tables have the indices 2 to `TABLES`.
 pub const TABLES: u16 = 4;
-/// Bits of a block; a fingerprint has four blocks.
+/// Number of bits of each of the four blocks of a fingerprint.
 const BLOCK_BITS: u32 = 16;
 
-/// The positions of the columns of table 1 in its section: the distinct fingerprints in ascending order.
+/// The positions of the columns of table 1 in its section. Its rows are the distinct fingerprints in ascending order.
 ///
-/// The columns are a directory over the first bits of block 1; block 1 of each fingerprint, absent if the directory has all
-/// of its bits; blocks 2 and 3 as one number of 4 bytes, block 2 in the upper half; block 4.
+/// The columns are, in this order: a directory over the first bits of block 1; block 1, which is absent if the directory
+/// covers all of its bits; blocks 2 and 3 as a number of 4 bytes with block 2 in the upper half; block 4.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlockTable {
     /// The directory at the start of the section.
     pub directory: Directory,
-    /// The offset of the column of block 1; `None` if it is absent.
+    /// The offset of the column of block 1; `None` if the column is absent.
     first: Option<u64>,
+    /// The offset of the column of blocks 2 and 3.
     middle: u64,
+    /// The offset of the column of block 4.
     last: u64,
     /// The length of the section in bytes.
     pub length: u64,
 }
 
 impl BlockTable {
-    /// Returns the positions of a table of `rows` fingerprints.
+    /// Returns the layout of a table with `rows` fingerprints.
     #[must_use]
     pub fn of(rows: u64) -> Self {
         let directory = Directory::of(rows, BLOCK_BITS);
@@ -154,15 +157,16 @@ impl BlockTable {
         Self { directory, first: stored.then_some(first), middle, last, length: last + 2 * rows }
     }
 
-    /// Returns the ranges in the section of block 1 (`None` if only the directory has it), of blocks 2 and 3, and of block 4
-    /// of a row.
+    /// Returns the byte ranges in the section of the three columns of a row: block 1 (`None` if the column is absent),
+    /// blocks 2 and 3, and block 4.
     #[must_use]
     pub fn ranges(&self, row: u64) -> (Option<Range<u64>>, Range<u64>, Range<u64>) {
         let at = |start: u64, width: u64| start + row * width..start + (row + 1) * width;
         (self.first.map(|first| at(first, 2)), at(self.middle, 4), at(self.last, 2))
     }
 
-    /// Returns the length in bytes of the section of a filter table with this codec, 1 to [`FILTER_CODEC_MAX`].
+    /// Returns the length in bytes of the section of a filter table with `rows` rows. `codec` must be 1 to
+    /// [`FILTER_CODEC_MAX`].
     #[must_use]
     pub fn filter_length(rows: u64, codec: u16) -> u64 {
         let filter_bytes = u64::from(codec - CODEC) * rows;
@@ -171,7 +175,7 @@ impl BlockTable {
     }
 }
 
-/// Returns a fingerprint from its blocks: block 1, blocks 2 and 3 as one number, and block 4.
+/// Combines the columns of a row to a fingerprint: block 1, blocks 2 and 3 as one number, and block 4.
 #[must_use]
 pub fn fingerprint(first: u64, middle: u64, last: u64) -> u64 {
     first << 48 | middle << 16 | last
@@ -188,7 +192,7 @@ mod tests {
         minhash=none\nbottom=4\nmodulus=3\n";
 
     #[test]
-    fn parameters_of_old_versions_become_current_ones() {
+    fn old_parameters_are_converted_to_current_parameters() {
         let one = LegacyVersion::One.decode_params(ONE).unwrap();
         let expected = Params::builder().words(2).simhash(3).minhash(2, 2).signature_bits(8);
         let expected = expected.tables("blocks-4".parse().unwrap(), "auto".parse().unwrap());
@@ -198,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_that_no_old_writer_made_are_refused() {
+    fn parameters_that_no_old_writer_wrote_are_refused() {
         for (version, text, from, to) in [
             (LegacyVersion::One, ONE, "tokens=words", "tokens=words/14.0.0"),
             (LegacyVersion::One, ONE, "width=2", "width=1+2"),
@@ -224,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn columns_of_tables_are_those_of_the_old_specification() {
-        // The dump of version 2: 196 bytes of table 1 and 68 of each filter table for two fingerprints.
+    fn table_columns_have_the_offsets_of_the_old_specification() {
+        // The lengths in the dump of the specification of version 2, which has two fingerprints.
         let two = BlockTable::of(2);
         assert_eq!((two.length, two.directory.length()), (196, 8));
         assert_eq!(two.ranges(1), (Some(66..68), 132..136, 194..196));
         assert_eq!([1, 2, 3].map(|codec| BlockTable::filter_length(2, codec)), [68, 130, 132]);
         assert_eq!((BlockTable::of(0).length, BlockTable::filter_length(0, 3)), (8, 8));
-        // With all bits of block 1 in the directory, its column is absent.
+        // The directory of a large table covers all 16 bits of block 1, so the column of block 1 is absent.
         let large = BlockTable::of(524_288);
         assert_eq!(large.directory.bits, 16);
         assert_eq!(large.ranges(0), (None, 262_208..262_212, 2_359_360..2_359_362));

@@ -181,8 +181,8 @@ impl Manifest {
         Self::decode_body(bytes, &header, VERSION, Params::decode).map_err(Refusal::Damaged)
     }
 
-    /// Decodes a manifest of a version before 1.0, as [`decode`](Self::decode) does. Its parameters are converted to those of
-    /// the current version.
+    /// Like [`decode`](Self::decode), for a manifest whose version precedes format 1.0. The parameters are converted to the
+    /// current version.
     ///
     /// # Errors
     /// Same as [`decode`](Self::decode).
@@ -223,7 +223,7 @@ impl Manifest {
             .ok()
             .and_then(|text| decode_params(text).ok())
             .ok_or_else(|| reader.fault(&format!("parameters of format {version}"), "others"))?;
-        // The parameters have exactly one text, so their digest is the digest of the text.
+        // The decoder accepts only one text for the same parameters, so the digest of the text identifies them.
         if xxh3_128(text) != header.params_digest.get() {
             return Err(reader.fault("the parameters of the digest in the header", "others"));
         }

@@ -1,8 +1,9 @@
 //! Reads segments of versions 1 and 2 of the format, to [convert](super::merge::convert) them.
 //!
-//! Opening performs the same checks as for a [`Segment`]. Such a file answers no queries: only the records are read, and of
-//! the tables only table 1. [`check`](LegacySegment::check) compares all pages with their checksums, and the records with
-//! the salt, so that a fault of a table, of a directory or of this decoder cannot change a record unnoticed.
+//! Opening such a file performs the same checks as opening a [`Segment`]. The file cannot be queried. Only its records are
+//! read; fingerprints are read from table 1, and the other tables are not decoded. [`check`](LegacySegment::check) compares
+//! all pages with their checksums, and the hashes of the records with the salt, so that neither damage nor a bug of this
+//! decoder changes a record unnoticed.
 
 use std::path::Path;
 
@@ -17,9 +18,9 @@ use crate::sys::{Access, Vfs};
 /// An open segment of version 1 or 2.
 #[derive(Debug)]
 pub struct LegacySegment {
-    /// All sections except those of fingerprints, with the parameters in the form of the current version.
+    /// All sections except the sections of fingerprints. The parameters are converted to the current version.
     pub(super) segment: Segment,
-    /// The digest of the parameters as the file has them. It is a part of the salt.
+    /// The digest of the text of the parameters in the file, not of the converted text. It is one summand of the salt.
     pub(super) params_digest: u128,
     /// The sections of fingerprints; `None` if the index stores none.
     fingerprints: Option<LegacyFingerprints>,
@@ -27,14 +28,16 @@ pub struct LegacySegment {
 
 #[derive(Debug)]
 struct LegacyFingerprints {
+    /// Number of distinct fingerprints, which is the number of rows of table 1.
     distinct: u64,
     ranks: Section,
+    /// The section of table 1.
     section: Section,
     table: BlockTable,
 }
 
 impl LegacySegment {
-    /// Opens the segment at `path`, which must have this version.
+    /// Opens the segment at `path`, which must have the version `version`.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::Unsupported`] or [`Error::Io`], each naming the file.
@@ -46,14 +49,15 @@ impl LegacySegment {
         Ok(Self { segment, params_digest, fingerprints })
     }
 
-    /// Returns the sections that are the same in the current version: all except those of fingerprints. The parameters have
-    /// the form of the current version.
+    /// Returns the file as a segment of the current version without fingerprints: the other sections have the same encoding
+    /// in all versions. The parameters are converted to the current version.
     #[must_use]
     pub fn segment(&self) -> &Segment {
         &self.segment
     }
 
-    /// Checks every page, and all data that a conversion reads. Uses `memory` bytes, and a few bits for each document.
+    /// Checks every page, and all data that a conversion reads. Uses about `memory` bytes and a few bits for each document.
+    /// The bands are read once for each stripe of documents whose band keys fit in `memory`.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first problem; [`Error::Io`].
@@ -61,10 +65,11 @@ impl LegacySegment {
         self.segment.check_content(self.params_digest, memory, |ordinal| self.fingerprint(ordinal))
     }
 
-    /// Returns the fingerprint of a document; `None` if it has no sketch or the index stores no fingerprints.
+    /// Returns the fingerprint of the document `ordinal`; `None` if the document has no sketch or the index stores no
+    /// fingerprints.
     ///
     /// # Errors
-    /// [`Error::Corrupt`].
+    /// [`Error::Corrupt`]; [`Error::Io`].
     pub fn fingerprint(&self, ordinal: u32) -> Result<Option<u64>> {
         let Some(LegacyFingerprints { distinct, ranks, section, table }) = &self.fingerprints else {
             return Ok(None);
@@ -84,7 +89,7 @@ impl LegacySegment {
     }
 }
 
-/// Takes the sections of fingerprints: ranks, table 1, the filter tables and postings. There is no section `design`.
+/// Takes the entries of the sections of fingerprints: ranks, table 1, the filter tables and postings.
 fn fingerprints(entries: &mut Entries<'_>) -> Result<Option<LegacyFingerprints>> {
     if entries.parsed.params.simhash.is_none() {
         return Ok(None);

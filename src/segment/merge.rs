@@ -94,10 +94,10 @@ pub fn merge(inputs: &[MergeInput<'_>], vfs: &dyn Vfs, dir: &Path, budget: Spill
     merged.finish(out, salt, distinct, params)
 }
 
-/// Writes a segment of version 1 or 2 as a segment of the current version, without the documents `deleted`. The output is
-/// byte for byte the segment that [`build`](super::build::build) writes for the live records.
+/// Converts a segment of version 1 or 2 to a segment of the current version, without the documents in `deleted`. The output
+/// is byte for byte the segment that [`build`](super::build::build) writes for the remaining records.
 ///
-/// Takes O(n log n) time. Uses the memory budget plus a thousandth of the size of the file.
+/// Takes O(n log n) time for n documents. Uses the memory budget plus about a thousandth of the size of the file.
 ///
 /// # Errors
 /// Same as [`merge`].
@@ -133,7 +133,7 @@ pub fn convert(
 }
 
 impl MergedInputs<'_, '_> {
-    /// Creates the file, and writes the parameters and the keys.
+    /// Creates the output file, and writes the parameters and the keys.
     fn begin(
         &self,
         mut keys: MergedKeys<'_>,
@@ -147,7 +147,8 @@ impl MergedInputs<'_, '_> {
         Ok(out)
     }
 
-    /// Writes all sections after those of the fingerprints.
+    /// Writes the sections that follow the sections of fingerprints, and finishes the file. `distinct` is the number of
+    /// distinct fingerprints.
     fn finish(self, mut out: SegmentOutput, salt: u128, distinct: u64, params: &Params) -> Result<BuiltSegment> {
         let (merged, documents, budget) = (&self, self.documents, self.budget);
     if let Some(minhash) = params.minhash {
@@ -705,7 +706,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
         Ok(salt)
     }
 
-    /// Returns the sum of the record hashes of the documents that the output omits.
+    /// Returns the sum, modulo 2^128, of the record hashes of the documents of this input that the output omits.
     fn sum_left_out(&self, input: &MergeSource<'_, '_>, fingerprint: &FingerprintOf<'_>) -> Result<u128> {
         let width = 4 * input.segment.band_count() + 16;
         let max = (self.budget.share(8) / width).max(KEYS as usize);
@@ -718,7 +719,7 @@ impl<'a, 'r> MergedInputs<'a, 'r> {
     }
 }
 
-/// A function that returns the fingerprint of the document with an ordinal; `None` for a document without one.
+/// A function that returns the fingerprint of the document with this ordinal; `None` if the document has no fingerprint.
 type FingerprintOf<'a> = dyn Fn(u32) -> Result<Option<u64>> + 'a;
 
 /// Returns the sum of the record hashes of the documents with these ascending ordinals.

@@ -126,8 +126,8 @@ impl Segment {
         Self::of_parsed(parsed, fingerprints).map(|(segment, ())| segment)
     }
 
-    /// Runs step 6. `fingerprints` takes the entries of the sections of fingerprints, from `ranks` to `postings`, and may
-    /// return more data about them.
+    /// Runs step 6. `fingerprints` takes the entries of the sections of fingerprints, from `ranks` to `postings`. Its second
+    /// result is returned unchanged.
     pub(super) fn of_parsed<T>(
         parsed: ParsedSegment,
         fingerprints: impl FnOnce(&mut Entries<'_>) -> Result<(Option<Fingerprints>, T)>,

@@ -30,7 +30,7 @@ pub(super) struct ParsedSegment {
     pub(super) params: Params,
     pub(super) salt: u128,
     pub(super) digest: u128,
-    /// The digest of the text of the parameters, as in the header.
+    /// The digest of the text of the parameters, from the header. For an old version it differs from the digest of `params`.
     pub(super) params_digest: u128,
     pub(super) documents: u64,
     pub(super) distinct: u64,
@@ -41,8 +41,8 @@ pub(super) struct ParsedSegment {
 }
 
 impl ParsedSegment {
-    /// Runs steps 1 to 5 of [`open`](super::open). The file must be of the current version, or of the version `legacy` if
-    /// that is given.
+    /// Runs steps 1 to 5 of [`open`](super::open). The file must have the version `legacy`, or the current version if
+    /// `legacy` is `None`.
     pub(super) fn read(
         file: Box<dyn ReadFile>,
         path: &Path,
@@ -175,7 +175,7 @@ fn read_params(
         Some(version) => version.decode_params(text),
     };
     let params = params.map_err(|e| wrong("parameters", e.to_string()))?;
-    // The parameters have exactly one text, so their digest is the digest of the text.
+    // The decoder accepts only one text for the same parameters, so the digest of the text identifies them.
     if xxh3_128(text.as_bytes()) != digest {
         return Err(wrong("the parameters of the digest in the header", "others".into()));
     }

@@ -410,8 +410,8 @@ impl Segment {
         self.check_salt(self.params().digest(), STRIPE_BYTES, fingerprint)
     }
 
-    /// Checks every page, and everything that a copy of the segment takes over: keys, bands, samples, attached data, and the
-    /// salt. Uses `memory` bytes, and a few bits for each document.
+    /// Checks every page, and all data that a copy of the segment needs: keys, bands, samples, attached data and the salt.
+    /// Uses about `memory` bytes and a few bits for each document.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first problem; [`Error::Io`].
@@ -420,10 +420,10 @@ impl Segment {
         self.check_content(self.params().digest(), memory, fingerprint)
     }
 
-    /// Checks everything that a copy of the segment takes over, in bounded memory: the pages, keys, bands, samples and
-    /// attached data, and that the salt is the sum of `params_digest`, the digest of the parameters' text in this file, and
-    /// the hashes of the records. `fingerprint` returns the fingerprint of a document; `None` without a sketch. Uses
-    /// `memory` bytes, and a few bits for each document.
+    /// Checks all data that a copy of the segment needs: the pages, keys, bands, samples and attached data. Also checks that
+    /// the salt is the sum of `params_digest` and the hashes of the records. `params_digest` is the digest of the text of
+    /// the parameters in this file. `fingerprint` returns the fingerprint of a document; `None` if the document has no
+    /// fingerprint. Uses about `memory` bytes and a few bits for each document.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for the first problem; [`Error::Io`].
@@ -441,8 +441,8 @@ impl Segment {
         self.check_map()
     }
 
-    /// Compares the salt with the sum of `params_digest` and the hashes of the records. Uses about `memory` bytes for the band
-    /// keys of as many documents as fit, and reads all bands once for each such stripe of documents.
+    /// Compares the salt with the sum of `params_digest` and the hashes of the records. Processes stripes of as many
+    /// documents as have band keys that fit in `memory` bytes, at least one, and reads all bands once for each stripe.
     fn check_salt(
         &self,
         params_digest: u128,

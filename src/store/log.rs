@@ -243,7 +243,8 @@ pub(super) fn replay(
         ends.push_back((at.offset, at.commit));
         all_ends.push(at.offset);
     }
-    // Manifests of earlier writers do not record the length, but no manifest named a log before its first batch was synced.
+    // Earlier writers did not record the length of the log in the manifest. But they synced the first batch of a log before
+    // they wrote a manifest that names the log, so this batch must exist.
     if entry.grows && entry.length == 0 && at.batches == 0 {
         let expected = format!("a batch from commit {} on", entry.first);
         return Err(fault(Fault::new(at.offset, expected, "the end of the log")));

@@ -192,7 +192,7 @@ impl State {
         Self::read_manifest(vfs, dir, &read_current(vfs, dir)?, Manifest::decode)
     }
 
-    /// Reads the manifest of the current generation of an index of a version before 1.0.
+    /// Reads the manifest of the current generation of an index whose version precedes format 1.0.
     pub(super) fn load_legacy_manifest(vfs: &dyn Vfs, dir: &Path, version: LegacyVersion) -> Result<Manifest> {
         let path = names::current(dir);
         let current = Current::read_legacy(&current_bytes(vfs, dir, &path)?, version);
@@ -299,14 +299,14 @@ fn read_current(vfs: &dyn Vfs, dir: &Path) -> Result<Current> {
     Current::read(&bytes).map_err(|refusal| refused(&path, "CURRENT", refusal))
 }
 
-/// Returns the number of the format version in the header of `CURRENT`, which may be any version.
+/// Returns the format version in the header of `CURRENT`. Any version is accepted.
 pub(super) fn version_of(vfs: &dyn Vfs, dir: &Path) -> Result<u16> {
     let path = names::current(dir);
     let header = Header::read_any(&current_bytes(vfs, dir, &path)?);
     Ok(header.map_err(|fault| corrupt(&path, "CURRENT", 0, fault))?.version.get())
 }
 
-/// Reads the bytes of `CURRENT`, whose path is `path`.
+/// Returns the bytes of the file `CURRENT` of the index `dir`. `path` is the path of `CURRENT`.
 fn current_bytes(vfs: &dyn Vfs, dir: &Path, path: &Path) -> Result<Vec<u8>> {
     match read_whole(vfs, path, CURRENT_BYTES as u64) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {

@@ -536,7 +536,7 @@ pub(super) fn open_segment(
     Ok(Arc::new(segment))
 }
 
-/// Returns an error unless the segment is the one that its entry in the manifest names.
+/// Returns an error if the segment is not the one that `entry`, its entry in the manifest, describes.
 pub(super) fn check_entry(segment: &Segment, manifest: &Manifest, entry: &SegmentEntry) -> Result<()> {
     let differs = |what: &str, expected: String, found: String| {
         let expected = format!("{what} {expected} as in the manifest");

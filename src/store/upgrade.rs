@@ -32,10 +32,10 @@ use crate::sys::Vfs;
 pub struct FormatVersion {
     /// The number in the headers of the files.
     pub number: u16,
-    /// Whether this build reads and writes the version. Otherwise the files must be converted with [`upgrade`].
+    /// Whether this build reads and writes files of this version. If not, convert them with [`upgrade`].
     pub is_current: bool,
-    /// The kinds of data that no file of this version has, but files of the current version can have. `None` for the current
-    /// version.
+    /// A list, in words, of the kinds of data that files of the current version can have and files of this version cannot.
+    /// `None` for the current version.
     pub absent: Option<&'static str>,
 }
 
@@ -52,7 +52,7 @@ impl FormatVersion {
 pub struct Upgrade {
     /// The version of the old files.
     pub from: FormatVersion,
-    /// Number of documents in the new index: the live documents of the old one.
+    /// Number of documents in the new index, which are the live documents of the old files.
     pub documents: u64,
     /// Number of segments of the new index.
     pub segments: u64,
@@ -67,12 +67,13 @@ enum OldFiles {
     Segment,
 }
 
-/// Returns the version of the format of an index, or of a single segment file, from the header of `CURRENT` or of the file.
-/// Reads nothing else, so it does not check that the index is sound.
+/// Returns the format version of an index or of a single segment file. Reads only the header of `CURRENT` or of the segment,
+/// so it does not detect damage elsewhere.
 ///
 /// # Errors
-/// [`Error::NotAnIndex`]; [`Error::Invalid`] for a file that is not a segment; [`Error::Unsupported`] for a version that this
-/// build can neither read nor convert; [`Error::Corrupt`] if the header is damaged; [`Error::Io`].
+/// [`Error::NotAnIndex`]; [`Error::Invalid`] for a file of twindex that is not a segment; [`Error::Unsupported`] for a
+/// version that this build can neither read nor convert; [`Error::Corrupt`] if the header is damaged or the file is not a
+/// file of twindex; [`Error::Io`].
 pub fn format_version(vfs: &dyn Vfs, path: &Path) -> Result<FormatVersion> {
     inspect(vfs, path).map(|(_, version)| version)
 }
@@ -100,7 +101,7 @@ fn inspect(vfs: &dyn Vfs, path: &Path) -> Result<(OldFiles, FormatVersion)> {
     })
 }
 
-/// Returns the version in the header of a file, which must be a segment.
+/// Returns the version in the header of a segment file. Other files are errors.
 fn version_of_segment(vfs: &dyn Vfs, path: &Path) -> Result<u16> {
     let file = vfs.open(path).map_err(|e| Error::io("open", path, e))?;
     let length = file.len().map_err(|e| Error::io("get the length of", path, e))?;
@@ -119,26 +120,30 @@ fn version_of_segment(vfs: &dyn Vfs, path: &Path) -> Result<u16> {
 }
 
 /// Writes the documents of an index, or of a single segment file, to a new index of the current version at `out`, which must
-/// not exist or must be an empty directory. Reads every version of the format, and changes nothing at `from`. If `from` has
-/// the current version, the result is a copy without deleted and expired documents whose segments are all encoded as new
-/// ones.
+/// not exist or must be an empty directory. Reads every version of the format, and does not change `from`. If `from` has the
+/// current version, the result is a copy whose segments are encoded again, without deleted and expired documents.
 ///
-/// The new index has all live documents: keys, fingerprints, band keys, signatures, samples, values, stamps, marks,
-/// priorities and sets; the IDF table that the parameters name, the time, the payload, and the number of the last commit. It
-/// has a UUID of its own. A log becomes a segment. Documents that a version could not have are absent
-/// ([`FormatVersion::absent`]).
+/// The new index has all live documents with their keys, fingerprints, band keys, signatures, samples, values, stamps,
+/// marks, priorities and sets. It also has the IDF table that the parameters name, the time, the payload and the number of
+/// the last commit of the old index, but a new UUID. The documents in a log are written to a segment. Data that the old
+/// version could not store ([`FormatVersion::absent`]) is absent.
 ///
-/// A single segment has neither deletes nor a time: all of its documents are live, and its highest stamp is the time. The IDF
-/// table that its parameters name must be in the same directory.
+/// A single segment file contains neither deletes nor a time, so all of its documents are live. But if its parameters let
+/// documents expire, its highest stamp becomes the time, and the documents that have expired at that time are left out. The
+/// IDF table that its parameters name must be in the same directory.
 ///
-/// Every page of the old segments is compared with its checksum, and their records with their salts. Memory is bounded by
-/// `memory`, plus about a thousandth of the size of a segment, and the memtable of the log if there is one. The index gets
-/// its name when it is complete and durable; a crash before that may leave a directory with a temporary name, which can be
-/// removed.
+/// Every page of the old segments is compared with its checksum, and the hashes of the records with the salt of their
+/// segment. Memory is bounded by `memory`, plus about a thousandth of the size of a segment and the memtable of a log. If
+/// `memory` is small, the bands of a segment are read many times.
+///
+/// If `out` does not exist, the index gets this name when it is complete and durable. A crash before that can leave a
+/// directory with a temporary name, which can be removed. An existing empty directory is filled in place, and a crash can
+/// leave files in it.
 ///
 /// # Errors
-/// [`Error::AlreadyExists`] if `out` exists and is not an empty directory; [`Error::Corrupt`] for the first damaged part of
-/// the old files, [`Error::Io`]; otherwise the same as [`format_version`].
+/// [`Error::AlreadyExists`] if `out` exists and is not an empty directory; [`Error::Invalid`] if `out` is inside `from`;
+/// [`Error::Corrupt`] for the first damaged part of the old files, including a missing IDF table; [`Error::Io`]; otherwise
+/// the same as [`format_version`].
 pub fn upgrade(vfs: &Arc<dyn Vfs>, from: &Path, out: &Path, memory: usize) -> Result<Upgrade> {
     let (old, version) = inspect(&**vfs, from)?;
     let absolute = |path: &Path| vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -164,7 +169,7 @@ pub fn upgrade(vfs: &Arc<dyn Vfs>, from: &Path, out: &Path, memory: usize) -> Re
     Ok(upgraded)
 }
 
-/// The new index, while its files are written.
+/// The destination of an upgrade, and the resources for writing it.
 struct Copy<'a> {
     vfs: &'a dyn Vfs,
     dir: &'a Path,
@@ -277,8 +282,8 @@ impl Copy<'_> {
         built.publish(&names::segment(self.dir, number))
     }
 
-    /// Copies the IDF table that the parameters name, if they name one, from the directory `from`. Compares its bytes with
-    /// its digest. The header is written again, as versions differ in it alone.
+    /// Copies the IDF table that the parameters name, if any, from the directory `from`, and compares its bytes with its
+    /// digest. Writes a new header, which is the only part that differs between versions.
     fn idf(&self, from: &Path, params: &Params, version: Option<LegacyVersion>) -> Result<()> {
         let Some(digest) = idf::named_by(params) else { return Ok(()) };
         let path = names::idf(from, digest);

@@ -1,17 +1,17 @@
-//! Repeats the experiment of `damage_experiment` through other interfaces: those of C and Python. `TWINDEX_DOOR` is the
-//! shell command of a program, here called a door, that opens damaged copies and answers queries through its interface:
-//! `crates/capi/tests/damage.c` or `python/tests/damage_door.py`. Besides the indexes of that experiment, copies of each
-//! golden index are damaged.
+//! Repeats the experiment of `damage_experiment` through the interfaces of C and Python. `TWINDEX_DOOR` is the shell command
+//! of a program, here called a door, that opens damaged indexes and answers queries through one interface:
+//! `crates/capi/tests/damage.c` or `python/tests/damage_door.py`. In addition to the indexes of that experiment, copies of
+//! each golden index are damaged.
 //!
-//! The door reads lines from standard input: the path of an index, a tab, and the path of a file of queries. Each line of
-//! that file is `key` with hexadecimal bytes, `number` with a key that is a number, `text`, or `fingerprint` with a number.
-//! The door opens the index, answers with lines that begin as follows, and then prints a line `.`:
+//! Each line that the door reads from standard input is a request: the path of an index, a tab, and the path of a file of
+//! queries. Each line of that file is a query: `key` and hexadecimal bytes, `number` and a numeric key, `text` and a text,
+//! or `fingerprint` and a number. The door opens the index, prints lines that begin as follows, and then prints a line `.`:
 //!
-//! - `+`: an answer. After those about the whole index, each query has a fixed number of answers.
-//! - `-`: the code of an error, in place of an answer. If the index does not open, there is no other answer.
-//! - `v`: the number of problems that verification found, or `v -` and a code.
+//! - `+`: an answer. The first answers are about the whole index; then each query has a fixed number of answers.
+//! - `-`: the code of an error, in place of an answer. If the index does not open, this is the only answer.
+//! - `v`: the number of problems that verification found, or `v -` and the code of an error.
 //! - `w`: the code of an error while the door writes to the index, after all answers.
-//! - `!`: what an interface must never do, such as a panic that crosses it, or an error without a message.
+//! - `!`: a violation of the rules for interfaces, such as a panic that crosses the interface or an error without a message.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "damages files without the index's knowledge")]
@@ -32,7 +32,7 @@ use crate::support::memory::MemoryVfs;
 use twindex::sys::Vfs;
 use twindex::{Index, KeyBuf};
 
-/// Texts that are in a golden index or near such a text.
+/// Texts of documents in golden indexes, and texts near them.
 const TEXTS: [&str; 6] = [
     "text number 3",
     "text number 8",
@@ -46,11 +46,11 @@ const TEXTS: [&str; 6] = [
 struct Original {
     name: String,
     files: Files,
-    /// Another index, from which damage copies parts.
+    /// The files of another index, from which some kinds of damage copy parts.
     foreign: Files,
-    /// The states to which a truncated log may lead back.
+    /// The files of the index at each earlier commit that a truncated log can restore.
     earlier: Vec<Files>,
-    /// The lines of the file of queries.
+    /// The content of the file of queries.
     queries: String,
 }
 
@@ -62,7 +62,7 @@ fn open(files: &Files) -> twindex::Result<Index> {
     Index::options().open_with(Arc::new(vfs) as Arc<dyn Vfs>, Path::new("i"))
 }
 
-/// Returns an index with each earlier commit that some truncation of its log leads back to.
+/// Returns the files of the index at each earlier commit that a truncation of its last log restores.
 fn earlier(files: &Files) -> Vec<Files> {
     let is_log = |name: &&PathBuf| name.to_str().unwrap().starts_with("LOG");
     let Some(log) = files.keys().rfind(is_log) else { return Vec::new() };
@@ -80,6 +80,8 @@ fn earlier(files: &Files) -> Vec<Files> {
     states.into_values().collect()
 }
 
+/// Returns the content of the file of queries for an index: all of its keys, some texts, and fingerprints near some of its
+/// own.
 fn queries(files: &Files) -> String {
     let index = open(files).unwrap();
     let snapshot = index.snapshot();
@@ -142,6 +144,7 @@ fn originals() -> Vec<Original> {
     all.into_iter().map(original).collect()
 }
 
+/// The lines that a door prints for one request.
 #[derive(Default)]
 struct Replies {
     answers: Vec<Answer>,
@@ -167,7 +170,7 @@ impl Door {
         Self { child, input, output }
     }
 
-    /// Returns the replies, or `None` if the door ended before the last one.
+    /// Sends a request. Returns the replies, or `None` if the door ended before it completed them.
     fn ask(&mut self, index: &Path, queries: &Path) -> Option<Replies> {
         writeln!(self.input, "{}\t{}", index.display(), queries.display()).ok()?;
         let mut replies = Replies::default();
@@ -184,7 +187,7 @@ impl Door {
         }
     }
 
-    /// Waits for the end of the door, and describes it.
+    /// Waits until the door ends. Returns the signal or the exit code; an empty text if the exit code is 0.
     fn end(mut self) -> String {
         drop(self.input);
         let status = self.child.wait().unwrap();
@@ -199,24 +202,24 @@ impl Door {
 #[derive(Default)]
 struct Totals {
     counts: Counts,
-    /// The number of copies by the code of their first error.
+    /// Number of copies by the code of their first unexpected error.
     codes: BTreeMap<String, u64>,
-    /// The number of copies that opened but had an error in some answer.
+    /// Number of copies that opened, but for which a query returned an error.
     opened: u64,
-    /// As `opened`, but verification found no problem.
+    /// Number of copies counted in `opened` in which verification found no problem.
     unverified: u64,
 }
 
-/// Returns the code of the first error that is not expected.
+/// Returns the code of the first error in place of an expected answer. Panics if there is none.
 fn first_error<'a>(answers: &'a [Answer], expected: &[Answer]) -> &'a str {
     let errors = answers.iter().enumerate().filter_map(|(i, answer)| Some((i, answer.as_ref().err()?)));
     let mut unexpected = errors.filter(|&(i, _)| expected.get(i).is_none_or(Result::is_ok));
     unexpected.next().expect("an error").1
 }
 
-/// Runs these cases with doors that are started one after the other, if one crashes.
+/// Runs the cases in `range` with one door at a time. If a door crashes, starts a new one for the next case.
 fn run_range(command: &str, originals: &[Original], range: Range<u64>, totals: &Mutex<Totals>) {
-    // In memory if possible, because doors write to the copies, and then sync them.
+    // Copies are on an in-memory file system if possible, because doors write to them and sync them.
     let memory = Path::new("/dev/shm");
     let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
     let mut door = Door::start(command);
@@ -287,13 +290,13 @@ fn run_range(command: &str, originals: &[Original], range: Range<u64>, totals: &
         drop(totals);
         std::fs::remove_dir_all(&path).unwrap();
     }
-    // For example, a sanitizer that found a leak.
+    // A sanitizer that found a leak makes the door fail here.
     assert_eq!(door.end(), "", "the end of the door after all copies");
 }
 
 #[test]
 #[ignore = "needs a program for another interface: scripts/damage --door"]
-fn damaged_indexes_answer_as_before_or_report_the_damage_through_other_interfaces() {
+fn damaged_indexes_give_same_answers_or_errors_through_other_interfaces() {
     let command = std::env::var("TWINDEX_DOOR").expect("TWINDEX_DOOR must name the command of a door");
     let originals = originals();
     if let Some(one) = number("TWINDEX_DAMAGED_ONE") {

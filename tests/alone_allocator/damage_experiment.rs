@@ -4,8 +4,8 @@
 //! it wrote zeros over zeros, are counted separately.
 //!
 //! The number of a case determines its damage, so `TWINDEX_DAMAGED_ONE=417` repeats one case. Child processes run ranges
-//! of cases; if a signal ends one of them, the next child continues after the fatal case. `scripts/damage` runs a million
-//! cases and prints the counts as a table.
+//! of cases; if a signal ends one of them, the next child continues after the fatal case. `scripts/damage` runs two
+//! million cases and prints the counts as a table.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "damages files without the index's knowledge")]

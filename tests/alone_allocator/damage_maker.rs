@@ -1,5 +1,4 @@
-//! Makes damaged copies of indexes, for the experiments in `damage_experiment` and `damage_doors`. The number of a case
-//! determines its damage.
+//! Makes damaged copies of indexes for `damage_experiment` and `damage_doors`. The number of a case determines its damage.
 
 #![cfg(unix)]
 #![allow(clippy::disallowed_methods, reason = "damages files without the index's knowledge")]
@@ -15,9 +14,10 @@ use twindex::{Document, IdfBuilder, Index, Params, Sketcher, Writer};
 
 const PAGE: usize = 4096;
 
-/// The content of each file by name, without the lock file.
+/// The content of each file of an index by name, without the lock file.
 pub(crate) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
+/// The names of the kinds of damage.
 pub(crate) const KINDS: [&str; 11] = [
     "cut",
     "bits flipped",
@@ -32,7 +32,7 @@ pub(crate) const KINDS: [&str; 11] = [
     "random bytes",
 ];
 
-/// Returns the kind of damage of a case, if case `i` damages index `i % indexes`.
+/// Returns the kind of damage, an index in [`KINDS`], of a case. Case `i` damages index `i % indexes`.
 pub(crate) fn kind_of(case: u64, indexes: usize) -> usize {
     (case / indexes as u64) as usize % KINDS.len()
 }
@@ -57,8 +57,9 @@ pub(crate) fn text(i: u64, salt: u64) -> String {
     format!("page {} of {} by {}", i % 23, i % 7, (i + salt) % 41)
 }
 
-/// Creates an index that uses every feature: an IDF table, fingerprints, bands, signatures, samples, values, stamps,
-/// sets, marks, and segments with deletes. If `with_log`, it also has a log. `committed` is called after each commit.
+/// Creates an index with an IDF table, fingerprints, bands, signatures, samples, values, stamps, sets, marks, and segments
+/// with deletes. If `with_log`, it also has a log. Calls `committed` after each commit. Returns the files of the index.
+/// Indexes with another `salt` have other documents.
 pub(crate) fn made(salt: u64, with_log: bool, mut committed: impl FnMut(&Index)) -> Files {
     let plain = Sketcher::new(&Params::builder().words(1).simhash(3).build().unwrap()).unwrap();
     let mut builder = IdfBuilder::new(&Shingling::words(1, 0)).min_df(1);
@@ -113,7 +114,7 @@ pub(crate) fn damaged(case: u64, kind: usize, sound: &Files, foreign: &Files) ->
     let names: Vec<PathBuf> = files.keys().cloned().collect();
     let name = &names[random.below(names.len())];
     let other = &names[random.below(names.len())];
-    // The file of the same kind in the other index, if it has one. Numbers in the names are ignored.
+    // A file of the same kind in the other index, if it has one. Numbers in file names are ignored.
     let ending = |path: &Path| {
         let name = path.to_str().unwrap();
         name.chars().filter(|c| c.is_ascii_uppercase() || *c == 's').collect::<String>()

@@ -1,4 +1,4 @@
-//! Outcomes of reading damaged indexes: their names, how answers are compared, and the table of their counts.
+//! Classifies the outcomes of reading damaged indexes, and counts them.
 
 #![cfg(unix)]
 
@@ -8,20 +8,27 @@ use std::time::Duration;
 
 use crate::damage_maker::{Files, KINDS};
 
+/// The time after which reading an index counts as slow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(10);
 
+/// The outcome of reading a damaged copy of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// The damage changed no byte, for example because it wrote zeros over zeros or copied an equal piece.
     Undamaged,
+    /// All answers are those of the undamaged index.
     Same,
+    /// Some answers are errors, and all others are those of the undamaged index.
     Error,
-    /// The answers of an earlier commit, as after a crash. Allowed only for indexes with a log: a damaged end of the log
-    /// cannot be distinguished from a torn write, because no other file records where the log ends.
+    /// All answers are those of an earlier commit, as after a crash. Allowed only for indexes with a log: a damaged end of
+    /// the log cannot be distinguished from a torn write, because no other file records where the log ends.
     EarlierCommit,
+    /// Some answer is neither an error nor the answer of the undamaged index.
     Different,
     Panic,
+    /// A signal or an abort ended the process.
     Signal,
+    /// An allocation was much larger than the files.
     Overallocation,
     Slow,
 }
@@ -49,7 +56,8 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Compares answers with the expected ones. `answers` is `None` if the index did not open.
+    /// Compares the answers of a copy with the expected answers. `answers` is `None` if the copy did not open. `undamaged`
+    /// is whether the damage changed no byte.
     pub(crate) fn compare(&self, answers: Option<&[Answer]>, undamaged: bool) -> Outcome {
         match answers {
             // A copy that the damage did not change must give the same answers.
@@ -63,7 +71,8 @@ impl Expected {
         }
     }
 
-    /// Returns the first answer that differs from the current and from each earlier state.
+    /// Returns, for the current state and then for each earlier one, the first answer that differs from it and is not an
+    /// error.
     pub(crate) fn differences(&self, answers: &[Answer]) -> Vec<Option<String>> {
         let states = std::iter::once(&self.current).chain(&self.earlier);
         states.map(|state| first_difference(answers, state)).collect()
@@ -88,7 +97,7 @@ pub(crate) fn number(name: &str) -> Option<u64> {
         .map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text}: not a number")))
 }
 
-/// Returns a hash that identifies a damaged index.
+/// Returns a hash of a damaged copy of index number `index`, to count distinct copies.
 pub(crate) fn identity(index: usize, files: &Files) -> u64 {
     let mut hasher = DefaultHasher::new();
     (index, files).hash(&mut hasher);
@@ -97,10 +106,10 @@ pub(crate) fn identity(index: usize, files: &Files) -> u64 {
 
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// The number of copies of each kind of damage and outcome.
+    /// Number of copies by kind of damage and outcome.
     outcomes: BTreeMap<(usize, Outcome), u64>,
-    /// The distinct damaged indexes of each kind. Different cases can be equal; for example, there are few files to
-    /// delete.
+    /// The kinds of damage and the identities of all distinct copies. Different cases can give equal copies; for example,
+    /// there are few files to delete.
     distinct: BTreeSet<(usize, u64)>,
 }
 
@@ -138,7 +147,7 @@ impl Counts {
         row("all", self.distinct.len(), &|outcome| self.all(outcome));
     }
 
-    /// Fails if a copy is not counted or its outcome is not allowed, or if little damage was noticed.
+    /// Panics if a copy was not counted, an outcome is not allowed, or less than a third of the copies gave an error.
     pub(crate) fn check(&self, copies: u64) {
         assert_eq!(self.outcomes.values().sum::<u64>(), copies, "each copy is in one column");
         for bad in

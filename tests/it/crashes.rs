@@ -366,7 +366,8 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
     history.promise(vfs, &[Some(&documents)]);
 }
 
-/// Upgrades an index with a log and deletes, or an index of version 1. The new index must be complete or absent.
+/// Upgrades an index of version 1 if `legacy`, otherwise an index of the current version with a log and deletes. The new
+/// index must be complete or absent after a crash.
 fn upgraded(legacy: bool) -> impl Fn(&ModelVfs, &mut History) {
     move |vfs, history| {
         let mut documents = Documents::new();
@@ -669,7 +670,8 @@ fn upgrade_is_atomic_under_crashes_and_needs_every_sync() {
     check_atomic(&[("upgrade", &current), ("upgrade of version 1", &legacy)]);
 }
 
-/// Checks that after any crash the new index is complete or absent, and that each of the syncs of the new index is necessary.
+/// Checks for each work that the new index is complete or absent after any crash, and that each of the last five syncs is
+/// necessary.
 fn check_atomic(all: &[(&str, Work<'_>)]) {
     for &(name, work) in all {
         let states = check_again(name, work, &Disk::default(), RepeatedCrashes { crashes: 1, one_in: 101 });

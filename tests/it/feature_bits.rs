@@ -48,7 +48,7 @@ fn unknown_version_or_feature_is_refused_with_advice() {
         with(|header| header.incompatible.set(0x1000)),
         refused("incompatible feature set", "0x1000", "0xff6; use a newer version")
     );
-    // Other widths, 128 and 256 bits, which does not fit into the byte and is written as 0.
+    // The widths 128 and 256. A width of 256 does not fit in the byte, and would be written as 0.
     for (bits, change) in [
         ("128", (|header| header.fingerprint_bits = 128) as fn(&mut Header)),
         ("0", |header| {
@@ -59,8 +59,7 @@ fn unknown_version_or_feature_is_refused_with_advice() {
     }
 }
 
-/// Every bit of `compatible` is ignored in every role; every unknown bit of `incompatible` is refused, also a bit that only
-/// files of other roles have.
+/// A bit of `incompatible` that is known only for other roles is refused, too.
 #[test]
 fn compatible_bits_are_ignored_and_unknown_incompatible_bits_refused_in_every_role() {
     use twindex::format::header::{HEADER_BYTES, Header, Refusal, Role};

@@ -538,7 +538,7 @@ fn format_3_index_with_log_length_detects_a_truncated_log() {
     }
 }
 
-/// Opens a copy of an index whose log is truncated to this length.
+/// Opens a copy of the index `committed` whose log is truncated to `length` bytes.
 fn open_with_log_of(committed: &Path, length: u64) -> twindex::Result<Snapshot> {
     let dir = tempfile::tempdir().unwrap();
     for name in names(committed) {
@@ -563,7 +563,7 @@ fn format_3_log_of_unknown_length_without_its_first_batch_is_damaged() {
     for (length, documents) in [(351, 3), (240, 3)] {
         assert_eq!(open_with_log_of(&committed, length).unwrap().documents(), documents, "{length}");
     }
-    // The manifest has the deletes of the first batch, so without that batch the index would be in a state that never
+    // The manifest contains the deletes of the first batch. Without this batch, the index would be in a state that never
     // existed.
     for length in [239, 89, 88] {
         let error =

@@ -1,13 +1,15 @@
-//! Tests the golden files as a whole. `tests/golden/MANIFEST.tsv` lists every file with its length, its xxh3-128 and a
-//! description of its content. Together the files of format 1.0 have every role, every codec, every feature bit in every role
-//! that can have it, and every preset. Each file opens and verifies, and the second reader finds the same content.
+//! Tests the golden files as a whole. `tests/golden/MANIFEST.tsv` lists every file with its length, its xxh3-128 digest and
+//! a description of its content. The tests check that the files of format 1.0 together have every role, every codec, every
+//! preset, and every feature bit in each role that can have it. They also check that each index and segment of format 1.0
+//! passes verification, and that the Python reader finds the same content.
 //!
-//! Golden files never change. `TWINDEX_WRITE_GOLDEN=1` adds lines for new files to the manifest, and writes
-//! `format-1.0/all.sketches` if it is missing. `format-1.0` has, made by the command:
+//! Golden files never change. With `TWINDEX_WRITE_GOLDEN=1`, lines for new files are added to the manifest, and
+//! `format-1.0/all.sketches` is written if it is missing. The other files in `format-1.0` were written by the command:
 //!
-//! - `weighted`: raw tokens, boilerplate left out (its list is the file `boilerplate`), an IDF table, weighted minima,
-//!   features of 12 bits, values; a segment and a log;
-//! - `hot`: 4200 fingerprints that agree in their first 14 bits, and 100 others, so that table 1 has a hot bucket;
+//! - `weighted`: an index with a segment and a log, with raw tokens, ignored boilerplate (its list of spans is the file
+//!   `boilerplate`), an IDF table, weighted minima, features of 12 bits and values;
+//! - `hot`: an index of 4200 fingerprints that agree in their first 14 bits, and 100 others, so that table 1 has a hot
+//!   bucket;
 //! - `presets`: an index of two documents for each preset;
 //! - `passages`: an index of passages with a deleted document, which the tests of the command read.
 
@@ -39,7 +41,7 @@ fn is_requested() -> bool {
     std::env::var_os("TWINDEX_WRITE_GOLDEN").is_some_and(|value| value == "1")
 }
 
-/// Returns the paths of all golden files, relative to their directory, with `/`.
+/// Returns the paths of all golden files, relative to `tests/golden`, with `/` as the separator.
 fn names() -> Vec<String> {
     fn walk(dir: &Path, name: &str, names: &mut Vec<String>) {
         for entry in std::fs::read_dir(dir).unwrap() {
@@ -92,7 +94,7 @@ fn all_sketches() -> Vec<u8> {
     file
 }
 
-/// Returns the names of these incompatible features, as in the specification.
+/// Returns the names in the specification of the incompatible features whose bits are in `bits`.
 fn features(bits: u32) -> Vec<String> {
     let all =
         spec_numbers::rows("#### Incompatible features", &["bit", "name", "files", "set if and only if"]);
@@ -102,7 +104,7 @@ fn features(bits: u32) -> Vec<String> {
         .collect()
 }
 
-/// Returns the role and the header of a file; `None` for a file without a header of twindex.
+/// Returns the role and the header of a file; `None` if the file does not begin with a valid header.
 fn header(bytes: &[u8]) -> Option<(Role, Header)> {
     let header = Header::read_any(bytes).ok()?;
     Role::ALL.into_iter().find(|role| *role as u8 == header.role).map(|role| (role, header))
@@ -112,7 +114,7 @@ fn segment(name: &str) -> Segment {
     Segment::open(&RealVfs, &golden().join(name)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Describes the content of a file: version, role, features, and of a segment the sections with their codecs.
+/// Describes a file for the manifest: its version, role and features, and the sections of a segment with their codecs.
 fn covers(name: &str, bytes: &[u8]) -> String {
     let Some((role, header)) = header(bytes) else {
         return match name.rsplit('/').next().unwrap() {
@@ -177,7 +179,7 @@ fn indexes() -> Vec<PathBuf> {
 }
 
 #[test]
-fn golden_files_of_format_1_0_have_every_role_codec_feature_and_preset() {
+fn golden_files_cover_every_role_codec_feature_and_preset() {
     let (mut roles, mut codecs, mut bits) = (BTreeSet::new(), BTreeSet::new(), BTreeMap::<u8, u32>::new());
     let mut schemes = BTreeSet::new();
     for name in names() {

@@ -1,11 +1,13 @@
-//! Tests the upgrade: the new index has the documents of the old files, whatever their version; nothing is changed in the old
-//! files; damage is an error that names it.
+//! Tests upgrades: the new index has the documents of the old files of any version, the old files do not change, and damage
+//! is an error that names the damaged file.
 //!
-//! `tests/golden/index-v1` and `index-v2` have indexes that the programs of these versions wrote, of [`page`] and [`number`]:
+//! `tests/golden/index-v1` and `index-v2` contain indexes that the programs of these versions wrote, from the texts of
+//! [`page`] and the fingerprints of [`number`]:
 //!
-//! - `index-v1/pages`, `index-v2/pages`: 40 pages, then a second batch that replaces two and adds two;
-//! - `index-v1/bands`: 40 pages, minima only, without signatures; `index-v1/numbers`: 50 fingerprints under numbers;
-//! - `index-v2/weighted`: the batches of `pages` by characters, with an IDF table.
+//! - `index-v1/pages`, `index-v2/pages`: a batch of 40 pages, then a batch that replaces two pages and adds two;
+//! - `index-v1/bands`: 40 pages with bands only, without signatures;
+//! - `index-v1/numbers`: 50 fingerprints whose keys are numbers;
+//! - `index-v2/weighted`: the batches of `pages`, with characters as tokens and with an IDF table.
 
 #![allow(clippy::disallowed_methods, reason = "damages files from outside")]
 
@@ -40,7 +42,7 @@ fn documents(snapshot: &Snapshot) -> Documents {
     all
 }
 
-/// Returns the bytes of a file, or of all files of a directory.
+/// Returns the bytes of a file, or of each file of a directory, by path.
 fn bytes_at(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     if path.is_file() {
         return [(path.to_owned(), std::fs::read(path).unwrap())].into();
@@ -53,7 +55,8 @@ fn real() -> Arc<dyn Vfs> {
     Arc::new(RealVfs)
 }
 
-/// Upgrades, and checks that the old files are unchanged and the new index is sound.
+/// Upgrades `from` to `out`, and checks that the old files are unchanged and that `verify` finds no problem in the new
+/// index.
 fn upgraded(from: &Path, out: &Path, memory: usize) -> Result<(Upgrade, Index)> {
     let before = bytes_at(from);
     let upgraded = upgrade(&real(), from, out, memory)?;
@@ -66,7 +69,7 @@ fn upgraded(from: &Path, out: &Path, memory: usize) -> Result<(Upgrade, Index)> 
     Ok((upgraded, index))
 }
 
-/// Returns the indexes of a directory of golden files.
+/// Returns the indexes in a directory of golden files, sorted by path.
 fn indexes_of(name: &str) -> Vec<PathBuf> {
     let dirs = std::fs::read_dir(golden(name)).unwrap().map(|entry| entry.unwrap().path());
     let mut dirs: Vec<PathBuf> = dirs.filter(|path| path.is_dir()).collect();
@@ -88,8 +91,8 @@ fn number(number: u64) -> u64 {
     (mixed ^ mixed >> 31).wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
-/// Indexes the pages with the current version, in the batches of the golden files. `copied` is a directory from which the
-/// IDF table is taken.
+/// Indexes the pages with the current version, in the first `batches` batches of the golden files. The IDF table, if any, is
+/// read from the directory `copied`.
 fn pages(path: &Path, params: Params, copied: &Path, batches: usize) -> Index {
     let table = std::fs::read_dir(copied)
         .unwrap()
@@ -113,7 +116,7 @@ fn pages(path: &Path, params: Params, copied: &Path, batches: usize) -> Index {
 }
 
 #[test]
-fn every_index_of_the_current_version_is_copied_with_all_its_documents() {
+fn upgrade_copies_all_documents_of_current_indexes() {
     let dir = tempdir().unwrap();
     let mut upgrades = 0;
     for group in [
@@ -142,7 +145,7 @@ fn every_index_of_the_current_version_is_copied_with_all_its_documents() {
 }
 
 #[test]
-fn segment_of_the_current_version_becomes_an_index() {
+fn segment_file_of_the_current_version_becomes_an_index() {
     let dir = tempdir().unwrap();
     let file = golden("three-records.seg");
     let (report, index) = upgraded(&file, &dir.path().join("three"), 1 << 20).unwrap();
@@ -151,7 +154,8 @@ fn segment_of_the_current_version_becomes_an_index() {
     assert_eq!(keys, ["rose-1", "rose-2", "tulip"]);
     assert!(std::fs::read(dir.path().join("three/000001.seg")).unwrap() == std::fs::read(&file).unwrap());
 
-    // Of a segment with stamps, the highest stamp is the time: `a`, stamped 1000, has expired by 1060 but not by 1051.
+    // The highest stamp of a segment with stamps becomes the time. With this time, 1051, document `a` has not expired: its
+    // stamp is 1000, and it would expire at 1060.
     let living = golden("index-v3").join("living/000001.seg");
     let (report, index) = upgraded(&living, &dir.path().join("living"), 1 << 20).unwrap();
     let (snapshot, segment) = (index.snapshot(), Segment::open(&RealVfs, &living).unwrap());
@@ -160,7 +164,7 @@ fn segment_of_the_current_version_becomes_an_index() {
 }
 
 #[test]
-fn old_versions_are_upgraded_to_what_the_current_version_makes_of_the_same_texts() {
+fn upgraded_indexes_equal_current_indexes_of_the_same_texts() {
     let dir = tempdir().unwrap();
     for (name, version, batches) in [
         ("index-v1/pages", 1, 2),
@@ -179,7 +183,7 @@ fn old_versions_are_upgraded_to_what_the_current_version_makes_of_the_same_texts
         let again = pages(&out.with_extension("again"), snapshot.params().clone(), &out, batches);
         assert_eq!(documents(&snapshot), documents(&again.snapshot()), "{name}");
         assert_eq!(snapshot.generation(), again.snapshot().generation(), "{name}");
-        // The segments have the same bytes as those of the same records, without those that were replaced.
+        // Both indexes have the same records, so merging each into one segment gives the same bytes.
         let merged = dir.path().join(format!("{name} merged").replace('/', " "));
         Index::merge(&merged, &[again], OnConflict::Refuse, 1 << 20).unwrap();
         let compacted = out.with_extension("compacted");
@@ -220,7 +224,7 @@ fn segments_of_old_versions_become_indexes() {
     }
 }
 
-/// With hardly any memory, all columns spill to scratch files, and band keys are read in many stripes.
+/// Without memory, all columns spill to scratch files, and the bands are read once for each stripe of one document.
 #[test]
 fn upgrade_gives_the_same_segments_with_any_memory() {
     let dir = tempdir().unwrap();
@@ -238,7 +242,7 @@ fn upgrade_gives_the_same_segments_with_any_memory() {
     }
 }
 
-/// A disk in memory with one old file or index, at `/old`.
+/// Returns an in-memory disk with the old file or index at `/old`.
 fn disk_with(files: &BTreeMap<PathBuf, Vec<u8>>, root: &Path) -> Arc<dyn Vfs> {
     let vfs = MemoryVfs::default();
     for (path, bytes) in files {
@@ -257,7 +261,7 @@ fn disk_with(files: &BTreeMap<PathBuf, Vec<u8>>, root: &Path) -> Arc<dyn Vfs> {
     Arc::new(vfs)
 }
 
-/// Checks that upgrading these files is an error that reports damage, and leaves nothing.
+/// Checks that upgrading these files fails with an error that reports damage, and leaves no files.
 fn check_refused(files: &BTreeMap<PathBuf, Vec<u8>>, root: &Path, what: &str) {
     let vfs = disk_with(files, root);
     let error = upgrade(&vfs, Path::new("/old"), Path::new("/new"), 1 << 16).expect_err(what);
@@ -268,7 +272,7 @@ fn check_refused(files: &BTreeMap<PathBuf, Vec<u8>>, root: &Path, what: &str) {
 }
 
 #[test]
-fn flipped_and_missing_bytes_of_old_segments_are_damage() {
+fn flipped_and_missing_bytes_of_old_segments_are_reported() {
     for name in ["version-1.seg", "version-2.seg"] {
         let path = golden(name);
         let sound = bytes_at(&path);
@@ -284,12 +288,12 @@ fn flipped_and_missing_bytes_of_old_segments_are_damage() {
 }
 
 #[test]
-fn flipped_and_missing_bytes_of_old_indexes_are_damage() {
+fn flipped_and_missing_bytes_of_old_indexes_are_reported() {
     let root = golden("index-v2/weighted");
     let sound = bytes_at(&root);
     for (path, bytes) in &sound {
         if path.ends_with("MANIFEST-000002") {
-            continue; // of the generation before
+            continue; // the manifest of the previous generation, which is not read
         }
         for at in (0..bytes.len()).step_by(7) {
             let mut damaged = sound.clone();
@@ -305,9 +309,10 @@ fn flipped_and_missing_bytes_of_old_indexes_are_damage() {
     }
 }
 
-/// A changed byte under sound checksums either changes nothing that is carried over, or the salt reports it.
+/// Changes a byte and updates the checksums. The upgrade must either copy the same documents or be refused, at the latest by
+/// the salt.
 #[test]
-fn changed_bytes_of_old_segments_with_sound_checksums_change_no_document() {
+fn changed_bytes_with_valid_checksums_change_no_upgraded_document() {
     for name in ["version-1.seg", "version-2.seg"] {
         let path = golden(name);
         let sound = std::fs::read(&path).unwrap();
@@ -331,7 +336,7 @@ fn changed_bytes_of_old_segments_with_sound_checksums_change_no_document() {
                     same += 1;
                 }
                 Err(Error::Corrupt { .. } | Error::Unsupported { .. }) => refused += 1,
-                Err(Error::Invalid(_)) if at == 10 => refused += 1, // another role
+                Err(Error::Invalid(_)) if at == 10 => refused += 1, // the byte of the role
                 Err(error) => panic!("{name}, byte {at}: {error}"),
             }
         }
@@ -391,9 +396,9 @@ fn format_version_is_read_from_the_header_alone() {
     }
 }
 
-/// Documents of an index with all kinds of attached data keep them.
+/// Upgrades an index with all kinds of attached data, with deletes and with a log.
 #[test]
-fn values_stamps_marks_priorities_and_sets_are_carried_over() {
+fn upgrade_copies_values_stamps_marks_priorities_and_sets() {
     let dir = tempdir().unwrap();
     let path = dir.path().join("old");
     let params = Params::builder().words(1).simhash(3).minhash(3, 2).bottom(2).values().expire_after(700);

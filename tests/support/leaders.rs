@@ -1,4 +1,4 @@
-//! Groups by their definition, to compare with the groups of an index.
+//! Computes groups of documents by brute force, to compare them with the groups of an index.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -10,7 +10,7 @@ use twindex::Key;
 /// The fingerprint and the priority of each document, by key. A document with an empty text has no fingerprint.
 pub type Documents = BTreeMap<u64, (Option<u64>, Option<u64>)>;
 
-/// Lists each key with its leader and group size, by brute force. Documents within distance 3 are near.
+/// Returns a line for each key with its leader and the size of its group. Documents within Hamming distance 3 are near.
 pub fn listing_by_definition(documents: &Documents) -> String {
     let mut order: Vec<_> = documents
         .iter()

@@ -1,4 +1,4 @@
-//! Segments of versions 1 and 2 of the format: the golden ones, and checksums for changed ones.
+//! The golden segments of versions 1 and 2 of the format, and a function that updates the checksums of changed copies.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses a part of it")]
 
@@ -8,8 +8,8 @@ use twindex::format::checksum::checksum;
 pub const SEGMENTS: [&[u8]; 2] =
     [include_bytes!("../golden/version-1.seg"), include_bytes!("../golden/version-2.seg")];
 
-/// Updates the checksums of a segment after a change that keeps its length. `sound` is the segment before the change: the
-/// checksums are written where they were.
+/// Updates the checksums of a segment after a change that keeps its length. `sound` is the segment before the change. The
+/// offsets of the checksums are read from it, because the change may have damaged them.
 pub fn reseal(bytes: &mut [u8], sound: &[u8]) {
     let footer = bytes.len() - 64;
     let number = |at: usize| u64::from_le_bytes(sound[at..at + 8].try_into().unwrap()) as usize;

@@ -8,8 +8,9 @@
 //! The arguments are the number of documents, their words, and the share of copies. Without a folder, words are drawn
 //! from 200,000 with the frequencies of Zipf's law (exponent 0.9). With a folder, the words are those of its text files,
 //! for example the sources and readmes in cargo's cache: after each word the document goes on with the next word of the
-//! file, or, as often, with what follows another occurrence of the same word. So shingles recur as they do in texts. After
-//! each word comes what follows it in the file, its punctuation and line ends, unless that would join two words to one.
+//! file, or, as often, with the word after another occurrence of the same word. So shingles recur as they do in texts. Each
+//! word is followed by the punctuation and white space that follow it in the file. Characters that would join two words to
+//! one are omitted, and a space is added if there is no white space.
 //!
 //! A copy is one of the 200,000 documents before it, with up to one word in 25 replaced. The table has each copy, its
 //! original, and the sizes of the intersection and the union of their sets of shingles of five words.
@@ -37,7 +38,7 @@ const DRAWN: usize = 1 << 20;
 const READ: usize = 20_000_000;
 /// Bytes of the longest word read from a folder.
 const LETTERS: usize = 24;
-/// Bytes of the longest separator of two words.
+/// Maximum number of characters of a separator that are used.
 const SEPARATOR: usize = 60;
 
 /// The words of documents.
@@ -48,10 +49,10 @@ enum Source {
     Texts { words: Vec<WordAndSeparator>, first: Vec<u32>, positions: Vec<u32> },
 }
 
-/// The numbers of a word and of what follows it.
+/// The number of a word, and the number of the separator that follows it.
 type WordAndSeparator = (u32, u32);
 
-/// Strings, each with a number.
+/// Distinct strings, numbered from 0 in the order of their first occurrence.
 #[derive(Default)]
 struct Numbered {
     numbers: HashMap<String, u32>,
@@ -59,7 +60,7 @@ struct Numbered {
 }
 
 impl Numbered {
-    /// Returns the number of a string.
+    /// Returns the number of a string, which is added if it is new.
     fn number(&mut self, name: &str) -> u32 {
         if let Some(&number) = self.numbers.get(name) {
             return number;
@@ -71,8 +72,8 @@ impl Numbered {
     }
 }
 
-/// Returns a separator as it is written to a JSON string. The characters that join words to one word are left out, and
-/// there is a space if there is no other white space.
+/// Returns a separator, encoded for a JSON string. Omits `_` and `'`, which would join two words to one, and characters that
+/// are not printable ASCII. Adds a space if there is no white space.
 fn separator(between: &str) -> String {
     let mut written = String::new();
     for character in between.chars().take(SEPARATOR) {
@@ -167,7 +168,7 @@ impl Source {
         }
     }
 
-    /// Draws the words of a document, and what follows each.
+    /// Draws the words of a document, each with its separator.
     fn document(&self, count: usize, random: &mut Random) -> Vec<WordAndSeparator> {
         match self {
             Self::Zipf(_) => (0..count).map(|_| (self.word(random), 0)).collect(),
@@ -189,7 +190,7 @@ impl Source {
     }
 }
 
-/// Names of words and of separators.
+/// The words and the separators by number.
 struct Names {
     words: Vec<String>,
     separators: Vec<String>,

@@ -4,10 +4,10 @@
 //! cargo run --release -p twindex-tools --example sampled -- documents.jsonl.zst 50000 0.8 > near.tsv
 //! ```
 //!
-//! Reads JSON lines with the fields `id` and `text` (also `.zst`) twice. On average every n-th document is in the sample. Prints
-//! each pair of a document of the sample and another one whose resemblance is the threshold or more: both numbers (of
-//! lines, from 0), and the sizes of the intersection and the union of their sets of shingles of five words. Words are
-//! runs of ASCII letters and digits. Then prints a line `sampled`, with the numbers of the documents of the sample.
+//! Reads JSON lines with the fields `id` and `text` (also `.zst`) twice. On average every n-th document is in the sample.
+//! Prints each pair of a document of the sample and another one whose resemblance is the threshold or more: both numbers (of
+//! lines, from 0), and the sizes of the intersection and the union of their sets of shingles of five words. Words are runs
+//! of ASCII letters and digits. Then prints a line `sampled`, with the numbers of the documents of the sample.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -30,7 +30,7 @@ fn is_sampled(number: u64, every: u64) -> bool {
     xxh3_64(&number.to_le_bytes()).is_multiple_of(every)
 }
 
-/// Replaces `set` with the hashes of the distinct shingles of a text. Uses `words` for its words, separated by spaces.
+/// Replaces `set` with the sorted hashes of the distinct shingles of a text. `words` and `ends` are buffers.
 fn shingles(text: &str, (words, ends): (&mut String, &mut Vec<(usize, usize)>), set: &mut Vec<u64>) {
     words.clear();
     ends.clear();

@@ -223,11 +223,11 @@ impl FingerprintArgs {
     }
 }
 
-/// The option for the compression of written documents.
+/// The option that compresses written documents.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct CompressArgs {
-    /// Compress the written documents: JSON Lines, CSV and TSV files become `.gz` or `.zst` files, which every verb reads.
-    /// Parquet files and archives are written as without this option [default: not compressed]
+    /// Compress the written JSON Lines, CSV and TSV files, whose names then end in `.gz` or `.zst`; every verb reads them.
+    /// Parquet files and archives are not affected [default: not compressed]
     #[arg(long, value_enum, value_name = "HOW")]
     compress: Option<CompressArg>,
 }

@@ -5,7 +5,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The words of each of the crate's codes, separated by line ends.
+/// The list of each language: the code of the language in the crate `stop-words`, and the words, separated by line ends.
 const LISTS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/stop_words.rs"));
 
 /// A language with a list of stop words.
@@ -40,7 +40,7 @@ impl Language {
     }
 }
 
-/// Returns the words of the list with this code; none if there is no such list.
+/// Returns the words of the language with this code; an empty list if the code is unknown.
 fn list(code: &str) -> Vec<&'static str> {
     let list = LISTS.iter().find(|(other, _)| *other == code);
     list.map(|(_, words)| words.split('\n').collect()).unwrap_or_default()

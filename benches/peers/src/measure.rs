@@ -1,4 +1,4 @@
-//! Helpers of the programs that measure: arguments, random numbers, CPU time, memory, medians, checksums.
+//! Helpers of the measuring programs: arguments, random numbers, times, memory, medians and checksums.
 
 use std::time::Instant;
 
@@ -21,7 +21,7 @@ mod random;
 pub use random::Random;
 
 impl Random {
-    /// Returns the value with up to `bits` random bits flipped.
+    /// Returns the value after at most `bits` flips of random bits.
     pub fn flip(&mut self, value: u64, bits: usize) -> u64 {
         (0..self.below(bits + 1)).fold(value, |value, _| value ^ 1 << self.below(64))
     }
@@ -37,7 +37,7 @@ fn seconds(clock: ClockId) -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// Measures wall time, and the CPU time of all threads of this process.
+/// Measures wall time and the CPU time of all threads of this process.
 pub struct Stopwatch {
     wall: Instant,
     cpu: f64,
@@ -48,13 +48,13 @@ impl Stopwatch {
         Self { wall: Instant::now(), cpu: seconds(ClockId::ProcessCPUTime) }
     }
 
-    /// Returns the seconds since the start, as fields of a JSON object.
+    /// Returns the seconds since the start as a JSON object with the fields `wall` and `cpu`.
     pub fn read(&self) -> Value {
         json!({ "wall": self.wall.elapsed().as_secs_f64(), "cpu": seconds(ClockId::ProcessCPUTime) - self.cpu })
     }
 }
 
-/// Returns the resident memory of this process in bytes: now, or at the peak.
+/// Returns the resident memory of this process in bytes: its peak if `peak`, otherwise its current value.
 pub fn resident(peak: bool) -> Result<u64> {
     #[allow(clippy::disallowed_methods, reason = "no file of an index")]
     let status = std::fs::read_to_string("/proc/self/status")?;
@@ -63,7 +63,7 @@ pub fn resident(peak: bool) -> Result<u64> {
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }
 
-/// The number of pairs, and a checksum of them that does not depend on their order.
+/// The number of pairs, and a checksum of the pairs that depends neither on their order nor on the order of the two numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Answers {
     pub pairs: u64,

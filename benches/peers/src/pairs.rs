@@ -1,4 +1,4 @@
-//! Searches for all pairs of fingerprints within 3 bits: with this crate and with all-pairs-hamming.
+//! Finds all pairs of fingerprints within 3 bits, with twindex or all-pairs-hamming.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn resources(dir: &Path, threads: usize) -> JoinResources<'_> {
     JoinResources { dir, memory: 8 << 30, threads }
 }
 
-/// twindex, from plain fingerprints.
+/// Finds all pairs with twindex, from plain fingerprints.
 pub fn of_fingerprints(fingerprints: &[u64], dir: &Path, threads: usize) -> Result<Answers> {
     Ok(Answers::total(raw_near_fingerprints_within(
         RawValues::Held(fingerprints),
@@ -33,7 +33,8 @@ pub fn of_fingerprints(fingerprints: &[u64], dir: &Path, threads: usize) -> Resu
     )?))
 }
 
-/// twindex, from an index. Keys are numbers from 0 in the order of ordinals, so they equal the positions of fingerprints.
+/// Finds all pairs with twindex, from an index. Ordinals equal the positions of the fingerprints, because the keys are
+/// numbers from 0 in the same order.
 pub fn of_index(snapshot: &Snapshot, dir: &Path, threads: usize) -> Result<Answers> {
     Ok(Answers::total(near_fingerprints_within(
         snapshot,
@@ -50,7 +51,7 @@ pub fn of_index(snapshot: &Snapshot, dir: &Path, threads: usize) -> Result<Answe
     )?))
 }
 
-/// all-pairs-hamming with two chunks of 32 bits, its fastest setting. It has no threads.
+/// Finds all pairs with all-pairs-hamming, with two chunks of 32 bits, its fastest setting. It uses one thread.
 pub fn of_all_pairs_hamming(fingerprints: &[u64]) -> Result<Answers> {
     let mut joiner = all_pairs_hamming::ChunkedJoiner::<u32>::new(2);
     for &value in fingerprints {

@@ -1,4 +1,5 @@
-//! The textbook method: for each block of 16 bits, a table sorted by that block, and a directory of its buckets.
+//! The textbook method for a radius of 3 bits: for each of the four blocks of 16 bits, a table of all fingerprints sorted by
+//! that block, with the start of each bucket. Fingerprints within 3 bits agree in at least one block.
 
 use crate::measure::Answers;
 use crate::uniform::WITHIN;
@@ -6,17 +7,19 @@ use crate::uniform::WITHIN;
 /// A row: the fingerprint, rotated so that the block of its table is first, and its position.
 type Row = (u64, u32);
 
+/// The four tables.
 pub struct Textbook {
+    /// The starts of the buckets, and the rows, of each table.
     tables: Vec<(Vec<u32>, Vec<Row>)>,
 }
 
-/// Returns the index of the bucket of a rotated fingerprint.
+/// Returns the bucket of a rotated fingerprint: its first 16 bits.
 fn bucket(rotated: u64) -> usize {
     (rotated >> 48) as usize
 }
 
-/// Returns whether two fingerprints are near, and first agree in this block. `differ` has the bits in which they differ,
-/// rotated so that this block is first.
+/// Returns whether two fingerprints are near and `block` is the first block in which they agree. `differ` is the bitwise
+/// difference of the fingerprints, rotated so that this block is first.
 fn is_first(differ: u64, block: u32) -> bool {
     // A match that agrees in the block of an earlier table was already counted there.
     differ.count_ones() <= WITHIN && !(0..block).any(|earlier| differ >> (16 * earlier) & 0xFFFF == 0)
@@ -44,7 +47,7 @@ impl Textbook {
         Self { tables }
     }
 
-    /// Calls `hit` with the position of each fingerprint within the radius.
+    /// Calls `hit` with the position of each fingerprint within 3 bits of the query, once for each.
     pub fn within(&self, query: u64, mut hit: impl FnMut(u32)) {
         for (block, (starts, rows)) in (0_u32..).zip(&self.tables) {
             let query = query.rotate_left(16 * block);
@@ -57,7 +60,7 @@ impl Textbook {
         }
     }
 
-    /// Finds all pairs in every `threads`-th bucket, beginning with bucket `thread`.
+    /// Finds all pairs of every `threads`-th bucket of each table, beginning with bucket `thread`.
     pub fn pairs(&self, thread: usize, threads: usize) -> Answers {
         let mut found = Answers::default();
         for (block, (starts, rows)) in (0_u32..).zip(&self.tables) {

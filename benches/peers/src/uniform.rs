@@ -1,5 +1,5 @@
-//! Helpers of the programs that search: fingerprints and queries, segments and indexes of them, and removal of a file
-//! from the page cache.
+//! Helpers of the programs that search: generated fingerprints and queries, segments and indexes that contain them, and
+//! removal of a file from the page cache.
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,7 @@ use twindex::{Fingerprint, Index, Key, Params};
 
 use crate::measure::Random;
 
+/// The radius of searches and joins in bits.
 pub const WITHIN: u32 = 3;
 
 /// Returns `count` random fingerprints and `queries` queries. Half of the queries are fingerprints with up to three bits
@@ -24,7 +25,7 @@ pub fn uniform(count: usize, queries: usize) -> (Vec<u64>, Vec<u64>) {
     (fingerprints, queries)
 }
 
-/// Returns queries. Half of them are fingerprints with up to three bits flipped.
+/// Returns `queries` queries. Half of them are stored fingerprints with up to three bits flipped, and half are random.
 pub fn near(fingerprints: &[u64], queries: usize, random: &mut Random) -> Vec<u64> {
     let one = |i| {
         if i % 2 == 0 {
@@ -53,7 +54,7 @@ pub fn clustered(count: usize) -> Vec<u64> {
     fingerprints
 }
 
-/// Makes an index of one segment. Keys are the positions of fingerprints.
+/// Creates an index of one segment. The keys are the positions of the fingerprints.
 pub fn index(path: &Path, fingerprints: &[u64]) -> Result<Index> {
     let index = Index::create(path, Params::builder().u64_keys().simhash(WITHIN as u8).build()?)?;
     let mut writer = index.writer()?;

@@ -1,6 +1,6 @@
 /* Answers queries about damaged indexes through the C interface. tests/alone_allocator/damage_doors.rs makes the indexes,
- * runs this program, describes the lines of its input and output, and compares the answers with those of undamaged
- * indexes. Run it with `scripts/damage --door c`. */
+ * runs this program, and compares its answers with those of undamaged indexes; its head specifies the lines of input and
+ * output. `scripts/damage --door c` runs that test. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { LINE = 1 << 16 };
 
-/* Prints a text with each line end replaced, so that it is one line. */
+/* Prints a text as one line: each line end in it becomes a space. */
 static void print_line(const char *text) {
     for (; *text != 0; text++) putchar(*text == '\n' || *text == '\r' ? ' ' : *text);
     putchar('\n');
@@ -19,7 +19,7 @@ static void print_bytes(const uint8_t *bytes, size_t len) {
     for (size_t i = 0; i < len; i++) printf("%02x", bytes[i]);
 }
 
-/* Returns whether a call succeeded, and frees its error. Otherwise prints `mark` and the code. */
+/* Returns whether a call succeeded. If it failed, prints `mark` and the code, and frees the error. */
 static int good(const char *mark, twindex_code code, twindex_error *error) {
     if (code == TWINDEX_CODE_OK) {
         if (error != NULL) puts("! a call that succeeded returned an error");
@@ -85,7 +85,7 @@ static void answer_text(const twindex_snapshot *snapshot, const twindex_sketcher
         twindex_sketch_set(sketch, &len);
         printf("+ sketch %d %016" PRIx64 " %zu\n", has_fingerprint, fingerprint, len);
     }
-    /* Without a sketch, these report a null handle. */
+    /* If there is no sketch, these calls return the error for a null handle. */
     if (GOOD("-", twindex_snapshot_near(snapshot, sketch, 10, &hits, &error))) print_hits(hits);
     if (GOOD("-", twindex_snapshot_resembling(snapshot, sketch, 0.5, TWINDEX_QUERY_UNVERIFIED, 10, &hits, &error)))
         print_hits(hits);
@@ -101,7 +101,7 @@ static void print_keys(const char *mark, const twindex_snapshot *snapshot) {
     const uint8_t *key;
     size_t len;
     if (!GOOD(mark, twindex_snapshot_keys(snapshot, NULL, 0, &keys, &error))) return;
-    /* Keys are hashed, because an error may follow them, which must then be the only answer. */
+    /* Prints a hash after the last key, because an error after some keys must be the only answer. */
     uint64_t hash = 14695981039346656037U, count = 0;
     int no_error;
     while ((no_error = GOOD(mark, twindex_keys_next(keys, &key, &len, &error))) && key != NULL) {

@@ -1,4 +1,4 @@
-//! The body of the target `legacy`: files of versions 1 and 2 of the format, which are upgraded.
+//! The body of the fuzz target `legacy`, which upgrades segment files of versions 1 and 2 of the format.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -9,7 +9,7 @@ use twindex::{Error, Index, MemoryVfs, upgrade};
 use super::super::legacy::{SEGMENTS, reseal};
 use super::patch;
 
-/// Returns the documents of the index to which this file is upgraded, without the differences that parameters make.
+/// Upgrades a segment file, and returns the records of the new index as text.
 fn documents(file: &[u8]) -> twindex::Result<Vec<String>> {
     let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::default());
     let (old, new) = (Path::new("/old.seg"), Path::new("/new"));
@@ -45,8 +45,8 @@ fn documents(file: &[u8]) -> twindex::Result<Vec<String>> {
 static SOUND: LazyLock<Vec<Vec<String>>> =
     LazyLock::new(|| SEGMENTS.iter().map(|segment| documents(segment).unwrap()).collect());
 
-/// Upgrades raw bytes, and segments of versions 1 and 2 with patches, whose checksums are updated or not. An upgrade fails
-/// with an error, or carries over the documents of the sound segment.
+/// Upgrades raw bytes, and then a patched segment of version 1 or 2, whose checksums are updated if bit 0 of the first byte
+/// is set. The upgrade of the patched segment must fail, or copy the documents of the undamaged segment.
 pub fn legacy(data: &[u8]) {
     let Some((&how, patches)) = data.split_first() else { return };
     let _ = documents(data);

@@ -1,4 +1,4 @@
-//! `twindex upgrade`: writes an index of any version of the format as a new index of the current one.
+//! `twindex upgrade`: converts an index or a segment file of any format version to a new index of the current version.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -16,10 +16,11 @@ use crate::report::{self, Stopwatch, counted};
 #[derive(Args)]
 #[command(
     after_help = "Examples:\n  twindex upgrade --check pages.twx\n  twindex upgrade pages.twx -o pages-new.twx\n\n\
-    Reads every version of the file format and writes the documents of INPUT to a new index OUT. Changes nothing in INPUT, \
-    and can be killed at any time: OUT gets its name when it is complete and on disk. A run that was killed can leave a \
-    directory .twindex-tmp-* beside OUT, which can be removed; then run the command again.\n\n\
-    Exit code of --check: 0 if INPUT has the current version, 1 if it must be upgraded."
+    Reads every version of the file format, and writes the documents of INPUT to a new index OUT. Does not change INPUT, \
+    and can be killed at any time: OUT becomes an index only when it is complete and on disk. A killed run can leave a \
+    directory .twindex-tmp-* beside OUT or, if OUT was an empty directory, files in OUT. Remove them, and run the command \
+    again.\n\n\
+    Exit code of --check: 0 if INPUT has the current version, 1 if it must be upgraded or an error occurred."
 )]
 pub(crate) struct UpgradeArgs {
     /// Directory of the index, or a single segment file
@@ -36,19 +37,19 @@ pub(crate) struct UpgradeArgs {
     output: Output,
 }
 
-/// Fields of `--json` with `--check`.
+/// The output of `--check --json`.
 #[derive(Serialize)]
 struct CheckReport {
     version: u16,
     current: bool,
 }
 
-/// Fields of `--json`.
+/// The output of `--json`.
 #[derive(Serialize)]
 struct UpgradeReport {
     version: u16,
     current: bool,
-    /// The kinds of data that the old version could not have.
+    /// The kinds of data that the old version could not store, in words; `None` if the input had the current version.
     absent: Option<&'static str>,
     documents: u64,
     segments: u64,
@@ -128,7 +129,7 @@ impl UpgradeArgs {
     }
 }
 
-/// Returns the name of a version: 1.0 is the format with the number 3.
+/// Returns the name of a version for messages. The current version, 3 in the headers, is called format 1.0.
 fn named(version: FormatVersion) -> String {
     if version.is_current { "format 1.0".to_owned() } else { format!("format version {}", version.number) }
 }

@@ -1,4 +1,5 @@
-//! `upgrade`: old indexes and segments become new indexes, and `--check` reports versions.
+//! Tests `upgrade`, which converts old indexes and segment files to new indexes, and `upgrade --check`, which reports
+//! versions.
 
 use std::path::{Path, PathBuf};
 
@@ -67,7 +68,7 @@ fn upgrade_refuses_damage_and_other_files_and_writes_nothing() {
     assert_eq!(bench.names("."), ["damaged.seg", "parts"]);
 }
 
-/// The files of `tests/golden/format-1.0` that only this command reads.
+/// Reads the files of `tests/golden/format-1.0` that only the command can read.
 #[test]
 fn golden_index_of_passages_and_list_of_spans_are_read() {
     let bench = Bench::new();
@@ -80,7 +81,7 @@ fn golden_index_of_passages_and_list_of_spans_are_read() {
     let found = bench.ok(&format!("passages query {} query.jsonl", passages.display()));
     assert!(found.contains("\tpage 2\t") && !found.contains("\tpage 3\t"), "{found}");
 
-    // The list is used to sketch the query, so that the sentence that all pages share does not count.
+    // The query is sketched with the list of spans, so that the boilerplate that all pages share is ignored.
     let weighted = golden("format-1.0/weighted");
     let list = weighted.join("boilerplate");
     bench.write(

@@ -1,20 +1,22 @@
-//! Stores that add documents durably and find near ones: twindex, and the embedded baseline, MinHash bands by hand in redb
-//! or in LMDB; `scripts/compare all` runs it.
+//! Measures stores that add documents durably and find near documents: twindex, and an embedded baseline that implements
+//! MinHash bands on top of redb or LMDB. `scripts/compare-all` runs it.
 //!
 //! ```text
-//! durable load SYSTEM DIR FILE.jsonl               makes a store of the documents of a file
-//! durable add SYSTEM DIR FILE.jsonl BATCH          opens it, looks up each document, and adds those without a near one
+//! durable load SYSTEM DIR FILE.jsonl               creates a store with the documents of a file
+//! durable add SYSTEM DIR FILE.jsonl BATCH          opens it, looks up each document, and adds those without a near document
 //! durable latency SYSTEM DIR DOCUMENTS SECONDS     fills a store, then adds to it while another thread queries it
-//! durable texts DOCUMENTS FIRST                    prints the generated documents from a number on, one in a line
+//! durable texts DOCUMENTS FIRST                    prints DOCUMENTS generated documents from number FIRST on, one per line
 //! ```
 //!
-//! SYSTEM is `twindex` (exact counts), `twindex-estimates`, `redb` or `lmdb`. All use the sketcher of twindex, and so the
-//! same 20 bands of 6 minima; all except the first decide by 8 bits of each of the 120 minima, at a resemblance of 0.8.
-//! The baseline has one table from band to documents and one from document to signature and key. It looks up each
-//! document in the tables and in the bands of its batch, and inserts the bands of a batch in their order, at the commit.
+//! SYSTEM is `twindex`, `twindex-estimates`, `redb` or `lmdb`. All of them use the sketcher of twindex, with 20 bands of 6
+//! minima and a threshold of 0.8. `twindex` compares the sets of shingles exactly. The others estimate the resemblance from
+//! 8 bits of each of the 120 minima. The baseline has a table from band to documents, and a table from document to signature
+//! and key. It looks up each document in the tables and among the documents of the current batch, and inserts the sorted
+//! bands of a batch at the commit.
 //!
-//! A commit has 1,000 documents and is durable. Seconds of `admit` and `near` include the sketch of the text. Generated
-//! documents have 60 words; one in twenty is a copy of an earlier one with up to three words replaced.
+//! Commits are durable. `add` commits every BATCH documents, and `latency` every 1,000. The times of `admit` and `near`
+//! include the time for the sketch. Generated documents have 60 words; one in twenty is a copy of an earlier document with
+//! up to three words replaced.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -39,24 +41,26 @@ use twindex::{Admitted, Banding, Index, Params, Sketch, Sketcher, Writer};
 mod measure;
 
 const THRESHOLD: f64 = 0.8;
+/// Number of documents in each commit of `latency`.
 const BATCH: usize = 1000;
-/// Documents of a transaction that fills a store.
+/// Number of documents in each transaction that fills a store.
 const FILL: u32 = 250_000;
+/// Number of words in a generated document.
 const WORDS: usize = 60;
 const VOCABULARY: usize = 50_000;
 
-/// A document: its number, and its key.
+/// The number and the key of a document.
 type Name = (u32, String);
 
-/// Finds the documents near a text; returns their number.
+/// A function that finds the documents near a text, and returns how many there are.
 type Reader = Box<dyn FnMut(&str) -> Result<usize> + Send>;
 
-/// Where documents are added.
+/// A store to which documents are added.
 trait Store {
     /// Adds documents without looking them up.
     fn fill(&mut self, documents: &mut dyn Iterator<Item = Result<(Name, Sketch)>>) -> Result<()>;
-    /// Adds each text that has no near document, and calls `admitted` after each one. Commits at the end; returns the
-    /// seconds of the commit, and the number of documents that were added.
+    /// Adds each text that has no near document, and passes the seconds that each text took to `admitted`. Commits at the
+    /// end. Returns the seconds of the commit and the number of added documents.
     fn batch(&mut self, texts: &[(Name, String)], admitted: &mut dyn FnMut(f64)) -> Result<(f64, u64)>;
     /// Returns a function that finds the documents near a text in the last commit.
     fn reader(&self) -> Result<Reader>;
@@ -122,15 +126,15 @@ impl Store for Twindex {
     }
 }
 
-/// Tables of the baseline, as they are read within a transaction.
+/// The two tables of the baseline, as a transaction reads them.
 trait Tables {
     /// Appends the numbers of the documents with this band.
     fn with_band(&self, band: u64, numbers: &mut Vec<u32>) -> Result<()>;
-    /// Calls `read` with the signature and the key of a document.
+    /// Calls `read` with the row of a document: its signature, followed by its key.
     fn row(&self, number: u32, read: &mut dyn FnMut(&[u8])) -> Result<()>;
 }
 
-/// Documents of the current transaction, which are not in the tables yet.
+/// The documents of the current transaction that are not in the tables yet.
 #[derive(Default)]
 struct Pending {
     bands: HashMap<u64, Vec<u32>>,
@@ -161,7 +165,7 @@ impl Pending {
     }
 }
 
-/// Returns 8 bits of each minimum.
+/// Returns the lowest 8 bits of each minimum.
 fn bits(sketch: &Sketch) -> impl Iterator<Item = u8> + '_ {
     sketch.signature().iter().map(|&minimum| minimum as u8)
 }
@@ -192,7 +196,8 @@ fn nearest(sketch: &Sketch, tables: &dyn Tables, pending: &Pending) -> Result<Ve
     Ok(near)
 }
 
-/// Looks up a batch of texts, and returns those without a near document.
+/// Looks up a batch of texts, and returns the documents that have no near document. Passes the seconds that each text took
+/// to `admitted`.
 fn admit(
     texts: &[(Name, String)],
     sketcher: &Sketcher,
@@ -211,7 +216,7 @@ fn admit(
     Ok(pending)
 }
 
-/// Passes documents on in parts of the size of a transaction.
+/// Passes documents to `write` in parts of [`FILL`] documents.
 fn in_parts(
     documents: &mut dyn Iterator<Item = Result<(Name, Sketch)>>,
     mut write: impl FnMut(Pending) -> Result<()>,
@@ -227,8 +232,9 @@ fn in_parts(
     write(pending)
 }
 
-/// The key has the band, then the number, so that a range has the documents of a band.
+/// The keys are pairs of a band and a document's number, so the documents of a band are a range.
 const BANDS: TableDefinition<'_, (u64, u32), ()> = TableDefinition::new("bands");
+/// The row of each document: its signature, followed by its key.
 const ROWS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("rows");
 
 struct Redb {
@@ -402,7 +408,7 @@ fn store(system: &str, dir: &Path) -> Result<Box<dyn Store>> {
     })
 }
 
-/// Reads documents, and numbers them from `first`.
+/// Reads the documents of a JSONL file. They are numbered from `first`.
 #[allow(clippy::disallowed_methods, reason = "no file of an index")]
 fn read(path: &str, first: u32) -> Result<Vec<(Name, String)>> {
     let lines = BufReader::new(File::open(path).with_context(|| path.to_owned())?).lines();
@@ -418,13 +424,13 @@ fn read(path: &str, first: u32) -> Result<Vec<(Name, String)>> {
         .collect()
 }
 
-/// Returns the words of the document of a number, before words are replaced.
+/// Returns the words of generated document `number` if it is no copy.
 fn base(number: u64) -> Vec<u64> {
     let mut random = Random(Random(number).next());
     (0..WORDS).map(|_| random.below(VOCABULARY) as u64).collect()
 }
 
-/// Returns the text of the document of a number.
+/// Returns the text of generated document `number`.
 fn text(number: u64) -> String {
     let mut random = Random(Random(!number).next());
     let mut words = base(number);
@@ -459,7 +465,7 @@ fn latency(system: &str, dir: &Path, documents: u64, limit: f64) -> Result<()> {
     let start = Instant::now();
     let (sender, receiver) = std::sync::mpsc::sync_channel(4);
     thread::scope(|scope| {
-        // Sketches are made on a thread of their own, so that all stores are filled at the speed of the store.
+        // Another thread makes the sketches, so that the time to fill is mostly the time of the store.
         scope.spawn(|| {
             for first in (0..documents).step_by(1000) {
                 let part: Result<Vec<_>> = (first..(first + 1000).min(documents))
@@ -486,7 +492,7 @@ fn latency(system: &str, dir: &Path, documents: u64, limit: f64) -> Result<()> {
         let reader = scope.spawn(|| -> Result<(Vec<f64>, usize)> {
             let (mut seconds, mut answers, mut random) = (Vec::new(), 0, Random(3));
             while !is_done.load(Ordering::Relaxed) {
-                // Half of the queries are stored documents, unless they were copies.
+                // Half of the queries are texts that were in the fill, and the others are later texts.
                 let text = text(random.next() % (2 * documents));
                 let start = Instant::now();
                 answers += near(&text)?;

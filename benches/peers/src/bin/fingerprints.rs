@@ -1,16 +1,16 @@
-//! Searches and joins of 64-bit fingerprints within 3 bits, one system in each process; `scripts/compare all` runs it.
+//! Measures searches and joins of 64-bit fingerprints within 3 bits, one system per process. `scripts/compare-all` runs it.
 //!
 //! ```text
-//! fingerprints make COUNT DATA QUERIES NUMBER          writes fingerprints and queries, little-endian
-//! fingerprints index DATA DIR                          makes an index of twindex
+//! fingerprints make COUNT DATA QUERIES NUMBER          writes COUNT fingerprints and NUMBER queries, little-endian
+//! fingerprints index DATA DIR                          creates an index of twindex
 //! fingerprints search SYSTEM DATA QUERIES [DIR]        SYSTEM: twindex, twindex-front, mih-rs, textbook, gaoya
 //! fingerprints pairs SYSTEM DATA THREADS [DIR]         SYSTEM: twindex, twindex-index, mih-rs, textbook, all-pairs-hamming
 //! ```
 //!
-//! Each run prints one line of JSON: seconds by the clock and CPU seconds of the whole process, the number of answers, and
-//! a checksum of them that does not depend on their order. A search is run one query at a time and all together, on one
-//! thread and on two. `twindex` searches the segment of the index, and so finds positions, as the others do;
-//! `twindex-front` asks a snapshot, and so finds keys. The last line has the time to build or open, and memory.
+//! Each measurement is a line of JSON with the wall time, the CPU time of the process, the number of answers, and a checksum
+//! of the answers that does not depend on their order. `search` runs the queries one at a time and, if the system supports
+//! it, as a batch, on one thread and on two. Its last line has the time to build or open, and memory. `twindex` searches the
+//! segment of the index and finds positions, as the other systems do. `twindex-front` queries a snapshot and finds keys.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,8 @@ mod textbook;
 #[allow(dead_code, reason = "other programs use the rest")]
 mod uniform;
 
-/// A function that answers the queries from a number on, one by one, or all together.
+/// A function that answers queries. Its arguments are the queries, the number of the first one, and whether the queries are
+/// run as a batch.
 type Search<'s> = dyn Fn(&[u64], u64, bool) -> Result<Answers> + Sync + 's;
 
 #[allow(clippy::disallowed_methods, reason = "no file of an index")]
@@ -54,7 +55,7 @@ fn write(path: &str, values: &[u64]) -> Result<()> {
     Ok(std::fs::write(path, bytes)?)
 }
 
-/// Returns the file of the only segment of an index, which is the largest file, and the bytes of all files.
+/// Returns the path of the only segment of an index, which is the largest file, and the total size of all files in bytes.
 #[allow(clippy::disallowed_methods, reason = "measures an index from outside")]
 fn segment_of(dir: &Path) -> Result<(PathBuf, u64)> {
     let mut files = Vec::new();
@@ -66,18 +67,20 @@ fn segment_of(dir: &Path) -> Result<(PathBuf, u64)> {
     Ok((files.into_iter().max().context("an empty folder")?.1, bytes))
 }
 
-/// Prints a line of JSON with the fields of all objects.
+/// Prints a JSON object with the fields of all objects in `parts`, on one line.
 fn show<const N: usize>(parts: [Value; N]) {
     let fields =
         parts.into_iter().filter_map(|part| if let Value::Object(part) = part { Some(part) } else { None });
     println!("{}", Value::Object(fields.flatten().collect()));
 }
 
+/// Returns the number and the checksum of answers as JSON.
 fn found(answers: Answers) -> Value {
     json!({ "answers": answers.pairs, "sum": format!("{:016x}", answers.sum) })
 }
 
-/// Runs all queries on one thread or two, which get a half each. The driver splits them, as an application would.
+/// Splits the queries into equal parts, and runs each part on a thread of its own. The driver does this, as an application
+/// would.
 fn run(search: &Search<'_>, queries: &[u64], together: bool, threads: usize) -> Result<Answers> {
     let size = queries.len().div_ceil(threads);
     let parts: Vec<Result<Answers>> = thread::scope(|scope| {
@@ -93,7 +96,7 @@ fn run(search: &Search<'_>, queries: &[u64], together: bool, threads: usize) -> 
     Ok(Answers::total(parts.into_iter().collect::<Result<Vec<_>>>()?))
 }
 
-/// Calls a search of one query for each of them.
+/// Runs `one` for each query. `first` is the number of the first query.
 fn each(
     queries: &[u64],
     first: u64,
@@ -101,7 +104,7 @@ fn each(
 ) -> Result<Answers> {
     let mut answers = Answers::default();
     for (number, &query) in (first..).zip(queries) {
-        // The two numbers are kept apart, because `add` orders them.
+        // `add` ignores the order of its arguments, so positions are moved to another range than the numbers of queries.
         one(query, &mut |position| answers.add(number, position + (1 << 31)))?;
     }
     Ok(answers)
@@ -110,7 +113,7 @@ fn each(
 fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Result<()> {
     let queries = read(queries)?;
     let measure = |built: Value, disk: u64, ways: &[bool], search: &Search<'_>| -> Result<()> {
-        run(search, &queries[..queries.len().min(1000)], false, 1)?; // the first touches of pages
+        run(search, &queries[..queries.len().min(1000)], false, 1)?; // reads the pages for the first time
         for &together in ways {
             for threads in [1, 2] {
                 let watch = Stopwatch::start();
@@ -184,7 +187,7 @@ fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Resu
         "textbook" => {
             let tables = Textbook::new(&read(data)?);
             let built = watch.read();
-            // The answers to the first queries, for tools that get no more.
+            // The expected answers to the first queries, for tools that run no more queries.
             for first in [1_000, 20_000, 100_000] {
                 if first <= queries.len() {
                     let answers = each(&queries[..first], 0, |query, hit| {
@@ -203,7 +206,7 @@ fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Resu
         }
         "gaoya" => {
             let fingerprints = read(data)?;
-            // It finds signatures at a distance below the given one.
+            // gaoya finds signatures at a distance below the given one.
             let mut index = SimHashIndex::<u64, u32>::new(6, WITHIN as usize + 1);
             for (position, &fingerprint) in (0..).zip(&fingerprints) {
                 index.insert(position, fingerprint);
@@ -219,7 +222,7 @@ fn search(system: &str, data: &str, queries: &str, dir: Option<&String>) -> Resu
     }
 }
 
-/// Runs a function on each thread, with its number.
+/// Calls `of_thread` on each of `threads` threads, with the number of the thread.
 fn threaded(threads: usize, of_thread: impl Fn(usize) -> Answers + Sync) -> Result<Answers> {
     let of_thread = &of_thread;
     let parts = thread::scope(|scope| {

@@ -1,16 +1,16 @@
-//! Near-duplicate documents of a JSONL file: the exact answer, other tools, and signatures alone; `scripts/compare all`
-//! runs it.
+//! Finds near-duplicate documents of a JSONL file, exactly or with other tools, and measures signatures alone.
+//! `scripts/compare-all` runs it.
 //!
 //! ```text
-//! texts truth FILE.jsonl PAIRS.tsv LEAST [CHECKED]     all pairs of resemblance LEAST or more, with it
-//! texts gaoya|find-simdoc FILE.jsonl PAIRS.tsv         the pairs that a tool estimates at 0.8 or more
-//! texts sketch SYSTEM FILE.jsonl PAIRS.tsv ROUNDS      signatures of 128 minima, without an index
+//! texts truth FILE.jsonl PAIRS.tsv LEAST [CHECKED]     writes all pairs with a resemblance of LEAST or more, exactly
+//! texts gaoya|find-simdoc FILE.jsonl PAIRS.tsv         writes the pairs whose resemblance a tool estimates at 0.8 or more
+//! texts sketch SYSTEM FILE.jsonl PAIRS.tsv ROUNDS      times signatures of 128 minima, without an index
 //! ```
 //!
-//! Fields of the file: id and text. Documents are numbered from 0. Words are split at white space, and shingles have five
-//! words; a document of fewer words is one shingle. `truth` shares no code with twindex: it numbers the shingles, and
-//! compares each set with those that share one of its rarest shingles. With `CHECKED` it also compares the first documents
-//! pair by pair, and fails if the answers differ. The tools use as many threads as RAYON_NUM_THREADS.
+//! The file has the fields `id` and `text`. Documents are numbered from 0. Words are separated by white space, and shingles
+//! have five words; a document of fewer words is one shingle. `truth` shares no code with twindex: it compares each set of
+//! shingles with the sets that share one of its rarest shingles. It also compares the first CHECKED documents with each
+//! other by brute force, and fails if the answers differ. Tools use RAYON_NUM_THREADS threads.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -35,7 +35,7 @@ const WIDTH: usize = 5;
 const THRESHOLD: f64 = 0.8;
 const MINIMA: usize = 128;
 
-/// Reads the texts of a file. White space between words becomes one space.
+/// Reads the texts of a JSONL file. Each run of white space is replaced by one space.
 #[allow(clippy::disallowed_methods, reason = "no file of an index")]
 fn read(path: &str) -> Result<Vec<String>> {
     let lines = BufReader::new(File::open(path).with_context(|| path.to_owned())?).lines();
@@ -69,7 +69,7 @@ fn write(path: &str, pairs: &mut [(u32, u32, f64)]) -> Result<()> {
     Ok(out.flush()?)
 }
 
-/// Returns the resemblance of two sorted sets.
+/// Returns the resemblance (Jaccard similarity) of two sorted sets without repeated elements.
 fn resemblance(a: &[u32], b: &[u32]) -> f64 {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -81,8 +81,8 @@ fn resemblance(a: &[u32], b: &[u32]) -> f64 {
     both as f64 / (a.len() + b.len() - both) as f64
 }
 
-/// Returns the pairs of sets of resemblance `least` or more. The numbers of shingles are in the order of their frequency,
-/// rarest first, so that near sets share one of their first numbers.
+/// Returns all pairs of sets with a resemblance of `least` or more, with the resemblance. Shingles are numbered by
+/// frequency, rarest first, so near sets share one of their lowest numbers (a prefix join).
 fn join(sets: &[Vec<u32>], least: f64) -> Vec<(u32, u32, f64)> {
     let mut order: Vec<usize> = (0..sets.len()).collect();
     order.sort_by_key(|&set| sets[set].len());
@@ -139,7 +139,7 @@ fn truth(texts: &[String], out: &str, least: f64, checked: usize) -> Result<()> 
         set.iter_mut().for_each(|shingle| *shingle = rank[*shingle as usize]);
         set.sort_unstable();
     }
-    // Equal sets are joined as one, because their pairs alone can be very many.
+    // Equal sets are joined as one set, because documents with equal sets can have very many pairs.
     let mut groups: HashMap<&[u32], Vec<u32>> = HashMap::new();
     for (document, set) in (0..).zip(&sets) {
         groups.entry(set).or_default().push(document);
@@ -180,7 +180,7 @@ fn truth(texts: &[String], out: &str, least: f64, checked: usize) -> Result<()> 
     Ok(())
 }
 
-/// gaoya: 16 bands of 8 minima of 32 bits; candidates are accepted by their estimated resemblance.
+/// Finds pairs with gaoya: 16 bands of 8 minima of 32 bits. Candidates are accepted by their estimated resemblance.
 fn by_gaoya(texts: &[String]) -> Vec<(u32, u32, f64)> {
     let hasher = MinHasher32::new(MINIMA);
     let signatures: Vec<Vec<u32>> =
@@ -197,7 +197,7 @@ fn by_gaoya(texts: &[String]) -> Vec<(u32, u32, f64)> {
         .collect()
 }
 
-/// find-simdoc: sketches of 20 times 64 bits, as its documentation has them.
+/// Finds pairs with find-simdoc: sketches of 20 chunks of 64 bits, as in its documentation.
 fn by_find_simdoc(texts: &[String]) -> Result<Vec<(u32, u32, f64)>> {
     let searcher =
         JaccardSearcher::new(WIDTH, Some(' '), Some(42)).map_err(|error| anyhow!("find-simdoc: {error}"))?;
@@ -248,7 +248,7 @@ fn sketch(system: &str, texts: &[String], pairs: &str, rounds: usize) -> Result<
         }
         from_shingles.push(watch.read()["cpu"].as_f64().unwrap_or_default());
     }
-    // The error of estimates, over pairs of known resemblance.
+    // The root mean square error of the estimates, over pairs of known resemblance.
     let (mut squares, mut compared) = (0.0, 0);
     for line in std::fs::read_to_string(pairs)?.lines() {
         let fields: Vec<&str> = line.split('\t').collect();

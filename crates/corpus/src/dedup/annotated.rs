@@ -56,8 +56,8 @@ pub(super) fn write_annotated(
     write_documents(corpus, (corpus.documents(), false), (folder, compression), ANNOTATED, annotation)
 }
 
-/// Writes the kept documents in input order, with the sizes of their clusters if requested. With `last`, frees the disk
-/// space of lines as soon as they were read. Returns the names of the files.
+/// Writes the kept documents in input order, with the sizes of their clusters if requested. If `last`, no line is read
+/// afterwards, so the disk space of the lines is freed during the pass. Returns the names of the files.
 pub(super) fn write_kept(
     corpus: &Corpus,
     clusters: &Clusters,

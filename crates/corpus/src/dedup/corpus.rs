@@ -141,8 +141,8 @@ impl Corpus {
         self.urls.is_some()
     }
 
-    /// Adds lines of documents to a block until it is full or all documents were added. With `last`, no earlier line is
-    /// read afterwards, so the disk space of earlier lines is freed.
+    /// Adds lines of documents to a block until it is full or all documents were added. If `last`, no earlier line is read
+    /// afterwards, so the disk space of earlier lines is freed.
     pub(super) fn fill(
         &self,
         block: &mut KeptBlock,

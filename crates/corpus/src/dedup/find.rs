@@ -209,7 +209,7 @@ impl Dedup {
         clusters: &Clusters,
         limits: &JoinLimits<'_>,
     ) -> anyhow::Result<Vec<String>> {
-        // Lines are not needed afterwards unless other files with documents are written, too.
+        // After this pass no line is read, unless `annotated` files or revisit records are written, too.
         let last = !self.annotations.all && !self.write_revisits;
         let write =
             || write_kept(corpus, clusters, (self.sized().as_ref(), last), (limits.folder, self.compression));

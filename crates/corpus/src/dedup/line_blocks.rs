@@ -1,5 +1,6 @@
-//! Stores lines in compressed blocks of a scratch file. Lines that cannot be read again from their input, since it is
-//! compressed or a pipe, are stored this way: most of them are read once more, in order, and few of them before.
+//! Stores lines in compressed blocks of a scratch file. Lines of pipes and of compressed inputs are stored this way, because
+//! they cannot be read again from the input. Most of them are read once more, in order; a few are also read before, at
+//! random.
 
 use std::io;
 use std::path::Path;
@@ -9,32 +10,35 @@ use twindex::sys::{Column, MemoryBudget, Spill};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 use zstd::bulk::{Compressor, Decompressor};
 
-/// Number of bytes of lines at which a block is complete. A single line is read by decompressing a whole block.
+/// Size in bytes, before compression, at which a block is complete. Reading a line decompresses its whole block.
 const BLOCK: usize = 64 << 10;
-/// Number of blocks that are compressed at the same time, on all threads.
+/// Number of blocks that are compressed together, in parallel.
 const TOGETHER: usize = 16;
-/// Compression level of zstd. Levels below 1 are faster than 1.
+/// Compression level of zstd. Negative levels are faster than level 1, and compress less.
 const LEVEL: i32 = -1;
 
-/// Lines in the order of addition, identified by the offset of their first byte among the bytes of all lines.
+/// Lines in the order of addition. A line is identified by the offset of its first byte in the concatenation of all lines.
 pub(super) struct LineBlocks {
     scratch: Spill,
     /// The end of each compressed block.
     ends: Column<BlockEnd>,
-    /// The lines that are not compressed yet, and the end of each complete block among them.
+    /// The lines that are not compressed yet.
     waiting: Vec<u8>,
+    /// The end of each complete block in `waiting`.
     complete: Vec<usize>,
 }
 
-/// The end of a block: among the bytes of all lines, and in the scratch file.
+/// The end of a block, as an offset in two sequences of bytes.
 #[derive(Clone, Copy, Default, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct BlockEnd {
+    /// The offset in the concatenation of all lines.
     line_bytes: u64,
+    /// The offset in the scratch file.
     file: u64,
 }
 
-/// The block that was read last. It is reused if the next line is in the same block.
+/// The last decompressed block. It is used again if the next line is in the same block.
 #[derive(Default)]
 pub(super) struct ReadBlock {
     number: Option<usize>,
@@ -43,8 +47,8 @@ pub(super) struct ReadBlock {
 }
 
 impl LineBlocks {
-    /// Creates an empty store with a scratch file in `folder`. Takes 2 MiB of memory, more if lines are longer than a
-    /// block, and 16 bytes of `budget` for each block.
+    /// Creates an empty store with a scratch file in `folder`. The store takes about 2 MiB of memory, or more if lines are
+    /// longer than a block, and 16 bytes of `budget` for each block.
     pub(super) fn new(folder: &Path, budget: &MemoryBudget) -> io::Result<Self> {
         Ok(Self {
             scratch: Spill::create(folder)?,
@@ -72,7 +76,7 @@ impl LineBlocks {
         Ok(offset)
     }
 
-    /// Compresses all complete blocks, and writes them. A block that would not become smaller is stored unchanged.
+    /// Compresses and writes all complete blocks. A block that compression does not make smaller is stored uncompressed.
     fn compress(&mut self) -> anyhow::Result<()> {
         let starts = [0].into_iter().chain(self.complete.iter().copied());
         let blocks: Vec<&[u8]> =
@@ -97,7 +101,7 @@ impl LineBlocks {
         Ok(())
     }
 
-    /// Returns the `length` bytes from `offset` on, which must be within a line.
+    /// Returns `length` bytes, beginning at `offset`. All of them must belong to the same line.
     pub(super) fn read<'a>(
         &'a self,
         block: &'a mut ReadBlock,
@@ -138,7 +142,8 @@ impl LineBlocks {
         Ok(())
     }
 
-    /// Frees the disk space of the blocks before the block of `offset`. They cannot be read afterwards.
+    /// Frees the disk space of the blocks before the block that contains `offset`, in steps of 16 MiB, if the file system
+    /// supports it. These blocks must not be read afterwards.
     pub(super) fn release_before(&self, offset: u64) {
         let number = self.ends.partition_point(|end| end.line_bytes <= offset);
         if let Some(before) = number.checked_sub(1) {
@@ -151,7 +156,7 @@ impl LineBlocks {
 mod tests {
     use super::*;
 
-    /// Returns line number `number`: most lines are short, some are longer than a block; some cannot be compressed.
+    /// Returns a line that depends on `number`: most lines are short, some are longer than a block, some are incompressible.
     fn line(number: u64) -> Vec<u8> {
         let length = if number % 97 == 5 { 3 * BLOCK } else { (number * 7919 % 3000) as usize };
         let mut state = number + 1;

@@ -29,7 +29,7 @@ pub(super) struct LineStore {
 #[derive(Clone, Copy, FromBytes, Immutable, IntoBytes, KnownLayout)]
 #[repr(C)]
 struct LinePosition {
-    /// The offset in the file or, for the scratch file, among the bytes of all lines in it.
+    /// The offset in the input file; for lines in the scratch file, the offset in [`LineBlocks`].
     offset: u64,
     /// The hash of the line, to detect that the file has changed.
     hash: u64,
@@ -124,7 +124,7 @@ impl LineStore {
         unpacked(self.at[number].form).1
     }
 
-    /// Frees the disk space of the lines before a line, in large steps. They cannot be read afterwards.
+    /// Frees the disk space of the lines before line `number`, in steps of 16 MiB. These lines must not be read afterwards.
     pub(super) fn release_before(&self, number: usize) {
         let LinePosition { offset, file, .. } = self.at[number];
         if file == 0 {

@@ -238,8 +238,7 @@ pub struct Dedup {
     /// Writes `OUT/revisits.warc`: a WARC/1.1 revisit record for each removed page of a WARC file whose payload equals,
     /// byte for byte, the payload of the kept page.
     pub write_revisits: bool,
-    /// The compression of the written documents, if they are JSON Lines or tables. Parquet files and archives are written
-    /// as without it. Default: none.
+    /// The compression of the written JSON Lines and tables. Parquet files and archives are not affected. Default: none.
     pub compression: Option<Compression>,
     /// Memory budget in bytes, [`MEMORY_MIN`] or more. Data that exceeds it is written to scratch files.
     pub memory: usize,

@@ -485,8 +485,8 @@ pub(super) fn write_dropped(
     })
 }
 
-/// Writes documents in input order, and returns the names of the files. With `last`, the disk space of lines is freed
-/// as soon as they were read.
+/// Writes documents in input order, and returns the names of the files. If `last`, no line is read afterwards, so the disk
+/// space of the lines is freed during the pass.
 pub(super) fn write_documents(
     corpus: &Corpus,
     (documents, last): (impl Iterator<Item = u32> + Send, bool),

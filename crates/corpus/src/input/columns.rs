@@ -116,34 +116,38 @@ pub(super) struct ParquetRows {
     batches: Batches,
     places: ColumnPlaces,
     fields: fields::Fields,
-    /// The number of the rows decoded last that were already returned.
+    /// Number of the last decoded rows that were already returned.
     at: usize,
     /// Total number of rows returned so far.
     taken: u64,
+    /// Number of rows in the file, from its footer.
     in_all: u64,
+    /// Size of the file in bytes.
     bytes: u64,
+    /// Receives the number of bytes read, for the progress of all files together.
     consumed: Arc<AtomicU64>,
-    /// Number of bytes reported as read, in proportion to the rows.
+    /// Number of bytes of this file that were added to `consumed`, in proportion to the rows read.
     counted: u64,
     row_bytes_max: usize,
 }
 
-/// Decodes the rows of a file, some at a time.
+/// Decodes the rows of a file in batches.
 struct Batches {
     file: Arc<Checked>,
     metadata: ParquetMetaData,
     columns: Vec<DecodedColumn>,
     /// Maximum number of rows decoded at a time.
     at_once: usize,
-    /// The number of row groups that were begun, and the number of rows left in the last of them.
+    /// Number of row groups that were opened.
     groups: usize,
+    /// Number of rows not yet decoded in the last opened row group.
     left: usize,
-    /// The number of rows decoded last.
+    /// Number of rows in the current batch.
     rows: usize,
 }
 
 impl Batches {
-    /// Decodes the next rows. Returns whether there are any.
+    /// Decodes the next batch of rows. Returns false at the end of the file.
     ///
     /// # Errors
     ///
@@ -169,11 +173,12 @@ impl Batches {
     }
 }
 
-/// The decoded columns of the key, the text and other fields, as indices among the decoded columns.
+/// The columns of the key, the text and other fields, as indices in [`Batches::columns`].
 #[derive(Clone, Debug)]
 struct ColumnPlaces {
     /// Empty if keys are created from row numbers.
     key: Vec<usize>,
+    /// The columns whose texts are joined, in this order.
     text: Vec<usize>,
     value: Option<usize>,
     stamp: Option<usize>,
@@ -182,7 +187,7 @@ struct ColumnPlaces {
     url: Option<usize>,
 }
 
-/// The number of a row, and its line or an error.
+/// The number of a row, from 1, and its encoded line, or the reason why the row is bad.
 pub(super) type NumberedRow = (u64, Result<Vec<u8>, String>);
 
 impl ParquetRows {
@@ -258,7 +263,8 @@ impl ParquetRows {
     }
 }
 
-/// Returns the number of rows to decode at a time: a few megabytes, by the sizes in the footer.
+/// Returns the number of rows to decode at a time: at most [`ROWS_AT_ONCE`], and about [`BYTES_AT_ONCE`] bytes by the sizes
+/// in the footer.
 pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     let groups = metadata.row_groups().iter();
     let widest =
@@ -266,7 +272,7 @@ pub(super) fn rows_at_once(metadata: &ParquetMetaData) -> usize {
     usize::try_from(BYTES_AT_ONCE / widest.max(1)).unwrap_or(ROWS_AT_ONCE).clamp(1, ROWS_AT_ONCE)
 }
 
-/// An opened file, and the positions of its columns.
+/// The state of a file after it was opened.
 struct OpenFile {
     batches: Batches,
     columns: ParquetColumns,
@@ -331,7 +337,7 @@ fn begin(file: fs::File, fields: &fields::Fields, row_bytes_max: usize) -> Resul
     let inside = named(deciding.inside.as_deref(), "--inside", values, ColumnType::is_value)?;
     let url = named(deciding.url.as_deref(), "--url-field", "strings", ColumnType::is_text)?;
     let rows = u64::try_from(metadata.file_metadata().num_rows()).map_err(|_| "fewer than no rows")?;
-    // The columns in file order, without repetition.
+    // The leaf columns to decode, in file order, without repetition.
     let mut leaves = [&key[..], &text].concat();
     leaves.extend([value, stamp, number, inside, url].into_iter().flatten());
     leaves.sort_unstable();

@@ -8,8 +8,8 @@ use zstd::stream::write::Encoder;
 
 use super::Compression;
 
-/// A file that is written sequentially, compressed or not, and then synced to disk. Each file that is opened for
-/// appending gets another frame or member; readers of both formats read them as one stream.
+/// A file that is written sequentially, compressed or not, and then synced to disk. If a compressed file is opened again
+/// for appending, another zstd frame or gzip member is added; readers of both formats read all of them as one stream.
 pub(super) enum OutputFile {
     Plain(DurableFile),
     Gzip(Box<GzEncoder<DurableFile>>),
@@ -17,6 +17,7 @@ pub(super) enum OutputFile {
 }
 
 impl OutputFile {
+    /// Wraps a file whose first or next byte is about to be written. `None` writes it uncompressed.
     pub(super) fn new(file: DurableFile, compression: Option<Compression>) -> io::Result<Self> {
         Ok(match compression {
             None => Self::Plain(file),
@@ -25,7 +26,7 @@ impl OutputFile {
         })
     }
 
-    /// Writes the end of the compressed stream, and syncs the file.
+    /// Finishes the compressed stream, and syncs the file.
     pub(super) fn finish(self) -> io::Result<()> {
         match self {
             Self::Plain(file) => file,
@@ -45,7 +46,7 @@ impl Write for OutputFile {
         }
     }
 
-    /// Does nothing. [`finish`](Self::finish) writes the buffered bytes.
+    /// Does nothing, because [`finish`](Self::finish) writes the buffered bytes.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

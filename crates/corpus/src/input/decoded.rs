@@ -1,4 +1,4 @@
-//! Columns of Parquet files: what their values mean, the values of the rows decoded last, and their conversion to text.
+//! Columns of Parquet files: their logical types, the values of the last decoded rows, and the conversion of values to text.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,31 +16,34 @@ use parquet::schema::types::{ColumnDescriptor, Type};
 
 use super::thrift::Checked;
 
-/// Maximum number of bytes of a decimal number; 76 digits fit in them.
+/// Maximum number of bytes of a decimal number in a column of byte arrays of variable length. Any number of 76 digits fits.
 const DECIMAL_BYTES_MAX: usize = 32;
-/// The day 1970-01-01, counted from the first day of the year 1.
+/// The number of the day 1970-01-01, if 0001-01-01 has the number 1.
 const EPOCH_DAY: i32 = 719_163;
 const SECONDS_PER_DAY: i64 = 24 * 3600;
 
-/// What the values of a column mean, which the file states apart from how they are stored.
+/// The logical type of a column. Several logical types share a physical type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ColumnType {
-    /// Strings, which must be UTF-8.
+    /// UTF-8 strings.
     Text,
+    /// Byte arrays of any length, which need not be UTF-8.
     Bytes,
     Boolean,
     Integer { bits: u32, is_signed: bool },
     Float16,
     Float32,
     Float64,
+    /// Decimal numbers with `scale` digits after the decimal point.
     Decimal { scale: usize },
-    /// Days since 1970.
+    /// Days since 1970-01-01.
     Date,
     Timestamp { unit: TimeUnit, is_utc: bool },
+    /// Byte arrays of the same length.
     FixedBytes { is_uuid: bool },
-    /// A group of columns with one value each.
+    /// A struct: a group of columns, each with one value per row.
     Group,
-    /// Values that are not supported, with the name of the type.
+    /// An unsupported type, with its name for error messages.
     Other(&'static str),
 }
 
@@ -67,7 +70,7 @@ impl fmt::Display for ColumnType {
 }
 
 impl ColumnType {
-    /// Returns the type of a column, by the rules by which arrow-rs reads it.
+    /// Returns the type of a column, by the rules of arrow-rs.
     pub(super) fn of(column: &Type) -> Self {
         let info = column.get_basic_info();
         if info.has_repetition() && info.repetition() == Repetition::REPEATED {
@@ -156,7 +159,7 @@ impl ColumnType {
         matches!(self, Self::Text | Self::Bytes)
     }
 
-    /// Returns whether the type is a text or an integer type.
+    /// Returns whether the type is a text type or an integer type.
     pub(super) fn is_text_or_number(self) -> bool {
         self.is_text() || self.is_integer()
     }
@@ -175,20 +178,23 @@ impl ColumnType {
             )
     }
 
+    /// Returns whether stamps can be read from columns of this type.
     pub(super) fn is_stamp(self) -> bool {
         self.is_text_or_number() || matches!(self, Self::Timestamp { .. } | Self::Date)
     }
 
+    /// Returns whether the type is numeric.
     pub(super) fn is_number(self) -> bool {
         self.is_integer() || matches!(self, Self::Float16 | Self::Float32 | Self::Float64 | Self::Decimal { .. })
     }
 
+    /// Returns whether the values for `--inside` can be read from columns of this type.
     pub(super) fn is_value(self) -> bool {
         self.is_text_or_number() || self == Self::Boolean
     }
 }
 
-/// Values as they are stored; null rows have none.
+/// The values of some rows, by physical type. Null rows have no value.
 #[derive(Debug)]
 enum Values {
     Boolean(Vec<bool>),
@@ -201,7 +207,7 @@ enum Values {
     FixedBytes(Vec<FixedLenByteArray>),
 }
 
-/// One value.
+/// A value of a row.
 #[derive(Clone, Copy)]
 enum Value<'v> {
     Boolean(bool),
@@ -217,7 +223,8 @@ impl Values {
             Self::Boolean(values) => Value::Boolean(*values.get(at)?),
             Self::Int32(values) => Value::Integer((*values.get(at)?).into()),
             Self::Int64(values) => Value::Integer(*values.get(at)?),
-            // In nanoseconds, 64 bits cannot represent times before 1677 or after 2262.
+            // Microseconds, because 64 bits of nanoseconds cannot represent times before 1677 or after 2262. Times more than
+            // 292,000 years from 1970 wrap around.
             Self::Int96(values) => Value::Integer(values.get(at)?.to_micros()),
             Self::Float(values) => Value::Float(*values.get(at)?),
             Self::Double(values) => Value::Double(*values.get(at)?),
@@ -227,23 +234,23 @@ impl Values {
     }
 }
 
-/// A column that is read, and the rows decoded last.
+/// A column of a file, and the values of the last decoded rows.
 pub(super) struct DecodedColumn {
     of_type: ColumnType,
     /// The index among the leaf columns of the file.
     stored: usize,
-    /// The definition level of values that are not null; 0 if no value is null.
+    /// The definition level of values that are not null; 0 if the column cannot have null values.
     defined: i16,
-    /// The rest of the current row group; `None` before the first one.
+    /// The reader of the rest of the current row group; `None` before the first row group.
     reader: Option<ColumnReader>,
-    /// Byte values are shared with the page or the dictionary, which may have one long text for all rows.
+    /// Byte arrays are not copied: they refer to the page or to the dictionary, where all rows can share one long text.
     values: Values,
-    /// For each row, the index of its value; empty if no value is null.
+    /// The index in `values` of the value of each row, `None` for null; empty if the column cannot have null values.
     value_of: Vec<Option<usize>>,
 }
 
 impl DecodedColumn {
-    /// Creates the column with this index among the leaf columns of a file, without rows.
+    /// Creates a column without rows. `stored` is its index among the leaf columns of the file.
     pub(super) fn new(stored: usize, column: &ColumnDescriptor) -> Self {
         Self {
             of_type: ColumnType::of(column.self_type()),
@@ -255,21 +262,21 @@ impl DecodedColumn {
         }
     }
 
-    /// Continues with the first row of a row group.
+    /// Opens the column in a row group, so that [`decode`](Self::decode) continues with the first row of the group.
     ///
     /// # Errors
     ///
-    /// The footer has impossible places of the column's pages.
+    /// The footer has impossible positions of the pages of the column.
     pub(super) fn begin(&mut self, file: &Arc<Checked>, group: &RowGroupMetaData) -> Result<(), String> {
         self.reader = Some(column_reader(file, group, self.stored).map_err(|error| error.to_string())?);
         Ok(())
     }
 
-    /// Decodes the next rows of the row group, in place of the rows before.
+    /// Decodes the next `rows` rows of the row group. They replace the rows that were decoded before.
     ///
     /// # Errors
     ///
-    /// The column is damaged, has fewer rows, or has a value that its type does not allow.
+    /// The column is damaged, has fewer rows left, or has a value that its type does not allow.
     pub(super) fn decode(&mut self, rows: usize) -> Result<(), String> {
         let mut levels = Vec::new();
         let (read, values) = self.read(rows, &mut levels)?;
@@ -288,11 +295,11 @@ impl DecodedColumn {
         self.check_values()
     }
 
-    /// Checks that the row group has no more rows.
+    /// Checks that the column has no rows left in the row group.
     ///
     /// # Errors
     ///
-    /// It has more rows, or its last page is damaged.
+    /// The column has more rows, or its next page is damaged.
     pub(super) fn end(&mut self) -> Result<(), String> {
         let (more, _) = self.read(1, &mut Vec::new())?;
         // guard: a column of Parquet has no more rows than its row group
@@ -302,7 +309,8 @@ impl DecodedColumn {
         Ok(())
     }
 
-    /// Reads up to this number of rows. Returns their number and their values, and adds the definition level of each.
+    /// Reads at most `rows` rows. Returns the number of rows that were read and their values. Appends the definition level
+    /// of each row to `levels`, unless the column cannot have null values.
     fn read(&mut self, rows: usize, levels: &mut Vec<i16>) -> Result<(usize, Values), String> {
         match self.reader.as_mut().ok_or("a column without pages")? {
             ColumnReader::BoolColumnReader(from) => read(from, rows, levels, Values::Boolean),
@@ -316,7 +324,7 @@ impl DecodedColumn {
         }
     }
 
-    /// Checks the values that a type does not allow in any row.
+    /// Returns an error if a byte array is not allowed by the type of the column.
     fn check_values(&self) -> Result<(), String> {
         let Values::Bytes(values) = &self.values else { return Ok(()) };
         let is_text = self.of_type == ColumnType::Text;
@@ -338,7 +346,7 @@ impl DecodedColumn {
         self.values.get(at)
     }
 
-    /// Returns the bytes of a string; `None` for null.
+    /// Returns the bytes of a text; `None` for null and for columns of other types.
     pub(super) fn bytes(&self, at: usize) -> Option<&[u8]> {
         match self.value(at)? {
             Value::Bytes(bytes) if self.of_type.is_text() => Some(bytes),
@@ -346,7 +354,7 @@ impl DecodedColumn {
         }
     }
 
-    /// Returns an integer as decimal digits; `None` for null.
+    /// Returns an integer as decimal text; `None` for null and for columns of other types.
     pub(super) fn digits(&self, at: usize) -> Option<String> {
         match (self.of_type, self.value(at)?) {
             (ColumnType::Integer { bits, is_signed: true }, Value::Integer(value)) => {
@@ -359,13 +367,14 @@ impl DecodedColumn {
         }
     }
 
-    /// Returns a text or an integer, integers as decimal digits; `None` for null.
+    /// Returns the bytes of a text, or an integer as decimal text; `None` for null and for columns of other types.
     pub(super) fn number_or_bytes(&self, at: usize) -> Option<Vec<u8>> {
         self.digits(at).map(String::into_bytes).or_else(|| self.bytes(at).map(<[u8]>::to_vec))
     }
 
-    /// Returns the value in a row as a key or as a part of a key: numbers as decimal digits, times in ISO 8601 format,
-    /// UUIDs with hyphens. `None` for null, and for times that the calendar does not support.
+    /// Returns the value in a row as a key or as a part of a key. Numbers are decimal text, times have the ISO 8601 format,
+    /// byte arrays of fixed length are hexadecimal, and UUIDs have hyphens. Returns `None` for null, for times in years that
+    /// the calendar does not support, and for columns of other types.
     pub(super) fn key(&self, at: usize) -> Option<Vec<u8>> {
         let written = match (self.of_type, self.value(at)?) {
             (ColumnType::Date, Value::Integer(days)) => format!("{:?}", date(days)?),
@@ -383,7 +392,8 @@ impl DecodedColumn {
         Some(written.into_bytes())
     }
 
-    /// Returns the stamp in a row as text; `None` if it is null. Times are converted to seconds since 1970.
+    /// Returns the stamp in a row as text; `None` for null. Dates and times are converted to seconds since 1970, rounded
+    /// down.
     pub(super) fn stamp(&self, at: usize) -> Option<Vec<u8>> {
         let seconds = match (self.of_type, self.value(at)?) {
             (ColumnType::Timestamp { unit, .. }, Value::Integer(value)) => value.div_euclid(per_second(unit)),
@@ -393,7 +403,7 @@ impl DecodedColumn {
         Some(seconds.to_string().into_bytes())
     }
 
-    /// Returns a number as decimal text; `None` if it is null.
+    /// Returns a number as decimal text; `None` for null and for columns of other types.
     pub(super) fn number(&self, at: usize) -> Option<String> {
         match (self.of_type, self.value(at)?) {
             (ColumnType::Float16, Value::Bytes(&[low, high])) => {
@@ -406,7 +416,7 @@ impl DecodedColumn {
         }
     }
 
-    /// Returns a text, an integer or a boolean as text; `None` if it is null.
+    /// Returns the bytes of a text, or an integer or boolean as text; `None` for null and for columns of other types.
     pub(super) fn value_bytes(&self, at: usize) -> Option<Vec<u8>> {
         match self.value(at)? {
             Value::Boolean(value) => Some(value.to_string().into_bytes()),
@@ -415,7 +425,7 @@ impl DecodedColumn {
     }
 }
 
-/// Reads values of one type: see [`DecodedColumn::read`].
+/// Does the work of [`DecodedColumn::read`] for one physical type. `values_of` wraps the values.
 fn read<T: DataType>(
     from: &mut ColumnReaderImpl<T>,
     rows: usize,
@@ -428,11 +438,11 @@ fn read<T: DataType>(
     Ok((rows, values_of(values)))
 }
 
-/// Returns a reader of a leaf column in a row group.
+/// Returns a reader of a row group of a column. `column` is the index of the column among the leaf columns.
 ///
 /// # Errors
 ///
-/// The footer has impossible places of the column's pages.
+/// The footer has impossible positions of the pages of the column.
 pub(super) fn column_reader(
     file: &Arc<Checked>,
     group: &RowGroupMetaData,
@@ -444,7 +454,7 @@ pub(super) fn column_reader(
     Ok(get_column_reader(chunk.column_descr_ptr(), Box::new(pages)))
 }
 
-/// Returns the day with this number of days since 1970; `None` if the calendar does not support its year.
+/// Returns the date that is `days` days after 1970-01-01; `None` if the calendar does not support its year.
 fn date(days: i64) -> Option<NaiveDate> {
     NaiveDate::from_num_days_from_ce_opt(i32::try_from(days).ok()?.checked_add(EPOCH_DAY)?)
 }
@@ -458,7 +468,7 @@ fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-/// Returns the time with this number of units since 1970; `None` if the calendar does not support its year.
+/// Returns the time that is `value` units after the start of 1970; `None` if the calendar does not support its year.
 fn time(value: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     let per_second = per_second(unit);
     let nanoseconds = value.rem_euclid(per_second) * (1_000_000_000 / per_second);
@@ -466,7 +476,8 @@ fn time(value: i64, unit: TimeUnit) -> Option<NaiveDateTime> {
     Some(time.naive_utc())
 }
 
-/// Returns a number with this number of digits after the decimal point; `None` if the value is not an integer.
+/// Returns a decimal number as text with `scale` digits after the decimal point; `None` if the value is neither an integer
+/// nor bytes. Bytes are a big-endian integer in two's complement.
 fn decimal(value: Value<'_>, scale: usize) -> Option<String> {
     let digits = match value {
         Value::Integer(value) => value.to_string(),
@@ -482,7 +493,7 @@ fn decimal(value: Value<'_>, scale: usize) -> Option<String> {
     Some(format!("{sign}{whole}.{rest}"))
 }
 
-/// Returns bytes as hexadecimal digits, with hyphens before the bytes at these positions.
+/// Returns bytes as hexadecimal digits, with a hyphen before each byte whose index is in `hyphens`.
 fn hex(bytes: &[u8], hyphens: &[usize]) -> String {
     let mut digits = String::with_capacity(2 * bytes.len() + hyphens.len());
     for (number, byte) in bytes.iter().enumerate() {
@@ -508,7 +519,7 @@ mod tests {
     }
 
     #[test]
-    fn decimal_numbers_have_their_point_where_the_scale_says() {
+    fn decimal_numbers_have_as_many_decimals_as_the_scale() {
         let of = |value, scale| decimal(Value::Integer(value), scale).unwrap();
         assert_eq!([of(0, 0), of(-7, 0), of(12345, 2), of(-12345, 2)], ["0", "-7", "123.45", "-123.45"]);
         assert_eq!([of(45, 2), of(-4, 2), of(0, 3), of(100, 2)], ["0.45", "-0.04", "0.000", "1.00"]);
@@ -523,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn times_before_1970_and_outside_of_the_calendar_are_written_or_left_out() {
+    fn times_before_1970_are_written_and_unsupported_years_give_none() {
         let of = |value, unit| time(value, unit).map(|time| format!("{time:?}"));
         assert_eq!(of(-1, TimeUnit::MILLIS).unwrap(), "1969-12-31T23:59:59.999");
         assert_eq!(of(1_000_000_001, TimeUnit::NANOS).unwrap(), "1970-01-01T00:00:01.000000001");

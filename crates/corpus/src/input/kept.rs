@@ -162,7 +162,7 @@ impl<'n> KeptWriter<'n> {
         Self { folder, headers, files: Vec::new(), open: None, columns, stem, annotation, compression: None }
     }
 
-    /// Compresses files of lines: JSON Lines and tables. Parquet files and archives are written as without it.
+    /// Sets the compression of JSON Lines files and tables. Parquet files and archives are not affected.
     #[must_use]
     pub fn compressed(mut self, compression: Option<Compression>) -> Self {
         self.compression = compression;

@@ -10,9 +10,9 @@ pub const ANNOTATED: &str = "annotated";
 /// The start of the names of files with all documents and the repeated spans of their texts.
 pub const MARKED: &str = "marked";
 
-/// The suffixes of files of lines, which may be compressed.
+/// The suffixes of JSON Lines files and tables, which may be compressed.
 const LINES: [&str; 3] = ["jsonl", "csv", "tsv"];
-/// The suffixes of other files of documents, which are written as they were.
+/// The suffixes of the other files of documents, which are never compressed.
 const OTHERS: [&str; 4] = ["wet", "warc", "arc", PARQUET];
 
 /// Returns whether files with this suffix are compressed if compression is requested.
@@ -20,7 +20,8 @@ pub(super) fn may_be_compressed(suffix: &str) -> bool {
     LINES.contains(&suffix)
 }
 
-/// Returns the name of a file of documents. `number` is its index, from 0, among the files with this suffix.
+/// Returns the name of a file of documents. `stem` is the start of the name, and `number` is the index of the file, from 0,
+/// among the files with this suffix.
 pub(super) fn name(stem: &str, suffix: &str, number: usize, compression: Option<Compression>) -> String {
     let packed = compression.map_or("", Compression::suffix);
     if number == 0 { format!("{stem}.{suffix}{packed}") } else { format!("{stem}-{}.{suffix}{packed}", number + 1) }

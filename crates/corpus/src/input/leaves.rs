@@ -1,4 +1,4 @@
-//! The columns of a Parquet file that have keys, texts and other values, including nested columns.
+//! Finds the columns of a Parquet file that contain the keys, texts and other values, including nested columns.
 
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
@@ -26,8 +26,8 @@ impl<'t> Table<'t> {
         self.column(name).is_some()
     }
 
-    /// Returns the columns that a name selects, as indices among the leaf columns. The name may be a plain name, a path,
-    /// or a list of them.
+    /// Returns the columns that a name selects, as indices among the leaf columns. The name may be a plain name, a path, or
+    /// a list of names and paths.
     ///
     /// # Errors
     ///

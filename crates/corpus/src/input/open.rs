@@ -21,7 +21,7 @@ const COMPRESSED_BUFFER: usize = if cfg!(fuzzing) { 100 } else { 128 << 10 };
 /// is smaller in fuzzing, where larger allocations are reported as bugs.
 const WINDOW_LOG_MAX: u32 = if cfg!(fuzzing) { 24 } else { 27 };
 
-/// The supported compressions of text files.
+/// A compression of text files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
     /// gzip, with the file name suffix `.gz`.

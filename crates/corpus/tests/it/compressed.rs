@@ -1,4 +1,5 @@
-//! Tests of written documents that are compressed: `kept` and `annotated` of `dedup`, `kept` and `marked` of `passages`.
+//! Tests the compression of written documents: the files `kept` and `annotated` of `dedup`, and `kept` and `marked` of
+//! `passages`.
 
 use std::fs;
 use std::io::Read;
@@ -6,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use twindex_corpus::{Annotations, Compression, Dedup, Passages};
 
-/// Writes four inputs of two forms, so that the output files of each form are written in two parts. Documents have no
-/// keys, so that keys are written beside them.
+/// Writes four inputs that alternate between two formats, so that each output file is opened twice. Documents have no keys,
+/// so files of keys are written beside the documents.
 fn inputs(folder: &Path) -> Vec<PathBuf> {
     let text = |number: u64| {
         let word = |at: u64| format!("word{}", (number * 7919 + at * at) % 5_003);
@@ -15,7 +16,7 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
     };
     let mut paths = Vec::new();
     for (part, name) in (0_u64..).zip(["a.jsonl", "b.csv", "c.jsonl", "d.csv"]) {
-        // The last document of each file repeats the first of all.
+        // The last document of each file is a copy of the very first document.
         let numbers = (100 * part..100 * part + 50).chain([0]);
         let lines: Vec<String> = if name == "a.jsonl" || name == "c.jsonl" {
             numbers.map(|number| format!("{{\"text\":\"{}\"}}\n", text(number))).collect()
@@ -28,7 +29,7 @@ fn inputs(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Returns the content of a file that may be compressed.
+/// Returns the content of a file, decompressed if necessary.
 fn content(path: &Path) -> Vec<u8> {
     let bytes = fs::read(path).unwrap();
     let mut plain = Vec::new();
@@ -41,7 +42,7 @@ fn content(path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn compressed_results_have_the_content_of_uncompressed_ones_and_are_read_as_a_history() {
+fn compressed_results_have_the_same_content_and_are_read_by_against() {
     let folder = tempfile::tempdir().unwrap();
     let paths = inputs(folder.path());
     let run = |name: &str, compression| {
@@ -66,13 +67,13 @@ fn compressed_results_have_the_content_of_uncompressed_ones_and_are_read_as_a_hi
             let keys = |path: &Path| fs::read(format!("{}.keys", path.display())).ok();
             assert_eq!(keys(&packed), keys(&plain));
         }
-        // All documents are near documents of the history, whose texts are read again.
+        // All documents are near documents of the earlier run, whose texts are read from its compressed files.
         let mut next = Dedup::new(&paths, folder.path().join(format!("{name}-next")));
         next.against = vec![folder.path().join(name)];
         next.max_work = Some(1 << 40);
         let report = next.run().unwrap();
         assert_eq!((report.kept, report.input.documents), (0, 204));
-        // The earlier results are recognised as such, and replaced.
+        // The next run recognises the compressed files as results of `dedup`, and replaces them.
         let mut again = Dedup::new(&paths, folder.path().join(name));
         (again.force, again.compression) = (true, Some(compression));
         again.run().unwrap();
@@ -80,7 +81,7 @@ fn compressed_results_have_the_content_of_uncompressed_ones_and_are_read_as_a_hi
 }
 
 #[test]
-fn passages_are_cut_from_compressed_documents_as_from_uncompressed_ones() {
+fn compression_does_not_change_the_documents_that_passages_writes() {
     let folder = tempfile::tempdir().unwrap();
     let paths = inputs(folder.path());
     let run = |name: &str, compression| {

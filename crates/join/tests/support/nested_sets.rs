@@ -1,8 +1,8 @@
-//! Random sets for tests of containment.
+//! Generates random sets for tests of containment.
 
 use twindex_kernel::splitmix::SplitMix;
 
-/// Returns sets. Some include parts of others, some have elements that are in nearly all, and some are empty.
+/// Returns `count` random sets. Some include parts of other sets, some share frequent elements, and some are empty.
 pub(crate) fn sets(random: &mut SplitMix, count: usize) -> Vec<Vec<u64>> {
     let mut sets: Vec<Vec<u64>> = Vec::new();
     for _ in 0..count {
