@@ -1,7 +1,7 @@
 //! Writes an index of any version of the format as a new index of the current version.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use roaring::RoaringBitmap;
@@ -146,7 +146,7 @@ fn version_of_segment(vfs: &dyn Vfs, path: &Path) -> Result<u16> {
 /// the same as [`format_version`].
 pub fn upgrade(vfs: &Arc<dyn Vfs>, from: &Path, out: &Path, memory: usize) -> Result<Upgrade> {
     let (old, version) = inspect(&**vfs, from)?;
-    let absolute = |path: &Path| vfs.absolute(path).unwrap_or_else(|_| path.to_owned());
+    let absolute = |path: &Path| without_parents(&vfs.absolute(path).unwrap_or_else(|_| path.to_owned()));
     if absolute(out).starts_with(absolute(from)) {
         let why = format!("{}: inside {}, where nothing is changed", out.display(), from.display());
         return Err(Error::Invalid(why));
@@ -167,6 +167,19 @@ pub fn upgrade(vfs: &Arc<dyn Vfs>, from: &Path, out: &Path, memory: usize) -> Re
         Ok(manifest)
     })?;
     Ok(upgraded)
+}
+
+/// Removes each component `..` of a path together with the one before it.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut result = PathBuf::new();
+    for component in path.components() {
+        if component == Component::ParentDir {
+            result.pop();
+        } else {
+            result.push(component);
+        }
+    }
+    result
 }
 
 /// The destination of an upgrade, and the resources for writing it.

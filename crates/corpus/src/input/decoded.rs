@@ -16,11 +16,13 @@ use parquet::schema::types::{ColumnDescriptor, Type};
 
 use super::thrift::Checked;
 
-/// Maximum number of bytes of a decimal number in a column of byte arrays of variable length. Any number of 76 digits fits.
+/// Maximum number of bytes of a decimal number in a column of byte arrays. Any number of 76 digits fits.
 const DECIMAL_BYTES_MAX: usize = 32;
 /// The number of the day 1970-01-01, if 0001-01-01 has the number 1.
 const EPOCH_DAY: i32 = 719_163;
 const SECONDS_PER_DAY: i64 = 24 * 3600;
+/// The Julian day number of 1970-01-01.
+const JULIAN_DAY: i64 = 2_440_588;
 
 /// The logical type of a column. Several logical types share a physical type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +99,9 @@ impl ColumnType {
             (PhysicalType::FLOAT, _) => Self::Float32,
             (PhysicalType::DOUBLE, _) => Self::Float64,
             (PhysicalType::INT96, _) => Self::Timestamp { unit: TimeUnit::MICROS, is_utc: false },
+            (PhysicalType::FIXED_LEN_BYTE_ARRAY, Some(_)) if usize::try_from(*type_length).map_or(true, |bytes| bytes > DECIMAL_BYTES_MAX) => {
+                Self::Other("Decimal of more than 32 bytes")
+            }
             (_, Some(Ok(scale))) => Self::Decimal { scale: scale.into() },
             (_, Some(Err(_))) => Self::Other("Decimal of an impossible scale"),
             (PhysicalType::INT32, None) => Self::of_int32(logical, converted),
@@ -223,9 +228,8 @@ impl Values {
             Self::Boolean(values) => Value::Boolean(*values.get(at)?),
             Self::Int32(values) => Value::Integer((*values.get(at)?).into()),
             Self::Int64(values) => Value::Integer(*values.get(at)?),
-            // Microseconds, because 64 bits of nanoseconds cannot represent times before 1677 or after 2262. Times more than
-            // 292,000 years from 1970 wrap around.
-            Self::Int96(values) => Value::Integer(values.get(at)?.to_micros()),
+            // Microseconds, because 64 bits of nanoseconds cannot represent times before 1677 or after 2262.
+            Self::Int96(values) => Value::Integer(micros(values.get(at)?)?),
             Self::Float(values) => Value::Float(*values.get(at)?),
             Self::Double(values) => Value::Double(*values.get(at)?),
             Self::Bytes(values) => Value::Bytes(values.get(at)?.data()),
@@ -425,6 +429,14 @@ impl DecodedColumn {
     }
 }
 
+/// Returns a time of 96 bits in microseconds; `None` if it does not fit into 64 bits.
+fn micros(time: &Int96) -> Option<i64> {
+    let &[low, high, day] = time.data() else { return None };
+    let nanoseconds = i64::try_from(u64::from(high) << 32 | u64::from(low)).ok()?;
+    let days = i64::from(day) - JULIAN_DAY;
+    days.checked_mul(SECONDS_PER_DAY * 1_000_000)?.checked_add(nanoseconds / 1_000)
+}
+
 /// Does the work of [`DecodedColumn::read`] for one physical type. `values_of` wraps the values.
 fn read<T: DataType>(
     from: &mut ColumnReaderImpl<T>,
@@ -541,5 +553,13 @@ mod tests {
         assert_eq!(of(i64::MAX, TimeUnit::MILLIS), None);
         assert_eq!(format!("{:?}", date(-1).unwrap()), "1969-12-31");
         assert_eq!(date(i64::from(i32::MAX)), None);
+        let micros = |nanoseconds: u64, day| {
+            let mut time = Int96::new();
+            time.set_data(nanoseconds as u32, (nanoseconds >> 32) as u32, day);
+            micros(&time)
+        };
+        assert_eq!(micros(0, 2_440_588), Some(0));
+        assert_eq!(micros(86_399_999_999_999, 2_440_587), Some(-1));
+        assert_eq!(micros(0, u32::MAX), None);
     }
 }
