@@ -8,9 +8,10 @@
 //! The arguments are the number of documents, their words, and the share of copies. Without a folder, words are drawn
 //! from 200,000 with the frequencies of Zipf's law (exponent 0.9). With a folder, the words are those of its text files,
 //! for example the sources and readmes in cargo's cache: after each word the document goes on with the next word of the
-//! file, or, as often, with the word after another occurrence of the same word. So shingles recur as they do in texts. Each
-//! word is followed by the punctuation and white space that follow it in the file. Characters that would join two words to
-//! one are omitted, and a space is added if there is no white space.
+//! file, or, as often, with the word after another occurrence of the same word. So shingles recur as they do in texts. A
+//! line is read only once, because generated sources repeat lines very often. Each word is followed by the punctuation
+//! and white space that follow it in the file. Characters that would join two words to one are omitted, and a space is
+//! added if there is no white space.
 //!
 //! A copy is one of the 200,000 documents before it, with up to one word in 25 replaced. The table has each copy, its
 //! original, and the sizes of the intersection and the union of their sets of shingles of five words.
@@ -115,6 +116,7 @@ impl Source {
     fn texts(folder: &Path) -> Result<(Self, Names), Box<dyn std::error::Error>> {
         let mut words: Vec<WordAndSeparator> = Vec::new();
         let (mut names, mut separators) = (Numbered::default(), Numbered::default());
+        let mut lines = HashSet::new();
         let mut folders = vec![folder.to_path_buf()];
         while let Some(folder) = folders.pop() {
             let mut paths =
@@ -124,6 +126,8 @@ impl Source {
                 if path.is_dir() {
                     folders.push(path);
                 } else if let Ok(text) = std::fs::read_to_string(&path) {
+                    let is_new = |line: &&str| lines.insert(line.trim().to_owned());
+                    let text: String = text.split_inclusive('\n').filter(is_new).collect();
                     let mut rest = &text[..];
                     while words.len() < READ {
                         rest = rest.trim_start_matches(|c: char| !c.is_ascii_alphanumeric());
