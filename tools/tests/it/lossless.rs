@@ -22,6 +22,28 @@ const TEXTS: [&str; 3] =
     ["one two three four five six", "red green blue brown pink grey", "cat dog cow hen pig ape"];
 
 #[test]
+fn compressed_kept_documents_are_read_by_every_verb() {
+    let bench = Bench::new();
+    let [a, b, c] = TEXTS;
+    bench.write("in.jsonl", jsonl(&[("x", a), ("y", a), ("z", b)]));
+    bench.ok("dedup in.jsonl -o plain -q");
+    for (how, suffix) in [("zstd", "zst"), ("gzip", "gz")] {
+        let report = bench.json(&format!("dedup in.jsonl -o {how} --compress {how} --annotate"));
+        let names = serde_json::json!([format!("kept.jsonl.{suffix}")]);
+        assert_eq!((&report["kept_files"], &report["kept"]), (&names, &2.into()));
+        assert!(bench.path(&format!("{how}/annotated.jsonl.{suffix}")).exists());
+        bench.ok(&format!("dedup {how}/kept.jsonl.{suffix} -o {how}-again -q"));
+        assert_eq!(bench.read(&format!("{how}-again/kept.jsonl")), bench.read("plain/kept.jsonl"));
+        bench.write("next.jsonl", jsonl(&[("w", c), ("v", b)]));
+        let next = bench.json(&format!("dedup next.jsonl --against {how} -o {how}-next --max-work 9"));
+        assert_eq!((&next["kept"], &next["dropped"]), (&1.into(), &1.into()));
+        assert!(bench.ok(&format!("why {how} y")).contains('x'));
+    }
+    bench.ok("passages in.jsonl -o cut --cut --min-words 3 --compress zstd -q");
+    assert!(bench.path("cut/kept.jsonl.zst").exists());
+}
+
+#[test]
 fn kept_lines_and_rows_are_identical_byte_for_byte() {
     let bench = Bench::new();
     let [a, b, c] = TEXTS;
