@@ -123,22 +123,17 @@ fn originals() -> Vec<Original> {
         ("with a log".to_owned(), made(0, true), made(5, true)),
     ];
     let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    // Indexes of versions 1 and 2 cannot be opened.
-    let mut folders = vec![golden];
-    let mut golden = Vec::new();
-    while let Some(folder) = folders.pop() {
-        if folder.join("CURRENT").exists() {
-            golden.push(folder);
-            continue;
-        }
-        let inside = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
-        folders.extend(
-            inside.filter(|path| {
-                path.is_dir() && !["index-v1", "index-v2"].iter().any(|old| path.ends_with(old))
-            }),
-        );
-    }
-    golden.sort();
+    let folders = |path: &Path| {
+        let paths = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        let mut paths: Vec<PathBuf> = paths.filter(|path| path.is_dir()).collect();
+        paths.sort();
+        paths
+    };
+    // Versions 1 and 2 cannot be opened, and the queries find nothing in the indexes that complete format 1.0.
+    let others = ["index-v1", "index-v2", "format-1.0"];
+    let mut groups = folders(&golden);
+    groups.retain(|path| !others.iter().any(|other| path.ends_with(other)));
+    let golden: Vec<PathBuf> = groups.iter().flat_map(|path| folders(path)).collect();
     for (i, path) in golden.iter().enumerate() {
         let foreign = &golden[(i + 1) % golden.len()];
         all.push((path.display().to_string(), damage_maker::read(path), damage_maker::read(foreign)));
