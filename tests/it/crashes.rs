@@ -338,8 +338,8 @@ fn copied(merged: bool) -> impl Fn(&ModelVfs, &mut History) {
     }
 }
 
-/// Salvages an undamaged index with a log. The new index must be complete or absent.
-fn salvaged(vfs: &ModelVfs, history: &mut History) {
+/// Creates an index with a segment, deletes and a log at `/one`. Returns its documents.
+fn with_log(vfs: &ModelVfs) -> Documents {
     let params = Params::builder().u64_keys().simhash(3).build().unwrap();
     let one = Index::create_with(Arc::new(vfs.clone()), Path::new("/one"), params).unwrap();
     let mut writer = one.writer().unwrap();
@@ -358,7 +358,12 @@ fn salvaged(vfs: &ModelVfs, history: &mut History) {
         }
     }
     writer.commit().unwrap();
-    drop(writer);
+    documents
+}
+
+/// Salvages an undamaged index with a log. The new index must be complete or absent.
+fn salvaged(vfs: &ModelVfs, history: &mut History) {
+    let documents = with_log(vfs);
     history.promise(vfs, &[None, Some(&documents)]);
     let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
     let report = salvage(&shared, Path::new("/one"), place()).unwrap();
@@ -386,23 +391,7 @@ fn upgraded(legacy: bool) -> impl Fn(&ModelVfs, &mut History) {
             let mixed = |number: u64| (number ^ number >> 31).wrapping_mul(0xBF58_476D_1CE4_E5B9);
             documents.extend((0..50).map(|key| (key, mixed(number(key)))));
         } else {
-            let params = Params::builder().u64_keys().simhash(3).build().unwrap();
-            let one = Index::create_with(Arc::new(vfs.clone()), Path::new("/one"), params).unwrap();
-            let mut writer = one.writer().unwrap();
-            writer.set_background_merges(false);
-            for key in 0..8 {
-                writer.put(key, Fingerprint(key * 7)).unwrap();
-                documents.insert(key, key * 7);
-                if key % 3 == 2 {
-                    writer.delete(key - 1).unwrap();
-                    documents.remove(&(key - 1));
-                    writer.commit().unwrap();
-                }
-                if key == 5 {
-                    writer.flush().unwrap();
-                }
-            }
-            writer.commit().unwrap();
+            documents = with_log(vfs);
         }
         history.promise(vfs, &[None, Some(&documents)]);
         let shared: Arc<dyn Vfs> = Arc::new(vfs.clone());
