@@ -436,13 +436,16 @@ impl Dedup {
 
         let watch = Stopwatch::start();
         let EarlierResults { history, indexes: against } = past;
+        // Documents without words are compared by their sets, even if the index of this run stores none.
+        let mut sketched = params.clone();
+        sketched.sets |= self.holds_sets();
         let sketcher = match (table, &mut spans) {
-            (None, None) => Sketcher::new(params)?,
-            (Some(table), None) => Sketcher::with_idf(params, Arc::clone(table))?,
+            (None, None) => Sketcher::new(&sketched)?,
+            (Some(table), None) => Sketcher::with_idf(&sketched, Arc::clone(table))?,
             (table, Some(spans)) => {
                 spans.note(&mut stages);
                 spans.put(folder)?;
-                spans.sketcher(params, table)?
+                spans.sketcher(&sketched, table)?
             }
         };
         let mut left_out = spans.map(|spans| spans.report());
